@@ -1,0 +1,412 @@
+package io.eventsql.eventsdb;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.net.BindException;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.sql.SQLException;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Properties;
+import java.util.concurrent.ThreadLocalRandom;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
+import javax.sql.DataSource;
+import org.jspecify.annotations.Nullable;
+import org.postgresql.ds.PGSimpleDataSource;
+
+/**
+ * A PostgreSQL server of this process, from the binaries on the class path. It listens on the loopback address only, and
+ * it ends with this process, however that ends. It can be crashed and started again on the same data and port.
+ * Thread-safe.
+ *
+ * <p>In its folder lie {@code data} (PostgreSQL's), {@code server.log} and {@code secrets.properties}.
+ */
+public final class EmbeddedEventsDb implements EventsDb {
+
+    private static final int PORT_ATTEMPTS = 20;
+
+    private static final String HOST = "127.0.0.1";
+    private static final String SUPERUSER = "postgres";
+
+    private final PostgresBinaries binaries;
+    private final Path folder;
+    private final boolean temporary;
+    private final boolean durable;
+    private final PostgresConf conf;
+    private final Secrets secrets;
+    private final Thread shutdownHook = new Thread(this::stopAndRemove, "events-db-shutdown");
+
+    private volatile int port;
+    private @Nullable Postmaster postmaster;
+    private boolean closed;
+
+    private record Secrets(String superuserPassword, String password) {
+
+        static Secrets load(Path file) throws IOException {
+            var properties = new Properties();
+            try (var in = Files.newBufferedReader(file)) {
+                properties.load(in);
+            }
+            return new Secrets(properties.getProperty(SUPERUSER, ""), properties.getProperty(InitSql.USERNAME, ""));
+        }
+
+        void store(Path file) throws IOException {
+            Files.deleteIfExists(file);
+            Files.createFile(file, PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
+            Files.writeString(
+                    file, SUPERUSER + "=" + superuserPassword + "\n" + InitSql.USERNAME + "=" + password + "\n");
+        }
+    }
+
+    private EmbeddedEventsDb(Builder builder, Path folder, boolean temporary, Secrets secrets) {
+        this.binaries = PostgresBinaries.unpacked();
+        this.folder = folder;
+        this.temporary = temporary;
+        this.durable = builder.durable;
+        var overrides = new LinkedHashMap<String, String>();
+        if (!durable) {
+            Durability.SETTINGS.forEach(setting -> overrides.put(setting, "off"));
+        }
+        overrides.putAll(builder.settings);
+        this.conf = PostgresConf.load().with(overrides);
+        this.port = builder.port;
+        this.secrets = secrets;
+    }
+
+    public static Builder builder() {
+        return new Builder();
+    }
+
+    /** What a server is started with. Not thread-safe. */
+    public static final class Builder {
+
+        private int port;
+        private @Nullable Path dataFolder;
+        private boolean durable = true;
+        private final Map<String, String> settings = new LinkedHashMap<>();
+
+        private Builder() {}
+
+        /** The TCP port on the loopback address; 0, the default, takes a free one. */
+        public Builder port(int port) {
+            if (port < 0 || port > 65535) {
+                throw new IllegalArgumentException("not a port: " + port);
+            }
+            this.port = port;
+            return this;
+        }
+
+        /**
+         * A folder that is kept at close, and used again where it holds the data of an earlier start. Without one, a
+         * temporary folder is made, and removed at close.
+         */
+        public Builder dataFolder(Path dataFolder) {
+            this.dataFolder = dataFolder;
+            return this;
+        }
+
+        /** Overrides a line of {@code postgresql.conf} or adds one, such as {@code shared_buffers}, {@code 32MB}. */
+        public Builder setting(String name, String value) {
+            settings.put(name, value);
+            return this;
+        }
+
+        /** Whether commits survive a power cut; true by default. False only for tests that do not need it. */
+        public Builder durable(boolean durable) {
+            this.durable = durable;
+            return this;
+        }
+
+        /**
+         * Starts the server and creates role and database.
+         *
+         * @throws IllegalStateException if the server does not start, or is not durable though it should be
+         */
+        public EmbeddedEventsDb start() {
+            try {
+                return EmbeddedEventsDb.start(this);
+            } catch (IOException e) {
+                throw new UncheckedIOException("cannot start PostgreSQL", e);
+            }
+        }
+    }
+
+    private static EmbeddedEventsDb start(Builder builder) throws IOException {
+        Path given = builder.dataFolder;
+        Path folder = given == null
+                ? Files.createTempDirectory("eventsql-db-")
+                : Files.createDirectories(given).toAbsolutePath();
+        Path secretsFile = folder.resolve("secrets.properties");
+        boolean isNew = !Files.exists(secretsFile);
+        if (isNew && Files.exists(folder.resolve("data"))) {
+            throw new IllegalStateException("an earlier start in " + folder + " did not finish: remove the folder");
+        }
+        var secrets = isNew ? new Secrets(Passwords.random(), Passwords.random()) : Secrets.load(secretsFile);
+        var eventsDb = new EmbeddedEventsDb(builder, folder, given == null, secrets);
+        Runtime.getRuntime().addShutdownHook(eventsDb.shutdownHook);
+        try {
+            if (isNew) {
+                eventsDb.createCluster();
+            }
+            Files.writeString(eventsDb.data().resolve("postgresql.conf"), eventsDb.conf.text());
+            eventsDb.launchOnFreePort(builder.port != 0);
+            if (isNew) {
+                eventsDb.createRoleAndDatabase();
+                secrets.store(secretsFile);
+            }
+            if (eventsDb.durable) {
+                Durability.require(eventsDb);
+            }
+            return eventsDb;
+        } catch (IOException | RuntimeException e) {
+            eventsDb.close();
+            throw e;
+        }
+    }
+
+    @Override
+    public String jdbcUrl() {
+        return url(InitSql.DATABASE);
+    }
+
+    @Override
+    public String username() {
+        return InitSql.USERNAME;
+    }
+
+    @Override
+    public String password() {
+        return secrets.password;
+    }
+
+    public String host() {
+        return HOST;
+    }
+
+    public int port() {
+        return port;
+    }
+
+    /** The folder with the data and the server's log. */
+    public Path folder() {
+        return folder;
+    }
+
+    @Override
+    public DataSource dataSource() {
+        return dataSource(InitSql.DATABASE, InitSql.USERNAME, secrets.password);
+    }
+
+    @Override
+    public DataSource adminDataSource() {
+        return dataSource(InitSql.DATABASE, SUPERUSER, secrets.superuserPassword);
+    }
+
+    /**
+     * The process id of the postmaster, whose children are all other processes of the server.
+     *
+     * @throws IllegalStateException if the server does not run
+     */
+    public synchronized long processId() {
+        return running().processId();
+    }
+
+    /**
+     * Kills every process of the server at once, as a crash of the machine would, except that what was given to the
+     * operating system stays. Returns when all are gone.
+     *
+     * @throws IllegalStateException if the server does not run
+     */
+    public synchronized void crash() {
+        Postmaster crashing = running();
+        postmaster = null;
+        crashing.crash();
+    }
+
+    /** Stops the server in an orderly way and keeps its data. Open transactions are rolled back. */
+    public synchronized void stop() {
+        if (postmaster != null) {
+            Postmaster stopping = postmaster;
+            postmaster = null;
+            stopping.stopOrderly();
+        }
+    }
+
+    /**
+     * Starts the server again on the same data and port, after a {@link #crash()} or a {@link #stop()}; stops it first
+     * where it runs. Returns when it accepts connections.
+     */
+    public synchronized void restart() {
+        if (closed) {
+            throw new IllegalStateException("the server has been closed");
+        }
+        stop();
+        try {
+            // The port may briefly serve as somebody's outgoing one.
+            for (int attempt = 1; ; attempt++) {
+                try {
+                    launch();
+                    return;
+                } catch (Postmaster.PortTakenException e) {
+                    if (attempt == PORT_ATTEMPTS) {
+                        throw e;
+                    }
+                    TimeUnit.MILLISECONDS.sleep(500);
+                }
+            }
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
+        } catch (InterruptedException e) {
+            throw Postmaster.interrupted(e);
+        }
+    }
+
+    /** Stops the server, and removes its folder where it is a temporary one. Does nothing the second time. */
+    @Override
+    public void close() {
+        stopAndRemove();
+        try {
+            Runtime.getRuntime().removeShutdownHook(shutdownHook);
+        } catch (IllegalStateException e) {
+            // The process is ending; the hook has nothing left to do.
+            return;
+        }
+    }
+
+    private synchronized void stopAndRemove() {
+        if (closed) {
+            return;
+        }
+        closed = true;
+        if (postmaster != null && temporary) {
+            // The data is thrown away, so no checkpoint.
+            postmaster.stopImmediately();
+            postmaster = null;
+        }
+        stop();
+        if (temporary) {
+            remove(folder);
+        }
+    }
+
+    private void createCluster() throws IOException {
+        Path passwordFile = Files.createTempFile(folder, "password", "");
+        try {
+            Files.writeString(passwordFile, secrets.superuserPassword);
+            var arguments = new ArrayList<>(List.of(
+                    "--pgdata=" + data(),
+                    "--username=" + SUPERUSER,
+                    "--pwfile=" + passwordFile,
+                    "--auth=scram-sha-256",
+                    "--encoding=UTF8",
+                    "--locale=C",
+                    "--no-instructions"));
+            if (temporary) {
+                // The empty cluster itself need not survive a power cut; what the server writes later does.
+                arguments.add("--no-sync");
+            }
+            Process initdb = binaries.process("initdb", arguments)
+                    .redirectErrorStream(true)
+                    .start();
+            String output;
+            try (var in = initdb.getInputStream()) {
+                output = new String(in.readAllBytes(), UTF_8);
+            }
+            int exitCode = initdb.waitFor();
+            if (exitCode != 0) {
+                throw new IllegalStateException("initdb ended with " + exitCode + ":\n" + output
+                        + "\n(PostgreSQL refuses to run as root; as root it needs `unshare --user`)");
+            }
+        } catch (InterruptedException e) {
+            throw Postmaster.interrupted(e);
+        } finally {
+            Files.delete(passwordFile);
+        }
+    }
+
+    private synchronized void launchOnFreePort(boolean portGiven) throws IOException {
+        for (int attempt = 1; ; attempt++) {
+            if (!portGiven) {
+                port = freePort();
+            }
+            try {
+                launch();
+                return;
+            } catch (Postmaster.PortTakenException e) {
+                if (portGiven || attempt == PORT_ATTEMPTS) {
+                    throw e;
+                }
+            }
+        }
+    }
+
+    private void launch() throws IOException {
+        var place = new Postmaster.Place(data(), folder.resolve("server.log"), temporary ? folder.toString() : "");
+        postmaster = Postmaster.start(binaries, place, HOST, port);
+    }
+
+    private void createRoleAndDatabase() {
+        try (var connection =
+                dataSource("postgres", SUPERUSER, secrets.superuserPassword).getConnection()) {
+            InitSql.run(connection, secrets.password);
+        } catch (SQLException e) {
+            throw new IllegalStateException("init.sql failed", e);
+        }
+    }
+
+    private Postmaster running() {
+        if (postmaster == null) {
+            throw new IllegalStateException("the server does not run");
+        }
+        return postmaster;
+    }
+
+    private Path data() {
+        return folder.resolve("data");
+    }
+
+    private String url(String database) {
+        return "jdbc:postgresql://" + HOST + ":" + port + "/" + database;
+    }
+
+    private DataSource dataSource(String database, String user, String password) {
+        var dataSource = new PGSimpleDataSource();
+        dataSource.setUrl(url(database));
+        dataSource.setUser(user);
+        dataSource.setPassword(password);
+        return dataSource;
+    }
+
+    /** Below the range that systems give to outgoing connections, so that the port is still free after a crash. */
+    private static int freePort() throws IOException {
+        for (int attempt = 0; attempt < 1000; attempt++) {
+            int candidate = ThreadLocalRandom.current().nextInt(15_000, 32_000);
+            try (var socket = new ServerSocket(candidate, 1, InetAddress.getByAddress(new byte[] {127, 0, 0, 1}))) {
+                return socket.getLocalPort();
+            } catch (BindException e) {
+                // Taken: the next one.
+            }
+        }
+        throw new IOException("no free port between 15000 and 32000");
+    }
+
+    private static void remove(Path folder) {
+        try (Stream<Path> paths = Files.walk(folder)) {
+            for (Path path : paths.sorted(Comparator.reverseOrder()).toList()) {
+                Files.delete(path);
+            }
+        } catch (IOException e) {
+            throw new UncheckedIOException("cannot remove " + folder, e);
+        }
+    }
+}

@@ -1,0 +1,92 @@
+package io.eventsql.eventsdb;
+
+import java.sql.SQLException;
+import javax.sql.DataSource;
+import org.postgresql.ds.PGSimpleDataSource;
+
+/**
+ * A running PostgreSQL server with the settings of {@code postgresql.conf} and an empty database {@code eventsql}.
+ * {@link #close()} stops the server and removes its data. Thread-safe.
+ */
+public interface EventsDb extends AutoCloseable {
+
+    /** The system property that says where servers come from: {@code embedded} (the default) or {@code testcontainers}. */
+    String DATABASE_PROPERTY = "eventsql.test.database";
+
+    /** The system property with the image of {@code testcontainers}; {@code postgres:18} by default. */
+    String IMAGE_PROPERTY = "eventsql.test.image";
+
+    /**
+     * Starts a server of the kind that {@value #DATABASE_PROPERTY} asks for. Docker is never looked for unasked: where
+     * no registry can be reached, that look alone takes minutes.
+     *
+     * @throws IllegalArgumentException if the property holds another value
+     * @throws IllegalStateException if the server does not start, or is not durable
+     */
+    static EventsDb start() {
+        String kind = System.getProperty(DATABASE_PROPERTY, "embedded");
+        return switch (kind) {
+            case "embedded" -> EmbeddedEventsDb.builder().start();
+            case "testcontainers" ->
+                ContainerEventsDb.start(System.getProperty(IMAGE_PROPERTY, ContainerEventsDb.DEFAULT_IMAGE));
+            default ->
+                throw new IllegalArgumentException(
+                        DATABASE_PROPERTY + " must be embedded or testcontainers, but is " + kind);
+        };
+    }
+
+    /** The address of the database {@code eventsql}, without user and password. */
+    String jdbcUrl();
+
+    /** The role that owns the database; not a superuser. */
+    String username();
+
+    String password();
+
+    /** Connections to {@link #jdbcUrl()} as {@link #username()}, not pooled. */
+    DataSource dataSource();
+
+    /** Connections to the same database as a superuser, not pooled: to end backends, take checkpoints, read statistics. */
+    DataSource adminDataSource();
+
+    /**
+     * Creates another empty database on the same server, owned by {@link #username()}.
+     *
+     * @param name an identifier of lower-case letters, digits and underscores
+     * @return connections to it as {@link #username()}, not pooled
+     */
+    default DataSource createDatabase(String name) {
+        if (!name.matches("[a-z_][a-z0-9_]{0,62}")) {
+            throw new IllegalArgumentException("not a database name: " + name);
+        }
+        try (var connection = adminDataSource().getConnection();
+                var statement = connection.createStatement()) {
+            statement.execute("CREATE DATABASE " + name + " OWNER " + username());
+            statement.execute("ALTER DATABASE " + name + " SET timezone TO 'UTC'");
+        } catch (SQLException e) {
+            throw new IllegalStateException("cannot create the database " + name, e);
+        }
+        var dataSource = new PGSimpleDataSource();
+        dataSource.setUrl(jdbcUrl().replaceFirst("/" + InitSql.DATABASE + "(?=\\?|$)", "/" + name));
+        dataSource.setUser(username());
+        dataSource.setPassword(password());
+        return dataSource;
+    }
+
+    /** A setting's value as {@code SHOW} prints it to {@link #username()}, such as {@code on} or {@code 512MB}. */
+    default String show(String setting) {
+        try (var connection = dataSource().getConnection();
+                var statement = connection.prepareStatement("SELECT current_setting(?)")) {
+            statement.setString(1, setting);
+            try (var row = statement.executeQuery()) {
+                row.next();
+                return row.getString(1);
+            }
+        } catch (SQLException e) {
+            throw new IllegalStateException("cannot show " + setting, e);
+        }
+    }
+
+    @Override
+    void close();
+}

@@ -1,0 +1,237 @@
+package io.eventsql.eventsdb;
+
+import static java.util.stream.Collectors.joining;
+
+import java.io.IOException;
+import java.io.PrintStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CountDownLatch;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+
+/** Runs EventSQL databases in the foreground, without Docker. The usage text says how. */
+public final class EventsDbLauncher {
+
+    private static final int FAILED = 1;
+    private static final int WRONG_USAGE = 2;
+
+    private static final String USAGE = """
+            Usage: java -jar events-db.jar [options]
+
+            Starts PostgreSQL servers with EventSQL's settings on the loopback address and keeps them
+            running until SIGTERM or SIGINT. Temporary data is removed at the end.
+
+              --count N               servers to start (default 1)
+              --ports P1,P2,...       one port per server; 0, the default, takes a free one
+              --data-folder DIR       keep the data in DIR/db-1, DIR/db-2, ... and use it again next time
+                                      (default: temporary folders; a benchmark's must not lie on a tmpfs)
+              --setting NAME=VALUE    override a line of postgresql.conf, may be repeated
+              --not-durable           fsync and synchronous_commit off; never for a benchmark
+              --out FILE              write how to connect to FILE as JSON, once all servers are ready;
+                                      only its owner can read it, and it is removed at the end
+              --stop-on-stdin-close   stop also when standard input ends
+              --help                  show this text
+
+            Examples:
+              java -jar events-db.jar
+              java -jar events-db.jar --count 3 --out /tmp/shards.json
+              java -jar events-db.jar --ports 5433 --data-folder ./data --setting shared_buffers=1GB
+
+            Exit codes: 0 stopped because standard input ended, or help shown; 1 a server did not start;
+            2 wrong usage; 130 after SIGINT, 143 after SIGTERM (all servers are stopped then too).
+            """;
+
+    private record Options(
+            int count,
+            List<Integer> ports,
+            @Nullable Path dataFolder,
+            Map<String, String> settings,
+            boolean durable,
+            @Nullable Path out,
+            boolean stopOnStdinClose) {}
+
+    private static final class UsageException extends Exception {
+        UsageException(String message) {
+            super(message);
+        }
+    }
+
+    private EventsDbLauncher() {}
+
+    public static void main(String[] arguments) throws InterruptedException {
+        if (List.of(arguments).contains("--help")) {
+            System.out.print(USAGE);
+            return;
+        }
+        try {
+            run(parse(List.of(arguments)), System.out);
+        } catch (UsageException e) {
+            System.err.println(e.getMessage() + " (--help shows the usage)");
+            System.exit(WRONG_USAGE);
+        } catch (IOException | RuntimeException e) {
+            System.err.println("The databases could not be started: " + e.getMessage());
+            System.exit(FAILED);
+        }
+    }
+
+    private static void run(Options options, PrintStream console) throws IOException, InterruptedException {
+        Path out = options.out;
+        if (out != null) {
+            Files.deleteIfExists(out);
+        }
+        var servers = new ArrayList<EmbeddedEventsDb>();
+        try {
+            for (int index = 0; index < options.count; index++) {
+                EmbeddedEventsDb server = start(options, index);
+                servers.add(server);
+                console.printf(
+                        "%s pid=%d server_version=%s fsync=%s synchronous_commit=%s folder=%s%n",
+                        server.jdbcUrl(),
+                        server.processId(),
+                        server.show("server_version"),
+                        server.show("fsync"),
+                        server.show("synchronous_commit"),
+                        server.folder());
+            }
+            if (out != null) {
+                write(out, json(servers));
+                // By a signal, this process ends without coming back here; the servers have hooks of their own.
+                Runtime.getRuntime().addShutdownHook(new Thread(() -> removeQuietly(out), "remove-out-file"));
+            }
+            console.println("Ready: " + options.count + " running, stop with Ctrl-C");
+            if (options.stopOnStdinClose) {
+                System.in.transferTo(PrintStream.nullOutputStream());
+            } else {
+                new CountDownLatch(1).await();
+            }
+        } finally {
+            servers.forEach(EmbeddedEventsDb::close);
+        }
+    }
+
+    private static EmbeddedEventsDb start(Options options, int index) {
+        var builder = EmbeddedEventsDb.builder().durable(options.durable).port(options.ports.get(index));
+        options.settings.forEach(builder::setting);
+        if (options.dataFolder != null) {
+            builder.dataFolder(options.dataFolder.resolve("db-" + (index + 1)));
+        }
+        return builder.start();
+    }
+
+    private static Options parse(List<String> arguments) throws UsageException {
+        int count = 1;
+        List<Integer> ports = List.of();
+        Path dataFolder = null;
+        var settings = new LinkedHashMap<String, String>();
+        boolean durable = true;
+        Path out = null;
+        boolean stopOnStdinClose = false;
+
+        var rest = arguments.iterator();
+        while (rest.hasNext()) {
+            String option = rest.next();
+            switch (option) {
+                case "--not-durable" -> durable = false;
+                case "--stop-on-stdin-close" -> stopOnStdinClose = true;
+                case "--count", "--ports", "--data-folder", "--setting", "--out" -> {
+                    if (!rest.hasNext()) {
+                        throw new UsageException(option + " needs a value");
+                    }
+                    String value = rest.next();
+                    switch (option) {
+                        case "--count" -> count = number(option, value, 1, 64);
+                        case "--ports" -> ports = ports(option, value);
+                        case "--data-folder" -> dataFolder = Path.of(value);
+                        case "--out" -> out = Path.of(value).toAbsolutePath();
+                        default -> {
+                            String[] parts = value.split("=", 2);
+                            if (parts.length < 2) {
+                                throw new UsageException("--setting needs NAME=VALUE, not " + value);
+                            }
+                            settings.put(parts[0], parts[1]);
+                        }
+                    }
+                }
+                default -> throw new UsageException("unknown option " + option);
+            }
+        }
+        if (ports.isEmpty()) {
+            ports = Stream.generate(() -> 0).limit(count).toList();
+        }
+        if (ports.size() != count) {
+            throw new UsageException("--ports names " + ports.size() + " ports for " + count + " servers");
+        }
+        return new Options(count, ports, dataFolder, settings, durable, out, stopOnStdinClose);
+    }
+
+    private static List<Integer> ports(String option, String value) throws UsageException {
+        var ports = new ArrayList<Integer>();
+        for (String port : value.split(",", -1)) {
+            ports.add(number(option, port.strip(), 0, 65535));
+        }
+        return List.copyOf(ports);
+    }
+
+    private static int number(String option, String value, int min, int max) throws UsageException {
+        try {
+            int number = Integer.parseInt(value);
+            if (number >= min && number <= max) {
+                return number;
+            }
+        } catch (NumberFormatException e) {
+            // Said below.
+        }
+        throw new UsageException(option + " needs a number from " + min + " to " + max + ", not " + value);
+    }
+
+    private static String json(List<EmbeddedEventsDb> servers) {
+        return servers.stream().map(EventsDbLauncher::json).collect(joining(",\n", "{\"servers\": [\n", "\n]}\n"));
+    }
+
+    private static String json(EmbeddedEventsDb server) {
+        return """
+                  {"host": %s, "port": %d, "database": %s, "user": %s, "password": %s, "pid": %d, "jdbcUrl": %s, \
+                "serverVersion": %s, "folder": %s}""".formatted(
+                        quoted(server.host()),
+                        server.port(),
+                        quoted(InitSql.DATABASE),
+                        quoted(server.username()),
+                        quoted(server.password()),
+                        server.processId(),
+                        quoted(server.jdbcUrl()),
+                        quoted(server.show("server_version")),
+                        quoted(server.folder().toString()));
+    }
+
+    private static String quoted(String text) {
+        return '"' + text.replace("\\", "\\\\").replace("\"", "\\\"") + '"';
+    }
+
+    /** Whoever waits for the file never sees half of it. */
+    private static void write(Path file, String text) throws IOException {
+        Path folder = file.resolveSibling(".").normalize();
+        Files.createDirectories(folder);
+        Path unfinished = Files.createTempFile(
+                folder,
+                file.getFileName() + ".",
+                ".tmp",
+                PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
+        Files.writeString(unfinished, text);
+        Files.move(unfinished, file, StandardCopyOption.ATOMIC_MOVE);
+    }
+
+    private static void removeQuietly(Path file) {
+        try {
+            Files.deleteIfExists(file);
+        } catch (IOException e) {
+            System.err.println("cannot remove " + file + ": " + e.getMessage());
+        }
+    }
+}

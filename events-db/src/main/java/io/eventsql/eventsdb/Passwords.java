@@ -1,0 +1,18 @@
+package io.eventsql.eventsdb;
+
+import java.security.SecureRandom;
+import java.util.HexFormat;
+
+/** Passwords of servers that live as long as a test or a launcher. */
+final class Passwords {
+
+    private static final SecureRandom RANDOM = new SecureRandom();
+
+    private Passwords() {}
+
+    static String random() {
+        byte[] bytes = new byte[16];
+        RANDOM.nextBytes(bytes);
+        return HexFormat.of().formatHex(bytes);
+    }
+}

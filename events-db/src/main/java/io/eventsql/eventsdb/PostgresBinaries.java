@@ -1,0 +1,151 @@
+package io.eventsql.eventsdb;
+
+import java.io.BufferedInputStream;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.UncheckedIOException;
+import java.nio.channels.FileChannel;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.nio.file.StandardOpenOption;
+import java.nio.file.attribute.PosixFilePermissions;
+import java.security.DigestInputStream;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
+import java.util.ArrayList;
+import java.util.HexFormat;
+import java.util.List;
+import java.util.Locale;
+import org.apache.commons.compress.archivers.tar.TarArchiveEntry;
+import org.apache.commons.compress.archivers.tar.TarArchiveInputStream;
+import org.tukaani.xz.XZInputStream;
+
+/**
+ * PostgreSQL's programs, unpacked from the class path once per user and version into {@code ~/.cache/eventsql}, or
+ * into the folder for temporary files where the home folder cannot be written. Immutable.
+ */
+final class PostgresBinaries {
+
+    private final Path folder;
+
+    private PostgresBinaries(Path folder) {
+        this.folder = folder;
+    }
+
+    /**
+     * Unpacks the programs unless that has been done. Several threads and several processes may call this at once: one
+     * of them unpacks, and the folder gets its name only when it is complete.
+     */
+    static synchronized PostgresBinaries unpacked() {
+        String archive = archive();
+        try {
+            Path cache = cacheFolder();
+            Path folder = cache.resolve("postgres-" + hash(archive));
+            if (!Files.isDirectory(folder)) {
+                try (var lockFile = FileChannel.open(
+                                cache.resolve("unpack.lock"), StandardOpenOption.CREATE, StandardOpenOption.WRITE);
+                        var lock = lockFile.lock()) {
+                    if (lock.isValid() && !Files.isDirectory(folder)) {
+                        Path unfinished = Files.createTempDirectory(cache, "unpacking-");
+                        unpack(archive, unfinished);
+                        Files.move(unfinished, folder, StandardCopyOption.ATOMIC_MOVE);
+                    }
+                }
+            }
+            return new PostgresBinaries(folder);
+        } catch (IOException e) {
+            throw new UncheckedIOException("cannot unpack PostgreSQL's programs", e);
+        }
+    }
+
+    /**
+     * A process that runs one of the programs. PostgreSQL refuses to run as root; as root it is put into a user
+     * namespace, where it has the same process id, still owns its files, and is nobody.
+     */
+    ProcessBuilder process(String program, List<String> arguments) {
+        var command = new ArrayList<String>();
+        if (isRoot()) {
+            command.addAll(List.of("unshare", "--user"));
+        }
+        command.add(folder.resolve("bin").resolve(program).toString());
+        command.addAll(arguments);
+        var process = new ProcessBuilder(command);
+        // Variables such as PGDATA and PGPORT of whoever calls are not meant for this server.
+        process.environment().keySet().removeIf(name -> name.startsWith("PG"));
+        process.environment().put("LC_ALL", "C");
+        return process;
+    }
+
+    private static boolean isRoot() {
+        return System.getProperty("user.name").equals("root");
+    }
+
+    private static String archive() {
+        String os = System.getProperty("os.name").toLowerCase(Locale.ROOT).startsWith("mac") ? "darwin" : "linux";
+        String architecture = switch (System.getProperty("os.arch")) {
+            case "amd64", "x86_64" -> "x86_64";
+            case "aarch64", "arm64" -> "arm_64";
+            default ->
+                throw new IllegalStateException(
+                        "no PostgreSQL programs for the processor " + System.getProperty("os.arch"));
+        };
+        return "/postgres-" + os + "-" + architecture + ".txz";
+    }
+
+    private static InputStream open(String archive) {
+        InputStream in = PostgresBinaries.class.getResourceAsStream(archive);
+        if (in == null) {
+            throw new IllegalStateException(archive + " is missing from the class path");
+        }
+        return new BufferedInputStream(in);
+    }
+
+    private static Path cacheFolder() throws IOException {
+        Path home = Path.of(System.getProperty("user.home"));
+        Path cache = Files.isDirectory(home) && Files.isWritable(home)
+                ? home.resolve(".cache").resolve("eventsql")
+                : Path.of(System.getProperty("java.io.tmpdir"), "eventsql-" + System.getProperty("user.name"));
+        Files.createDirectories(cache);
+        if (!Files.getOwner(cache).getName().equals(System.getProperty("user.name"))) {
+            throw new IOException(cache + " belongs to somebody else; programs are not run from there");
+        }
+        return cache;
+    }
+
+    private static String hash(String archive) throws IOException {
+        try (var in = new DigestInputStream(open(archive), MessageDigest.getInstance("SHA-256"))) {
+            byte[] buffer = new byte[1 << 16];
+            while (in.read(buffer) >= 0) {
+                // The digest sees what is read.
+            }
+            return HexFormat.of().formatHex(in.getMessageDigest().digest(), 0, 8);
+        } catch (NoSuchAlgorithmException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
+    private static void unpack(String archive, Path target) throws IOException {
+        try (var tar = new TarArchiveInputStream(new XZInputStream(open(archive)))) {
+            for (TarArchiveEntry entry = tar.getNextEntry(); entry != null; entry = tar.getNextEntry()) {
+                Path path = target.resolve(entry.getName()).normalize();
+                if (!path.startsWith(target)) {
+                    throw new IOException("an entry outside the archive: " + entry.getName());
+                }
+                if (entry.isDirectory()) {
+                    Files.createDirectories(path);
+                } else {
+                    Files.createDirectories(path.resolve("..").normalize());
+                    if (entry.isSymbolicLink()) {
+                        Files.createSymbolicLink(path, Path.of(entry.getLinkName()));
+                    } else {
+                        Files.copy(tar, path);
+                        boolean executable = (entry.getMode() & 0100) != 0;
+                        Files.setPosixFilePermissions(
+                                path, PosixFilePermissions.fromString(executable ? "rwxr-xr-x" : "rw-r--r--"));
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,121 @@
+package io.eventsql.eventsdb;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.regex.Pattern;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** The launcher as a process of its own, as scripts use it. */
+class EventsDbLauncherIT {
+
+    private static final Pattern PROCESS_ID = Pattern.compile("\"pid\": (\\d+)");
+    private static final Pattern FOLDER = Pattern.compile("\"folder\": \"([^\"]+)\"");
+
+    @Test
+    void stdinClosed_stopsAllServersAndRemovesTheirData(@TempDir Path folder) throws Exception {
+        Path out = folder.resolve("servers.json");
+        Process launcher = launch(
+                "--count", "2", "--setting", "shared_buffers=32MB", "--out", out.toString(), "--stop-on-stdin-close");
+        var reader = launcher.inputReader(UTF_8);
+        assertThat(reader.readLine()).contains("fsync=on synchronous_commit=on");
+        assertThat(reader.readLine()).contains("fsync=on synchronous_commit=on");
+        assertThat(reader.readLine()).startsWith("Ready: 2");
+        String json = Files.readString(out);
+        assertThat(processIds(json)).hasSize(2).allMatch(EventsDbLauncherIT::isAlive);
+
+        launcher.getOutputStream().close();
+
+        assertThat(launcher.waitFor(30, TimeUnit.SECONDS)).isTrue();
+        assertThat(launcher.exitValue()).isZero();
+        assertThat(processIds(json)).noneMatch(EventsDbLauncherIT::isAlive);
+        assertThat(folders(json)).hasSize(2).allMatch(Files::notExists);
+        assertThat(out).doesNotExist();
+    }
+
+    @Test
+    void sigterm_stopsTheServer(@TempDir Path folder) throws Exception {
+        Path out = folder.resolve("servers.json");
+        Process launcher = launch("--setting", "shared_buffers=32MB", "--out", out.toString());
+        awaitReady(launcher);
+        String json = Files.readString(out);
+
+        launcher.destroy();
+
+        assertThat(launcher.waitFor(30, TimeUnit.SECONDS)).isTrue();
+        assertThat(launcher.exitValue()).isEqualTo(143);
+        assertThat(processIds(json)).hasSize(1).noneMatch(EventsDbLauncherIT::isAlive);
+        assertThat(folders(json)).allMatch(Files::notExists);
+        assertThat(out).doesNotExist();
+    }
+
+    @Test
+    void sigkill_theServerEndsByItsGuard(@TempDir Path folder) throws Exception {
+        Path out = folder.resolve("servers.json");
+        Process launcher = launch("--setting", "shared_buffers=32MB", "--out", out.toString());
+        awaitReady(launcher);
+        String json = Files.readString(out);
+
+        launcher.destroyForcibly().waitFor();
+
+        for (long processId : processIds(json)) {
+            var server = ProcessHandle.of(processId);
+            if (server.isPresent()) {
+                server.get().onExit().get(30, TimeUnit.SECONDS);
+            }
+        }
+    }
+
+    @Test
+    void unknownOption_exitsWithTwo() throws Exception {
+        Process launcher = launch("--cuont", "3");
+
+        assertThat(launcher.errorReader(UTF_8).readLine()).contains("unknown option --cuont");
+        assertThat(launcher.waitFor()).isEqualTo(2);
+    }
+
+    private static Process launch(String... arguments) throws IOException {
+        var command = new ArrayList<>(List.of(
+                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                "-cp",
+                System.getProperty("java.class.path"),
+                EventsDbLauncher.class.getName()));
+        command.addAll(List.of(arguments));
+        return new ProcessBuilder(command).start();
+    }
+
+    private static void awaitReady(Process launcher) throws IOException {
+        var reader = launcher.inputReader(UTF_8);
+        String line = reader.readLine();
+        while (line != null && !line.startsWith("Ready")) {
+            line = reader.readLine();
+        }
+        assertThat(line).isNotNull();
+    }
+
+    private static boolean isAlive(long processId) {
+        return ProcessHandle.of(processId).isPresent();
+    }
+
+    private static List<Long> processIds(String json) {
+        return PROCESS_ID
+                .matcher(json)
+                .results()
+                .map(match -> Long.valueOf(match.group(1)))
+                .toList();
+    }
+
+    private static List<Path> folders(String json) {
+        return FOLDER.matcher(json)
+                .results()
+                .map(match -> Path.of(match.group(1)))
+                .toList();
+    }
+}
