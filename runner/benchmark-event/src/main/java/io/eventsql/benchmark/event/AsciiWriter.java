@@ -1,0 +1,72 @@
+package io.eventsql.benchmark.event;
+
+/** Writes ASCII into an array of known size, front to back, without any garbage. Not thread-safe. */
+final class AsciiWriter {
+    private static final byte[] HEX = {'0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'};
+
+    private final byte[] bytes;
+    private int position;
+
+    AsciiWriter(int length) {
+        bytes = new byte[length];
+    }
+
+    void put(char c) {
+        put((byte) c);
+    }
+
+    void put(byte b) {
+        bytes[position++] = b;
+    }
+
+    void put(byte[] text) {
+        System.arraycopy(text, 0, bytes, position, text.length);
+        position += text.length;
+    }
+
+    /** @param text ASCII only */
+    void put(String text) {
+        for (int i = 0; i < text.length(); i++) {
+            bytes[position++] = (byte) text.charAt(i);
+        }
+    }
+
+    /** @param letters A to Z and a to z only */
+    void putLowerCase(byte[] letters) {
+        for (byte letter : letters) {
+            bytes[position++] = (byte) (letter | 0x20);
+        }
+    }
+
+    /** Writes the number with leading zeros; higher digits than fit are dropped. */
+    void putDigits(long number, int width) {
+        long rest = number;
+        for (int i = position + width - 1; i >= position; i--) {
+            bytes[i] = (byte) ('0' + rest % 10);
+            rest /= 10;
+        }
+        position += width;
+    }
+
+    /** Writes the lowest {@code width} hexadecimal digits. */
+    void putHex(long bits, int width) {
+        for (int shift = 4 * (width - 1); shift >= 0; shift -= 4) {
+            bytes[position++] = HEX[(int) (bits >>> shift) & 0xf];
+        }
+    }
+
+    /** Writes random printable characters until {@code remaining} bytes are left. */
+    void putRandomText(int remaining) {
+        int end = bytes.length - remaining;
+        RandomText.copy(bytes, position, end - position);
+        position = end;
+    }
+
+    /** The array, which must be full. */
+    byte[] bytes() {
+        if (position != bytes.length) {
+            throw new IllegalStateException("wrote " + position + " of " + bytes.length + " bytes");
+        }
+        return bytes;
+    }
+}
