@@ -1,0 +1,183 @@
+#!/usr/bin/env bash
+# Builds everything and runs every check. See usage.
+set -euo pipefail
+
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$ROOT"
+source scripts/lib/jdk.bash
+source scripts/lib/maven.bash
+
+usage() {
+  cat <<'EOF'
+Usage: scripts/run_tests.bash [options] [-- maven arguments]
+
+Runs what decides whether a change is good:
+  maven       ./mvnw verify: format, Error Prone, NullAway, unit and integration tests
+              (against real PostgreSQL servers, no Docker needed), dependency analysis
+  python      pytest, ruff and mypy, in .venv
+  shellcheck  over every Bash script
+
+Options:
+  --only STEP  run only this step; may be repeated
+  --help       show this text
+
+Examples:
+  scripts/run_tests.bash
+  scripts/run_tests.bash --only shellcheck
+  scripts/run_tests.bash --only maven -- -pl events-db -Dit.test=EmbeddedEventsDbIT
+
+Exit code: 0 all good, 1 something failed, 2 wrong usage or no JDK.
+EOF
+}
+
+STEPS=(maven python shellcheck)
+only=()
+maven_arguments=()
+
+while (($#)); do
+  case $1 in
+    --help | -h)
+      usage
+      exit 0
+      ;;
+    --only)
+      if [[ ! " ${STEPS[*]} " == *" ${2:-?} "* ]]; then
+        echo "--only needs one of: ${STEPS[*]}" >&2
+        exit 2
+      fi
+      only+=("$2")
+      shift 2
+      ;;
+    --)
+      shift
+      maven_arguments=("$@")
+      break
+      ;;
+    *)
+      echo "unknown option $1 (--help shows the usage)" >&2
+      exit 2
+      ;;
+  esac
+done
+
+results=()
+exit_code=0
+reports_since=$(mktemp)
+trap 'rm -f "$reports_since"' EXIT
+
+# Runs the step $1 and notes how it ended: 0 ok, 3 skipped with the reason in skip_reason, else failed.
+skip_reason=''
+step() {
+  local name=$1 rc=0
+  if ((${#only[@]})) && [[ ! " ${only[*]} " == *" $name "* ]]; then
+    return
+  fi
+  echo "=== $name"
+  case $name in
+    maven) run_maven || rc=$? ;;
+    python) run_python || rc=$? ;;
+    shellcheck) run_shellcheck || rc=$? ;;
+  esac
+  case $rc in
+    0) results+=("ok      $name") ;;
+    3)
+      results+=("SKIPPED $name: $skip_reason")
+      echo "SKIPPED $name: $skip_reason"
+      ;;
+    *)
+      results+=("FAILED  $name (exit code $rc)")
+      exit_code=1
+      ;;
+  esac
+}
+
+run_maven() {
+  "${MAVEN[@]}" -B -ntp -T1 verify "${maven_arguments[@]}"
+}
+
+run_python() {
+  local rc=0
+  if [[ -z $(find scripts -name '*.py' -not -path '*/.venv/*' -print -quit) ]]; then
+    skip_reason='no Python scripts yet'
+    return 3
+  fi
+  make_venv || return 1
+  if [[ -n $(find scripts \( -name 'test_*.py' -o -name '*_test.py' \) -print -quit) ]]; then
+    .venv/bin/python -m pytest --junit-xml=target/pytest/TEST-pytest.xml || rc=1
+  fi
+  .venv/bin/ruff check scripts || rc=1
+  .venv/bin/ruff format --check scripts || rc=1
+  .venv/bin/mypy --strict scripts || rc=1
+  return $rc
+}
+
+# Makes .venv anew where the requirements have changed since.
+make_venv() {
+  local python requirements=(scripts/requirements*.txt) stamp=.venv/requirements.sha256
+  if [[ -f $stamp ]] && cat "${requirements[@]}" | sha256sum | cmp -s - "$stamp"; then
+    return
+  fi
+  for python in python3.13 python3.12 python3.11 python3; do
+    if "$python" -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+      rm -rf .venv
+      "$python" -m venv .venv || return 1
+      .venv/bin/python -m pip install --quiet "${requirements[@]/#/--requirement=}" || return 1
+      cat "${requirements[@]}" | sha256sum >"$stamp"
+      return
+    fi
+  done
+  echo 'Python >= 3.11 with venv is needed (Debian: apt-get install python3-venv)' >&2
+  return 1
+}
+
+run_shellcheck() {
+  local scripts
+  if ! command -v shellcheck >/dev/null; then
+    if [[ $(id -u) != 0 ]] || ! command -v apt-get >/dev/null; then
+      skip_reason='not installed (Debian: apt-get install shellcheck)'
+      return 3
+    fi
+    if ! DEBIAN_FRONTEND=noninteractive apt-get install -y -qq shellcheck >/dev/null 2>&1; then
+      apt-get update -qq >/dev/null 2>&1 || true
+      if ! DEBIAN_FRONTEND=noninteractive apt-get install -y -qq shellcheck >/dev/null; then
+        skip_reason='apt-get could not install it'
+        return 3
+      fi
+    fi
+  fi
+  mapfile -t scripts < <(
+    find . \( -name .git -o -name target -o -name .venv -o -name node_modules \) -prune -o -name '*.bash' -print | sort
+  )
+  shellcheck --external-sources --source-path="$ROOT" .ci/run "${scripts[@]}"
+}
+
+# Only reports of this run: those of earlier runs or of removed tests lie beside them.
+print_totals() {
+  local passed failed skipped reports
+  mapfile -t reports < <(
+    find . \( -name .git -o -name .venv -o -name node_modules \) -prune -o \
+      -path '*/target/*' -name 'TEST-*.xml' -newer "$reports_since" -print
+  )
+  if ((${#reports[@]} == 0)); then
+    echo 'no test reports'
+    return
+  fi
+  read -r passed failed skipped < <(awk -f scripts/lib/test_totals.awk "${reports[@]}")
+  echo "$passed passed, $failed failed, $skipped skipped"
+}
+
+if ((${#only[@]} == 0)) || [[ " ${only[*]} " == *" maven "* ]]; then
+  require_jdk
+  echo "JAVA_HOME=$JAVA_HOME"
+  require_maven
+fi
+for name in "${STEPS[@]}"; do
+  step "$name"
+done
+
+echo
+echo '=== summary'
+printf '%s\n' "${results[@]}"
+print_totals
+echo "elapsed: ${SECONDS} s"
+exit "$exit_code"
