@@ -1,0 +1,14 @@
+package io.eventsql;
+
+/** Handles one event at a time. */
+@FunctionalInterface
+public interface EventHandler {
+    /**
+     * Handles an event: called in order within a partition, concurrently for different partitions, at least once for
+     * each event. No database transaction of the library is open meanwhile.
+     *
+     * @throws Exception to have the event handled again, after a delay that grows from {@link
+     *     ConsumerSpec#retryDelayMin()} to {@link ConsumerSpec#retryDelayMax()}; later events of the partition wait
+     */
+    void handle(StoredEvent event) throws Exception;
+}

@@ -1,0 +1,213 @@
+package io.eventsql;
+
+import io.eventsql.internal.append.Publisher;
+import io.eventsql.internal.consume.Consumers;
+import io.eventsql.internal.consume.RangeReader;
+import io.eventsql.internal.retain.SegmentKeeper;
+import io.eventsql.internal.shard.Shard;
+import io.eventsql.internal.shard.Shards;
+import io.eventsql.internal.shard.StreamRegistry;
+import io.eventsql.internal.wake.WakeUp;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.Executors;
+import java.util.concurrent.ScheduledExecutorService;
+import java.util.concurrent.atomic.AtomicBoolean;
+import javax.sql.DataSource;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The library's entrance: streams of events over one or several PostgreSQL databases (shards). Thread-safe; a process
+ * needs one instance for each cluster, made at its start and closed at its end.
+ *
+ * <p>Connections it takes from each data source's pool at the same time, at most: {@link Settings#appendConnections()}
+ * to append, 1 to signal, 1 in the background; where this process consumes, also 1 to listen (kept), 1 to fetch, 1 to
+ * commit offsets; and 1 for each thread of yours inside a method of this class.
+ */
+public final class EventSql implements AutoCloseable {
+    private static final long OPEN_MISSING_EVERY_MS = 1_000;
+
+    private final Settings settings;
+    private final Shards shards;
+    private final StreamRegistry streams;
+    private final WakeUp wakeUp;
+    private final Publisher publisher;
+    private final Consumers consumers;
+    private final RangeReader reader;
+    private final ScheduledExecutorService timer;
+    private final AtomicBoolean closed = new AtomicBoolean();
+
+    private EventSql(Builder builder) {
+        settings = builder.settings;
+        shards = Shards.open(builder.dataSources, settings);
+        @Nullable
+        Shard preferred = builder.preferredShard == null
+                ? null
+                : shards.of(builder.preferredShard).orElse(null);
+        streams = new StreamRegistry(shards);
+        wakeUp = new WakeUp(shards, settings);
+        timer = Executors.newSingleThreadScheduledExecutor(task -> {
+            Thread thread = new Thread(task, "eventsql-timer");
+            thread.setDaemon(true);
+            return thread;
+        });
+        publisher = new Publisher(
+                shards, streams, preferred, settings, new SegmentKeeper(settings.maxBatchEvents()), wakeUp, timer);
+        consumers = new Consumers(shards, streams, settings, wakeUp);
+        reader = new RangeReader(shards, streams);
+        shards.openMissingInBackground(OPEN_MISSING_EVERY_MS);
+    }
+
+    /** A builder for an instance over one database. */
+    public static Builder builder(DataSource dataSource) {
+        return builder(List.of(dataSource));
+    }
+
+    /**
+     * A builder for an instance over the databases of a cluster, in any order: each knows which shard it is. When all
+     * are new, they become a cluster.
+     *
+     * @param dataSources one for each shard, preferably pools; none twice
+     */
+    public static Builder builder(List<? extends DataSource> dataSources) {
+        return new Builder(dataSources);
+    }
+
+    /**
+     * Creates the stream on every shard; does nothing if it exists with the same values.
+     *
+     * @throws InvalidInputException if it exists with other values; names the field
+     * @throws EventSqlException if it is new and a shard does not answer: repeat the call then
+     */
+    public void createStream(StreamSpec spec) {
+        streams.create(spec);
+    }
+
+    /** All streams, by name. */
+    public List<StreamSpec> streams() {
+        return streams.all();
+    }
+
+    /** The shards that have answered since this instance was made, by number. */
+    public List<ShardInfo> shards() {
+        return shards.infos();
+    }
+
+    /** Publishes events; always the same instance. */
+    public EventPublisher publisher() {
+        return publisher;
+    }
+
+    /**
+     * Starts a consumer of this process: from now on its handler gets the stream's events one by one, beginning where
+     * the consumer's committed offsets are.
+     *
+     * <p>For the time being a consumer has one member: a second one, here or in another process, takes over all
+     * partitions, and the first one ends ({@link Subscription#isRunning()}).
+     *
+     * @throws UnknownStreamException if there is no such stream
+     */
+    public Subscription subscribe(ConsumerSpec spec, EventHandler handler) {
+        return consumers.subscribe(spec, handler);
+    }
+
+    /** As {@link #subscribe}, with a handler that gets many events at a time. */
+    public Subscription subscribeBatch(ConsumerSpec spec, EventBatchHandler handler) {
+        return consumers.subscribeBatch(spec, handler);
+    }
+
+    /**
+     * Reads events of one partition without any consumer, in order.
+     *
+     * @param from the first event; at the partition's head the result is empty
+     * @param maxEvents 1 to {@value ConsumerSpec#MAX_PAGE_EVENTS}; fewer are returned at the log's end, or once they
+     *     have {@link ConsumerSpec#DEFAULT_PAGE_BYTES} bytes
+     * @throws OffsetOutOfRangeException if the offset is below the log's start or beyond its head
+     */
+    public List<StoredEvent> read(EventPosition from, int maxEvents) {
+        InvalidInputException.requireRange("maxEvents", maxEvents, 1, ConsumerSpec.MAX_PAGE_EVENTS);
+        InvalidInputException.requireRange("position.offset", from.offset(), 0, Long.MAX_VALUE);
+        return reader.read(from, maxEvents, ConsumerSpec.DEFAULT_PAGE_BYTES);
+    }
+
+    /**
+     * How far a consumer is, by shard and partition; empty if it was never started.
+     *
+     * @throws EventSqlException if a shard does not answer
+     */
+    public List<ConsumerPosition> positions(String stream, String consumer) {
+        return consumers.positions(stream, consumer);
+    }
+
+    /** Closes with {@link Settings#closeTimeout()}. */
+    @Override
+    public void close() {
+        close(settings.closeTimeout());
+    }
+
+    /**
+     * Ends this instance: first its consumers, as {@link Subscription#close}, then the publisher, which refuses further
+     * calls and appends what waits. The data sources stay open. Calling it again does nothing.
+     *
+     * @return {@code false} if not everything ended in time: events still waiting were failed, handlers left running
+     */
+    public boolean close(Duration timeout) {
+        if (!closed.compareAndSet(false, true)) {
+            return true;
+        }
+        long deadline = System.nanoTime() + timeout.toNanos();
+        try {
+            boolean inTime = consumers.close(deadline);
+            inTime &= publisher.close(deadline);
+            wakeUp.close();
+            return inTime;
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            return false;
+        } finally {
+            timer.shutdownNow();
+            shards.close();
+        }
+    }
+
+    /** Builds an instance; not thread-safe. */
+    public static final class Builder {
+        private final List<DataSource> dataSources;
+        private Settings settings = Settings.defaults();
+        private @Nullable DataSource preferredShard;
+
+        private Builder(List<? extends DataSource> dataSources) {
+            this.dataSources = List.copyOf(dataSources);
+            InvalidInputException.requireRange("dataSources", dataSources.size(), 1, 1_024);
+        }
+
+        /** Replaces all settings. */
+        public Builder settings(Settings value) {
+            settings = value;
+            return this;
+        }
+
+        /**
+         * Events without a key go to this one of the data sources while it is healthy; without this, to the healthy
+         * shards in turn.
+         */
+        public Builder preferredShard(DataSource value) {
+            if (!dataSources.contains(value)) {
+                throw new InvalidInputException("preferredShard", "is none of the data sources");
+            }
+            preferredShard = value;
+            return this;
+        }
+
+        /**
+         * Opens the databases and migrates their schema. A shard that does not answer is used as soon as it does, if
+         * the others know the cluster.
+         *
+         * @throws ShardIdentityException if a database is not what it is used as
+         * @throws EventSqlException if the cluster cannot be known or made
+         */
+        public EventSql build() {
+            return new EventSql(this);
+        }
+    }
+}

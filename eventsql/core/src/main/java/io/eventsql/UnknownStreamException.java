@@ -1,0 +1,10 @@
+package io.eventsql;
+
+/** No stream of that name: create it first with {@link EventSql#createStream}. */
+public final class UnknownStreamException extends EventSqlException {
+    private static final long serialVersionUID = 1L;
+
+    public UnknownStreamException(String stream) {
+        super("There is no stream " + InvalidInputException.shown(stream) + "; create it with createStream");
+    }
+}

@@ -1,0 +1,221 @@
+package io.eventsql.internal.append;
+
+import io.eventsql.internal.append.Batch.Group;
+import io.eventsql.internal.retain.SegmentKeeper;
+import io.eventsql.internal.shard.Shard;
+import io.eventsql.internal.sql.Database;
+import io.eventsql.internal.sql.SqlErrors;
+import io.eventsql.internal.wake.WakeUp;
+import java.sql.Connection;
+import java.sql.SQLException;
+import java.util.List;
+import java.util.UUID;
+import java.util.concurrent.ThreadLocalRandom;
+import java.util.concurrent.TimeUnit;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Appends a batch until its outcome is known: resends it unchanged, under the same number, while the answer is an error
+ * that can pass or no answer at all. Used by one lane.
+ *
+ * <p>Why that is safe: the database answers a number it has stored with the stored offsets, and refuses a lower number
+ * than the last. A batch that is given up, because all its callers have been told that the outcome is unknown, can
+ * therefore never be stored behind a later one.
+ */
+final class Appender {
+    private static final Logger LOG = LoggerFactory.getLogger(Appender.class);
+    private static final long BACKOFF_MIN_NANOS = TimeUnit.MILLISECONDS.toNanos(20);
+    private static final long BACKOFF_MAX_NANOS = TimeUnit.SECONDS.toNanos(1);
+
+    private final Shard shard;
+    private final UUID producer;
+    private final PublishQueue queue;
+    private final SegmentKeeper segments;
+    private final WakeUp wakeUp;
+    private final ShardAppender.Rerouter rerouter;
+
+    Appender(
+            Shard shard,
+            UUID producer,
+            PublishQueue queue,
+            SegmentKeeper segments,
+            WakeUp wakeUp,
+            ShardAppender.Rerouter rerouter) {
+        this.shard = shard;
+        this.producer = producer;
+        this.queue = queue;
+        this.segments = segments;
+        this.wakeUp = wakeUp;
+        this.rerouter = rerouter;
+    }
+
+    /** Appends the batch; when it returns, every call of it is completed. */
+    void append(Batch batch) throws InterruptedException {
+        boolean inDoubt = false;
+        for (int attempt = 0; ; attempt++) {
+            Failure failure;
+            try {
+                send(batch);
+                reached();
+                return;
+            } catch (SQLException e) {
+                failure = classify(batch, e);
+                shard.failed(e);
+            } catch (RuntimeException e) {
+                LOG.error("Appending to {} failed", shard, e);
+                failure = new Failure(Verdict.REFUSED, new SQLException(e));
+            }
+            switch (failure.verdict()) {
+                case DATA_ERROR -> {
+                    reached();
+                    appendParts(batch, failure.cause());
+                    return;
+                }
+                case REFUSED -> {
+                    fail(
+                            batch,
+                            inDoubt,
+                            "the database refused it: " + failure.cause().getMessage(),
+                            failure.cause());
+                    return;
+                }
+                case REPEAT_AT_ONCE -> {
+                    continue;
+                }
+                case NOT_SENT, ROLLED_BACK -> LOG.debug("Append to {} is repeated", shard, failure.cause());
+                case IN_DOUBT -> {
+                    inDoubt = true;
+                    LOG.warn(
+                            "Append to {} got no clear answer and is resent under the same number: {}",
+                            shard,
+                            failure.cause().getMessage());
+                }
+            }
+            if (failure.verdict() != Verdict.ROLLED_BACK) {
+                shard.setHealthy(false);
+                rerouter.reroute(shard, queue.takeMovable());
+            }
+            if (batch.isCompleted()) {
+                return; // every caller was told at its deadline
+            }
+            pause(attempt);
+        }
+    }
+
+    private enum Verdict {
+        /** The request never left: no connection. */
+        NOT_SENT,
+        /** The database said that it did not store it, and that may pass. */
+        ROLLED_BACK,
+        /** The reason was removed. */
+        REPEAT_AT_ONCE,
+        /** Committed or not: only the database knows. */
+        IN_DOUBT,
+        /** Some event of it can never be stored. */
+        DATA_ERROR,
+        /** The database will not store it, whatever is in it. */
+        REFUSED
+    }
+
+    private record Failure(Verdict verdict, SQLException cause) {}
+
+    /** A connection could not be borrowed. */
+    private static final class NoConnectionException extends SQLException {
+        private static final long serialVersionUID = 1L;
+
+        NoConnectionException(SQLException cause) {
+            super(cause.getMessage(), cause.getSQLState(), cause);
+        }
+    }
+
+    private void send(Batch batch) throws SQLException {
+        try (Connection connection = borrow()) {
+            List<Group> groups = batch.groups(shard);
+            long[] bases = shard.tables()
+                    .append()
+                    .execute(connection, producer, batch.number(), shard.mapVersion(), Batch.rows(groups));
+            for (int i = 0; i < bases.length; i++) {
+                groups.get(i).base = bases[i];
+            }
+            batch.stored(shard, groups);
+            for (Group group : groups) {
+                segments.appended(shard, group.stream, group.partition, group.base + group.events.size());
+                wakeUp.appended(shard, group.streamId);
+            }
+        }
+    }
+
+    private Connection borrow() throws SQLException {
+        try {
+            return shard.require().borrow();
+        } catch (SQLException e) {
+            throw new NoConnectionException(e);
+        }
+    }
+
+    private Failure classify(Batch batch, SQLException e) {
+        Verdict verdict;
+        String state = SqlErrors.state(e);
+        if (e instanceof NoConnectionException) {
+            verdict = Verdict.NOT_SENT;
+        } else if (state.equals(SqlErrors.NOT_READ_COMMITTED)) {
+            shard.database().ifPresent(Database::requireReadCommitted);
+            verdict = Verdict.REPEAT_AT_ONCE;
+        } else if (state.equals(SqlErrors.CHECK_VIOLATION)) {
+            verdict = createSegments(batch);
+        } else if (SqlErrors.isDataError(e)) {
+            verdict = Verdict.DATA_ERROR;
+        } else if (SqlErrors.isRefused(e)) {
+            batch.calls().forEach(call -> shard.forgetStream(call.stream().name()));
+            verdict = Verdict.REFUSED;
+        } else {
+            verdict = SqlErrors.isRolledBack(e) ? Verdict.ROLLED_BACK : Verdict.IN_DOUBT;
+        }
+        return new Failure(verdict, e);
+    }
+
+    /** "no partition of relation": the head has reached a segment that is not there yet. */
+    private Verdict createSegments(Batch batch) {
+        try {
+            boolean created = false;
+            for (Group group : batch.groups(shard)) {
+                created |= segments.ensureRoom(shard, group.stream, group.streamId, group.partition);
+            }
+            return created ? Verdict.REPEAT_AT_ONCE : Verdict.DATA_ERROR;
+        } catch (SQLException e) {
+            LOG.warn("A segment for {} could not be added: {}", shard, e.getMessage());
+            return Verdict.ROLLED_BACK;
+        }
+    }
+
+    /** One bad call must fail alone: halves the batch until the call is found. The order of the calls stays. */
+    private void appendParts(Batch batch, SQLException dataError) throws InterruptedException {
+        int calls = batch.calls().size();
+        if (calls == 1) {
+            fail(batch, false, "the database refused its data: " + dataError.getMessage(), dataError);
+            return;
+        }
+        append(batch.part(0, calls / 2, queue.nextBatchNumber()));
+        append(batch.part(calls / 2, calls, queue.nextBatchNumber()));
+    }
+
+    private static void fail(Batch batch, boolean inDoubt, String reason, SQLException cause) {
+        for (PublishCall call : batch.calls()) {
+            if (inDoubt) {
+                call.unknown(reason, cause);
+            } else {
+                call.notStored(reason, cause);
+            }
+        }
+    }
+
+    private void reached() {
+        shard.setHealthy(true);
+    }
+
+    private static void pause(int attempt) throws InterruptedException {
+        long backoff = Math.min(BACKOFF_MIN_NANOS << Math.min(attempt, 10), BACKOFF_MAX_NANOS);
+        TimeUnit.NANOSECONDS.sleep(backoff / 2 + ThreadLocalRandom.current().nextLong(backoff / 2));
+    }
+}

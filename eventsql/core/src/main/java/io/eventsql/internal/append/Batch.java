@@ -1,0 +1,153 @@
+package io.eventsql.internal.append;
+
+import io.eventsql.EventPosition;
+import io.eventsql.StreamSpec;
+import io.eventsql.internal.append.EventValidator.Valid;
+import io.eventsql.internal.shard.Shard;
+import io.eventsql.internal.sql.AppendStatement;
+import java.sql.SQLException;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Calls that are appended in one transaction. Events without a key all go to the batch's one partition of their stream.
+ * Used by one thread.
+ */
+final class Batch {
+    private final List<PublishCall> calls;
+    private final Map<StreamSpec, Integer> stickyPartitions;
+    private final long number;
+
+    /**
+     * @param stickyPartitions for each stream that has calls without keys the partition these go to
+     * @param number rises from batch to batch of this process and shard: makes a repeated append harmless
+     */
+    Batch(List<PublishCall> calls, Map<StreamSpec, Integer> stickyPartitions, long number) {
+        this.calls = calls;
+        this.stickyPartitions = stickyPartitions;
+        this.number = number;
+    }
+
+    List<PublishCall> calls() {
+        return calls;
+    }
+
+    long number() {
+        return number;
+    }
+
+    /** A batch with a part of the calls, under a number of its own. */
+    Batch part(int from, int to, long partNumber) {
+        return new Batch(calls.subList(from, to), stickyPartitions, partNumber);
+    }
+
+    boolean isCompleted() {
+        return calls.stream().allMatch(PublishCall::isCompleted);
+    }
+
+    private int partition(PublishCall call, int event) {
+        return call.hasNoKeys() ? Objects.requireNonNull(stickyPartitions.get(call.stream())) : call.partition(event);
+    }
+
+    /** The events of one partition. */
+    static final class Group implements Comparable<Group> {
+        final StreamSpec stream;
+        final int streamId;
+        final int partition;
+        final List<Valid> events = new ArrayList<>();
+        long base;
+
+        Group(StreamSpec stream, int streamId, int partition) {
+            this.stream = stream;
+            this.streamId = streamId;
+            this.partition = partition;
+        }
+
+        @Override
+        public int compareTo(Group other) {
+            int byStream = Integer.compare(streamId, other.streamId);
+            return byStream != 0 ? byStream : Integer.compare(partition, other.partition);
+        }
+    }
+
+    /** The events by partition, in the lock order: stream id, then partition; within a partition in call order. */
+    List<Group> groups(Shard shard) throws SQLException {
+        Map<StreamSpec, @Nullable Group[]> byStream = new HashMap<>();
+        List<Group> groups = new ArrayList<>();
+        for (PublishCall call : calls) {
+            @Nullable
+            Group[] ofStream = byStream.computeIfAbsent(call.stream(), stream -> new Group[stream.partitions()]);
+            for (int i = 0; i < call.events().size(); i++) {
+                int partition = partition(call, i);
+                Group group = ofStream[partition];
+                if (group == null) {
+                    group = new Group(call.stream(), shard.streamId(call.stream()), partition);
+                    ofStream[partition] = group;
+                    groups.add(group);
+                }
+                group.events.add(call.events().get(i));
+            }
+        }
+        groups.sort(null);
+        return groups;
+    }
+
+    /** The batch in the form of the append statement. */
+    static AppendStatement.Rows rows(List<Group> groups) {
+        int size = 0;
+        for (Group group : groups) {
+            size += group.events.size();
+        }
+        String[] streams = new String[groups.size()];
+        int[] streamIds = new int[groups.size()];
+        int[] partitions = new int[groups.size()];
+        int[] counts = new int[groups.size()];
+        int[] groupOf = new int[size];
+        int[] indexes = new int[size];
+        @Nullable String[] keys = new String[size];
+        byte[][] values = new byte[size][];
+        @Nullable String[] headers = new String[size];
+        int row = 0;
+        for (int g = 0; g < groups.size(); g++) {
+            Group group = groups.get(g);
+            streams[g] = group.stream.name();
+            streamIds[g] = group.streamId;
+            partitions[g] = group.partition;
+            counts[g] = group.events.size();
+            for (int i = 0; i < group.events.size(); i++) {
+                Valid event = group.events.get(i);
+                groupOf[row] = g + 1;
+                indexes[row] = i;
+                keys[row] = event.key();
+                values[row] = event.value();
+                headers[row] = event.headers();
+                row++;
+            }
+        }
+        return new AppendStatement.Rows(
+                streams, streamIds, partitions, counts, groupOf, indexes, keys, values, headers);
+    }
+
+    /** Tells every call where its events are stored. */
+    void stored(Shard shard, List<Group> groups) {
+        Map<StreamSpec, long[]> nextOffsets = new HashMap<>();
+        for (Group group : groups) {
+            nextOffsets.computeIfAbsent(group.stream, stream -> new long[stream.partitions()])[group.partition] =
+                    group.base;
+        }
+        for (PublishCall call : calls) {
+            long[] next = Objects.requireNonNull(nextOffsets.get(call.stream()));
+            EventPosition[] positions = new EventPosition[call.events().size()];
+            Arrays.setAll(positions, i -> {
+                int partition = partition(call, i);
+                return new EventPosition(call.stream().name(), shard.number(), partition, next[partition]++);
+            });
+            call.stored(positions);
+        }
+    }
+}

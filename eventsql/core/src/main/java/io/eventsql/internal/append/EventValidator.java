@@ -1,0 +1,106 @@
+package io.eventsql.internal.append;
+
+import io.eventsql.Event;
+import io.eventsql.InvalidInputException;
+import io.eventsql.Settings;
+import io.eventsql.internal.sql.HeadersJson;
+import java.nio.charset.StandardCharsets;
+import java.util.Map.Entry;
+import org.jspecify.annotations.Nullable;
+
+/** Refuses what the database would refuse, before anything waits or is sent. */
+final class EventValidator {
+    /** What a row costs beside its texts and bytes, in the buffer and on the wire. */
+    private static final int ROW_OVERHEAD_BYTES = 64;
+
+    private final Settings settings;
+
+    EventValidator(Settings settings) {
+        this.settings = settings;
+    }
+
+    /**
+     * An event that can be stored.
+     *
+     * @param headers the headers as JSON; {@code null} if there are none
+     * @param bytes what it counts in buffers and batches
+     */
+    record Valid(
+            @Nullable String key, byte[] value, @Nullable String headers, int bytes) {}
+
+    /** @throws InvalidInputException naming the field and the limit */
+    Valid validate(Event event) {
+        int bytes = ROW_OVERHEAD_BYTES + event.value().length;
+        if (event.value().length > settings.maxEventBytes()) {
+            throw new InvalidInputException(
+                    "event.value",
+                    "has " + event.value().length + " bytes; the limit is " + settings.maxEventBytes()
+                            + " (settings.maxEventBytes)");
+        }
+        String key = event.key();
+        if (key != null) {
+            bytes += validateKey(key);
+        }
+        String headers = null;
+        if (!event.headers().isEmpty()) {
+            headers = validateHeaders(event);
+            bytes += headers.length();
+        }
+        return new Valid(key, event.value(), headers, bytes);
+    }
+
+    private int validateKey(String key) {
+        if (key.isEmpty()) {
+            throw new InvalidInputException("event.key", "is empty; use null for an event without a key");
+        }
+        requireText("event.key", key);
+        int bytes = utf8Length(key);
+        if (bytes > settings.maxKeyBytes()) {
+            throw new InvalidInputException(
+                    "event.key",
+                    "has " + bytes + " bytes; the limit is " + settings.maxKeyBytes() + " (settings.maxKeyBytes)");
+        }
+        return bytes;
+    }
+
+    private String validateHeaders(Event event) {
+        for (Entry<String, String> header : event.headers().entrySet()) {
+            if (header.getKey().isEmpty()) {
+                throw new InvalidInputException("event.headers", "has a header with an empty name");
+            }
+            requireText("event.headers", header.getKey());
+            requireText("event.headers[" + header.getKey() + "]", header.getValue());
+        }
+        String json = HeadersJson.encode(event.headers());
+        int bytes = utf8Length(json);
+        if (bytes > settings.maxHeadersBytes()) {
+            throw new InvalidInputException(
+                    "event.headers",
+                    "has " + bytes + " bytes as JSON; the limit is " + settings.maxHeadersBytes()
+                            + " (settings.maxHeadersBytes)");
+        }
+        return json;
+    }
+
+    /** PostgreSQL's text has no NUL, and a lone surrogate has no UTF-8 form: it would silently become '?'. */
+    private static void requireText(String field, String text) {
+        for (int i = 0; i < text.length(); i++) {
+            char c = text.charAt(i);
+            if (c == 0) {
+                throw new InvalidInputException(field, "has a NUL character at position " + i);
+            }
+            if (Character.isSurrogate(c)) {
+                if (Character.isLowSurrogate(c)
+                        || i + 1 == text.length()
+                        || !Character.isLowSurrogate(text.charAt(i + 1))) {
+                    throw new InvalidInputException(field, "has half a surrogate pair at position " + i);
+                }
+                i++;
+            }
+        }
+    }
+
+    private static int utf8Length(String text) {
+        return text.getBytes(StandardCharsets.UTF_8).length;
+    }
+}

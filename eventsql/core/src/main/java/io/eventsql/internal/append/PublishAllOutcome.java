@@ -1,0 +1,83 @@
+package io.eventsql.internal.append;
+
+import io.eventsql.EventPosition;
+import io.eventsql.EventSqlException;
+import io.eventsql.PartialPublishException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.jspecify.annotations.Nullable;
+
+/** Puts together what became of the parts of one {@code publishAll}. Thread-safe. */
+final class PublishAllOutcome {
+    private final @Nullable EventPosition[] positions;
+    private final @Nullable EventSqlException[] failures;
+    private final AtomicInteger openParts;
+    private final CompletableFuture<List<EventPosition>> future = new CompletableFuture<>();
+
+    PublishAllOutcome(int events, int parts) {
+        positions = new EventPosition[events];
+        failures = new EventSqlException[events];
+        openParts = new AtomicInteger(parts);
+    }
+
+    CompletableFuture<List<EventPosition>> future() {
+        return future;
+    }
+
+    /** The outcome of the part whose events have these places in the call. */
+    PublishCall.Outcome ofPart(int[] indexes) {
+        return new PublishCall.Outcome() {
+            @Override
+            public void stored(EventPosition[] ofPart) {
+                for (int i = 0; i < indexes.length; i++) {
+                    positions[indexes[i]] = ofPart[i];
+                }
+                partDone();
+            }
+
+            @Override
+            public void failed(EventSqlException failure) {
+                for (int index : indexes) {
+                    failures[index] = failure;
+                }
+                partDone();
+            }
+        };
+    }
+
+    /** The counter orders the parts' writes before the last part's reads. */
+    private void partDone() {
+        if (openParts.decrementAndGet() > 0) {
+            return;
+        }
+        List<EventPosition> stored = new ArrayList<>(positions.length);
+        List<PartialPublishException.Outcome> outcomes = new ArrayList<>(positions.length);
+        @Nullable EventSqlException first = null;
+        boolean sameFailure = true;
+        for (int i = 0; i < positions.length; i++) {
+            EventPosition position = positions[i];
+            EventSqlException failure = failures[i];
+            outcomes.add(new PartialPublishException.Outcome(position, failure));
+            if (position != null) {
+                stored.add(position);
+            }
+            if (failure != null) {
+                sameFailure &= first == null || first.getClass() == failure.getClass();
+                first = first == null ? failure : first;
+            }
+        }
+        if (first == null) {
+            future.complete(stored);
+        } else if (stored.isEmpty() && sameFailure) {
+            future.completeExceptionally(first);
+        } else {
+            future.completeExceptionally(new PartialPublishException(
+                    stored.size() + " of " + positions.length + " events are stored; the first failure: "
+                            + first.getMessage(),
+                    outcomes,
+                    first));
+        }
+    }
+}

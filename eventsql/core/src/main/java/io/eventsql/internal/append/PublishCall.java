@@ -1,0 +1,126 @@
+package io.eventsql.internal.append;
+
+import io.eventsql.EventNotStoredException;
+import io.eventsql.EventOutcomeUnknownException;
+import io.eventsql.EventPosition;
+import io.eventsql.EventSqlException;
+import io.eventsql.StreamSpec;
+import io.eventsql.internal.append.EventValidator.Valid;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicBoolean;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The events of one publish call that go to one shard: they commit together or not at all. Completed once, by whoever is
+ * first: the batch that stored it, the deadline, or the end of the publisher.
+ */
+final class PublishCall {
+    /** Told what became of the call. */
+    interface Outcome {
+        /** Committed; one position for each event, in the order of the call. */
+        void stored(EventPosition[] positions);
+
+        /** An {@link EventNotStoredException} or an {@link EventOutcomeUnknownException}. */
+        void failed(EventSqlException failure);
+    }
+
+    /** {@link #partitions} of a call whose events have no key: the batch chooses one partition for all of them. */
+    static final int[] ANY_PARTITION = {};
+
+    private final StreamSpec stream;
+    private final List<Valid> events;
+    private final int[] partitions;
+    private final boolean anyPartition;
+    private final int bytes;
+    private final long deadlineNanos;
+    private final Outcome outcome;
+    private final AtomicBoolean completed = new AtomicBoolean();
+    /** Orders the calls of one shard; given when the call enters the queue. */
+    private long sequence;
+
+    private volatile boolean sent;
+
+    /**
+     * @param partitions one for each event, or {@link #ANY_PARTITION}
+     * @param deadlineNanos as {@link System#nanoTime()}
+     */
+    PublishCall(StreamSpec stream, List<Valid> events, int[] partitions, long deadlineNanos, Outcome outcome) {
+        this.stream = stream;
+        this.events = events;
+        this.partitions = partitions;
+        this.anyPartition = partitions.length == 0;
+        this.deadlineNanos = deadlineNanos;
+        this.outcome = outcome;
+        int sum = 0;
+        for (Valid event : events) {
+            sum = Math.addExact(sum, event.bytes());
+        }
+        this.bytes = sum;
+    }
+
+    StreamSpec stream() {
+        return stream;
+    }
+
+    List<Valid> events() {
+        return events;
+    }
+
+    boolean hasNoKeys() {
+        return anyPartition;
+    }
+
+    int partition(int event) {
+        return partitions[event];
+    }
+
+    int bytes() {
+        return bytes;
+    }
+
+    long deadlineNanos() {
+        return deadlineNanos;
+    }
+
+    long sequence() {
+        return sequence;
+    }
+
+    void setSequence(long value) {
+        sequence = value;
+    }
+
+    /** From now on its outcome is unknown until the database answers. */
+    void setSent() {
+        sent = true;
+    }
+
+    boolean isSent() {
+        return sent;
+    }
+
+    boolean isCompleted() {
+        return completed.get();
+    }
+
+    void stored(EventPosition[] positions) {
+        if (completed.compareAndSet(false, true)) {
+            outcome.stored(positions);
+        }
+    }
+
+    void notStored(String reason, @Nullable Throwable cause) {
+        fail(new EventNotStoredException("Not stored in stream " + stream.name() + ": " + reason, cause));
+    }
+
+    void unknown(String reason, @Nullable Throwable cause) {
+        fail(new EventOutcomeUnknownException(
+                "It is unknown whether the event was stored in stream " + stream.name() + ": " + reason, cause));
+    }
+
+    private void fail(EventSqlException failure) {
+        if (completed.compareAndSet(false, true)) {
+            outcome.failed(failure);
+        }
+    }
+}

@@ -1,0 +1,201 @@
+package io.eventsql.internal.append;
+
+import io.eventsql.Event;
+import io.eventsql.EventOutcomeUnknownException;
+import io.eventsql.EventPosition;
+import io.eventsql.EventPublisher;
+import io.eventsql.EventSqlException;
+import io.eventsql.InvalidInputException;
+import io.eventsql.Settings;
+import io.eventsql.StreamSpec;
+import io.eventsql.internal.append.EventValidator.Valid;
+import io.eventsql.internal.append.Router.Part;
+import io.eventsql.internal.retain.SegmentKeeper;
+import io.eventsql.internal.shard.Shard;
+import io.eventsql.internal.shard.Shards;
+import io.eventsql.internal.shard.StreamRegistry;
+import io.eventsql.internal.wake.WakeUp;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.UUID;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ScheduledExecutorService;
+import java.util.concurrent.ScheduledFuture;
+import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
+
+/** The publisher: validates, routes to shards, and gives each shard's part to its appender. Thread-safe. */
+public final class Publisher implements EventPublisher {
+    private static final long EXPIRE_EVERY_MS = 20;
+
+    private final StreamRegistry streams;
+    private final Router router;
+    private final EventValidator validator;
+    private final Settings settings;
+    private final List<ShardAppender> appenders = new ArrayList<>();
+    private final ScheduledFuture<?> deadlines;
+
+    /**
+     * @param preferred gets the events without a key while it is healthy
+     * @param timer runs the deadlines
+     */
+    public Publisher(
+            Shards shards,
+            StreamRegistry streams,
+            @Nullable Shard preferred,
+            Settings settings,
+            SegmentKeeper segments,
+            WakeUp wakeUp,
+            ScheduledExecutorService timer) {
+        this.streams = streams;
+        this.router = new Router(shards, preferred);
+        this.validator = new EventValidator(settings);
+        this.settings = settings;
+        UUID producer = UUID.randomUUID();
+        for (Shard shard : shards.all()) {
+            appenders.add(new ShardAppender(shard, producer, settings, segments, wakeUp, this::reroute));
+        }
+        deadlines = timer.scheduleWithFixedDelay(this::expire, EXPIRE_EVERY_MS, EXPIRE_EVERY_MS, TimeUnit.MILLISECONDS);
+    }
+
+    @Override
+    public EventPosition publish(String stream, Event event) {
+        return await(publishAsync(stream, event));
+    }
+
+    @Override
+    public List<EventPosition> publishAll(String stream, List<Event> events) {
+        return await(publishAllAsync(stream, events));
+    }
+
+    @Override
+    public CompletableFuture<EventPosition> publishAsync(String stream, Event event) {
+        long deadline = System.nanoTime() + settings.publishTimeout().toNanos();
+        Valid valid = validator.validate(event);
+        StreamSpec spec = streams.require(stream);
+        Part part = router.route(spec, valid);
+        SingleOutcome outcome = new SingleOutcome();
+        put(part.shard(), new PublishCall(spec, List.of(valid), part.partitions(), deadline, outcome));
+        return outcome.future;
+    }
+
+    @Override
+    public CompletableFuture<List<EventPosition>> publishAllAsync(String stream, List<Event> events) {
+        long deadline = System.nanoTime() + settings.publishTimeout().toNanos();
+        List<Valid> valid = validateAll(events);
+        StreamSpec spec = streams.require(stream);
+        if (valid.isEmpty()) {
+            return CompletableFuture.completedFuture(List.of());
+        }
+        List<Part> parts = router.route(spec, valid);
+        PublishAllOutcome outcome = new PublishAllOutcome(valid.size(), parts.size());
+        for (Part part : parts) {
+            List<Valid> ofPart = parts.size() == 1 ? valid : pick(valid, part.indexes());
+            put(
+                    part.shard(),
+                    new PublishCall(spec, ofPart, part.partitions(), deadline, outcome.ofPart(part.indexes())));
+        }
+        return outcome.future();
+    }
+
+    private List<Valid> validateAll(List<Event> events) {
+        if (events.size() > settings.maxBatchEvents()) {
+            throw new InvalidInputException(
+                    "events",
+                    "has " + events.size() + " events; the limit of one call is " + settings.maxBatchEvents()
+                            + " (settings.maxBatchEvents)");
+        }
+        List<Valid> valid = new ArrayList<>(events.size());
+        long bytes = 0;
+        for (Event event : events) {
+            Valid one = validator.validate(event);
+            bytes += one.bytes();
+            valid.add(one);
+        }
+        if (bytes > settings.maxBatchBytes() && valid.size() > 1) {
+            throw new InvalidInputException(
+                    "events",
+                    "has " + bytes + " bytes; the limit of one call is " + settings.maxBatchBytes()
+                            + " (settings.maxBatchBytes)");
+        }
+        return valid;
+    }
+
+    private static List<Valid> pick(List<Valid> events, int[] indexes) {
+        List<Valid> picked = new ArrayList<>(indexes.length);
+        for (int index : indexes) {
+            picked.add(events.get(index));
+        }
+        return picked;
+    }
+
+    private void put(Shard shard, PublishCall call) {
+        appenders.get(shard.number()).put(call);
+    }
+
+    /** Calls without keys that wait for a shard that does not answer go to another one that does. */
+    private void reroute(Shard from, List<PublishCall> calls) {
+        for (PublishCall call : calls) {
+            Shard to = router.shardForEventsWithoutKey();
+            boolean moved = to != from && appenders.get(to.number()).offer(call);
+            if (!moved) {
+                appenders.get(from.number()).putBack(call);
+            }
+        }
+    }
+
+    private void expire() {
+        long now = System.nanoTime();
+        appenders.forEach(appender -> appender.expire(now));
+    }
+
+    /** Bytes of events that wait for a shard or are on their way to it. */
+    public long bufferedBytes(Shard shard) {
+        return appenders.get(shard.number()).bufferedBytes();
+    }
+
+    /**
+     * Refuses further calls and appends what waits, until the deadline; then fails the rest.
+     *
+     * @return whether everything was appended
+     */
+    public boolean close(long deadlineNanos) throws InterruptedException {
+        appenders.forEach(ShardAppender::stopAccepting);
+        boolean all = true;
+        for (ShardAppender appender : appenders) {
+            all &= appender.close(deadlineNanos);
+        }
+        deadlines.cancel(false);
+        return all;
+    }
+
+    private static final class SingleOutcome implements PublishCall.Outcome {
+        private final CompletableFuture<EventPosition> future = new CompletableFuture<>();
+
+        @Override
+        public void stored(EventPosition[] positions) {
+            future.complete(positions[0]);
+        }
+
+        @Override
+        public void failed(EventSqlException failure) {
+            future.completeExceptionally(failure);
+        }
+    }
+
+    private static <T> T await(CompletableFuture<T> future) {
+        try {
+            return future.get();
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            throw new EventOutcomeUnknownException("The caller was interrupted while the event was on its way", e);
+        } catch (ExecutionException e) {
+            if (e.getCause() instanceof EventSqlException failure) {
+                failure.addSuppressed(new EventSqlException("The call that failed"));
+                throw failure;
+            }
+            throw new EventSqlException("Publishing failed", e.getCause());
+        }
+    }
+}

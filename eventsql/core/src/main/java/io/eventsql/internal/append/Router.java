@@ -1,0 +1,104 @@
+package io.eventsql.internal.append;
+
+import io.eventsql.StreamSpec;
+import io.eventsql.internal.append.EventValidator.Valid;
+import io.eventsql.internal.shard.KeyHash;
+import io.eventsql.internal.shard.Shard;
+import io.eventsql.internal.shard.Shards;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.ThreadLocalRandom;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Decides where events go. With a key: key → slot → shard, and a partition there, always the same. Without: the
+ * preferred shard, or the healthy ones in turn; all such events of one call stay together. Thread-safe.
+ */
+final class Router {
+    private final Shards shards;
+    private final @Nullable Shard preferred;
+    private final AtomicInteger turn =
+            new AtomicInteger(ThreadLocalRandom.current().nextInt(1 << 16));
+
+    /** @param preferred gets the events without a key while it is healthy */
+    Router(Shards shards, @Nullable Shard preferred) {
+        this.shards = shards;
+        this.preferred = preferred;
+    }
+
+    /**
+     * The part of a call that goes to one shard.
+     *
+     * @param indexes the places of its events in the call
+     * @param partitions the partition of each, or {@link PublishCall#ANY_PARTITION}
+     */
+    record Part(Shard shard, int[] indexes, int[] partitions) {}
+
+    /** Where one event goes. */
+    Part route(StreamSpec stream, Valid event) {
+        int[] only = {0};
+        String key = event.key();
+        if (key == null) {
+            return new Part(shardForEventsWithoutKey(), only, PublishCall.ANY_PARTITION);
+        }
+        long hash = KeyHash.of(key);
+        return new Part(
+                shards.ofSlot(KeyHash.slot(hash)), only, new int[] {KeyHash.partition(hash, stream.partitions())});
+    }
+
+    /** Where the events of one call go: one part for each shard concerned. */
+    List<Part> route(StreamSpec stream, List<Valid> events) {
+        Shard withoutKey = shardForEventsWithoutKey();
+        Shard[] shardOf = new Shard[events.size()];
+        int[] partitionOf = new int[events.size()];
+        int[] eventsOf = new int[shards.size()];
+        boolean[] hasKeys = new boolean[shards.size()];
+        int anyPartition = Math.floorMod(turn.get(), stream.partitions());
+        for (int i = 0; i < events.size(); i++) {
+            String key = events.get(i).key();
+            if (key == null) {
+                shardOf[i] = withoutKey;
+                partitionOf[i] = anyPartition;
+            } else {
+                long hash = KeyHash.of(key);
+                shardOf[i] = shards.ofSlot(KeyHash.slot(hash));
+                partitionOf[i] = KeyHash.partition(hash, stream.partitions());
+                hasKeys[shardOf[i].number()] = true;
+            }
+            eventsOf[shardOf[i].number()]++;
+        }
+        List<Part> parts = new ArrayList<>();
+        for (Shard shard : shards.all()) {
+            int size = eventsOf[shard.number()];
+            if (size == 0) {
+                continue;
+            }
+            int[] indexes = new int[size];
+            int[] partitions = new int[size];
+            for (int i = 0, at = 0; i < shardOf.length; i++) {
+                if (shardOf[i] == shard) {
+                    indexes[at] = i;
+                    partitions[at++] = partitionOf[i];
+                }
+            }
+            parts.add(new Part(shard, indexes, hasKeys[shard.number()] ? partitions : PublishCall.ANY_PARTITION));
+        }
+        return parts;
+    }
+
+    /** A healthy shard, the preferred one first; if none is, any: it may be back before the deadline. */
+    Shard shardForEventsWithoutKey() {
+        if (preferred != null && preferred.isHealthy()) {
+            return preferred;
+        }
+        int first = turn.getAndIncrement();
+        for (int i = 0; i < shards.size(); i++) {
+            Shard shard = shards.get(Math.floorMod(first + i, shards.size()));
+            if (shard.isHealthy()) {
+                return shard;
+            }
+        }
+        return preferred != null ? preferred : shards.get(Math.floorMod(first, shards.size()));
+    }
+}

@@ -1,0 +1,273 @@
+package io.eventsql.internal.consume;
+
+import io.eventsql.ConsumerSpec;
+import io.eventsql.StoredEvent;
+import io.eventsql.internal.shard.Shard;
+import io.eventsql.internal.sql.FetchStatement.Request;
+import io.eventsql.internal.sql.PartitionTable.Head;
+import io.eventsql.internal.sql.SqlErrors;
+import io.eventsql.internal.wake.WakeUp;
+import java.sql.SQLException;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.Condition;
+import java.util.concurrent.locks.ReentrantLock;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Fetches from one shard for all members of this process: one platform thread. It fetches for a member when one of its
+ * partitions may have events and room for a page, all such partitions in one round trip. When nothing signals, it looks
+ * at the heads of all partitions in one statement every poll interval.
+ */
+final class Fetcher implements WakeUp.Target {
+    private static final Logger LOG = LoggerFactory.getLogger(Fetcher.class);
+    private static final long RETRY_MIN_MS = 50;
+    private static final long RETRY_MAX_MS = 1_000;
+
+    private final Shard shard;
+    private final long pollNanos;
+    private final OffsetCommitter committer;
+    private final List<MemberOnShard> members = new CopyOnWriteArrayList<>();
+    private final Thread thread;
+
+    private final ReentrantLock lock = new ReentrantLock();
+    private final Condition signal = lock.newCondition();
+    private boolean signalled;
+    private volatile boolean closed;
+
+    private long polledAt = System.nanoTime();
+    private int failures;
+
+    Fetcher(Shard shard, Duration pollInterval, OffsetCommitter committer) {
+        this.shard = shard;
+        this.pollNanos = pollInterval.toNanos();
+        this.committer = committer;
+        this.thread = new Thread(this::run, "eventsql-fetch-" + shard.name());
+        thread.setDaemon(true);
+        thread.start();
+    }
+
+    void add(MemberOnShard member) {
+        members.add(member);
+        signal();
+    }
+
+    void remove(MemberOnShard member) {
+        members.remove(member);
+    }
+
+    @Override
+    public void wake(int streamId) {
+        for (MemberOnShard member : members) {
+            if (streamId == WakeUp.ALL_STREAMS || member.streamId() == streamId) {
+                member.partitions().forEach(OwnedPartition::wake);
+            }
+        }
+        signal();
+    }
+
+    private void signal() {
+        lock.lock();
+        try {
+            signalled = true;
+            signal.signal();
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    private void run() {
+        try {
+            while (!closed) {
+                awaitSignalOrPoll();
+                try {
+                    fetchAll();
+                    if (System.nanoTime() - polledAt >= pollNanos) {
+                        poll();
+                    }
+                    failures = 0;
+                } catch (SQLException e) {
+                    retryLater(e);
+                }
+            }
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
+    private void awaitSignalOrPoll() throws InterruptedException {
+        lock.lockInterruptibly();
+        try {
+            while (!signalled && !closed) {
+                long left = polledAt + pollNanos - System.nanoTime();
+                if (left <= 0) {
+                    return;
+                }
+                signal.awaitNanos(left);
+            }
+            signalled = false;
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    private void fetchAll() throws SQLException {
+        for (MemberOnShard member : members) {
+            if (member.wantsPages()) {
+                fetch(member);
+            }
+        }
+    }
+
+    private void fetch(MemberOnShard member) throws SQLException {
+        ConsumerSpec spec = member.spec();
+        List<Request> requests = member.partitions().stream()
+                .map(partition -> partition.beginFetch(spec.pageEvents(), spec.pageBytes()))
+                .toList();
+        List<List<StoredEvent>> pages;
+        try {
+            pages = shard.require()
+                    .call(connection -> shard.tables()
+                            .fetch()
+                            .execute(
+                                    connection,
+                                    spec.stream(),
+                                    shard.number(),
+                                    member.stream().segmentSize(),
+                                    requests));
+        } catch (SQLException e) {
+            wakeAgain(member, requests);
+            if (SqlErrors.state(e).equals(SqlErrors.UNDEFINED_TABLE)) {
+                checkBounds(member); // a segment that is not there any more, or not yet
+            }
+            throw e;
+        }
+        for (int i = 0; i < pages.size(); i++) {
+            give(member, member.partitions().get(i), requests.get(i), pages.get(i));
+        }
+    }
+
+    private static void wakeAgain(MemberOnShard member, List<Request> requests) {
+        for (int i = 0; i < requests.size(); i++) {
+            if (requests.get(i).maxEvents() > 0) {
+                member.partitions().get(i).wake();
+            }
+        }
+    }
+
+    private void give(MemberOnShard member, OwnedPartition partition, Request request, List<StoredEvent> page)
+            throws SQLException {
+        if (!page.isEmpty() && page.getFirst().offset() != request.fromOffset()) {
+            partition.wake();
+            checkBounds(member);
+            if (!partition.isGivenUp()) {
+                stop(
+                        member,
+                        partition,
+                        "expected offset " + request.fromOffset() + " but the log has "
+                                + page.getFirst().offset());
+            }
+            return;
+        }
+        if (partition.fetched(request, page)) {
+            member.dispatcher().start(partition, new Dispatcher.Work() {
+                @Override
+                public void pageTaken() {
+                    signal();
+                }
+
+                @Override
+                public void handled(long nextOffset) {
+                    partition.handled(nextOffset);
+                    committer.request(member);
+                }
+            });
+        }
+    }
+
+    /** Looks for events that no signal told of. */
+    private void poll() throws SQLException {
+        polledAt = System.nanoTime();
+        List<MemberOnShard> watching = new ArrayList<>(members);
+        int[] streamIds =
+                watching.stream().mapToInt(MemberOnShard::streamId).distinct().toArray();
+        if (streamIds.length == 0) {
+            return;
+        }
+        List<Head> heads =
+                shard.require().call(connection -> shard.tables().partitions().heads(connection, streamIds));
+        for (Head head : heads) {
+            for (MemberOnShard member : watching) {
+                if (member.streamId() == head.streamId()) {
+                    OwnedPartition partition = member.partition(head.partition());
+                    if (partition.isIdle() && partition.fetchedOffset() != head.head()) {
+                        partition.wake();
+                        signal();
+                    }
+                }
+            }
+        }
+    }
+
+    /** Stops partitions whose next offset is outside of the log: never jumps silently. */
+    private void checkBounds(MemberOnShard member) throws SQLException {
+        List<Head> heads = shard.require()
+                .call(connection -> shard.tables().partitions().heads(connection, new int[] {member.streamId()}));
+        for (Head head : heads) {
+            OwnedPartition partition = member.partition(head.partition());
+            long next = partition.fetchedOffset();
+            if (next < head.logStart() || next > head.head()) {
+                stop(
+                        member,
+                        partition,
+                        "offset " + next + " is out of range: the log starts at " + head.logStart()
+                                + " and its next offset is " + head.head());
+            }
+        }
+    }
+
+    private void stop(MemberOnShard member, OwnedPartition partition, String reason) throws SQLException {
+        if (partition.isGivenUp()) {
+            return;
+        }
+        partition.giveUp();
+        LOG.error(
+                "Consumer {} stops partition {} of stream {} on {}: {}",
+                member.spec().name(),
+                partition.partition(),
+                member.spec().stream(),
+                shard,
+                reason);
+        shard.require().call(connection -> {
+            shard.tables()
+                    .consumers()
+                    .stop(connection, member.consumerId(), partition.partition(), partition.epoch(), reason);
+            return partition;
+        });
+    }
+
+    private void retryLater(SQLException e) throws InterruptedException {
+        if (closed) {
+            return;
+        }
+        long delayMs = Math.min(RETRY_MAX_MS, RETRY_MIN_MS << Math.min(failures, 10));
+        if (failures++ == 0) {
+            LOG.warn("Fetching from {} failed, goes on when it answers: {}", shard, e.getMessage());
+        } else {
+            LOG.debug("Fetching from {} still fails", shard, e);
+        }
+        TimeUnit.MILLISECONDS.sleep(delayMs);
+        signal();
+    }
+
+    void close() throws InterruptedException {
+        closed = true;
+        signal();
+        thread.join(TimeUnit.SECONDS.toMillis(1));
+        thread.interrupt();
+    }
+}

@@ -1,0 +1,139 @@
+package io.eventsql.internal.consume;
+
+import io.eventsql.internal.shard.Shard;
+import io.eventsql.internal.sql.ConsumerTable.Handled;
+import io.eventsql.internal.sql.ConsumerTable.Offset;
+import java.sql.SQLException;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.Function;
+import java.util.stream.Collectors;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Commits the offsets of one shard for all members of this process: one platform thread, one statement for all
+ * partitions of a member, not more often than the member's commit interval. A commit that the database refuses means
+ * that the partition was lost: it is given up, and nothing more of it is handled or reported.
+ */
+final class OffsetCommitter {
+    private static final Logger LOG = LoggerFactory.getLogger(OffsetCommitter.class);
+
+    private final Shard shard;
+    /** Members with something to commit, and when that is due (nano time). */
+    private final Map<MemberOnShard, Long> due = new ConcurrentHashMap<>();
+
+    private final Thread thread;
+    private volatile boolean closed;
+
+    OffsetCommitter(Shard shard) {
+        this.shard = shard;
+        this.thread = new Thread(this::run, "eventsql-commit-" + shard.name());
+        thread.setDaemon(true);
+        thread.start();
+    }
+
+    /** Says that a member has handled something: it is committed within its commit interval. */
+    void request(MemberOnShard member) {
+        if (!due.containsKey(member)) {
+            long at = System.nanoTime() + member.spec().commitInterval().toNanos();
+            if (due.putIfAbsent(member, at) == null) {
+                LockSupport.unpark(thread);
+            }
+        }
+    }
+
+    private void run() {
+        while (!closed) {
+            long now = System.nanoTime();
+            long next = Long.MAX_VALUE;
+            for (Map.Entry<MemberOnShard, Long> entry : List.copyOf(due.entrySet())) {
+                long left = entry.getValue() - now;
+                if (left <= 0) {
+                    due.remove(entry.getKey()); // before committing: what is handled meanwhile is requested anew
+                    commitOrRetry(entry.getKey());
+                } else {
+                    next = Math.min(next, left);
+                }
+            }
+            if (next == Long.MAX_VALUE && due.isEmpty()) {
+                LockSupport.park(this);
+            } else {
+                LockSupport.parkNanos(this, next == Long.MAX_VALUE ? 0 : next);
+            }
+        }
+    }
+
+    private void commitOrRetry(MemberOnShard member) {
+        try {
+            commit(member);
+        } catch (SQLException e) {
+            LOG.warn("Offsets on {} could not be committed, tried again: {}", shard, e.getMessage());
+            due.putIfAbsent(member, System.nanoTime() + TimeUnit.SECONDS.toNanos(1));
+        }
+    }
+
+    /** Commits now what the member has handled. */
+    void commit(MemberOnShard member) throws SQLException {
+        List<Handled> handled = member.toCommit();
+        if (handled.isEmpty()) {
+            return;
+        }
+        Set<Integer> committed = shard.require()
+                .call(connection -> shard.tables().consumers().commit(connection, member.consumerId(), handled));
+        boolean someRefused = false;
+        for (Handled one : handled) {
+            if (committed.contains(one.partition())) {
+                member.partition(one.partition()).committed(one.toOffset());
+            } else {
+                someRefused = true;
+            }
+        }
+        if (someRefused) {
+            checkRefused(member, handled, committed);
+        }
+    }
+
+    /**
+     * A refused commit: lost, unless the epoch is still ours. Then an earlier commit whose answer never came has been
+     * stored after all, and the offset in the database is ours, too.
+     */
+    private void checkRefused(MemberOnShard member, List<Handled> handled, Set<Integer> committed) throws SQLException {
+        Map<Integer, Offset> stored = shard
+                .require()
+                .call(connection -> shard.tables()
+                        .consumers()
+                        .offsets(connection, member.streamId(), member.spec().name()))
+                .stream()
+                .collect(Collectors.toMap(Offset::partition, Function.identity()));
+        for (Handled one : handled) {
+            if (committed.contains(one.partition())) {
+                continue;
+            }
+            OwnedPartition partition = member.partition(one.partition());
+            Offset offset = stored.get(one.partition());
+            if (offset != null && offset.epoch() == one.epoch()) {
+                partition.committed(offset.nextOffset());
+                request(member);
+            } else {
+                partition.giveUp();
+                LOG.info(
+                        "Consumer {} lost partition {} of stream {} on {}: another member has taken it",
+                        member.spec().name(),
+                        one.partition(),
+                        member.spec().stream(),
+                        shard);
+            }
+        }
+    }
+
+    void close() throws InterruptedException {
+        closed = true;
+        LockSupport.unpark(thread);
+        thread.join(TimeUnit.SECONDS.toMillis(1));
+    }
+}

@@ -1,0 +1,199 @@
+package io.eventsql.internal.shard;
+
+import io.eventsql.StreamSpec;
+import io.eventsql.UnknownStreamException;
+import io.eventsql.internal.sql.Database;
+import io.eventsql.internal.sql.StreamTable;
+import java.sql.Connection;
+import java.sql.SQLException;
+import java.sql.SQLTransientConnectionException;
+import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.ScheduledThreadPoolExecutor;
+import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * One shard of the cluster. Its database may not have been reachable yet: then borrowing a connection fails until it is
+ * found. Thread-safe.
+ */
+public final class Shard {
+    private static final Logger LOG = LoggerFactory.getLogger(Shard.class);
+
+    private final int number;
+    private final String name;
+    private final int mapVersion;
+    private final Tables tables;
+    private final Map<String, Integer> streamIds = new ConcurrentHashMap<>();
+    private volatile @Nullable Database database;
+    private volatile boolean healthy = true;
+    private volatile @Nullable SQLException lastFailure;
+    private final ScheduledThreadPoolExecutor background;
+
+    Shard(ShardIdentity identity, int number, Tables tables) {
+        this.number = number;
+        this.name = identity.names().get(number);
+        this.mapVersion = identity.mapVersion();
+        this.tables = tables;
+        this.background = new ScheduledThreadPoolExecutor(1, task -> {
+            Thread thread = new Thread(task, "eventsql-background-" + name);
+            thread.setDaemon(true);
+            return thread;
+        });
+        background.setKeepAliveTime(10, TimeUnit.SECONDS);
+        background.allowCoreThreadTimeOut(true);
+        background.setExecuteExistingDelayedTasksAfterShutdownPolicy(false);
+    }
+
+    public int number() {
+        return number;
+    }
+
+    public String name() {
+        return name;
+    }
+
+    public int mapVersion() {
+        return mapVersion;
+    }
+
+    /** The statements, written for the schema of this instance. */
+    public Tables tables() {
+        return tables;
+    }
+
+    /** Whether the last append reached it: events without a key go elsewhere while it did not. */
+    public boolean isHealthy() {
+        return healthy && database != null;
+    }
+
+    public void setHealthy(boolean value) {
+        healthy = value;
+        if (value) {
+            lastFailure = null;
+        }
+    }
+
+    /** Remembers why the last append failed: it explains the calls that reach their deadline. */
+    public void failed(SQLException failure) {
+        lastFailure = failure;
+    }
+
+    /** Why the last append failed; {@code null} if it did not. */
+    public @Nullable SQLException lastFailure() {
+        return lastFailure;
+    }
+
+    /** Runs what has time, on the shard's one background thread: adding segments, retrying what a dead shard refused. */
+    public void inBackground(Runnable task) {
+        inBackground(0, task);
+    }
+
+    /** The same, not before the delay has passed; does nothing once the library is being closed. */
+    public void inBackground(long delayMs, Runnable task) {
+        try {
+            background
+                    .schedule(
+                            () -> {
+                                try {
+                                    task.run();
+                                } catch (RuntimeException e) {
+                                    LOG.error("Background work on {} failed", name, e);
+                                }
+                            },
+                            delayMs,
+                            TimeUnit.MILLISECONDS)
+                    .state();
+        } catch (RejectedExecutionException e) {
+            LOG.debug("{} is being closed", name, e);
+        }
+    }
+
+    void endBackground() {
+        background.shutdownNow();
+    }
+
+    /** The database, once it was found to be this shard. */
+    public Optional<Database> database() {
+        return Optional.ofNullable(database);
+    }
+
+    void found(Database foundDatabase) {
+        database = foundDatabase;
+    }
+
+    /**
+     * The database.
+     *
+     * @throws SQLTransientConnectionException if the database has not been reached since this process started
+     */
+    public Database require() throws SQLTransientConnectionException {
+        Database current = database;
+        if (current == null) {
+            throw new SQLTransientConnectionException("shard " + name + " has not been reachable yet", "08001");
+        }
+        return current;
+    }
+
+    /**
+     * The stream's id on this shard.
+     *
+     * @throws UnknownStreamException if the shard does not have it
+     */
+    public int streamId(StreamSpec stream) throws SQLException {
+        Integer known = streamIds.get(stream.name());
+        if (known != null) {
+            return known;
+        }
+        return createStream(stream).id();
+    }
+
+    /** Forgets what it knows of a stream: the database said otherwise. */
+    public void forgetStream(String stream) {
+        streamIds.remove(stream);
+    }
+
+    /** The stream as this shard's database has it. */
+    public Optional<StreamTable.Row> findStream(String stream) throws SQLException {
+        return require().call(connection -> tables.streams().find(connection, stream));
+    }
+
+    /**
+     * Creates the stream with its tables and first segments, unless it is there.
+     *
+     * @return the stream as it is, which may differ from the one asked for
+     */
+    public StreamTable.Row createStream(StreamSpec stream) throws SQLException {
+        Optional<StreamTable.Row> existing = findStream(stream.name());
+        StreamTable.Row row = existing.isPresent()
+                ? existing.get()
+                : require().transaction(connection -> insertStream(connection, stream));
+        streamIds.put(row.spec().name(), row.id());
+        return row;
+    }
+
+    private StreamTable.Row insertStream(Connection connection, StreamSpec stream) throws SQLException {
+        Optional<Integer> id = tables.streams().insert(connection, stream, mapVersion);
+        if (id.isEmpty()) {
+            // Another process was faster; its transaction has ended, or the insert would still wait for it.
+            return tables.streams()
+                    .find(connection, stream.name())
+                    .orElseThrow(() -> new UnknownStreamException(stream.name()));
+        }
+        tables.segments().createStreamTables(connection, stream);
+        for (int partition = 0; partition < stream.partitions(); partition++) {
+            tables.segments().addSegment(connection, stream, partition, 0);
+            tables.segments().addSegment(connection, stream, partition, 1);
+        }
+        return new StreamTable.Row(id.get(), stream);
+    }
+
+    @Override
+    public String toString() {
+        return name;
+    }
+}

@@ -1,0 +1,32 @@
+package io.eventsql.internal.shard;
+
+import io.eventsql.internal.sql.AppendStatement;
+import io.eventsql.internal.sql.ConsumerTable;
+import io.eventsql.internal.sql.FetchStatement;
+import io.eventsql.internal.sql.Notifications;
+import io.eventsql.internal.sql.PartitionTable;
+import io.eventsql.internal.sql.SegmentTable;
+import io.eventsql.internal.sql.SqlSchema;
+import io.eventsql.internal.sql.StreamTable;
+
+/** All statements, written for one schema. */
+public record Tables(
+        AppendStatement append,
+        FetchStatement fetch,
+        StreamTable streams,
+        PartitionTable partitions,
+        SegmentTable segments,
+        ConsumerTable consumers,
+        Notifications notifications) {
+
+    public static Tables in(SqlSchema schema) {
+        return new Tables(
+                new AppendStatement(schema),
+                new FetchStatement(schema),
+                new StreamTable(schema),
+                new PartitionTable(schema),
+                new SegmentTable(schema),
+                new ConsumerTable(schema),
+                new Notifications(schema));
+    }
+}

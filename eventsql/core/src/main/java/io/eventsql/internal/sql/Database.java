@@ -1,0 +1,113 @@
+package io.eventsql.internal.sql;
+
+import java.sql.Connection;
+import java.sql.SQLException;
+import java.time.Duration;
+import java.util.concurrent.Executor;
+import javax.sql.DataSource;
+import org.jooq.DSLContext;
+import org.jooq.exception.DataAccessException;
+
+/**
+ * Borrows connections of one database for one piece of work each, in the state the library needs: autocommit, READ
+ * COMMITTED, with a limit on how long an answer is waited for. Thread-safe.
+ */
+public final class Database {
+    private static final Executor SAME_THREAD = Runnable::run;
+
+    private final DataSource dataSource;
+    private final int networkTimeoutMs;
+    /** Set once a connection was found in another isolation level: asking each time would cost a round trip. */
+    private volatile boolean setReadCommitted;
+
+    public Database(DataSource dataSource, Duration networkTimeout) {
+        this.dataSource = dataSource;
+        this.networkTimeoutMs = Math.toIntExact(networkTimeout.toMillis());
+    }
+
+    /** The user's data source. */
+    public DataSource dataSource() {
+        return dataSource;
+    }
+
+    /** Work on one connection. */
+    @FunctionalInterface
+    public interface Work<T> {
+        T run(Connection connection) throws SQLException;
+    }
+
+    /** A connection in autocommit mode; closing it gives it back. */
+    public Connection borrow() throws SQLException {
+        Connection connection = dataSource.getConnection();
+        try {
+            if (!connection.getAutoCommit()) {
+                connection.setAutoCommit(true);
+            }
+            if (setReadCommitted) {
+                connection.setTransactionIsolation(Connection.TRANSACTION_READ_COMMITTED);
+            }
+            connection.setNetworkTimeout(SAME_THREAD, networkTimeoutMs);
+            return connection;
+        } catch (SQLException | RuntimeException e) {
+            try (connection) {
+                throw e;
+            }
+        }
+    }
+
+    /** From now on every borrowed connection is set to READ COMMITTED: this pool's default is another level. */
+    public void requireReadCommitted() {
+        setReadCommitted = true;
+    }
+
+    /** Runs the work on a connection in autocommit mode. */
+    public <T> T call(Work<T> work) throws SQLException {
+        try (Connection connection = borrow()) {
+            return run(work, connection);
+        }
+    }
+
+    /** Runs the work in one READ COMMITTED transaction: committed if it returns, rolled back if it throws. */
+    public <T> T transaction(Work<T> work) throws SQLException {
+        try (Connection connection = borrow()) {
+            connection.setTransactionIsolation(Connection.TRANSACTION_READ_COMMITTED);
+            connection.setAutoCommit(false);
+            boolean committed = false;
+            try {
+                T result = run(work, connection);
+                connection.commit();
+                committed = true;
+                return result;
+            } finally {
+                if (!committed) {
+                    rollback(connection);
+                }
+                connection.setAutoCommit(true);
+            }
+        }
+    }
+
+    /** jOOQ on one connection, for everything off the hot path. */
+    public static DSLContext dsl(Connection connection) {
+        return SqlSchema.dsl(connection);
+    }
+
+    /** jOOQ wraps what the driver throws: callers get the driver's exception in any case. */
+    private static <T> T run(Work<T> work, Connection connection) throws SQLException {
+        try {
+            return work.run(connection);
+        } catch (DataAccessException e) {
+            SQLException cause = e.getCause(SQLException.class);
+            throw cause == null ? new SQLException(e) : cause;
+        }
+    }
+
+    private static void rollback(Connection connection) {
+        try {
+            connection.rollback();
+        } catch (SQLException e) {
+            // The connection is broken: the server rolls back by itself, and the first error is the one to report.
+            System.getLogger(Database.class.getName()).log(System.Logger.Level.DEBUG, "rollback failed", e);
+        }
+    }
+}

@@ -1,0 +1,57 @@
+package io.eventsql.internal.sql;
+
+import java.sql.Connection;
+import java.sql.SQLException;
+import java.sql.Statement;
+import java.util.Objects;
+
+/** {@code schema_version}: which of the library's SQL files a database has. */
+public final class MigrationTable {
+    private static final int LOCK_CLASS = 0x45534D47; // "ESMG": one process migrates, the others wait
+
+    private final SqlSchema schema;
+
+    public MigrationTable(SqlSchema schema) {
+        this.schema = schema;
+    }
+
+    /** Waits for the right to migrate; held until the transaction ends. */
+    public void lock(Connection connection) {
+        Database.dsl(connection).fetch("SELECT pg_advisory_xact_lock(?, hashtext(?))", LOCK_CLASS, schema.name());
+    }
+
+    /** The newest version applied; 0 if there is no table or no schema yet. */
+    public int version(Connection connection) {
+        var dsl = Database.dsl(connection);
+        boolean exists = Boolean.TRUE.equals(
+                dsl.fetchValue("SELECT to_regclass(?) IS NOT NULL", schema.sql("eventsql.schema_version")));
+        return exists
+                ? (Integer) Objects.requireNonNull(
+                        dsl.fetchValue(schema.sql("SELECT coalesce(max(version), 0) FROM eventsql.schema_version")))
+                : 0;
+    }
+
+    /** Creates schema and table if needed. A schema that exists is not created again: the role may lack the right. */
+    public void create(Connection connection) {
+        var dsl = Database.dsl(connection);
+        boolean exists = Boolean.TRUE.equals(
+                dsl.fetchValue("SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = ?)", schema.name()));
+        if (!exists) {
+            dsl.execute("CREATE SCHEMA " + schema.name());
+        }
+        dsl.execute(schema.sql("CREATE TABLE IF NOT EXISTS eventsql.schema_version (version int PRIMARY KEY,"
+                + " description text NOT NULL, installed_at timestamptz NOT NULL DEFAULT now())"));
+    }
+
+    /** Runs one SQL file and records it, in the caller's transaction. */
+    public void apply(Connection connection, int version, String description, String file) throws SQLException {
+        try (Statement statement = connection.createStatement()) {
+            statement.execute(schema.sql(file));
+        }
+        Database.dsl(connection)
+                .execute(
+                        schema.sql("INSERT INTO eventsql.schema_version (version, description) VALUES (?, ?)"),
+                        version,
+                        description);
+    }
+}

@@ -1,0 +1,67 @@
+package io.eventsql.internal.sql;
+
+import java.sql.Connection;
+import java.sql.PreparedStatement;
+import java.sql.ResultSet;
+import java.sql.SQLException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.UUID;
+import org.postgresql.PGConnection;
+
+/** {@code stream_partition} and {@code producer_batch}, as readers see them: where each partition starts and ends. */
+public final class PartitionTable {
+    private final String heads;
+    private final String deleteDeadProducers;
+
+    public PartitionTable(SqlSchema schema) {
+        // Indexes: the primary keys of both; the head is the last entry of its range. Costs the same on big streams.
+        heads = Planner.INDEX_ONLY
+                + schema.sql("SELECT p.stream_id, p.partition, p.log_start, h.next_offset"
+                        + " FROM eventsql.stream_partition p CROSS JOIN LATERAL ("
+                        + "SELECT b.next_offset FROM eventsql.producer_batch b"
+                        + " WHERE b.stream_id = p.stream_id AND b.partition = p.partition"
+                        + " ORDER BY b.next_offset DESC LIMIT 1) h"
+                        + " WHERE p.stream_id = ANY (?) ORDER BY p.stream_id, p.partition");
+        deleteDeadProducers = schema.sql("DELETE FROM eventsql.producer_batch b"
+                + " WHERE b.published_at < clock_timestamp() - make_interval(secs => ?) AND b.producer_id <> ?"
+                + " AND EXISTS (SELECT FROM eventsql.producer_batch later WHERE later.stream_id = b.stream_id"
+                + " AND later.partition = b.partition AND later.next_offset > b.next_offset)");
+    }
+
+    /**
+     * One partition's bounds.
+     *
+     * @param logStart the first offset that still exists
+     * @param head the offset the next event will get
+     */
+    public record Head(int streamId, int partition, long logStart, long head) {}
+
+    /** The bounds of all partitions of the given streams, by stream and partition. */
+    public List<Head> heads(Connection connection, int[] streamIds) throws SQLException {
+        try (PreparedStatement statement = connection.prepareStatement(heads)) {
+            statement.setArray(1, connection.unwrap(PGConnection.class).createArrayOf("int4", streamIds));
+            List<Head> result = new ArrayList<>();
+            try (ResultSet rows = Planner.rowsAfterSettings(statement)) {
+                while (rows.next()) {
+                    result.add(new Head(rows.getInt(1), rows.getInt(2), rows.getLong(3), rows.getLong(4)));
+                }
+            }
+            return result;
+        }
+    }
+
+    /**
+     * Forgets producers that have not published for so long that none of their batches can still be on its way; keeps
+     * the newest row of each partition, which is its head.
+     *
+     * @return how many rows went
+     */
+    public int deleteDeadProducers(Connection connection, long olderThanSeconds, UUID own) throws SQLException {
+        try (PreparedStatement statement = connection.prepareStatement(deleteDeadProducers)) {
+            statement.setLong(1, olderThanSeconds);
+            statement.setObject(2, own);
+            return statement.executeUpdate();
+        }
+    }
+}

@@ -1,0 +1,60 @@
+package io.eventsql.internal.sql;
+
+import java.sql.SQLException;
+import org.jspecify.annotations.Nullable;
+
+/** What an error of the database says about the statement that got it. */
+public final class SqlErrors {
+    public static final String MAP_VERSION = "ES001";
+    public static final String STALE_BATCH = "ES002";
+    public static final String NOT_READ_COMMITTED = "ES003";
+    public static final String NO_PARTITION = "ES004";
+    public static final String PARTIAL_BATCH = "ES005";
+    public static final String CHECK_VIOLATION = "23514";
+    public static final String UNDEFINED_TABLE = "42P01";
+    public static final String LOCK_NOT_AVAILABLE = "55P03";
+    private static final int CLASS_LENGTH = 2;
+
+    private SqlErrors() {}
+
+    /** The SQLSTATE, or an empty text when the server did not say one. */
+    public static String state(SQLException e) {
+        @Nullable String state = e.getSQLState();
+        return state == null ? "" : state;
+    }
+
+    /** A data error (class 22 or 23): the statement was rolled back, and the same input fails again. */
+    public static boolean isDataError(SQLException e) {
+        String errorClass = errorClass(e);
+        return errorClass.equals("22") || errorClass.equals("23");
+    }
+
+    /**
+     * The server refused the statement for a reason that does not pass by itself: a missing table, column, function or
+     * permission, an unsupported feature, a role that may not log in.
+     */
+    public static boolean isRefused(SQLException e) {
+        return switch (errorClass(e)) {
+            case "42", "0A", "3F", "3D", "ES" -> true;
+            default -> false;
+        };
+    }
+
+    /**
+     * The server said that the statement was rolled back, for a reason that can pass: deadlock or serialization (40),
+     * resources such as a full disk (53), lock not available (55), a read-only transaction (25), a cancelled statement
+     * (57014). Everything else, connection errors above all, leaves open whether it was committed.
+     */
+    public static boolean isRolledBack(SQLException e) {
+        return switch (errorClass(e)) {
+            case "40" -> !state(e).equals("40003"); // statement_completion_unknown
+            case "53", "54", "55", "25" -> true;
+            default -> state(e).equals("57014");
+        };
+    }
+
+    private static String errorClass(SQLException e) {
+        String state = state(e);
+        return state.length() < CLASS_LENGTH ? "" : state.substring(0, CLASS_LENGTH);
+    }
+}

@@ -1,0 +1,108 @@
+package io.eventsql.internal.wake;
+
+import io.eventsql.internal.shard.Shard;
+import java.sql.Connection;
+import java.sql.SQLException;
+import java.time.Duration;
+import java.util.concurrent.TimeUnit;
+import java.util.function.IntConsumer;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/** Listens for one shard's wake-up signals on a connection of its own, which it replaces when it breaks. */
+final class Listener {
+    private static final Logger LOG = LoggerFactory.getLogger(Listener.class);
+    private static final long RECONNECT_AFTER_MS = 1_000;
+    /** Short, because it is also how long closing takes; waiting sends nothing. */
+    private static final int WAIT_MS = 100;
+    /** A quiet connection is checked this often: it may be dead. */
+    private static final long CHECK_EVERY_NANOS = TimeUnit.SECONDS.toNanos(10);
+
+    private final Shard shard;
+    private final String self;
+    private final int networkTimeoutSeconds;
+    private final IntConsumer wake;
+    private @Nullable Thread thread;
+    private volatile boolean closed;
+
+    /**
+     * @param self the beginning of this process's own signals, which it knows already
+     * @param wake told the id of a stream, or {@link WakeUp#ALL_STREAMS}
+     */
+    Listener(Shard shard, String self, Duration networkTimeout, IntConsumer wake) {
+        this.shard = shard;
+        this.self = self;
+        this.networkTimeoutSeconds = (int) Math.max(1, networkTimeout.toSeconds());
+        this.wake = wake;
+    }
+
+    synchronized void start() {
+        if (thread == null && !closed) {
+            thread = new Thread(this::run, "eventsql-listen-" + shard.name());
+            thread.setDaemon(true);
+            thread.start();
+        }
+    }
+
+    private void run() {
+        try {
+            while (!closed) {
+                listen();
+                if (!closed) {
+                    TimeUnit.MILLISECONDS.sleep(RECONNECT_AFTER_MS);
+                }
+            }
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
+    private void listen() {
+        try (Connection connection = shard.require().borrow()) {
+            shard.tables().notifications().listen(connection);
+            wake.accept(WakeUp.ALL_STREAMS); // what came before is not signalled
+            long checkedAt = System.nanoTime();
+            while (!closed) {
+                for (String payload : shard.tables().notifications().await(connection, WAIT_MS)) {
+                    dispatch(payload);
+                }
+                if (System.nanoTime() - checkedAt > CHECK_EVERY_NANOS) {
+                    if (!connection.isValid(networkTimeoutSeconds)) {
+                        throw new SQLException("the listening connection is dead");
+                    }
+                    checkedAt = System.nanoTime();
+                }
+            }
+            shard.tables().notifications().unlisten(connection);
+        } catch (SQLException e) {
+            LOG.debug("Not listening on {} for the moment; consumers poll", shard, e);
+        }
+    }
+
+    private void dispatch(String payload) {
+        int space = payload.indexOf(' ');
+        if (space < 0 || payload.substring(0, space).equals(self)) {
+            return;
+        }
+        for (String streamId : payload.substring(space + 1).split(",", -1)) {
+            try {
+                wake.accept(Integer.parseInt(streamId));
+            } catch (NumberFormatException e) {
+                LOG.debug("Not one of our signals: {}", payload, e);
+            }
+        }
+    }
+
+    void close() throws InterruptedException {
+        closed = true;
+        Thread running;
+        synchronized (this) {
+            running = thread;
+        }
+        if (running != null) {
+            running.join(TimeUnit.SECONDS.toMillis(1));
+            running.interrupt();
+        }
+    }
+}

@@ -1,0 +1,63 @@
+package io.eventsql.internal.wake;
+
+import io.eventsql.Settings;
+import io.eventsql.internal.shard.Shard;
+import io.eventsql.internal.shard.Shards;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.UUID;
+import java.util.concurrent.CopyOnWriteArrayList;
+
+/**
+ * Carries the news that a stream has new events: directly to the fetchers of this process, by NOTIFY to other
+ * processes. A signal may be lost (a dead connection); fetchers look by themselves from time to time. Thread-safe.
+ */
+public final class WakeUp {
+    /** All streams may have new events. */
+    public static final int ALL_STREAMS = 0;
+
+    /** Is told that a stream of a shard may have new events; must return at once. */
+    @FunctionalInterface
+    public interface Target {
+        void wake(int streamId);
+    }
+
+    private final List<Notifier> notifiers = new ArrayList<>();
+    private final List<Listener> listeners = new ArrayList<>();
+    private final List<List<Target>> targets = new ArrayList<>();
+
+    public WakeUp(Shards shards, Settings settings) {
+        String self = UUID.randomUUID().toString();
+        for (Shard shard : shards.all()) {
+            List<Target> ofShard = new CopyOnWriteArrayList<>();
+            targets.add(ofShard);
+            notifiers.add(new Notifier(shard, self, settings.notifyInterval()));
+            listeners.add(new Listener(
+                    shard, self, settings.networkTimeout(), id -> ofShard.forEach(target -> target.wake(id))));
+        }
+    }
+
+    /** Says that events were appended to a stream of a shard. Cheap: called for each batch. */
+    public void appended(Shard shard, int streamId) {
+        for (Target target : targets.get(shard.number())) {
+            target.wake(streamId);
+        }
+        notifiers.get(shard.number()).request(streamId);
+    }
+
+    /** From now on the target is told of new events on the shard, also of those of other processes. */
+    public void register(Shard shard, Target target) {
+        targets.get(shard.number()).add(target);
+        listeners.get(shard.number()).start();
+    }
+
+    /** Ends the threads. */
+    public void close() throws InterruptedException {
+        for (Notifier notifier : notifiers) {
+            notifier.close();
+        }
+        for (Listener listener : listeners) {
+            listener.close();
+        }
+    }
+}

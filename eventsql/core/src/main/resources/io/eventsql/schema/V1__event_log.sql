@@ -1,0 +1,243 @@
+-- EventSQL schema, version 1: the event log, its shards and its consumers.
+--
+-- The library runs these files itself, unless Settings.migrateSchema is off. Teams that run Flyway or Liquibase can
+-- apply them unchanged; the schema "eventsql" must exist then. With another schema name, replace "eventsql.".
+
+-- Who this database is. A database opened in the wrong place or with another map is refused.
+CREATE TABLE eventsql.shard (
+    only_row       boolean     PRIMARY KEY DEFAULT true CHECK (only_row),
+    cluster_id     uuid        NOT NULL,
+    shard_number   int         NOT NULL,
+    shard_name     text        NOT NULL,
+    shard_names    text[]      NOT NULL,               -- of the whole cluster, by number
+    slot_map       smallint[]  NOT NULL,               -- key slot -> shard number
+    map_version    int         NOT NULL,
+    history_number int         NOT NULL DEFAULT 1,
+    created_at     timestamptz NOT NULL DEFAULT now()
+);
+
+CREATE TABLE eventsql.stream (
+    stream_id    int         GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    name         text        NOT NULL CONSTRAINT stream_name_unique UNIQUE,
+    partitions   int         NOT NULL CONSTRAINT stream_partitions_positive CHECK (partitions > 0),
+    segment_size bigint      NOT NULL CONSTRAINT stream_segment_size_positive CHECK (segment_size > 0),
+    json         boolean     NOT NULL,                 -- values are JSON: the stream has a view with the value as jsonb
+    retention    interval,                             -- NULL: kept for ever
+    compaction   boolean     NOT NULL DEFAULT false,
+    created_at   timestamptz NOT NULL DEFAULT now()
+);
+
+-- One row a partition, locked by every append until its commit is visible. Appends never update it, so it gathers no
+-- dead versions, however long an old snapshot stays open.
+CREATE TABLE eventsql.stream_partition (
+    stream_id   int    NOT NULL REFERENCES eventsql.stream ON DELETE CASCADE,
+    partition   int    NOT NULL,
+    log_start   bigint NOT NULL DEFAULT 0,             -- the first offset that still exists
+    map_version int    NOT NULL,                       -- publishers with another map are refused
+    PRIMARY KEY (stream_id, partition)
+) WITH (fillfactor = 50);
+
+-- The last batch of each producer in each partition. The newest of a partition is the partition's head; a producer's
+-- own makes its repeated append harmless. Rows are inserted and deleted, never updated: the newest is always the last
+-- entry of its index range, so finding it stays cheap while old versions cannot be removed.
+CREATE TABLE eventsql.producer_batch (
+    stream_id    int         NOT NULL,
+    partition    int         NOT NULL,
+    next_offset  bigint      NOT NULL,                 -- the offset behind the batch
+    base_offset  bigint      NOT NULL,                 -- the offset of its first event
+    producer_id  uuid        NOT NULL,
+    batch_number bigint      NOT NULL,
+    published_at timestamptz NOT NULL,
+    CONSTRAINT producer_batch_head PRIMARY KEY (stream_id, partition, next_offset),
+    CONSTRAINT producer_batch_of_producer UNIQUE (producer_id, stream_id, partition, batch_number)
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0,
+        autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 100000);
+
+CREATE TABLE eventsql.consumer (
+    consumer_id int         GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    stream_id   int         NOT NULL REFERENCES eventsql.stream ON DELETE CASCADE,
+    name        text        NOT NULL,
+    created_at  timestamptz NOT NULL DEFAULT now(),
+    CONSTRAINT consumer_name_unique UNIQUE (stream_id, name)
+);
+
+CREATE TABLE eventsql.consumer_offset (
+    consumer_id     int         NOT NULL REFERENCES eventsql.consumer ON DELETE CASCADE,
+    partition       int         NOT NULL,
+    next_offset     bigint      NOT NULL,              -- what is handled next
+    epoch           bigint      NOT NULL DEFAULT 0,    -- raised by each taker: fences out former holders
+    state           text        NOT NULL DEFAULT 'running'
+                    CONSTRAINT consumer_offset_state_known CHECK (state IN ('running', 'paused', 'stopped')),
+    error           text,                              -- why it is stopped
+    consumed_events bigint      NOT NULL DEFAULT 0,
+    committed_at    timestamptz,
+    PRIMARY KEY (consumer_id, partition)
+) WITH (fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
+        autovacuum_vacuum_cost_delay = 0);
+
+CREATE TABLE eventsql.consumer_member (
+    consumer_id int         NOT NULL REFERENCES eventsql.consumer ON DELETE CASCADE,
+    member_id   uuid        NOT NULL,
+    joined_at   timestamptz NOT NULL DEFAULT now(),
+    expires_at  timestamptz NOT NULL,
+    PRIMARY KEY (consumer_id, member_id)
+) WITH (fillfactor = 20);
+
+-- Apart from consumer_offset, or the open transaction of an exactly-once handler would block the heartbeat.
+CREATE TABLE eventsql.consumer_lease (
+    consumer_id int         NOT NULL REFERENCES eventsql.consumer ON DELETE CASCADE,
+    partition   int         NOT NULL,
+    member_id   uuid        NOT NULL,
+    expires_at  timestamptz NOT NULL,
+    backend_pid int,                                   -- of a transactional handler's open transaction
+    PRIMARY KEY (consumer_id, partition)
+) WITH (fillfactor = 20);
+
+-- For people: how far each partition is.
+CREATE VIEW eventsql.partition_head AS
+SELECT s.name AS stream, p.partition, p.log_start, h.next_offset, h.published_at AS last_published_at
+FROM eventsql.stream_partition p
+JOIN eventsql.stream s USING (stream_id)
+CROSS JOIN LATERAL (
+    SELECT b.next_offset, b.published_at
+    FROM eventsql.producer_batch b
+    WHERE b.stream_id = p.stream_id AND b.partition = p.partition
+    ORDER BY b.next_offset DESC LIMIT 1) h;
+
+-- For people: how far each consumer is.
+CREATE VIEW eventsql.consumer_lag AS
+SELECT h.stream, c.name AS consumer, o.partition, o.next_offset, h.next_offset AS head,
+       h.next_offset - greatest(o.next_offset, h.log_start) AS lag, o.state, o.error, o.epoch, o.committed_at
+FROM eventsql.consumer_offset o
+JOIN eventsql.consumer c USING (consumer_id)
+JOIN eventsql.stream s USING (stream_id)
+JOIN eventsql.partition_head h ON h.stream = s.name AND h.partition = o.partition;
+
+-- The value as jsonb, NULL where it is not JSON.
+CREATE FUNCTION eventsql.json_or_null(value bytea) RETURNS jsonb
+LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+BEGIN
+    RETURN convert_from(value, 'UTF8')::jsonb;
+EXCEPTION WHEN data_exception THEN
+    RETURN NULL;
+END $$;
+
+-- Appends one batch: events of any number of partitions, all or none, in one round trip.
+--
+-- p_streams, p_partitions, p_counts: one element for each partition of the batch, sorted by stream and partition (the
+-- lock order). p_groups, p_indexes, p_keys, p_values, p_headers: one element for each event, in the order of the
+-- partitions; p_groups is the event's element in p_partitions (from 1), p_indexes its place among the partition's
+-- events (from 0). Returns the base offset of each partition.
+--
+-- Errors: ES001 the caller's map version is not the partition's; ES002 a later batch of this producer is stored; ES003
+-- not READ COMMITTED; ES004 no such partition; ES005 only a part of the batch is stored already (never happens while
+-- the caller resends batches unchanged).
+CREATE FUNCTION eventsql.append_v1(
+    p_producer uuid, p_number bigint, p_map_version int,
+    p_streams text[], p_stream_ids int[], p_partitions int[], p_counts int[],
+    p_groups int[], p_indexes int[], p_keys text[], p_values bytea[], p_headers text[])
+RETURNS bigint[]
+LANGUAGE plpgsql
+-- The tables are tiny but may be full of dead versions: only an index is ever right, whatever the statistics say.
+SET enable_seqscan = off
+SET enable_bitmapscan = off
+SET enable_sort = off
+SET plan_cache_mode = force_generic_plan
+AS $$
+DECLARE
+    partition_count int := cardinality(p_partitions);
+    bases           bigint[] := array_fill(0::bigint, ARRAY[partition_count]);
+    times           timestamptz[] := array_fill(clock_timestamp(), ARRAY[partition_count]);
+    duplicates      int := 0;
+    stored_map      int;
+    last            record;
+    head            record;
+    first_group     int := 1;
+    last_group      int;
+    first_event     int := 1;
+    last_event      int;
+    insert_events   text;
+BEGIN
+    IF current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE EXCEPTION 'append needs READ COMMITTED, not %', current_setting('transaction_isolation')
+            USING ERRCODE = 'ES003';
+    END IF;
+    -- An acknowledged event is never lost: stronger settings stay, weaker ones are raised for this transaction.
+    IF current_setting('synchronous_commit') IN ('off', 'local') THEN
+        PERFORM set_config('synchronous_commit', 'on', true);
+    END IF;
+
+    FOR i IN 1 .. partition_count LOOP
+        SELECT map_version INTO stored_map
+        FROM eventsql.stream_partition
+        WHERE stream_id = p_stream_ids[i] AND partition = p_partitions[i]
+        FOR UPDATE;
+        IF NOT FOUND THEN
+            RAISE EXCEPTION 'no partition % of stream %', p_partitions[i], p_streams[i] USING ERRCODE = 'ES004';
+        ELSIF stored_map <> p_map_version THEN
+            RAISE EXCEPTION 'map version is %, not %', stored_map, p_map_version USING ERRCODE = 'ES001';
+        END IF;
+
+        -- New statements, so new snapshots: they see all that was committed before the lock was granted.
+        SELECT batch_number, base_offset INTO last
+        FROM eventsql.producer_batch
+        WHERE producer_id = p_producer AND stream_id = p_stream_ids[i] AND partition = p_partitions[i]
+        ORDER BY batch_number DESC LIMIT 1;
+        IF last.batch_number = p_number THEN
+            bases[i] := last.base_offset;
+            duplicates := duplicates + 1;
+            CONTINUE;
+        ELSIF last.batch_number > p_number THEN
+            RAISE EXCEPTION 'batch % came after batch %', p_number, last.batch_number USING ERRCODE = 'ES002';
+        END IF;
+
+        SELECT next_offset, greatest(published_at, clock_timestamp()) AS published_at INTO STRICT head
+        FROM eventsql.producer_batch
+        WHERE stream_id = p_stream_ids[i] AND partition = p_partitions[i]
+        ORDER BY next_offset DESC LIMIT 1;
+        INSERT INTO eventsql.producer_batch
+            (stream_id, partition, next_offset, base_offset, producer_id, batch_number, published_at)
+        VALUES (p_stream_ids[i], p_partitions[i], head.next_offset + p_counts[i], head.next_offset,
+                p_producer, p_number, head.published_at);
+        IF last.batch_number IS NOT NULL THEN
+            DELETE FROM eventsql.producer_batch
+            WHERE producer_id = p_producer AND stream_id = p_stream_ids[i] AND partition = p_partitions[i]
+              AND batch_number = last.batch_number;
+        END IF;
+        bases[i] := head.next_offset;
+        times[i] := head.published_at;
+    END LOOP;
+
+    IF duplicates = partition_count THEN
+        RETURN bases;
+    ELSIF duplicates > 0 THEN
+        RAISE EXCEPTION 'batch % is stored in % of % partitions', p_number, duplicates, partition_count
+            USING ERRCODE = 'ES005';
+    END IF;
+
+    -- One INSERT for each stream of the batch; planned anew each time, which costs less than it saves.
+    WHILE first_group <= partition_count LOOP
+        last_group := first_group;
+        last_event := first_event - 1 + p_counts[first_group];
+        WHILE last_group < partition_count AND p_stream_ids[last_group + 1] = p_stream_ids[first_group] LOOP
+            last_group := last_group + 1;
+            last_event := last_event + p_counts[last_group];
+        END LOOP;
+        insert_events := format(
+            'INSERT INTO eventsql.%I (partition, event_offset, key, value, headers, published_at)'
+            ' SELECT ($1)[g], ($2)[g] + x, k, v, h::json, ($3)[g] FROM unnest($4, $5, $6, $7, $8) AS e(g, x, k, v, h)',
+            'events_' || p_streams[first_group]);
+        IF first_group = 1 AND last_group = partition_count THEN
+            EXECUTE insert_events
+            USING p_partitions, bases, times, p_groups, p_indexes, p_keys, p_values, p_headers;
+        ELSE
+            EXECUTE insert_events
+            USING p_partitions, bases, times,
+                  p_groups[first_event:last_event], p_indexes[first_event:last_event], p_keys[first_event:last_event],
+                  p_values[first_event:last_event], p_headers[first_event:last_event];
+        END IF;
+        first_group := last_group + 1;
+        first_event := last_event + 1;
+    END LOOP;
+    RETURN bases;
+END $$;
