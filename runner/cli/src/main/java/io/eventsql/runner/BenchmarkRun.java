@@ -1,0 +1,154 @@
+package io.eventsql.runner;
+
+import io.eventsql.ConsumerPosition;
+import io.eventsql.runner.consumption.ConsumptionWait;
+import io.eventsql.runner.consumption.StartBarrier;
+import io.eventsql.runner.load.ClockAnchor;
+import io.eventsql.runner.load.LoadClock;
+import io.eventsql.runner.load.LoadGenerator;
+import io.eventsql.runner.load.LoadPhase;
+import io.eventsql.runner.load.StopSignal;
+import io.eventsql.runner.measure.PhaseMeasurement;
+import io.eventsql.runner.measure.PublishMeter;
+import io.eventsql.runner.report.ProgressDisplay;
+import io.eventsql.runner.report.RunnerResult.Ending;
+import io.eventsql.runner.report.RunnerText;
+import io.eventsql.runner.workload.RunSettings;
+import java.io.IOException;
+import java.io.PrintStream;
+import java.time.Duration;
+import java.util.List;
+import java.util.OptionalLong;
+import java.util.function.Supplier;
+
+/**
+ * The steps of a run, in order: warm up, wait until that is consumed, wait for the other runners, publish what is
+ * measured, wait until that is consumed. After a stop signal the steps that remain are left out.
+ */
+final class BenchmarkRun {
+    private static final Duration WAIT_FOR_OTHERS = Duration.ofSeconds(60);
+
+    /**
+     * What the run works with.
+     *
+     * @param generator sends the load
+     * @param positions where the consumer is
+     * @param barrier where the runners wait for each other
+     * @param clock the time
+     * @param stop ends the run early
+     */
+    record Surroundings(
+            LoadGenerator generator,
+            Supplier<List<ConsumerPosition>> positions,
+            StartBarrier barrier,
+            LoadClock clock,
+            StopSignal stop) {}
+
+    /**
+     * What a run came to.
+     *
+     * @param warmup the events before the measured ones
+     * @param measured the measured events
+     * @param ending how it ended
+     */
+    record Outcome(PhaseMeasurement warmup, PhaseMeasurement measured, Ending ending) {}
+
+    private final RunSettings settings;
+    private final Surroundings surroundings;
+    private final PrintStream out;
+    private final ProgressDisplay progress;
+
+    /**
+     * @param out takes the report for people
+     * @param progress shows how far the run is
+     */
+    BenchmarkRun(RunSettings settings, Surroundings surroundings, PrintStream out, ProgressDisplay progress) {
+        this.settings = settings;
+        this.surroundings = surroundings;
+        this.out = out;
+        this.progress = progress;
+    }
+
+    /** @throws IOException if the app does not answer, or the other runners do not come */
+    Outcome run() throws IOException {
+        PhaseMeasurement warmup = warmUp();
+        if (surroundings.stop.isRaised() || !awaitConsumption()) {
+            return outcome(warmup, PhaseMeasurement.nothing(), false);
+        }
+        OptionalLong startAtMicros = surroundings.barrier.await(
+                "measured", settings.stream().consumeTimeout().plus(WAIT_FOR_OTHERS), surroundings.stop);
+        if (startAtMicros.isEmpty()) {
+            return outcome(warmup, PhaseMeasurement.nothing(), false);
+        }
+        PhaseMeasurement measured = publishMeasured(startAtMicros.getAsLong());
+        RunnerText text = new RunnerText(settings);
+        text.published(measured).forEach(out::println);
+        out.println();
+        out.println("Waiting for consumption....");
+        out.println();
+        boolean consumed = !surroundings.stop.isRaised() && awaitConsumption();
+        Long firstIntended = measured.firstIntendedAtMicros();
+        if (consumed && firstIntended != null) {
+            text.consumed(measured.publishedEvents(), surroundings.clock.epochMicros() - firstIntended)
+                    .forEach(out::println);
+        }
+        return outcome(warmup, measured, consumed);
+    }
+
+    private PhaseMeasurement warmUp() {
+        RunSettings.Load load = settings.load();
+        if (load.warmupSeconds() == 0) {
+            return PhaseMeasurement.nothing();
+        }
+        ClockAnchor anchor = ClockAnchor.now(surroundings.clock);
+        long events = load.eventsPerSecond() * load.warmupSeconds();
+        LoadPhase phase = load.hasRate()
+                ? LoadPhase.ofEvents(true, anchor, anchor.nanos(), events)
+                : LoadPhase.ofNanos(
+                        true,
+                        anchor,
+                        anchor.nanos(),
+                        Duration.ofSeconds(load.warmupSeconds()).toNanos());
+        PhaseMeasurement warmup = send(phase, "Warming up", events);
+        out.println("Warmed up with " + warmup.publishedEvents() + " events");
+        RunnerText.errors(warmup.errors()).forEach(out::println);
+        return warmup;
+    }
+
+    private PhaseMeasurement publishMeasured(long startAtMicros) {
+        ClockAnchor anchor = ClockAnchor.now(surroundings.clock);
+        long events = settings.load().events();
+        return send(LoadPhase.ofEvents(false, anchor, anchor.nanosAt(startAtMicros), events), "Publishing", events);
+    }
+
+    /** @param total how many events there will be; 0: unknown */
+    private PhaseMeasurement send(LoadPhase phase, String what, long total) {
+        PublishMeter meter = new PublishMeter();
+        long sent;
+        try (LoadWatch watch =
+                LoadWatch.start(meter, progress.start(what, total), surroundings.clock, surroundings.stop)) {
+            sent = surroundings.generator.run(phase, meter);
+            watch.check();
+        }
+        return meter.measurement(sent, phase.anchor());
+    }
+
+    private boolean awaitConsumption() {
+        return new ConsumptionWait(
+                        surroundings.positions,
+                        surroundings.clock,
+                        settings.stream().consumeTimeout(),
+                        surroundings.stop,
+                        out::println)
+                .await();
+    }
+
+    private Outcome outcome(PhaseMeasurement warmup, PhaseMeasurement measured, boolean consumed) {
+        StopSignal stop = surroundings.stop;
+        boolean timedOut = !consumed && !stop.isRaised();
+        return new Outcome(
+                warmup,
+                measured,
+                new Ending(consumed, timedOut, stop.isInterrupted(), stop.reason() == StopSignal.Reason.NO_PROGRESS));
+    }
+}

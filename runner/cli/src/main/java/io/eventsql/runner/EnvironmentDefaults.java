@@ -1,0 +1,35 @@
+package io.eventsql.runner;
+
+import java.util.Locale;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.IDefaultValueProvider;
+import picocli.CommandLine.Model.ArgSpec;
+import picocli.CommandLine.Model.OptionSpec;
+
+/**
+ * Takes the default of each option from the environment: of {@code --events-rate} from {@code EVENTS_RATE}. An empty
+ * variable counts as unset.
+ */
+final class EnvironmentDefaults implements IDefaultValueProvider {
+    private final Map<String, String> environment;
+
+    EnvironmentDefaults(Map<String, String> environment) {
+        this.environment = Map.copyOf(environment);
+    }
+
+    /** The variable of an option. */
+    static String variable(String option) {
+        return option.replaceFirst("^--", "").replace('-', '_').toUpperCase(Locale.ROOT);
+    }
+
+    @Override
+    public @Nullable String defaultValue(ArgSpec argument) {
+        if (!(argument instanceof OptionSpec option) || option.usageHelp() || option.versionHelp()) {
+            return null;
+        }
+        String value =
+                environment.getOrDefault(variable(option.longestName()), "").strip();
+        return value.isEmpty() ? null : value;
+    }
+}

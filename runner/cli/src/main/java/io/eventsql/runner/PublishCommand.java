@@ -1,0 +1,195 @@
+package io.eventsql.runner;
+
+import io.eventsql.EventPublisher;
+import io.eventsql.EventSql;
+import io.eventsql.ShardInfo;
+import io.eventsql.StreamSpec;
+import io.eventsql.runner.consumption.AppClient;
+import io.eventsql.runner.consumption.StartBarrier;
+import io.eventsql.runner.database.DatabaseAddress;
+import io.eventsql.runner.database.DatabaseEnvironment;
+import io.eventsql.runner.database.Databases;
+import io.eventsql.runner.database.ShardServer;
+import io.eventsql.runner.load.Callers;
+import io.eventsql.runner.load.LoadClock;
+import io.eventsql.runner.load.LoadGenerator;
+import io.eventsql.runner.load.LoadParts;
+import io.eventsql.runner.load.OpenLoop;
+import io.eventsql.runner.load.StopSignal;
+import io.eventsql.runner.report.JsonFiles;
+import io.eventsql.runner.report.PhaseResult;
+import io.eventsql.runner.report.ProgressDisplay;
+import io.eventsql.runner.report.RunnerResult;
+import io.eventsql.runner.workload.EventSource;
+import io.eventsql.runner.workload.KeyShare;
+import io.eventsql.runner.workload.RunSettings;
+import java.io.IOException;
+import java.io.PrintStream;
+import java.net.URI;
+import java.sql.SQLException;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.OptionalInt;
+import java.util.concurrent.Callable;
+import javax.sql.DataSource;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Spec;
+
+/** Publishes a run's events and writes what it measured. */
+@Command(
+        name = "publish",
+        mixinStandardHelpOptions = true,
+        sortOptions = false,
+        description = {
+            "Publishes events, waits until they are consumed, and reports both.",
+            "Each option can also be given in the environment: --events-rate as EVENTS_RATE, and so on.",
+            "The databases are given there only: DB0_HOST, DB0_PORT (5432), DB0_NAME (eventsql), DB0_USER (eventsql),"
+                    + " DB0_PASSWORD, likewise DB1_..., DB2_...; or DB_URLS with DB_USER and DB_PASSWORD.",
+            ""
+        },
+        exitCodeListHeading = "%nExit codes:%n",
+        exitCodeList = {
+            "0:everything was published and consumed",
+            "1:an event failed, the time-out struck, or the run broke off",
+            "2:wrong input"
+        },
+        footerHeading = "%nExamples:%n",
+        footer = {
+            "  DB0_HOST=localhost DB0_PASSWORD=... runner publish --events-rate 1000 --events-to-publish 60000",
+            "  DB_URLS=jdbc:postgresql://a/eventsql,jdbc:postgresql://b/eventsql DB_PASSWORD=... runner --keyed",
+            "  EVENTS_RATE=0 CALLERS=4 EVENTS_BATCH_SIZE=100 DB0_HOST=localhost DB0_PASSWORD=... runner"
+        })
+final class PublishCommand implements Callable<Integer> {
+    private final Map<String, String> environment;
+
+    @Spec
+    private @Nullable CommandSpec spec;
+
+    @Mixin
+    private PublishOptions options = new PublishOptions();
+
+    @Option(
+            names = "--app-url",
+            paramLabel = "URL",
+            defaultValue = "http://localhost:8080",
+            description = "the consumer app (default: ${DEFAULT-VALUE})")
+    private URI appUrl = URI.create("http://localhost:8080");
+
+    @Option(
+            names = "--db-urls",
+            paramLabel = "URLS",
+            description = "JDBC URLS of the databases, separated by commas, instead of DB0_HOST and so on")
+    private @Nullable String dbUrls;
+
+    @Option(names = "--db-user", paramLabel = "NAME", description = "user for --db-urls (default: eventsql)")
+    private @Nullable String dbUser;
+
+    PublishCommand(Map<String, String> environment) {
+        this.environment = Map.copyOf(environment);
+    }
+
+    @Override
+    public Integer call() throws IOException, SQLException {
+        CommandSpec command = Objects.requireNonNull(spec);
+        RunSettings settings = options.settings(command.commandLine());
+        List<DatabaseAddress> addresses;
+        try {
+            addresses = new DatabaseEnvironment(withOptions()).addresses();
+        } catch (IllegalArgumentException e) {
+            throw new ParameterException(command.commandLine(), e.getMessage(), e);
+        }
+        StopSignal stop = new StopSignal();
+        try (ShutdownHook hook = ShutdownHook.raising(stop);
+                Databases databases = Databases.open(addresses);
+                EventSql eventSql = open(settings, databases.dataSources());
+                AppClient app = new AppClient(appUrl)) {
+            RunnerResult result = run(settings, eventSql, app, stop);
+            JsonFiles.write(options.resultFile(), result);
+            System.out.println("Result: " + options.resultFile());
+            hook.wrote();
+            return result.ending().consumed() && result.failedEvents() == 0 ? Runner.OK : Runner.FAILED;
+        }
+    }
+
+    private Map<String, String> withOptions() {
+        Map<String, String> all = new HashMap<>(environment);
+        if (dbUrls != null) {
+            all.put("DB_URLS", dbUrls);
+        }
+        if (dbUser != null) {
+            all.put("DB_USER", dbUser);
+        }
+        return all;
+    }
+
+    private static EventSql open(RunSettings settings, List<DataSource> dataSources) {
+        EventSql.Builder builder = EventSql.builder(dataSources);
+        if (!settings.events().keyed()) {
+            builder.preferredShard(dataSources.get(settings.identity().runner() % dataSources.size()));
+        }
+        return builder.build();
+    }
+
+    private static RunnerResult run(RunSettings settings, EventSql eventSql, AppClient app, StopSignal stop)
+            throws IOException, SQLException {
+        RunSettings.Stream stream = settings.stream();
+        createStreamIfAbsent(eventSql, stream);
+        List<ShardServer> servers = new ArrayList<>();
+        for (ShardInfo shard : eventSql.shards()) {
+            servers.add(ShardServer.ask(shard));
+        }
+        RunSettings.Identity identity = settings.identity();
+        LoadClock clock = LoadClock.SYSTEM;
+        PrintStream err = System.err;
+        BenchmarkRun.Surroundings surroundings = new BenchmarkRun.Surroundings(
+                generator(settings, eventSql.publisher(), clock, stop),
+                () -> eventSql.positions(stream.name(), stream.consumer()),
+                new StartBarrier(app, identity.run(), identity.runner(), identity.runners(), clock),
+                clock,
+                stop);
+        BenchmarkRun.Outcome outcome =
+                new BenchmarkRun(settings, surroundings, System.out, ProgressDisplay.on(err, clock)).run();
+        return new RunnerResult(
+                settings,
+                servers,
+                PhaseResult.of(outcome.measured()),
+                PhaseResult.of(outcome.warmup()),
+                outcome.ending(),
+                System.getProperty("java.version", "unknown"));
+    }
+
+    private static void createStreamIfAbsent(EventSql eventSql, RunSettings.Stream stream) {
+        boolean exists =
+                eventSql.streams().stream().anyMatch(spec -> spec.name().equals(stream.name()));
+        if (!exists) {
+            eventSql.createStream(StreamSpec.of(stream.name()).withPartitions(stream.partitions()));
+        }
+    }
+
+    private static LoadGenerator generator(
+            RunSettings settings, EventPublisher publisher, LoadClock clock, StopSignal stop) {
+        RunSettings.Load load = settings.load();
+        RunSettings.Events events = settings.events();
+        int runner = settings.identity().runner();
+        Integer bytes = events.eventBytes();
+        EventSource source = new EventSource(
+                settings.identity().run(),
+                runner,
+                bytes == null ? OptionalInt.empty() : OptionalInt.of(bytes),
+                events.keyed() ? KeyShare.keysOf(runner, events.keys()) : List.of());
+        LoadParts parts = new LoadParts(
+                source, new EventSqlTarget(publisher, settings.stream().name()), load.eventsPerCall(), clock, stop);
+        if (load.hasRate()) {
+            return new OpenLoop(parts, load.eventsPerSecond());
+        }
+        return load.async() ? Callers.notWaiting(parts, load.callers()) : Callers.waiting(parts, load.callers());
+    }
+}

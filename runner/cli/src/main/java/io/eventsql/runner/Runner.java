@@ -1,0 +1,83 @@
+package io.eventsql.runner;
+
+import java.io.PrintWriter;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import picocli.CommandLine;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.HelpCommand;
+import picocli.CommandLine.ParameterException;
+
+/** The command line. */
+@Command(
+        name = "runner",
+        mixinStandardHelpOptions = true,
+        version = "EventSQL runner",
+        subcommands = HelpCommand.class,
+        description = {
+            "Publishes events, measures it, and reports what became of every event.",
+            "Without a command: publish."
+        },
+        exitCodeListHeading = "%nExit codes:%n",
+        exitCodeList = {
+            "0:everything was published and consumed",
+            "1:an event was lost, duplicated, out of order, failed or late, or the run broke off",
+            "2:wrong input"
+        },
+        footerHeading = "%nExamples:%n",
+        footer = {
+            "  runner --help",
+            "  runner publish --help",
+            "  runner summarize --help",
+            "  DB0_HOST=localhost DB0_PASSWORD=... runner publish --events-rate 1000 --events-to-publish 60000",
+        })
+final class Runner {
+    static final int OK = 0;
+    static final int FAILED = 1;
+    static final int WRONG_INPUT = 2;
+
+    private Runner() {}
+
+    public static void main(String[] arguments) {
+        System.exit(commandLine(System.getenv()).execute(withCommand(arguments)));
+    }
+
+    /** The command line in a given environment. */
+    static CommandLine commandLine(Map<String, String> environment) {
+        EnvironmentDefaults defaults = new EnvironmentDefaults(environment);
+        CommandLine publish = new CommandLine(new PublishCommand(environment)).setDefaultValueProvider(defaults);
+        CommandLine summarize = new CommandLine(new SummarizeCommand()).setDefaultValueProvider(defaults);
+        return new CommandLine(new Runner())
+                .addSubcommand(publish)
+                .addSubcommand(summarize)
+                .setUsageHelpWidth(110)
+                .setParameterExceptionHandler(Runner::wrongInput)
+                .setExecutionExceptionHandler((failure, commandLine, result) -> failed(failure, commandLine));
+    }
+
+    /** Publishing needs not be said. */
+    static String[] withCommand(String[] arguments) {
+        List<String> all = new ArrayList<>(List.of(arguments));
+        boolean forPublish = all.isEmpty()
+                || (all.getFirst().startsWith("-")
+                        && !List.of("-h", "--help", "-V", "--version").contains(all.getFirst()));
+        if (forPublish) {
+            all.addFirst("publish");
+        }
+        return all.toArray(String[]::new);
+    }
+
+    private static int wrongInput(ParameterException wrong, String[] arguments) {
+        PrintWriter err = wrong.getCommandLine().getErr();
+        err.println(wrong.getMessage());
+        err.println("Try '" + wrong.getCommandLine().getCommandSpec().qualifiedName() + " --help'.");
+        return WRONG_INPUT;
+    }
+
+    private static int failed(Exception failure, CommandLine commandLine) {
+        commandLine.getErr().println("The run broke off: " + failure);
+        failure.printStackTrace(commandLine.getErr());
+        return FAILED;
+    }
+}

@@ -1,0 +1,141 @@
+package io.eventsql.runner;
+
+import io.eventsql.benchmark.event.BenchmarkEvent;
+import io.eventsql.runner.consumption.AppClient;
+import io.eventsql.runner.consumption.AppRun;
+import io.eventsql.runner.report.JsonFiles;
+import io.eventsql.runner.report.RunnerResult;
+import io.eventsql.runner.report.Summarizer;
+import io.eventsql.runner.report.Summary;
+import io.eventsql.runner.report.SummaryText;
+import java.io.IOException;
+import java.net.URI;
+import java.nio.file.DirectoryStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Objects;
+import java.util.concurrent.Callable;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Spec;
+
+/** Merges what several runners left and what the app has seen into one result. */
+@Command(
+        name = "summarize",
+        mixinStandardHelpOptions = true,
+        sortOptions = false,
+        description = {
+            "Merges the runners' files and the app's counts of a run into one result, and judges it.",
+            "Each option can also be given in the environment: --app-url as APP_URL, and so on.",
+            ""
+        },
+        exitCodeListHeading = "%nExit codes:%n",
+        exitCodeList = {
+            "0:nothing was lost, duplicated, out of order, failed or late",
+            "1:something was; the result says what",
+            "2:wrong input"
+        },
+        footerHeading = "%nExample:%n",
+        footer = {
+            "  runner summarize --run ab12cd34 --runner-results results/local/now --out results/local/now/result.json"
+        })
+final class SummarizeCommand implements Callable<Integer> {
+    @Spec
+    private @Nullable CommandSpec spec;
+
+    @Option(names = "--run", paramLabel = "ID", required = true, description = "the run's id")
+    private String run = "";
+
+    @Option(
+            names = "--app-url",
+            paramLabel = "URL",
+            defaultValue = "http://localhost:8080",
+            description = "the consumer app (default: ${DEFAULT-VALUE})")
+    private URI appUrl = URI.create("http://localhost:8080");
+
+    @Option(
+            names = "--runner-results",
+            paramLabel = "DIR",
+            required = true,
+            description = "folder with the runners' files, runner-<number>.json")
+    private Path runnerResults = Path.of("");
+
+    @Option(
+            names = "--out",
+            paramLabel = "FILE",
+            defaultValue = "result.json",
+            description = "where to write the result; report.txt goes beside it (default: ${DEFAULT-VALUE})")
+    private Path out = Path.of("result.json");
+
+    @Option(
+            names = "--command",
+            paramLabel = "TEXT",
+            defaultValue = "unknown",
+            description = "the command that started the run, for the result")
+    private String command = "";
+
+    @Option(
+            names = "--git-commit",
+            paramLabel = "HASH",
+            defaultValue = "unknown",
+            description = "what was measured, for the result")
+    private String gitCommit = "";
+
+    @Option(names = "--cpus", paramLabel = "N", description = "processors of the machine (default: those found)")
+    private @Nullable Integer cpus;
+
+    @Override
+    public Integer call() throws IOException {
+        CommandLine commandLine = Objects.requireNonNull(spec).commandLine();
+        OptionLimits limits = new OptionLimits(commandLine);
+        limits.require(
+                BenchmarkEvent.isRun(run),
+                "--run",
+                "must be 8 lower-case hexadecimal characters, but is '" + run + "'");
+        limits.require(
+                Files.isDirectory(runnerResults), "--runner-results", "must be a folder, but is " + runnerResults);
+        List<RunnerResult> runners = read(limits);
+        Summary summary = summarize(runners);
+        List<String> report = SummaryText.of(summary);
+        JsonFiles.write(out, summary);
+        JsonFiles.write(out.resolveSibling("report.txt"), String.join("\n", report) + "\n");
+        report.forEach(commandLine.getOut()::println);
+        return summary.verdict().passed() ? Runner.OK : Runner.FAILED;
+    }
+
+    private List<RunnerResult> read(OptionLimits limits) throws IOException {
+        List<RunnerResult> runners = new ArrayList<>();
+        try (DirectoryStream<Path> files = Files.newDirectoryStream(runnerResults, "runner-*.json")) {
+            for (Path file : files) {
+                RunnerResult result = JsonFiles.read(file, RunnerResult.class);
+                limits.require(
+                        result.run().equals(run),
+                        "--runner-results",
+                        "must hold results of the run " + run + " only, but " + file + " is of " + result.run());
+                runners.add(result);
+            }
+        }
+        if (runners.isEmpty()) {
+            throw new IOException("No runner left a result in " + runnerResults);
+        }
+        return runners;
+    }
+
+    private Summary summarize(List<RunnerResult> runners) {
+        List<String> problems = new ArrayList<>();
+        AppRun seen = new AppRun(run, "", List.of());
+        try (AppClient app = new AppClient(appUrl)) {
+            seen = app.run(run).orElse(seen);
+        } catch (IOException e) {
+            problems.add(e.getMessage());
+        }
+        int processors = cpus == null ? Runtime.getRuntime().availableProcessors() : cpus;
+        return new Summarizer(runners, seen, problems)
+                .summarize(new Summary.Provenance(processors, gitCommit, command));
+    }
+}

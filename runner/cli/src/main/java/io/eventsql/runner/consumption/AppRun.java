@@ -1,0 +1,56 @@
+package io.eventsql.runner.consumption;
+
+import java.util.List;
+
+/**
+ * What the app has seen of a run ({@code GET /benchmark-runs/{run}}).
+ *
+ * @param run the run's id
+ * @param consumer the app's consumer
+ * @param runners each runner of which it has seen an event
+ */
+public record AppRun(String run, String consumer, List<AppRunner> runners) {
+
+    /**
+     * What it has seen of one runner.
+     *
+     * @param runner the runner's number
+     * @param measured the events that are measured
+     * @param warmup the events before them
+     */
+    public record AppRunner(int runner, SeenEvents measured, SeenEvents warmup) {}
+
+    /**
+     * The events of one runner and phase.
+     *
+     * @param received all of them
+     * @param distinct different numbers among them
+     * @param duplicates those whose number had been there before
+     * @param highestNumber the highest number; -1 where none was received
+     * @param orderViolations those that came after a higher number of the same key
+     * @param firstHandledAtMicros when the first was handled, epoch microseconds; 0 where none was
+     * @param lastHandledAtMicros when the last was handled, epoch microseconds; 0 where none was
+     * @param endToEndMicrosHistogram latency from the intended time to the handler, an encoded histogram; empty where
+     *     none was received
+     */
+    public record SeenEvents(
+            long received,
+            long distinct,
+            long duplicates,
+            long highestNumber,
+            long orderViolations,
+            long firstHandledAtMicros,
+            long lastHandledAtMicros,
+            String endToEndMicrosHistogram) {
+
+        public static final SeenEvents NONE = new SeenEvents(0, 0, 0, -1, 0, 0, 0, "");
+    }
+
+    /** What was seen of a runner; nothing where the app does not know it. */
+    public AppRunner of(int runner) {
+        return runners.stream()
+                .filter(seen -> seen.runner() == runner)
+                .findFirst()
+                .orElse(new AppRunner(runner, SeenEvents.NONE, SeenEvents.NONE));
+    }
+}

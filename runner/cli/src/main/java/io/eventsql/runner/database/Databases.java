@@ -1,0 +1,58 @@
+package io.eventsql.runner.database;
+
+import com.zaxxer.hikari.HikariConfig;
+import com.zaxxer.hikari.HikariDataSource;
+import java.util.ArrayList;
+import java.util.List;
+import javax.sql.DataSource;
+
+/** Connection pools, one for each database. {@link #close()} closes them all. */
+public final class Databases implements AutoCloseable {
+    /** The publisher's appending connections, and a few for questions. */
+    private static final int CONNECTIONS_MAX = 10;
+
+    private static final long CONNECTION_TIMEOUT_MS = 10_000;
+
+    private final List<HikariDataSource> pools;
+
+    private Databases(List<HikariDataSource> pools) {
+        this.pools = List.copyOf(pools);
+    }
+
+    /** Opens a pool for each address. Throws when one cannot be reached within 10 seconds; then none stays open. */
+    public static Databases open(List<DatabaseAddress> addresses) {
+        List<HikariDataSource> pools = new ArrayList<>();
+        try {
+            for (DatabaseAddress address : addresses) {
+                pools.add(open(address, pools.size()));
+            }
+            return new Databases(pools);
+        } catch (RuntimeException e) {
+            pools.forEach(HikariDataSource::close);
+            throw e;
+        }
+    }
+
+    private static HikariDataSource open(DatabaseAddress address, int number) {
+        HikariConfig config = new HikariConfig();
+        config.setPoolName("database-" + number);
+        config.setJdbcUrl(address.jdbcUrl());
+        config.setUsername(address.user());
+        config.setPassword(address.password());
+        config.setMaximumPoolSize(CONNECTIONS_MAX);
+        config.setMinimumIdle(0);
+        config.setConnectionTimeout(CONNECTION_TIMEOUT_MS);
+        config.setInitializationFailTimeout(CONNECTION_TIMEOUT_MS);
+        return new HikariDataSource(config);
+    }
+
+    /** The pools in the order of the addresses. */
+    public List<DataSource> dataSources() {
+        return List.copyOf(pools);
+    }
+
+    @Override
+    public void close() {
+        pools.forEach(HikariDataSource::close);
+    }
+}

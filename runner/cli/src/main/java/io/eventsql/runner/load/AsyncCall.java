@@ -1,0 +1,47 @@
+package io.eventsql.runner.load;
+
+import io.eventsql.Event;
+import java.util.List;
+
+/** A publish call that is not waited for. */
+final class AsyncCall {
+    /** Longer than a target lets a call last: what has no answer by then gets none. */
+    static final long ANSWER_TIMEOUT_NANOS = 60_000_000_000L;
+
+    /** The same after Ctrl-C, when somebody is waiting. */
+    static final long ANSWER_TIMEOUT_INTERRUPTED_NANOS = 5_000_000_000L;
+
+    private static final long POLL_NANOS = 1_000_000;
+
+    private AsyncCall() {}
+
+    static void send(LoadParts parts, LoadListener listener, List<Event> events, long intendedNanos) {
+        try {
+            parts.target().publishAsync(events).whenComplete((stored, failure) -> {
+                long now = parts.clock().nanos();
+                if (failure == null) {
+                    listener.acknowledged(intendedNanos, now, events.size());
+                } else {
+                    listener.failed(intendedNanos, now, events.size(), failure);
+                }
+            });
+        } catch (RuntimeException refused) {
+            listener.failed(intendedNanos, parts.clock().nanos(), events.size(), refused);
+        }
+    }
+
+    /** Waits until all events sent are answered; reports those that are not in time as failed. */
+    static void awaitAnswers(LoadParts parts, LoadListener listener, long sentEvents) {
+        long started = parts.clock().nanos();
+        while (listener.answeredEvents() < sentEvents) {
+            long now = parts.clock().nanos();
+            long timeout = parts.stop().isInterrupted() ? ANSWER_TIMEOUT_INTERRUPTED_NANOS : ANSWER_TIMEOUT_NANOS;
+            if (now - started > timeout) {
+                int unanswered = Math.toIntExact(sentEvents - listener.answeredEvents());
+                listener.failed(started, now, unanswered, new UnansweredException(timeout));
+                return;
+            }
+            parts.clock().parkNanos(POLL_NANOS);
+        }
+    }
+}

@@ -1,0 +1,10 @@
+package io.eventsql.runner.load;
+
+/** A call was neither acknowledged nor refused in time. */
+public final class UnansweredException extends RuntimeException {
+    private static final long serialVersionUID = 1L;
+
+    UnansweredException(long timeoutNanos) {
+        super("no answer within " + timeoutNanos / 1_000_000_000 + " s after the last call");
+    }
+}

@@ -1,0 +1,157 @@
+package io.eventsql.runner.measure;
+
+import io.eventsql.EventSqlException;
+import io.eventsql.PartialPublishException;
+import io.eventsql.runner.load.ClockAnchor;
+import io.eventsql.runner.load.LoadListener;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.concurrent.CompletionException;
+import java.util.stream.Stream;
+import org.HdrHistogram.Histogram;
+
+/**
+ * Records one phase of load: each event's latency from its intended time to its acknowledgement, and how far the calls
+ * lag behind their schedule, both in whole microseconds (rounded down). Every answer is recorded, whatever its value.
+ * Thread-safe: threads are spread over stripes, so that they seldom meet at a lock.
+ */
+public final class PublishMeter implements LoadListener {
+    private static final int STRIPES = 16;
+
+    private final Stripe[] stripes = Stream.generate(Stripe::new).limit(STRIPES).toArray(Stripe[]::new);
+    private final PublishErrors errors = new PublishErrors();
+    /** Guarded by itself; one thread writes, so the lock is free. */
+    private final Histogram scheduleDelayMicros = Histograms.create();
+
+    @Override
+    public void called(long intendedNanos, long calledNanos) {
+        synchronized (scheduleDelayMicros) {
+            scheduleDelayMicros.recordValue(micros(intendedNanos, calledNanos));
+        }
+    }
+
+    @Override
+    public void acknowledged(long intendedNanos, long acknowledgedNanos, int events) {
+        stripe().acknowledged(intendedNanos, acknowledgedNanos, events);
+    }
+
+    @Override
+    public void failed(long intendedNanos, long failedNanos, int events, Throwable failure) {
+        Throwable cause = failure instanceof CompletionException ? failure.getCause() : failure;
+        if (cause instanceof PartialPublishException partial) {
+            failedPartly(intendedNanos, failedNanos, partial);
+        } else {
+            errors.add(failure, events);
+            stripe().failed(intendedNanos, events);
+        }
+    }
+
+    private void failedPartly(long intendedNanos, long failedNanos, PartialPublishException partial) {
+        for (PartialPublishException.Outcome outcome : partial.outcomes()) {
+            EventSqlException failure = outcome.failure();
+            if (failure == null) {
+                stripe().acknowledged(intendedNanos, failedNanos, 1);
+            } else {
+                errors.add(failure, 1);
+                stripe().failed(intendedNanos, 1);
+            }
+        }
+    }
+
+    @Override
+    public long answeredEvents() {
+        return Arrays.stream(stripes)
+                .mapToLong(stripe -> stripe.publishedEvents() + stripe.failedEvents())
+                .sum();
+    }
+
+    /** How many events were acknowledged so far. */
+    public long publishedEvents() {
+        return Arrays.stream(stripes).mapToLong(Stripe::publishedEvents).sum();
+    }
+
+    /** How many events failed so far. */
+    public long failedEvents() {
+        return Arrays.stream(stripes).mapToLong(Stripe::failedEvents).sum();
+    }
+
+    /**
+     * What was recorded so far.
+     *
+     * @param sentEvents how many events were handed to the target
+     * @param anchor the phase's, to tell times as epoch microseconds
+     */
+    public PhaseMeasurement measurement(long sentEvents, ClockAnchor anchor) {
+        List<Stripe.Snapshot> snapshots = new ArrayList<>();
+        for (Stripe stripe : stripes) {
+            snapshots.add(stripe.snapshot());
+        }
+        long firstIntended = snapshots.stream()
+                .mapToLong(Stripe.Snapshot::firstIntendedNanos)
+                .min()
+                .orElse(Long.MAX_VALUE);
+        long lastAcknowledged = snapshots.stream()
+                .mapToLong(Stripe.Snapshot::lastAcknowledgedNanos)
+                .max()
+                .orElse(Long.MIN_VALUE);
+        Histogram delay;
+        synchronized (scheduleDelayMicros) {
+            delay = scheduleDelayMicros.copy();
+        }
+        return new PhaseMeasurement(
+                sentEvents,
+                snapshots.stream().mapToLong(Stripe.Snapshot::publishedEvents).sum(),
+                errors.counts(),
+                firstIntended == Long.MAX_VALUE ? null : anchor.epochMicrosAt(firstIntended),
+                lastAcknowledged == Long.MIN_VALUE ? null : anchor.epochMicrosAt(lastAcknowledged),
+                Histograms.merge(
+                        snapshots.stream().map(Stripe.Snapshot::latencyMicros).toList()),
+                delay);
+    }
+
+    private Stripe stripe() {
+        return stripes[(int) (Thread.currentThread().threadId() % STRIPES)];
+    }
+
+    private static long micros(long fromNanos, long toNanos) {
+        return (toNanos - fromNanos) / 1_000;
+    }
+
+    /** The record of some of the threads. */
+    private static final class Stripe {
+
+        record Snapshot(
+                long publishedEvents, long firstIntendedNanos, long lastAcknowledgedNanos, Histogram latencyMicros) {}
+
+        private final Histogram latencyMicros = Histograms.create();
+        private long publishedEvents;
+        private long failedEvents;
+        private long firstIntendedNanos = Long.MAX_VALUE;
+        private long lastAcknowledgedNanos = Long.MIN_VALUE;
+
+        synchronized void acknowledged(long intendedNanos, long acknowledgedNanos, int events) {
+            latencyMicros.recordValueWithCount(micros(intendedNanos, acknowledgedNanos), events);
+            publishedEvents += events;
+            firstIntendedNanos = Math.min(firstIntendedNanos, intendedNanos);
+            lastAcknowledgedNanos = Math.max(lastAcknowledgedNanos, acknowledgedNanos);
+        }
+
+        synchronized void failed(long intendedNanos, int events) {
+            failedEvents += events;
+            firstIntendedNanos = Math.min(firstIntendedNanos, intendedNanos);
+        }
+
+        synchronized long publishedEvents() {
+            return publishedEvents;
+        }
+
+        synchronized long failedEvents() {
+            return failedEvents;
+        }
+
+        synchronized Snapshot snapshot() {
+            return new Snapshot(publishedEvents, firstIntendedNanos, lastAcknowledgedNanos, latencyMicros.copy());
+        }
+    }
+}

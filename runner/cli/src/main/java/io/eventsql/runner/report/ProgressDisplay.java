@@ -1,0 +1,86 @@
+package io.eventsql.runner.report;
+
+import io.eventsql.runner.load.LoadClock;
+import java.io.Console;
+import java.io.PrintStream;
+import java.lang.reflect.InvocationTargetException;
+import me.tongfei.progressbar.ConsoleProgressBarConsumer;
+import me.tongfei.progressbar.ProgressBar;
+import me.tongfei.progressbar.ProgressBarBuilder;
+import me.tongfei.progressbar.ProgressBarStyle;
+
+/** Chooses how progress is shown: a bar on a terminal, lines elsewhere. */
+public final class ProgressDisplay {
+    private final LoadClock clock;
+    private final PrintStream out;
+    private final boolean bars;
+
+    private ProgressDisplay(LoadClock clock, PrintStream out, boolean bars) {
+        this.clock = clock;
+        this.out = out;
+        this.bars = bars;
+    }
+
+    /** A bar where somebody is looking, lines where not. */
+    public static ProgressDisplay on(PrintStream out, LoadClock clock) {
+        return new ProgressDisplay(clock, out, isTerminal());
+    }
+
+    /** Always lines. */
+    public static ProgressDisplay lines(PrintStream out, LoadClock clock) {
+        return new ProgressDisplay(clock, out, false);
+    }
+
+    /**
+     * Starts to show a phase.
+     *
+     * @param what is under way
+     * @param total how many events there will be; 0: unknown
+     */
+    public Progress start(String what, long total) {
+        return bars ? new Bar(what, total, out) : new ProgressLines(what, total, clock, out);
+    }
+
+    /** From Java 22 on there may be a console without a terminal, and only it can tell. */
+    @SuppressWarnings("SystemConsoleNull") // Before Java 22, null means that there is no terminal.
+    private static boolean isTerminal() {
+        Console console = System.console();
+        if (console == null) {
+            return false;
+        }
+        try {
+            return (Boolean) Console.class.getMethod("isTerminal").invoke(console);
+        } catch (NoSuchMethodException e) {
+            return true;
+        } catch (IllegalAccessException | InvocationTargetException e) {
+            return false;
+        }
+    }
+
+    private static final class Bar implements Progress {
+        private final ProgressBar bar;
+
+        Bar(String what, long total, PrintStream out) {
+            bar = new ProgressBarBuilder()
+                    .setTaskName(what)
+                    .setInitialMax(total > 0 ? total : -1)
+                    .setUnit(" events", 1)
+                    .setStyle(ProgressBarStyle.ASCII)
+                    .setUpdateIntervalMillis(500)
+                    .showSpeed()
+                    .setConsumer(new ConsoleProgressBarConsumer(out))
+                    .build();
+        }
+
+        @Override
+        public void show(long published, long failed) {
+            bar.stepTo(published);
+            bar.setExtraMessage(failed > 0 ? failed + " failed" : "");
+        }
+
+        @Override
+        public void close() {
+            bar.close();
+        }
+    }
+}

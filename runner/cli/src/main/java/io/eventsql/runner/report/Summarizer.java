@@ -1,0 +1,255 @@
+package io.eventsql.runner.report;
+
+import static java.util.stream.Collectors.joining;
+
+import io.eventsql.runner.consumption.AppRun;
+import io.eventsql.runner.consumption.AppRun.SeenEvents;
+import io.eventsql.runner.database.ShardServer;
+import io.eventsql.runner.measure.ErrorCount;
+import io.eventsql.runner.measure.Histograms;
+import io.eventsql.runner.measure.Percentiles;
+import io.eventsql.runner.workload.RunSettings;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.function.Function;
+import java.util.function.ToLongFunction;
+import java.util.stream.Stream;
+import org.HdrHistogram.Histogram;
+
+/** Puts what the runners sent and what the app has seen together. */
+public final class Summarizer {
+
+    /** One runner from both sides. */
+    private record Pair(RunnerResult sent, SeenEvents seen, SeenEvents warmupSeen) {
+
+        long lost() {
+            long expected = sent.ending().early() ? sent.measured().eventsPublished() : sent.eventsAsked();
+            return Math.max(0, expected - seen.distinct());
+        }
+
+        long warmupLost() {
+            return Math.max(0, sent.warmupEvents() - warmupSeen.distinct());
+        }
+
+        Histogram endToEndMicros() {
+            return seen.endToEndMicrosHistogram().isEmpty()
+                    ? Histograms.create()
+                    : Histograms.decode(seen.endToEndMicrosHistogram());
+        }
+    }
+
+    private final List<Pair> pairs;
+    private final List<String> problems;
+
+    /**
+     * @param runners what the runners left, at least one
+     * @param seen what the app has seen
+     * @param knownProblems what is already known to be wrong
+     */
+    public Summarizer(List<RunnerResult> runners, AppRun seen, List<String> knownProblems) {
+        this.pairs = runners.stream()
+                .sorted(Comparator.comparingInt(RunnerResult::runner))
+                .map(sent -> {
+                    AppRun.AppRunner ofRunner = seen.of(sent.runner());
+                    return new Pair(sent, ofRunner.measured(), ofRunner.warmup());
+                })
+                .toList();
+        this.problems = List.copyOf(knownProblems);
+    }
+
+    /** The whole run. */
+    public Summary summarize(Summary.Provenance provenance) {
+        RunSettings settings = first().settings();
+        Summary.Counts counts = counts();
+        List<String> found = problems(counts);
+        return new Summary(
+                new Summary.Verdict(
+                        first().run(),
+                        found.isEmpty(),
+                        found,
+                        pairs.stream().anyMatch(pair -> pair.sent.ending().timedOut()),
+                        pairs.stream().anyMatch(pair -> pair.sent.ending().interrupted())),
+                new Summary.Asked(
+                        first().shards().size(),
+                        settings.stream().partitions(),
+                        settings.identity().runners(),
+                        sum(pair -> pair.sent.settings().load().eventsPerSecond()),
+                        settings),
+                counts,
+                rates(counts),
+                latencies(pairs),
+                machine(provenance),
+                pairs.stream().map(Summarizer::ofRunner).toList(),
+                new Summary.RawHistograms(
+                        Histograms.encode(publishMicros(pairs)),
+                        Histograms.encode(endToEndMicros(pairs)),
+                        Histograms.encode(delayMicros(pairs))));
+    }
+
+    private RunnerResult first() {
+        return pairs.getFirst().sent;
+    }
+
+    private Summary.Counts counts() {
+        return new Summary.Counts(
+                sum(pair -> pair.sent.eventsAsked()),
+                sum(pair -> pair.sent.measured().eventsPublished()),
+                sum(pair -> pair.seen.distinct()),
+                sum(Pair::lost),
+                sum(pair -> pair.seen.duplicates()),
+                sum(pair -> pair.seen.orderViolations()),
+                sum(pair -> pair.sent.failedEvents()),
+                errorsByClass(),
+                sum(pair -> pair.sent.warmupEvents()),
+                sum(Pair::warmupLost),
+                sum(pair -> pair.warmupSeen.duplicates()),
+                sum(pair -> pair.warmupSeen.orderViolations()));
+    }
+
+    private List<ErrorCount> errorsByClass() {
+        Map<String, ErrorCount> byClass = new TreeMap<>();
+        for (Pair pair : pairs) {
+            Stream.of(pair.sent.measured(), pair.sent.warmup())
+                    .flatMap(phase -> phase.publishErrors().byClass().stream())
+                    .forEach(error -> byClass.merge(error.errorClass(), error, ErrorCount::plus));
+        }
+        return List.copyOf(byClass.values());
+    }
+
+    private Summary.Rates rates(Summary.Counts counts) {
+        double publishRate = pairs.stream()
+                .mapToDouble(pair -> pair.sent.measured().publishRate())
+                .sum();
+        long firstIntended = pairs.stream()
+                .map(pair -> pair.sent.measured().firstIntendedAtMicros())
+                .flatMap(Stream::ofNullable)
+                .mapToLong(Long::longValue)
+                .min()
+                .orElse(0);
+        long lastAck = pairs.stream()
+                .map(pair -> pair.sent.measured().lastAckAtMicros())
+                .flatMap(Stream::ofNullable)
+                .mapToLong(Long::longValue)
+                .max()
+                .orElse(0);
+        long lastHandled = pairs.stream()
+                .mapToLong(pair -> pair.seen.lastHandledAtMicros())
+                .max()
+                .orElse(0);
+        boolean anyConsumed = counts.eventsConsumed() > 0;
+        long tookMicros = lastHandled - firstIntended;
+        return new Summary.Rates(
+                rounded(publishRate, 10),
+                anyConsumed && tookMicros > 0 ? rounded(counts.eventsConsumed() * 1e6 / tookMicros, 10) : 0,
+                anyConsumed && lastAck > 0 ? rounded((lastHandled - lastAck) / 1_000.0, 1_000) : 0);
+    }
+
+    private static Summary.Latencies latencies(List<Pair> pairs) {
+        return new Summary.Latencies(
+                Percentiles.ofMicros(publishMicros(pairs)),
+                Percentiles.ofMicros(endToEndMicros(pairs)),
+                Percentiles.ofMicros(delayMicros(pairs)));
+    }
+
+    private Summary.Machine machine(Summary.Provenance provenance) {
+        return new Summary.Machine(
+                ofShards(ShardServer::fsync),
+                ofShards(ShardServer::synchronousCommit),
+                ofShards(ShardServer::serverVersion),
+                pairs.stream().map(pair -> pair.sent.javaVersion()).distinct().collect(joining(", ")),
+                String.join(
+                        " ",
+                        System.getProperty("os.name", ""),
+                        System.getProperty("os.version", ""),
+                        System.getProperty("os.arch", "")),
+                provenance);
+    }
+
+    private String ofShards(Function<ShardServer, String> field) {
+        return pairs.stream()
+                .flatMap(pair -> pair.sent.shards().stream())
+                .map(field)
+                .distinct()
+                .collect(joining(", "));
+    }
+
+    private static Summary.OfRunner ofRunner(Pair pair) {
+        return new Summary.OfRunner(
+                pair.sent.runner(),
+                pair.sent.measured().eventsPublished(),
+                pair.seen.distinct(),
+                pair.lost(),
+                Math.max(0, pair.sent.measured().eventsPublished() - pair.seen.distinct()),
+                pair.seen.duplicates(),
+                pair.seen.orderViolations(),
+                pair.sent.failedEvents(),
+                rounded(pair.sent.measured().publishRate(), 10),
+                latencies(List.of(pair)));
+    }
+
+    private List<String> problems(Summary.Counts counts) {
+        List<String> found = new ArrayList<>(problems);
+        int runners = first().settings().identity().runners();
+        if (pairs.size() != runners) {
+            found.add(pairs.size() + " of " + runners + " runners left a result");
+        }
+        addIfAny(found, counts.eventsLost(), "events were lost");
+        addIfAny(found, counts.eventsDuplicated(), "events were delivered again");
+        addIfAny(found, counts.orderViolations(), "events were out of order for their key");
+        addIfAny(found, counts.publishErrors(), "events failed to publish");
+        addIfAny(found, counts.warmupEventsLost(), "events of the warm-up were lost");
+        addIfAny(found, counts.warmupEventsDuplicated(), "events of the warm-up were delivered again");
+        addIfAny(found, counts.warmupOrderViolations(), "events of the warm-up were out of order for their key");
+        for (Pair pair : pairs) {
+            String runner = "Runner " + pair.sent.runner();
+            RunnerResult.Ending ending = pair.sent.ending();
+            if (ending.timedOut()) {
+                found.add(runner + ": not everything was consumed within "
+                        + pair.sent.settings().stream().consumeTimeoutSeconds() + " s");
+            }
+            if (ending.interrupted()) {
+                found.add(runner + " was interrupted");
+            }
+            if (ending.stoppedForNoProgress()) {
+                found.add(runner + " gave up because nothing was acknowledged any more");
+            }
+            if (pair.seen.highestNumber() >= pair.sent.eventsAsked()) {
+                found.add(runner + ": the app has seen number " + pair.seen.highestNumber() + ", which was never sent");
+            }
+        }
+        return found;
+    }
+
+    private static void addIfAny(List<String> problems, long count, String what) {
+        if (count > 0) {
+            problems.add(count + " " + what);
+        }
+    }
+
+    private static Histogram publishMicros(List<Pair> pairs) {
+        return Histograms.merge(pairs.stream()
+                .map(pair -> pair.sent.measured().publishLatencyMicros())
+                .toList());
+    }
+
+    private static Histogram endToEndMicros(List<Pair> pairs) {
+        return Histograms.merge(pairs.stream().map(Pair::endToEndMicros).toList());
+    }
+
+    private static Histogram delayMicros(List<Pair> pairs) {
+        return Histograms.merge(pairs.stream()
+                .map(pair -> pair.sent.measured().scheduleDelayMicros())
+                .toList());
+    }
+
+    private long sum(ToLongFunction<Pair> field) {
+        return pairs.stream().mapToLong(field).sum();
+    }
+
+    private static double rounded(double value, double perUnit) {
+        return Math.round(value * perUnit) / perUnit;
+    }
+}

@@ -1,0 +1,77 @@
+package io.eventsql.runner.report;
+
+import io.eventsql.runner.measure.Percentiles;
+import io.eventsql.runner.workload.RunSettings;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+
+/** The summary of a run for people. */
+public final class SummaryText {
+
+    private SummaryText() {}
+
+    /** The lines of the report. */
+    public static List<String> of(Summary summary) {
+        Summary.Counts counts = summary.counts();
+        Summary.Rates rates = summary.rates();
+        List<String> lines = new ArrayList<>();
+        lines.add("Benchmark run " + summary.verdict().run() + ": "
+                + (summary.verdict().passed() ? "passed" : "FAILED"));
+        summary.verdict().problems().forEach(problem -> lines.add("  " + problem));
+        counts.publishErrorsByClass()
+                .forEach(error ->
+                        lines.add("  " + error.events() + " × " + error.errorClass() + ": " + error.firstMessage()));
+        lines.add("");
+        lines.add(asked(summary.asked()));
+        lines.add(format(
+                "Published %d of %d events, %.1f per second",
+                counts.eventsPublished(), counts.eventsAsked(), rates.publishRate()));
+        lines.add(format(
+                "Consumed %d events, %.1f per second, the last one %.1f ms after the last acknowledgement",
+                counts.eventsConsumed(), rates.consumeRate(), rates.consumeAfterPublishMs()));
+        lines.add(format(
+                "Lost %d, duplicated %d, out of order %d, publish errors %d; before that %d events of warm-up",
+                counts.eventsLost(),
+                counts.eventsDuplicated(),
+                counts.orderViolations(),
+                counts.publishErrors(),
+                counts.warmupEvents()));
+        lines.add("");
+        lines.add(format("%-34s%10s%10s%10s%10s%10s", "Latency in ms", "p50", "p90", "p99", "p99.9", "max"));
+        lines.add(row("intended send to acknowledgement", summary.latencies().publishLatencyMs()));
+        lines.add(row("intended send to handler", summary.latencies().endToEndLatencyMs()));
+        if (summary.asked().rateAsked() > 0) {
+            lines.add(row("intended send to call", summary.latencies().scheduleDelayMs()));
+        }
+        lines.add("");
+        Summary.Machine machine = summary.machine();
+        lines.add("PostgreSQL " + machine.postgresVersion() + " with fsync " + machine.fsync()
+                + " and synchronous_commit " + machine.synchronousCommit() + ", Java " + machine.javaVersion() + ", "
+                + machine.provenance().cpus() + " CPUs, " + machine.os());
+        lines.add("Commit " + machine.provenance().gitCommit());
+        lines.add("Command: " + machine.provenance().command());
+        return lines;
+    }
+
+    private static String asked(Summary.Asked asked) {
+        RunSettings.Load load = asked.settings().load();
+        RunSettings.Events events = asked.settings().events();
+        String pace = load.hasRate()
+                ? load.eventsPerSecond() + " events per second each"
+                : "as fast as possible from " + load.callers()
+                        + (load.async() ? " callers that do not wait" : " callers");
+        return asked.shards() + " shards with " + asked.partitions() + " partitions each, " + asked.runners()
+                + " runners, "
+                + pace + ", " + load.eventsPerCall() + " events a call, "
+                + (events.keyed() ? events.keys() + " keys a runner" : "no keys");
+    }
+
+    private static String row(String what, Percentiles ms) {
+        return format("%-34s%10.3f%10.3f%10.3f%10.3f%10.3f", what, ms.p50(), ms.p90(), ms.p99(), ms.p999(), ms.max());
+    }
+
+    private static String format(String format, Object... values) {
+        return String.format(Locale.ROOT, format, values);
+    }
+}

@@ -1,0 +1,68 @@
+package io.eventsql.runner.workload;
+
+import io.eventsql.Event;
+import io.eventsql.benchmark.event.BenchmarkEvent;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.OptionalInt;
+import org.jspecify.annotations.Nullable;
+
+/** Makes the events of one runner. Thread-safe, as far as callers keep to their own {@link KeyShare}. */
+public final class EventSource {
+    private final String run;
+    private final int runner;
+    private final OptionalInt eventBytes;
+    private final List<String> keys;
+
+    /**
+     * @param run the run's id, see {@link BenchmarkEvent}
+     * @param runner the number of this runner
+     * @param eventBytes the exact size of a value; empty: the {@code account_created} event of about 230 bytes
+     * @param keys the keys of this runner; empty: events have none
+     */
+    public EventSource(String run, int runner, OptionalInt eventBytes, List<String> keys) {
+        this.run = run;
+        this.runner = runner;
+        this.eventBytes = eventBytes;
+        this.keys = List.copyOf(keys);
+    }
+
+    /** One share for each caller. */
+    public List<KeyShare> shares(int callers) {
+        if (!keys.isEmpty()) {
+            return KeyShare.split(keys, callers);
+        }
+        List<KeyShare> shares = new ArrayList<>();
+        for (int caller = 0; caller < callers; caller++) {
+            shares.add(KeyShare.withoutKeys());
+        }
+        return shares;
+    }
+
+    /**
+     * The events of one publish call.
+     *
+     * @param share the caller's keys
+     * @param warmup whether the events are outside of what is measured
+     * @param firstNumber the number of the first; the others follow it
+     * @param count 1 or more
+     * @param intendedAtMicros when the call is meant to happen, epoch microseconds
+     */
+    public List<Event> events(KeyShare share, boolean warmup, long firstNumber, int count, long intendedAtMicros) {
+        if (count == 1) {
+            return List.of(event(share.nextKey(), warmup, firstNumber, intendedAtMicros));
+        }
+        List<Event> events = new ArrayList<>(count);
+        for (int i = 0; i < count; i++) {
+            events.add(event(share.nextKey(), warmup, firstNumber + i, intendedAtMicros));
+        }
+        return events;
+    }
+
+    private Event event(@Nullable String key, boolean warmup, long number, long intendedAtMicros) {
+        BenchmarkEvent event = new BenchmarkEvent(run, runner, warmup, number, intendedAtMicros);
+        byte[] value = eventBytes.isPresent() ? event.encode(eventBytes.getAsInt()) : event.encode();
+        return new Event(key, value, Map.of());
+    }
+}

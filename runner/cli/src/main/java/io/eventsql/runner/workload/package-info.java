@@ -1,0 +1,7 @@
+/**
+ * What is published: the events and their keys.
+ */
+@NullMarked
+package io.eventsql.runner.workload;
+
+import org.jspecify.annotations.NullMarked;

@@ -1,0 +1,147 @@
+package io.eventsql.runner;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.eventsql.ConsumerPosition;
+import io.eventsql.benchmark.event.BenchmarkEvent;
+import io.eventsql.runner.consumption.AppClient;
+import io.eventsql.runner.consumption.StartBarrier;
+import io.eventsql.runner.load.LoadParts;
+import io.eventsql.runner.load.OpenLoop;
+import io.eventsql.runner.load.StopSignal;
+import io.eventsql.runner.report.ProgressDisplay;
+import io.eventsql.runner.testing.HttpApp;
+import io.eventsql.runner.testing.ManualClock;
+import io.eventsql.runner.testing.SyntheticService;
+import io.eventsql.runner.workload.EventSource;
+import io.eventsql.runner.workload.RunSettings;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.util.List;
+import java.util.OptionalInt;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Supplier;
+import org.junit.jupiter.api.Test;
+
+/** The whole order of steps, on a clock of its own, against a service and an app that answer as they are told. */
+class BenchmarkRunTest {
+    private static final String BARRIER = "POST /benchmark-runs/ab12cd34/barriers/measured?runner=0&runners=3";
+    private static final long START_AFTER_MICROS = 60_000_000;
+
+    private final ManualClock clock = new ManualClock();
+    private final StopSignal stop = new StopSignal();
+    private final SyntheticService service = new SyntheticService(clock, call -> 2_000_000);
+    private final ByteArrayOutputStream out = new ByteArrayOutputStream();
+
+    @Test
+    void run_goesThroughAllStepsInOrder() throws IOException {
+        AtomicInteger polls = new AtomicInteger();
+        HttpApp.Answer waiting = new HttpApp.Answer(200, "{\"arrived\":1,\"runners\":3,\"startAtMicros\":null}");
+        HttpApp.Answer started = new HttpApp.Answer(
+                200,
+                "{\"arrived\":3,\"runners\":3,\"startAtMicros\":"
+                        + (ManualClock.START_EPOCH_MICROS + START_AFTER_MICROS) + "}");
+
+        BenchmarkRun.Outcome outcome;
+        try (HttpApp app = HttpApp.start(request -> polls.incrementAndGet() < 4 ? waiting : started)) {
+            outcome = run(app, () -> List.of(position(service.calls.size(), service.calls.size())));
+            assertThat(app.requests).containsExactly(BARRIER, BARRIER, BARRIER, BARRIER);
+        }
+
+        assertThat(outcome.warmup().publishedEvents()).isEqualTo(200);
+        assertThat(outcome.measured().publishedEvents()).isEqualTo(1_000);
+        assertThat(outcome.ending().consumed()).isTrue();
+        assertThat(outcome.ending().timedOut()).isFalse();
+        assertThat(outcome.measured().firstIntendedAtMicros())
+                .isEqualTo(ManualClock.START_EPOCH_MICROS + START_AFTER_MICROS);
+        assertThat(service.calls)
+                .extracting(
+                        call -> BenchmarkEvent.decode(call.events().getFirst().value()))
+                .satisfies(events -> {
+                    assertThat(events.subList(0, 200)).allMatch(BenchmarkEvent::warmup);
+                    assertThat(events.get(199).number()).isEqualTo(199);
+                    assertThat(events.subList(200, 1_200)).noneMatch(BenchmarkEvent::warmup);
+                    assertThat(events.get(200).number()).isZero();
+                });
+        assertThat(out.toString(StandardCharsets.UTF_8))
+                .containsSubsequence(
+                        "Warmed up with 200 events",
+                        "Publishing 1000 events with 100 per second rate took: PT9.992S, which means 100 per second rate",
+                        "3 runner instances were running in parallel, so the real rate was 300 per second for 3000 events",
+                        "Waiting for consumption....",
+                        "Consuming 1000 events with 100 per second rate took: PT9.99");
+    }
+
+    @Test
+    void run_nothingIsConsumed_timesOut() throws IOException {
+        HttpApp.Answer started = new HttpApp.Answer(
+                200, "{\"arrived\":3,\"runners\":3,\"startAtMicros\":" + ManualClock.START_EPOCH_MICROS + "}");
+
+        try (HttpApp app = HttpApp.start(request -> started)) {
+            BenchmarkRun.Outcome outcome =
+                    run(app, () -> List.of(position(Math.min(200, service.calls.size()), service.calls.size())));
+
+            assertThat(outcome.ending().timedOut()).isTrue();
+            assertThat(outcome.ending().consumed()).isFalse();
+            assertThat(outcome.measured().publishedEvents()).isEqualTo(1_000);
+        }
+        assertThat(out.toString(StandardCharsets.UTF_8))
+                .contains("Consumer of 0 partition is at the event 200, but latest event is 1200; waiting for 1s...");
+    }
+
+    @Test
+    void run_interruptedInTheWarmup_leavesTheRestOut() throws IOException {
+        clock.whenParked(() -> {
+            if (service.calls.size() == 50) {
+                stop.raise(StopSignal.Reason.INTERRUPTED);
+            }
+        });
+
+        try (HttpApp app = HttpApp.start(request -> new HttpApp.Answer(500, ""))) {
+            BenchmarkRun.Outcome outcome = run(app, List::of);
+
+            assertThat(outcome.warmup().sentEvents()).isEqualTo(50);
+            assertThat(outcome.measured().sentEvents()).isZero();
+            assertThat(outcome.ending().interrupted()).isTrue();
+            assertThat(outcome.ending().timedOut()).isFalse();
+            assertThat(app.requests).isEmpty();
+        }
+    }
+
+    @Test
+    void run_othersNeverCome_failsAndSaysHowManyAreThere() {
+        HttpApp.Answer waiting = new HttpApp.Answer(200, "{\"arrived\":2,\"runners\":3,\"startAtMicros\":null}");
+
+        try (HttpApp app = HttpApp.start(request -> waiting)) {
+            assertThatThrownBy(() -> run(app, () -> List.of(position(0, 0))))
+                    .isInstanceOf(IOException.class)
+                    .hasMessage("Only 2 of 3 runners were ready to start within 70 s");
+        }
+    }
+
+    private BenchmarkRun.Outcome run(HttpApp app, Supplier<List<ConsumerPosition>> positions) throws IOException {
+        RunSettings settings = new RunSettings(
+                new RunSettings.Identity("ab12cd34", 0, 3),
+                new RunSettings.Stream("account_created", 10, "app", 10),
+                new RunSettings.Load(100, 1_000, 1, 50, false, 2),
+                new RunSettings.Events(null, false, 1_000));
+        EventSource source = new EventSource("ab12cd34", 0, OptionalInt.empty(), List.of());
+        try (AppClient client = new AppClient(app.uri())) {
+            BenchmarkRun.Surroundings surroundings = new BenchmarkRun.Surroundings(
+                    new OpenLoop(new LoadParts(source, service, 1, clock, stop), 100),
+                    positions,
+                    new StartBarrier(client, "ab12cd34", 0, 3, clock),
+                    clock,
+                    stop);
+            PrintStream text = new PrintStream(out, true, StandardCharsets.UTF_8);
+            return new BenchmarkRun(settings, surroundings, text, ProgressDisplay.lines(text, clock)).run();
+        }
+    }
+
+    private static ConsumerPosition position(long next, long head) {
+        return new ConsumerPosition(0, 0, next, head, 0, 1);
+    }
+}

@@ -1,0 +1,353 @@
+package io.eventsql.runner;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.within;
+
+import io.eventsql.runner.database.ShardServer;
+import io.eventsql.runner.measure.ErrorCount;
+import io.eventsql.runner.measure.Histograms;
+import io.eventsql.runner.measure.PhaseMeasurement;
+import io.eventsql.runner.report.JsonFiles;
+import io.eventsql.runner.report.PhaseResult;
+import io.eventsql.runner.report.RunnerResult;
+import io.eventsql.runner.report.RunnerResult.Ending;
+import io.eventsql.runner.testing.HttpApp;
+import io.eventsql.runner.workload.RunSettings;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import org.HdrHistogram.Histogram;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import picocli.CommandLine;
+import tools.jackson.databind.JsonNode;
+import tools.jackson.databind.json.JsonMapper;
+
+class SummarizeCommandTest {
+    private static final String RUN = "ab12cd34";
+    private static final Ending CONSUMED = new Ending(true, false, false, false);
+    /** When the first event was meant to be sent. */
+    private static final long START = 1_800_000_000_000_000L;
+
+    @TempDir
+    private Path folder;
+
+    private final StringWriter out = new StringWriter();
+    private final StringWriter err = new StringWriter();
+
+    @Test
+    void summarize_goodRun_passesWithAllFields() throws IOException {
+        // Two runners of 1,000 events: 2 s and 4 s until the last acknowledgement.
+        write(0, phase(1_000, 2_000_000, List.of()), CONSUMED);
+        write(1, phase(1_000, 4_000_000, List.of()), CONSUMED);
+
+        int status = summarize(appRun(seen(1_000, 0, 0, 3_900_000), seen(1_000, 0, 0, 4_012_345)));
+
+        assertThat(status).as(err.toString()).isZero();
+        JsonNode result = result();
+        assertThat(result.propertyNames())
+                .contains(
+                        "shards",
+                        "partitions",
+                        "events_asked",
+                        "events_published",
+                        "events_consumed",
+                        "events_lost",
+                        "events_duplicated",
+                        "order_violations",
+                        "publish_errors",
+                        "rate_asked",
+                        "publish_rate",
+                        "consume_rate",
+                        "consume_after_publish_ms",
+                        "warmup_events",
+                        "publish_latency_ms",
+                        "end_to_end_latency_ms",
+                        "fsync",
+                        "synchronous_commit",
+                        "postgres_version",
+                        "java_version",
+                        "cpus",
+                        "git_commit",
+                        "command");
+        assertThat(result.get("run").asString()).isEqualTo(RUN);
+        assertThat(result.get("passed").asBoolean()).isTrue();
+        assertThat(result.get("problems").isEmpty()).isTrue();
+        assertThat(result.get("shards").asInt()).isEqualTo(3);
+        assertThat(result.get("partitions").asInt()).isEqualTo(10);
+        assertThat(result.get("events_asked").asLong()).isEqualTo(2_000);
+        assertThat(result.get("events_published").asLong()).isEqualTo(2_000);
+        assertThat(result.get("events_consumed").asLong()).isEqualTo(2_000);
+        assertThat(result.get("events_lost").asLong()).isZero();
+        assertThat(result.get("rate_asked").asLong()).isEqualTo(1_000);
+        assertThat(result.get("publish_rate").asDouble()).isEqualTo(500 + 250);
+        assertThat(result.get("consume_rate").asDouble()).isEqualTo(498.5, within(0.05));
+        assertThat(result.get("consume_after_publish_ms").asDouble()).isEqualTo(12.345);
+        assertThat(result.get("warmup_events").asLong()).isEqualTo(200);
+        assertThat(result.get("publish_latency_ms").get("p50").asDouble()).isEqualTo(0.5, within(0.001));
+        assertThat(result.get("publish_latency_ms").get("p99").asDouble()).isEqualTo(0.99, within(0.001));
+        assertThat(result.get("publish_latency_ms").get("p999").asDouble()).isEqualTo(0.999, within(0.001));
+        assertThat(result.get("publish_latency_ms").get("max").asDouble()).isEqualTo(1, within(0.001));
+        assertThat(result.get("end_to_end_latency_ms").get("p50").asDouble()).isEqualTo(7, within(0.01));
+        assertThat(result.get("fsync").asString()).isEqualTo("on");
+        assertThat(result.get("synchronous_commit").asString()).isEqualTo("on");
+        assertThat(result.get("postgres_version").asString()).isEqualTo("18.6");
+        assertThat(result.get("cpus").asInt()).isEqualTo(2);
+        assertThat(result.get("git_commit").asString()).isEqualTo("c0ffee");
+        assertThat(result.get("command").asString()).isEqualTo("bash run");
+        assertThat(result.get("per_runner").size()).isEqualTo(2);
+        assertThat(result.get("per_runner").get(1).get("publish_rate").asDouble())
+                .isEqualTo(250);
+        Histogram merged = Histograms.decode(
+                result.get("histograms").get("publish_latency_micros").asString());
+        assertThat(merged.getTotalCount()).isEqualTo(2_000);
+        assertThat(Files.readString(folder.resolve("report.txt")))
+                .isEqualTo(out.toString())
+                .contains("Benchmark run ab12cd34: passed", "Lost 0, duplicated 0, out of order 0, publish errors 0");
+    }
+
+    @Test
+    void summarize_lostEvents_fails() throws IOException {
+        write(0, phase(1_000, 2_000_000, List.of()), CONSUMED);
+        write(1, phase(1_000, 2_000_000, List.of()), CONSUMED);
+
+        assertThat(summarize(appRun(seen(1_000, 0, 0, 1), seen(997, 0, 0, 1)))).isEqualTo(1);
+
+        assertThat(result().get("events_lost").asLong()).isEqualTo(3);
+        assertThat(result().get("per_runner").get(0).get("events_lost").asLong())
+                .isZero();
+        assertThat(result().get("per_runner").get(1).get("events_lost").asLong())
+                .isEqualTo(3);
+        assertThat(problems()).containsExactly("3 events were lost");
+    }
+
+    @Test
+    void summarize_oneRunnersDuplicates_doNotHideAnothersLoss() throws IOException {
+        write(0, phase(1_000, 2_000_000, List.of()), CONSUMED);
+        write(1, phase(1_000, 2_000_000, List.of()), CONSUMED);
+
+        assertThat(summarize(appRun(seen(1_000, 5, 0, 1), seen(995, 0, 0, 1)))).isEqualTo(1);
+
+        assertThat(problems()).containsExactly("5 events were lost", "5 events were delivered again");
+        assertThat(result().get("events_duplicated").asLong()).isEqualTo(5);
+    }
+
+    @Test
+    void summarize_outOfOrder_fails() throws IOException {
+        write(0, phase(1_000, 2_000_000, List.of()), CONSUMED);
+        write(1, phase(1_000, 2_000_000, List.of()), CONSUMED);
+
+        assertThat(summarize(appRun(seen(1_000, 0, 2, 1), seen(1_000, 0, 0, 1))))
+                .isEqualTo(1);
+
+        assertThat(result().get("order_violations").asLong()).isEqualTo(2);
+        assertThat(problems()).containsExactly("2 events were out of order for their key");
+    }
+
+    @Test
+    void summarize_timeout_fails() throws IOException {
+        write(0, phase(1_000, 2_000_000, List.of()), CONSUMED);
+        write(1, phase(1_000, 2_000_000, List.of()), new Ending(false, true, false, false));
+
+        assertThat(summarize(appRun(seen(1_000, 0, 0, 1), seen(1_000, 0, 0, 1))))
+                .isEqualTo(1);
+
+        assertThat(result().get("timed_out").asBoolean()).isTrue();
+        assertThat(problems()).containsExactly("Runner 1: not everything was consumed within 120 s");
+    }
+
+    @Test
+    void summarize_publishErrors_failAndAreMergedByClass() throws IOException {
+        List<ErrorCount> errors = List.of(new ErrorCount("x.Failure", 2, "first"));
+        write(0, phase(998, 2_000_000, errors), CONSUMED);
+        write(1, phase(998, 2_000_000, errors), CONSUMED);
+
+        assertThat(summarize(appRun(seen(1_000, 0, 0, 1), seen(1_000, 0, 0, 1))))
+                .isEqualTo(1);
+
+        assertThat(result().get("publish_errors").asLong()).isEqualTo(4);
+        assertThat(problems()).containsExactly("4 events failed to publish");
+        assertThat(out.toString()).contains("4 × x.Failure: first");
+    }
+
+    @Test
+    void summarize_interruptedRun_countsLossAmongWhatWasAcknowledgedAndSaysSo() throws IOException {
+        write(0, phase(600, 2_000_000, List.of()), new Ending(false, false, true, false));
+        write(1, phase(600, 2_000_000, List.of()), new Ending(false, false, true, false));
+
+        assertThat(summarize(appRun(seen(600, 0, 0, 1), seen(600, 0, 0, 1)))).isEqualTo(1);
+
+        assertThat(result().get("interrupted").asBoolean()).isTrue();
+        assertThat(result().get("events_lost").asLong()).isZero();
+        assertThat(problems()).containsExactly("Runner 0 was interrupted", "Runner 1 was interrupted");
+    }
+
+    @Test
+    void summarize_aRunnerWithoutResult_fails() throws IOException {
+        write(0, phase(1_000, 2_000_000, List.of()), CONSUMED);
+
+        assertThat(summarize(appRun(seen(1_000, 0, 0, 1)))).isEqualTo(1);
+
+        assertThat(problems()).containsExactly("1 of 2 runners left a result");
+    }
+
+    @Test
+    void summarize_theAppKnowsNothing_everythingIsLost() throws IOException {
+        write(0, phase(1_000, 2_000_000, List.of()), CONSUMED);
+        write(1, phase(1_000, 2_000_000, List.of()), CONSUMED);
+
+        assertThat(summarize(new HttpApp.Answer(404, ""))).isEqualTo(1);
+
+        assertThat(result().get("events_lost").asLong()).isEqualTo(2_000);
+        assertThat(problems()).contains("2000 events were lost", "200 events of the warm-up were lost");
+    }
+
+    @Test
+    void summarize_theAppFails_isAProblemOfItsOwn() throws IOException {
+        write(0, phase(1_000, 2_000_000, List.of()), CONSUMED);
+        write(1, phase(1_000, 2_000_000, List.of()), CONSUMED);
+
+        assertThat(summarize(new HttpApp.Answer(500, "broken"))).isEqualTo(1);
+
+        assertThat(problems()).first().asString().contains("status 500: broken");
+    }
+
+    @Test
+    void summarize_numbersNeverSent_fail() throws IOException {
+        write(0, phase(1_000, 2_000_000, List.of()), CONSUMED);
+        write(1, phase(1_000, 2_000_000, List.of()), CONSUMED);
+
+        assertThat(summarize(appRun(seen(1_001, 0, 0, 1), seen(1_000, 0, 0, 1))))
+                .isEqualTo(1);
+
+        assertThat(problems()).containsExactly("Runner 0: the app has seen number 1000, which was never sent");
+    }
+
+    @Test
+    void summarize_noResults_failsWithoutWritingOne() {
+        assertThat(summarize(new HttpApp.Answer(404, ""))).isEqualTo(1);
+
+        assertThat(err.toString()).contains("No runner left a result");
+        assertThat(folder.resolve("result.json")).doesNotExist();
+    }
+
+    @Test
+    void summarize_wrongInput_isToldApart() throws IOException {
+        assertThat(execute("summarize", "--run", "AB12CD34", "--runner-results", folder.toString()))
+                .isEqualTo(2);
+        assertThat(err.toString()).contains("--run (RUN) must be 8 lower-case hexadecimal characters");
+
+        assertThat(execute(
+                        "summarize",
+                        "--run",
+                        RUN,
+                        "--runner-results",
+                        folder.resolve("none").toString()))
+                .isEqualTo(2);
+        assertThat(err.toString()).contains("--runner-results (RUNNER_RESULTS) must be a folder");
+
+        write(0, phase(1_000, 2_000_000, List.of()), CONSUMED);
+        assertThat(execute("summarize", "--run", "00000000", "--runner-results", folder.toString()))
+                .isEqualTo(2);
+        assertThat(err.toString()).contains("is of ab12cd34");
+    }
+
+    private void write(int runner, PhaseMeasurement measured, Ending ending) {
+        RunSettings settings = new RunSettings(
+                new RunSettings.Identity(RUN, runner, 2),
+                new RunSettings.Stream("account_created", 10, "app", 120),
+                new RunSettings.Load(500, 1_000, 1, 50, false, 5),
+                new RunSettings.Events(null, false, 1_000));
+        List<ShardServer> shards = List.of(
+                new ShardServer(0, "on", "on", "18.6"),
+                new ShardServer(1, "on", "on", "18.6"),
+                new ShardServer(2, "on", "on", "18.6"));
+        JsonFiles.write(
+                folder.resolve("runner-" + runner + ".json"),
+                new RunnerResult(
+                        settings,
+                        shards,
+                        PhaseResult.of(measured),
+                        PhaseResult.of(phase(100, 1_000_000, List.of())),
+                        ending,
+                        "25.0.1"));
+    }
+
+    private static PhaseMeasurement phase(long published, long tookMicros, List<ErrorCount> errors) {
+        Histogram latency = Histograms.create();
+        for (long event = 1; event <= published; event++) {
+            latency.recordValue(event);
+        }
+        long failed = errors.stream().mapToLong(ErrorCount::events).sum();
+        return new PhaseMeasurement(
+                published + failed, published, errors, START, START + tookMicros, latency, Histograms.create());
+    }
+
+    private static String seen(long distinct, long duplicates, long violations, long lastHandledAfterMicros) {
+        Histogram endToEnd = Histograms.create();
+        endToEnd.recordValueWithCount(7_000, distinct);
+        return """
+                {"received":%d,"distinct":%d,"duplicates":%d,"highestNumber":%d,"orderViolations":%d,\
+                "firstHandledAtMicros":%d,"lastHandledAtMicros":%d,"endToEndMicrosHistogram":"%s"}""".formatted(
+                        distinct + duplicates,
+                        distinct,
+                        duplicates,
+                        distinct - 1,
+                        violations,
+                        START,
+                        START + lastHandledAfterMicros,
+                        Histograms.encode(endToEnd));
+    }
+
+    private static HttpApp.Answer appRun(String... measured) {
+        StringBuilder runners = new StringBuilder();
+        for (int runner = 0; runner < measured.length; runner++) {
+            runners.append(runner == 0 ? "" : ",")
+                    .append("{\"runner\":%d,\"measured\":%s,\"warmup\":%s}"
+                            .formatted(runner, measured[runner], seen(100, 0, 0, 0)));
+        }
+        return new HttpApp.Answer(200, "{\"run\":\"" + RUN + "\",\"consumer\":\"app\",\"runners\":[" + runners + "]}");
+    }
+
+    private int summarize(HttpApp.Answer answer) {
+        try (HttpApp app = HttpApp.start(
+                request -> request.equals("GET /benchmark-runs/" + RUN) ? answer : new HttpApp.Answer(400, request))) {
+            return execute(
+                    "summarize",
+                    "--run",
+                    RUN,
+                    "--app-url",
+                    app.uri().toString(),
+                    "--runner-results",
+                    folder.toString(),
+                    "--out",
+                    folder.resolve("result.json").toString(),
+                    "--command",
+                    "bash run",
+                    "--git-commit",
+                    "c0ffee",
+                    "--cpus",
+                    "2");
+        }
+    }
+
+    private int execute(String... arguments) {
+        CommandLine commandLine = Runner.commandLine(Map.of());
+        return commandLine
+                .setOut(new PrintWriter(out, true))
+                .setErr(new PrintWriter(err, true))
+                .execute(arguments);
+    }
+
+    private JsonNode result() throws IOException {
+        return new JsonMapper().readTree(Files.readString(folder.resolve("result.json")));
+    }
+
+    private List<String> problems() throws IOException {
+        return result().get("problems").valueStream().map(JsonNode::asString).toList();
+    }
+}

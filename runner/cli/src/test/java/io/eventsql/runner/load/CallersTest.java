@@ -1,0 +1,238 @@
+package io.eventsql.runner.load;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.eventsql.Event;
+import io.eventsql.benchmark.event.BenchmarkEvent;
+import io.eventsql.runner.measure.PhaseMeasurement;
+import io.eventsql.runner.measure.PublishMeter;
+import io.eventsql.runner.testing.ManualClock;
+import io.eventsql.runner.workload.EventSource;
+import io.eventsql.runner.workload.KeyShare;
+import java.util.ArrayList;
+import java.util.BitSet;
+import java.util.List;
+import java.util.Map;
+import java.util.OptionalInt;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.CyclicBarrier;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+@Timeout(60)
+class CallersTest {
+
+    /** Keeps what each calling thread sent. Answers at once. */
+    private static final class Keeper implements PublishTarget {
+        final Map<Thread, ConcurrentLinkedQueue<Event>> byCaller = new ConcurrentHashMap<>();
+
+        @Override
+        public void publish(List<Event> events) {
+            byCaller.computeIfAbsent(Thread.currentThread(), caller -> new ConcurrentLinkedQueue<>())
+                    .addAll(events);
+        }
+
+        @Override
+        public CompletionStage<?> publishAsync(List<Event> events) {
+            publish(events);
+            return CompletableFuture.completedFuture(null);
+        }
+
+        List<Event> all() {
+            List<Event> all = new ArrayList<>();
+            byCaller.values().forEach(all::addAll);
+            return all;
+        }
+    }
+
+    private final StopSignal stop = new StopSignal();
+    private final PublishMeter meter = new PublishMeter();
+
+    @Test
+    void run_waiting_sendsEachNumberOnce() {
+        Keeper keeper = new Keeper();
+
+        PhaseMeasurement measured = run(Callers.waiting(parts(keeper, 7, List.of()), 20), 10_000);
+
+        assertThat(measured.publishedEvents()).isEqualTo(10_000);
+        assertThat(measured.latencyMicros().getTotalCount()).isEqualTo(10_000);
+        assertEachNumberOnce(keeper, 10_000);
+    }
+
+    @Test
+    void run_notWaiting_sendsEachNumberOnce() {
+        Keeper keeper = new Keeper();
+
+        PhaseMeasurement measured = run(Callers.notWaiting(parts(keeper, 1, List.of()), 20), 10_000);
+
+        assertThat(measured.publishedEvents()).isEqualTo(10_000);
+        assertEachNumberOnce(keeper, 10_000);
+    }
+
+    @Test
+    void run_keyed_usesEachKeyInOneCallerOnlyAndInRisingOrder() {
+        Keeper keeper = new Keeper();
+
+        run(Callers.waiting(parts(keeper, 3, KeyShare.keysOf(1, 103)), 10), 20_000);
+
+        Map<String, Thread> owner = new ConcurrentHashMap<>();
+        Map<String, Long> lastNumber = new ConcurrentHashMap<>();
+        keeper.byCaller.forEach((caller, events) -> events.forEach(event -> {
+            assertThat(owner.computeIfAbsent(event.key(), key -> caller)).isSameAs(caller);
+            long number = BenchmarkEvent.decode(event.value()).number();
+            Long before = lastNumber.put(event.key(), number);
+            assertThat(number).isGreaterThan(before == null ? -1 : before);
+        }));
+        assertThat(owner.keySet()).allMatch(key -> key.startsWith("r1-k"));
+    }
+
+    @Test
+    void run_waiting_hasAllCallersInACallAtTheSameTime() {
+        CyclicBarrier allThere = new CyclicBarrier(50);
+        Set<Thread> callers = ConcurrentHashMap.newKeySet();
+        PublishTarget meeting = new PublishTarget() {
+            @Override
+            public void publish(List<Event> events) {
+                callers.add(Thread.currentThread());
+                try {
+                    allThere.await(30, TimeUnit.SECONDS);
+                } catch (Exception e) {
+                    throw new IllegalStateException(e);
+                }
+            }
+
+            @Override
+            public CompletionStage<?> publishAsync(List<Event> events) {
+                throw new UnsupportedOperationException();
+            }
+        };
+
+        PhaseMeasurement measured = run(Callers.waiting(parts(meeting, 1, List.of()), 50), 100);
+
+        assertThat(measured.errors()).isEmpty();
+        assertThat(callers).hasSize(50);
+    }
+
+    @Test
+    void run_service_latencyIsFromTheCallToTheAnswer() {
+        ManualClock clock = new ManualClock();
+        PublishTarget service = new PublishTarget() {
+            private int calls;
+
+            @Override
+            public void publish(List<Event> events) {
+                clock.advance(calls++ % 10 == 0 ? 30_000_000 : 3_000_000);
+            }
+
+            @Override
+            public CompletionStage<?> publishAsync(List<Event> events) {
+                throw new UnsupportedOperationException();
+            }
+        };
+        LoadParts parts = new LoadParts(source(List.of()), service, 1, clock, stop);
+        LoadPhase phase = LoadPhase.ofEvents(false, ClockAnchor.now(clock), clock.nanos(), 1_000);
+
+        long sent = Callers.waiting(parts, 1).run(phase, meter);
+
+        PhaseMeasurement measured = meter.measurement(sent, phase.anchor());
+        assertThat(measured.latencyMicros().getCountBetweenValues(2_999, 3_001)).isEqualTo(900);
+        assertThat(measured.latencyMicros().getCountBetweenValues(29_990, 30_010))
+                .isEqualTo(100);
+        assertThat(measured.scheduleDelayMicros().getTotalCount()).isZero();
+        assertThat(measured.lastAcknowledgedAtMicros())
+                .isEqualTo(ManualClock.START_EPOCH_MICROS + 900 * 3_000 + 100 * 30_000);
+    }
+
+    @Test
+    void run_phaseOfATime_endsWithIt() {
+        ManualClock clock = new ManualClock();
+        PublishTarget service = new PublishTarget() {
+            @Override
+            public void publish(List<Event> events) {
+                assertThat(BenchmarkEvent.decode(events.getFirst().value()).warmup())
+                        .isTrue();
+                clock.advance(1_000_000);
+            }
+
+            @Override
+            public CompletionStage<?> publishAsync(List<Event> events) {
+                throw new UnsupportedOperationException();
+            }
+        };
+        LoadParts parts = new LoadParts(source(List.of()), service, 1, clock, stop);
+        LoadPhase phase = LoadPhase.ofNanos(true, ClockAnchor.now(clock), clock.nanos() + 5_000, 2_000_000_000);
+
+        long sent = Callers.waiting(parts, 1).run(phase, meter);
+
+        assertThat(sent).isEqualTo(2_000);
+        assertThat(meter.failedEvents()).isZero();
+    }
+
+    @Test
+    void run_stopSignal_endsAllCallers() {
+        PublishTarget stopping = new PublishTarget() {
+            @Override
+            public void publish(List<Event> events) {
+                stop.raise(StopSignal.Reason.INTERRUPTED);
+            }
+
+            @Override
+            public CompletionStage<?> publishAsync(List<Event> events) {
+                throw new UnsupportedOperationException();
+            }
+        };
+
+        PhaseMeasurement measured = run(Callers.waiting(parts(stopping, 1, List.of()), 8), 1_000_000);
+
+        assertThat(measured.sentEvents()).isBetween(1L, 8L);
+        assertThat(measured.publishedEvents()).isEqualTo(measured.sentEvents());
+    }
+
+    @Test
+    void run_callerThatBreaksDown_isNotHidden() {
+        PublishTarget broken = new PublishTarget() {
+            @Override
+            public void publish(List<Event> events) {
+                throw new AssertionError("broken");
+            }
+
+            @Override
+            public CompletionStage<?> publishAsync(List<Event> events) {
+                throw new UnsupportedOperationException();
+            }
+        };
+
+        assertThatThrownBy(() -> run(Callers.waiting(parts(broken, 1, List.of()), 2), 10))
+                .hasMessageContaining("broken");
+    }
+
+    private static void assertEachNumberOnce(Keeper keeper, int events) {
+        BitSet numbers = new BitSet();
+        List<Event> all = keeper.all();
+        all.forEach(
+                event -> numbers.set((int) BenchmarkEvent.decode(event.value()).number()));
+        assertThat(all).hasSize(events);
+        assertThat(numbers.cardinality()).isEqualTo(events);
+        assertThat(numbers.length()).isEqualTo(events);
+    }
+
+    private static EventSource source(List<String> keys) {
+        return new EventSource("ab12cd34", 1, OptionalInt.empty(), keys);
+    }
+
+    private LoadParts parts(PublishTarget target, int batch, List<String> keys) {
+        return new LoadParts(source(keys), target, batch, LoadClock.SYSTEM, stop);
+    }
+
+    private PhaseMeasurement run(Callers callers, long events) {
+        LoadPhase phase =
+                LoadPhase.ofEvents(false, ClockAnchor.now(LoadClock.SYSTEM), LoadClock.SYSTEM.nanos(), events);
+        return meter.measurement(callers.run(phase, meter), phase.anchor());
+    }
+}

@@ -1,0 +1,221 @@
+package io.eventsql.runner.load;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.eventsql.Event;
+import io.eventsql.benchmark.event.BenchmarkEvent;
+import io.eventsql.runner.measure.PhaseMeasurement;
+import io.eventsql.runner.measure.PublishMeter;
+import io.eventsql.runner.testing.ManualClock;
+import io.eventsql.runner.testing.SyntheticService;
+import io.eventsql.runner.workload.EventSource;
+import io.eventsql.runner.workload.KeyShare;
+import java.util.List;
+import java.util.OptionalInt;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
+import java.util.function.LongUnaryOperator;
+import org.junit.jupiter.api.Test;
+
+class OpenLoopTest {
+    private static final long MILLIS = 1_000_000;
+
+    private final ManualClock clock = new ManualClock();
+    private final StopSignal stop = new StopSignal();
+    private final PublishMeter meter = new PublishMeter();
+
+    @Test
+    void run_knownServiceTimes_areTheLatencies() {
+        // 99 of 100 calls take 2 ms, one takes 40 ms.
+        SyntheticService service = service(call -> call % 100 == 50 ? 40 * MILLIS : 2 * MILLIS);
+
+        PhaseMeasurement measured = run(service, 1_000, 1, 10_000);
+
+        assertThat(measured.sentEvents()).isEqualTo(10_000);
+        assertThat(measured.publishedEvents()).isEqualTo(10_000);
+        assertThat(measured.latencyMicros().getTotalCount()).isEqualTo(10_000);
+        assertThat(measured.latencyMicros().getValueAtPercentile(98.9)).isBetween(2_000L, 2_003L);
+        assertThat(measured.latencyMicros().getValueAtPercentile(99.5)).isBetween(40_000L, 40_040L);
+        assertThat(measured.latencyMicros().getCountBetweenValues(39_960, 40_040))
+                .isEqualTo(100);
+        assertThat(measured.scheduleDelayMicros().getTotalCount()).isEqualTo(10_000);
+        assertThat(measured.scheduleDelayMicros().getMaxValue()).isZero();
+    }
+
+    @Test
+    void run_callsHappenAtTheirIntendedTimes() {
+        SyntheticService service = service(call -> MILLIS);
+
+        run(service, 777, 1, 2_000);
+
+        SendSchedule schedule = new SendSchedule(ManualClock.START_NANOS, 777, 1, 2_000);
+        for (int call = 0; call < 2_000; call++) {
+            assertThat(service.calls.get(call).atNanos()).isEqualTo(schedule.nanosOf(call));
+        }
+    }
+
+    @Test
+    void run_slotsCloserThanTheShortestWait_areSentTogetherAndTheDelayShows() {
+        SyntheticService service = service(call -> MILLIS);
+
+        PhaseMeasurement measured = run(service, 100_000, 1, 100_000);
+
+        assertThat(measured.publishedEvents()).isEqualTo(100_000);
+        assertThat(measured.scheduleDelayMicros().getMaxValue()).isBetween(200L, 250L);
+        assertThat(measured.latencyMicros().getMinValue()).isGreaterThanOrEqualTo(1_000);
+        assertThat(measured.latencyMicros().getMaxValue()).isBetween(1_200L, 1_251L);
+    }
+
+    @Test
+    void run_targetThatBlocks_delaysCallsButLatencyCountsFromTheIntendedTime() {
+        // Call 10 blocks its caller for 500 ms, so that the 50 slots after it are late.
+        SyntheticService service = service(call -> MILLIS);
+        PublishTarget blocking = new PublishTarget() {
+            @Override
+            public void publish(List<Event> events) {
+                throw new UnsupportedOperationException();
+            }
+
+            @Override
+            public CompletionStage<?> publishAsync(List<Event> events) {
+                if (service.calls.size() == 10) {
+                    clock.advance(500 * MILLIS);
+                }
+                return service.publishAsync(events);
+            }
+        };
+
+        PhaseMeasurement measured = run(blocking, 100, 1, 100);
+
+        assertThat(measured.publishedEvents()).isEqualTo(100);
+        assertThat(measured.scheduleDelayMicros().getMaxValue()).isBetween(489_000L, 490_500L);
+        assertThat(measured.scheduleDelayMicros().getCountBetweenValues(1_000, 600_000))
+                .as("calls 11 to 59")
+                .isEqualTo(49);
+        assertThat(measured.latencyMicros().getMaxValue()).isBetween(501_000L, 501_500L);
+        assertThat(measured.latencyMicros().getCountBetweenValues(2_000, 600_000))
+                .as("calls 10 to 59")
+                .isEqualTo(50);
+    }
+
+    @Test
+    void run_batches_carryRisingNumbersAndTheirIntendedTime() {
+        SyntheticService service = service(call -> MILLIS);
+
+        PhaseMeasurement measured = run(service, 1_000, 30, 100);
+
+        assertThat(service.calls).extracting(call -> call.events().size()).containsExactly(30, 30, 30, 10);
+        assertThat(measured.latencyMicros().getTotalCount()).isEqualTo(100);
+        List<BenchmarkEvent> sent = service.calls.stream()
+                .flatMap(call -> call.events().stream())
+                .map(event -> BenchmarkEvent.decode(event.value()))
+                .toList();
+        for (int i = 0; i < 100; i++) {
+            assertThat(sent.get(i).number()).isEqualTo(i);
+            assertThat(sent.get(i).warmup()).isFalse();
+            assertThat(sent.get(i).intendedAtMicros()).isEqualTo(ManualClock.START_EPOCH_MICROS + i / 30 * 30_000);
+        }
+        assertThat(measured.firstIntendedAtMicros()).isEqualTo(ManualClock.START_EPOCH_MICROS);
+        assertThat(measured.lastAcknowledgedAtMicros()).isEqualTo(ManualClock.START_EPOCH_MICROS + 91_000);
+    }
+
+    @Test
+    void run_stopSignal_endsItAtOnceAndKeepsWhatWasAnswered() {
+        SyntheticService service = service(call -> {
+            if (call == 41) {
+                stop.raise(StopSignal.Reason.INTERRUPTED);
+            }
+            return MILLIS;
+        });
+
+        PhaseMeasurement measured = run(service, 1_000, 1, 10_000);
+
+        assertThat(measured.sentEvents()).isEqualTo(42);
+        assertThat(measured.publishedEvents()).isEqualTo(42);
+    }
+
+    @Test
+    void run_failures_areCountedByClassWithTheirFirstMessage() {
+        PublishTarget failing = new PublishTarget() {
+            private int calls;
+
+            @Override
+            public void publish(List<Event> events) {
+                throw new UnsupportedOperationException();
+            }
+
+            @Override
+            public CompletionStage<?> publishAsync(List<Event> events) {
+                int call = calls++;
+                if (call % 10 == 3) {
+                    return CompletableFuture.failedFuture(new IllegalStateException("failed " + call));
+                }
+                if (call % 10 == 4) {
+                    throw new IllegalArgumentException("refused " + call);
+                }
+                return CompletableFuture.completedFuture(null);
+            }
+        };
+
+        PhaseMeasurement measured = run(failing, 1_000, 2, 200);
+
+        assertThat(measured.publishedEvents()).isEqualTo(160);
+        assertThat(measured.failedEvents()).isEqualTo(40);
+        assertThat(measured.errors())
+                .extracting(error -> error.errorClass() + " " + error.events() + " " + error.firstMessage())
+                .containsExactly(
+                        "java.lang.IllegalArgumentException 20 refused 4",
+                        "java.lang.IllegalStateException 20 failed 3");
+    }
+
+    @Test
+    void run_targetThatNeverAnswers_givesUpAtTheTimeoutAndSaysSo() {
+        PublishTarget silent = new PublishTarget() {
+            @Override
+            public void publish(List<Event> events) {
+                throw new UnsupportedOperationException();
+            }
+
+            @Override
+            public CompletionStage<?> publishAsync(List<Event> events) {
+                return new CompletableFuture<>();
+            }
+        };
+
+        PhaseMeasurement measured = run(silent, 1_000, 1, 5);
+
+        assertThat(measured.publishedEvents()).isZero();
+        assertThat(measured.errors())
+                .extracting(error -> error.errorClass() + " " + error.events())
+                .containsExactly(UnansweredException.class.getName() + " 5");
+        assertThat(clock.nanos() - ManualClock.START_NANOS).isGreaterThan(AsyncCall.ANSWER_TIMEOUT_NANOS);
+    }
+
+    @Test
+    void run_keys_areUsedInTurn() {
+        SyntheticService service = service(call -> MILLIS);
+        LoadParts parts = new LoadParts(
+                new EventSource("ab12cd34", 2, OptionalInt.empty(), KeyShare.keysOf(2, 3)), service, 1, clock, stop);
+
+        new OpenLoop(parts, 1_000).run(phase(7), meter);
+
+        assertThat(service.calls)
+                .extracting(call -> call.events().getFirst().key())
+                .containsExactly("r2-k0", "r2-k1", "r2-k2", "r2-k0", "r2-k1", "r2-k2", "r2-k0");
+    }
+
+    private SyntheticService service(LongUnaryOperator serviceNanos) {
+        return new SyntheticService(clock, serviceNanos);
+    }
+
+    private LoadPhase phase(long events) {
+        return LoadPhase.ofEvents(false, ClockAnchor.now(clock), clock.nanos(), events);
+    }
+
+    private PhaseMeasurement run(PublishTarget target, long rate, int batch, long events) {
+        EventSource source = new EventSource("ab12cd34", 0, OptionalInt.empty(), List.of());
+        LoadPhase phase = phase(events);
+        long sent = new OpenLoop(new LoadParts(source, target, batch, clock, stop), rate).run(phase, meter);
+        return meter.measurement(sent, phase.anchor());
+    }
+}

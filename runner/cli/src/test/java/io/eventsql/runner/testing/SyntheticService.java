@@ -1,0 +1,61 @@
+package io.eventsql.runner.testing;
+
+import io.eventsql.Event;
+import io.eventsql.runner.load.PublishTarget;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.PriorityQueue;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
+import java.util.function.LongUnaryOperator;
+
+/**
+ * A target whose answers take a known time on a {@link ManualClock}, and which keeps what it got. Answers come when the
+ * clock passes their time. For one thread.
+ */
+public final class SyntheticService implements PublishTarget {
+
+    /** One call as it came in. */
+    public record Call(long atNanos, List<Event> events) {}
+
+    private record Answer(long atNanos, CompletableFuture<Void> future) {}
+
+    private final ManualClock clock;
+    private final LongUnaryOperator serviceNanos;
+    private final PriorityQueue<Answer> open = new PriorityQueue<>((a, b) -> Long.compare(a.atNanos, b.atNanos));
+    public final List<Call> calls = new ArrayList<>();
+
+    /** @param serviceNanos the number of the call, from 0, to the time its answer takes */
+    public SyntheticService(ManualClock clock, LongUnaryOperator serviceNanos) {
+        this.clock = clock;
+        this.serviceNanos = serviceNanos;
+        clock.whenParked(this::answerDue);
+    }
+
+    @Override
+    public void publish(List<Event> events) {
+        long takes = serviceNanos.applyAsLong(calls.size());
+        calls.add(new Call(clock.nanos(), events));
+        clock.advance(takes);
+    }
+
+    @Override
+    public CompletionStage<?> publishAsync(List<Event> events) {
+        CompletableFuture<Void> future = new CompletableFuture<>();
+        open.add(new Answer(clock.nanos() + serviceNanos.applyAsLong(calls.size()), future));
+        calls.add(new Call(clock.nanos(), events));
+        return future;
+    }
+
+    /** The clock is set back to each answer's own time while it is given, as if a thread had slept until then. */
+    private void answerDue() {
+        long now = clock.nanos();
+        while (!open.isEmpty() && open.peek().atNanos <= now) {
+            Answer answer = open.remove();
+            long back = clock.nanos() - answer.atNanos;
+            clock.advance(-back);
+            answer.future.complete(null);
+            clock.advance(back);
+        }
+    }
+}
