@@ -291,7 +291,7 @@ class SummarizeCommandTest {
         Histogram endToEnd = Histograms.create();
         endToEnd.recordValueWithCount(7_000, distinct);
         return """
-                {"received":%d,"distinct":%d,"duplicates":%d,"highestNumber":%d,"orderViolations":%d,\
+                {"received":%d,"distinct":%d,"duplicates":%d,"highestNumber":%d,"orderViolations":%d,"handledBeforeIntended":0,\
                 "firstHandledAtMicros":%d,"lastHandledAtMicros":%d,"endToEndMicrosHistogram":"%s"}""".formatted(
                         distinct + duplicates,
                         distinct,

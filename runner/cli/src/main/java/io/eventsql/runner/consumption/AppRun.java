@@ -28,6 +28,8 @@ public record AppRun(String run, String consumer, List<AppRunner> runners) {
      * @param duplicates those whose number had been there before
      * @param highestNumber the highest number; -1 where none was received
      * @param orderViolations those that came after a higher number of the same key
+     * @param handledBeforeIntended those that seem to have been handled before they were meant to be sent: the clocks
+     *     differ
      * @param firstHandledAtMicros when the first was handled, epoch microseconds; 0 where none was
      * @param lastHandledAtMicros when the last was handled, epoch microseconds; 0 where none was
      * @param endToEndMicrosHistogram latency from the intended time to the handler, an encoded histogram; empty where
@@ -39,11 +41,12 @@ public record AppRun(String run, String consumer, List<AppRunner> runners) {
             long duplicates,
             long highestNumber,
             long orderViolations,
+            long handledBeforeIntended,
             long firstHandledAtMicros,
             long lastHandledAtMicros,
             String endToEndMicrosHistogram) {
 
-        public static final SeenEvents NONE = new SeenEvents(0, 0, 0, -1, 0, 0, 0, "");
+        public static final SeenEvents NONE = new SeenEvents(0, 0, 0, -1, 0, 0, 0, 0, "");
     }
 
     /** What was seen of a runner; nothing where the app does not know it. */

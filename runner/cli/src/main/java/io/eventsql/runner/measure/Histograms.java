@@ -18,13 +18,18 @@ public final class Histograms {
         return new Histogram(SIGNIFICANT_DIGITS);
     }
 
+    /** Its form in JSON. */
     public static String encode(Histogram histogram) {
         ByteBuffer buffer = ByteBuffer.allocate(histogram.getNeededByteBufferCapacity());
         int length = histogram.encodeIntoCompressedByteBuffer(buffer);
         return Base64.getEncoder().encodeToString(Arrays.copyOf(buffer.array(), length));
     }
 
-    /** @throws IllegalArgumentException if the text is not an encoded histogram */
+    /**
+     * The histogram that was encoded.
+     *
+     * @throws IllegalArgumentException if the text is not an encoded histogram
+     */
     public static Histogram decode(String base64) {
         try {
             ByteBuffer buffer = ByteBuffer.wrap(Base64.getDecoder().decode(base64));

@@ -43,7 +43,11 @@ public final class JsonFiles {
         }
     }
 
-    /** @throws IOException if the file cannot be read or holds something else */
+    /**
+     * The value that was written to a file.
+     *
+     * @throws IOException if the file cannot be read or holds something else
+     */
     public static <T> T read(Path file, Class<T> type) throws IOException {
         try {
             return JSON.readValue(Files.readString(file), type);

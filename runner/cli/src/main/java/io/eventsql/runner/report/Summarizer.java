@@ -101,6 +101,7 @@ public final class Summarizer {
                 sum(Pair::lost),
                 sum(pair -> pair.seen.duplicates()),
                 sum(pair -> pair.seen.orderViolations()),
+                sum(pair -> pair.seen.handledBeforeIntended()),
                 sum(pair -> pair.sent.failedEvents()),
                 errorsByClass(),
                 sum(pair -> pair.sent.warmupEvents()),

@@ -59,6 +59,8 @@ public record Summary(
      * @param eventsLost events asked but not seen by the app; of a run that ended early, events acknowledged but not seen
      * @param eventsDuplicated deliveries of an event that had been seen before
      * @param orderViolations events seen after a later one of the same key
+     * @param eventsHandledBeforeIntended events that seem to have been handled before they were sent, because the clocks
+     *     of two machines differ; their latency counts as 0
      * @param publishErrors events that failed, the warm-up's included
      * @param publishErrorsByClass the same by the class of the failure
      * @param warmupEvents events acknowledged in the warm-up
@@ -73,6 +75,7 @@ public record Summary(
             long eventsLost,
             long eventsDuplicated,
             long orderViolations,
+            long eventsHandledBeforeIntended,
             long publishErrors,
             List<ErrorCount> publishErrorsByClass,
             long warmupEvents,

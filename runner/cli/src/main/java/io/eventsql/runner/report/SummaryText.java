@@ -24,21 +24,33 @@ public final class SummaryText {
                         lines.add("  " + error.events() + " × " + error.errorClass() + ": " + error.firstMessage()));
         lines.add("");
         lines.add(asked(summary.asked()));
-        lines.add(format(
+        lines.add(String.format(
+                Locale.ROOT,
                 "Published %d of %d events, %.1f per second",
-                counts.eventsPublished(), counts.eventsAsked(), rates.publishRate()));
-        lines.add(format(
+                counts.eventsPublished(),
+                counts.eventsAsked(),
+                rates.publishRate()));
+        lines.add(String.format(
+                Locale.ROOT,
                 "Consumed %d events, %.1f per second, the last one %.1f ms after the last acknowledgement",
-                counts.eventsConsumed(), rates.consumeRate(), rates.consumeAfterPublishMs()));
-        lines.add(format(
+                counts.eventsConsumed(),
+                rates.consumeRate(),
+                rates.consumeAfterPublishMs()));
+        lines.add(String.format(
+                Locale.ROOT,
                 "Lost %d, duplicated %d, out of order %d, publish errors %d; before that %d events of warm-up",
                 counts.eventsLost(),
                 counts.eventsDuplicated(),
                 counts.orderViolations(),
                 counts.publishErrors(),
                 counts.warmupEvents()));
+        if (counts.eventsHandledBeforeIntended() > 0) {
+            lines.add("The clocks differ: " + counts.eventsHandledBeforeIntended()
+                    + " events seem to have been handled before they were sent; their latency counts as 0");
+        }
         lines.add("");
-        lines.add(format("%-34s%10s%10s%10s%10s%10s", "Latency in ms", "p50", "p90", "p99", "p99.9", "max"));
+        lines.add(String.format(
+                Locale.ROOT, "%-34s%10s%10s%10s%10s%10s", "Latency in ms", "p50", "p90", "p99", "p99.9", "max"));
         lines.add(row("intended send to acknowledgement", summary.latencies().publishLatencyMs()));
         lines.add(row("intended send to handler", summary.latencies().endToEndLatencyMs()));
         if (summary.asked().rateAsked() > 0) {
@@ -68,10 +80,14 @@ public final class SummaryText {
     }
 
     private static String row(String what, Percentiles ms) {
-        return format("%-34s%10.3f%10.3f%10.3f%10.3f%10.3f", what, ms.p50(), ms.p90(), ms.p99(), ms.p999(), ms.max());
-    }
-
-    private static String format(String format, Object... values) {
-        return String.format(Locale.ROOT, format, values);
+        return String.format(
+                Locale.ROOT,
+                "%-34s%10.3f%10.3f%10.3f%10.3f%10.3f",
+                what,
+                ms.p50(),
+                ms.p90(),
+                ms.p99(),
+                ms.p999(),
+                ms.max());
     }
 }
