@@ -1,0 +1,68 @@
+package io.eventsql.app;
+
+import io.eventsql.ConsumerSpec;
+import io.eventsql.InvalidInputException;
+import io.eventsql.StreamSpec;
+import io.eventsql.app.shards.ShardSettings;
+import io.eventsql.app.shards.ShardVariables;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * How the app is set, except for the HTTP port, which Spring Boot reads from {@code SERVER_PORT}.
+ *
+ * @param stream the stream to consume: {@code STREAM} and {@code PARTITIONS}
+ * @param consumer who consumes it, and how many events it takes at once: {@code CONSUMER} and {@code PAGE_EVENTS}
+ * @param shards the databases, one for each shard, see {@link ShardVariables}
+ * @param poolSize connections to each of them: {@code DB_POOL_SIZE}
+ * @param portFile where to write the port that HTTP is served on: {@code PORT_FILE}, or {@code null}
+ */
+public record AppSettings(
+        StreamSpec stream,
+        ConsumerSpec consumer,
+        List<ShardSettings> shards,
+        int poolSize,
+        @Nullable Path portFile) {
+    public static final String DEFAULT_STREAM = "account_created";
+    public static final String DEFAULT_CONSUMER = "app";
+    public static final int DEFAULT_POOL_SIZE = 12;
+    public static final int MAX_POOL_SIZE = 1_000;
+
+    public AppSettings {
+        shards = List.copyOf(shards);
+    }
+
+    /**
+     * The settings that the variables stand for.
+     *
+     * @throws InvalidSettingException if one is missing or wrong
+     */
+    public static AppSettings read(Variables variables) {
+        String streamName = variables.text("STREAM", DEFAULT_STREAM);
+        String consumerName = variables.text("CONSUMER", DEFAULT_CONSUMER);
+        int partitions = variables.number("PARTITIONS", StreamSpec.DEFAULT_PARTITIONS, 1, StreamSpec.MAX_PARTITIONS);
+        int pageEvents =
+                variables.number("PAGE_EVENTS", ConsumerSpec.DEFAULT_PAGE_EVENTS, 1, ConsumerSpec.MAX_PAGE_EVENTS);
+        StreamSpec stream = named("STREAM", () -> StreamSpec.of(streamName)).withPartitions(partitions);
+        ConsumerSpec consumer = named("CONSUMER", () -> ConsumerSpec.of(streamName, consumerName))
+                .withPageEvents(pageEvents);
+        String portFile = variables.find("PORT_FILE");
+        return new AppSettings(
+                stream,
+                consumer,
+                ShardVariables.read(variables),
+                variables.number("DB_POOL_SIZE", DEFAULT_POOL_SIZE, 1, MAX_POOL_SIZE),
+                portFile == null ? null : Path.of(portFile));
+    }
+
+    /** The library knows what a name may look like; only the variable's name is added here. */
+    private static <T> T named(String variable, Supplier<T> spec) {
+        try {
+            return spec.get();
+        } catch (InvalidInputException e) {
+            throw new InvalidSettingException(variable, "is not accepted: " + e.getMessage(), e);
+        }
+    }
+}

@@ -1,0 +1,36 @@
+package io.eventsql.app.benchmark;
+
+import java.util.function.LongSupplier;
+
+/** The newest {@value #BARRIERS_MAX} barriers; each run has its own, told apart by name. Thread-safe. */
+final class Barriers {
+    static final int BARRIERS_MAX = 200;
+
+    private final NewestEntries<BarrierName, Barrier> barriers = new NewestEntries<>(BARRIERS_MAX);
+    private final LongSupplier epochMicros;
+
+    /** @param epochMicros the clock that start times are on */
+    Barriers(LongSupplier epochMicros) {
+        this.epochMicros = epochMicros;
+    }
+
+    /**
+     * Lets a runner arrive. The first one decides how many are waited for.
+     *
+     * @throws IllegalStateException if the barrier waits for another number of runners
+     */
+    BarrierState arrive(String run, String name, int runner, int runners) {
+        Barrier barrier = barriers.findOrMake(new BarrierName(run, name), () -> new Barrier(runners));
+        if (barrier.runners() != runners) {
+            throw new IllegalStateException("The barrier " + name + " of run " + run + " waits for " + barrier.runners()
+                    + " runners, not for " + runners);
+        }
+        return barrier.arrive(runner, epochMicros.getAsLong());
+    }
+
+    void forget(String run) {
+        barriers.removeIf(barrier -> barrier.run().equals(run));
+    }
+
+    private record BarrierName(String run, String name) {}
+}

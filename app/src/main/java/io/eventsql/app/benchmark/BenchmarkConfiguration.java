@@ -1,0 +1,28 @@
+package io.eventsql.app.benchmark;
+
+import io.eventsql.app.AppSettings;
+import io.eventsql.benchmark.event.EpochMicros;
+import io.micrometer.core.instrument.MeterRegistry;
+import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Configuration;
+
+/** What counts and what is asked, on the system's clock. */
+@Configuration(proxyBeanMethods = false)
+class BenchmarkConfiguration {
+
+    @Bean
+    BenchmarkRuns benchmarkRuns() {
+        return new BenchmarkRuns();
+    }
+
+    @Bean
+    Barriers barriers() {
+        return new Barriers(EpochMicros::now);
+    }
+
+    @Bean
+    BenchmarkConsumer benchmarkConsumer(BenchmarkRuns runs, MeterRegistry registry, AppSettings settings) {
+        var metrics = new ConsumeMetrics(registry, settings.stream().name());
+        return new BenchmarkConsumer(runs, metrics, EpochMicros::now);
+    }
+}

@@ -1,0 +1,38 @@
+package io.eventsql.app.benchmark;
+
+import io.eventsql.benchmark.event.BenchmarkEvent;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/** What arrived of the newest {@value #RUNS_MAX} benchmark runs. Thread-safe. */
+final class BenchmarkRuns {
+    static final int RUNS_MAX = 50;
+
+    private final NewestEntries<String, RunTracker> runs = new NewestEntries<>(RUNS_MAX);
+
+    /** Records a batch that was handled at that time. */
+    void record(DecodedBatch batch, long handledAtMicros) {
+        int from = 0;
+        while (from < batch.size()) {
+            int to = batch.endOfStretch(from);
+            phase(batch.event(from)).record(batch, from, to, handledAtMicros);
+            from = to;
+        }
+    }
+
+    private PhaseTracker phase(BenchmarkEvent event) {
+        return runs.findOrMake(event.run(), RunTracker::new).phase(event);
+    }
+
+    /** The reports of the run's runners, or {@code null} if nothing of it was seen. */
+    @Nullable
+    List<RunnerReport> report(String run) {
+        RunTracker tracker = runs.find(run);
+        return tracker == null ? null : tracker.report();
+    }
+
+    /** What arrives of the run from now on is counted from 0. */
+    void forget(String run) {
+        runs.removeIf(run::equals);
+    }
+}

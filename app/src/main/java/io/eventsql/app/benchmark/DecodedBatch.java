@@ -1,0 +1,72 @@
+package io.eventsql.app.benchmark;
+
+import io.eventsql.StoredEvent;
+import io.eventsql.benchmark.event.BenchmarkEvent;
+import io.eventsql.benchmark.event.NotABenchmarkEventException;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/** The benchmark events of one batch with their keys, in order; other events are only counted. Not thread-safe. */
+final class DecodedBatch {
+    private final BenchmarkEvent[] events;
+    private final @Nullable String[] keys;
+    private int size;
+    private int foreign;
+
+    private DecodedBatch(int capacity) {
+        events = new BenchmarkEvent[capacity];
+        keys = new String[capacity];
+    }
+
+    static DecodedBatch of(List<StoredEvent> storedEvents) {
+        DecodedBatch batch = new DecodedBatch(storedEvents.size());
+        for (StoredEvent storedEvent : storedEvents) {
+            batch.add(storedEvent);
+        }
+        return batch;
+    }
+
+    private void add(StoredEvent storedEvent) {
+        try {
+            events[size] = BenchmarkEvent.decode(storedEvent.value());
+            keys[size] = storedEvent.key();
+            size++;
+        } catch (NotABenchmarkEventException e) {
+            foreign++;
+        }
+    }
+
+    /** How many benchmark events there are. */
+    int size() {
+        return size;
+    }
+
+    /** How many other events there were. */
+    int foreign() {
+        return foreign;
+    }
+
+    BenchmarkEvent event(int index) {
+        return events[index];
+    }
+
+    @Nullable
+    String key(int index) {
+        return keys[index];
+    }
+
+    /** The index behind the last of the events from {@code from} on that share its run, runner and phase. */
+    int endOfStretch(int from) {
+        int end = from + 1;
+        while (end < size && sharePhase(events[from], events[end])) {
+            end++;
+        }
+        return end;
+    }
+
+    private static boolean sharePhase(BenchmarkEvent one, BenchmarkEvent other) {
+        return one.runner() == other.runner()
+                && one.warmup() == other.warmup()
+                && one.run().equals(other.run());
+    }
+}

@@ -1,0 +1,23 @@
+package io.eventsql.app.benchmark;
+
+import java.nio.ByteBuffer;
+import java.util.Base64;
+import org.HdrHistogram.Histogram;
+import org.springframework.boot.jackson.JacksonComponent;
+import tools.jackson.core.JsonGenerator;
+import tools.jackson.databind.SerializationContext;
+import tools.jackson.databind.ValueSerializer;
+
+/** Writes a histogram as the Base64 of HdrHistogram's compressed form, from which it can be read back whole. */
+@JacksonComponent
+final class HistogramSerializer extends ValueSerializer<Histogram> {
+
+    @Override
+    public void serialize(Histogram histogram, JsonGenerator json, SerializationContext context) {
+        ByteBuffer buffer = ByteBuffer.allocate(histogram.getNeededByteBufferCapacity());
+        int length = histogram.encodeIntoCompressedByteBuffer(buffer);
+        byte[] compressed = new byte[length];
+        buffer.get(0, compressed);
+        json.writeString(Base64.getEncoder().encodeToString(compressed));
+    }
+}

@@ -1,0 +1,36 @@
+package io.eventsql.app.benchmark;
+
+import java.util.HashMap;
+import java.util.Map;
+
+/** The highest number seen of each key; its memory grows with the number of keys. Not thread-safe. */
+final class KeyOrder {
+    private final Map<String, Highest> highestOfKeys = new HashMap<>();
+
+    /** Takes the number and returns whether it is higher than all earlier ones of its key. */
+    boolean rises(String key, long number) {
+        Highest highest = highestOfKeys.get(key);
+        if (highest == null) {
+            highestOfKeys.put(key, new Highest(number));
+            return true;
+        }
+        return highest.raiseTo(number);
+    }
+
+    /** Changed in place, so that an event costs no garbage. */
+    private static final class Highest {
+        private long number;
+
+        Highest(long number) {
+            this.number = number;
+        }
+
+        boolean raiseTo(long next) {
+            if (next <= number) {
+                return false;
+            }
+            number = next;
+            return true;
+        }
+    }
+}

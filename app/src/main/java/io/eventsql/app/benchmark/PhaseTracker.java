@@ -1,0 +1,80 @@
+package io.eventsql.app.benchmark;
+
+import io.eventsql.benchmark.event.BenchmarkEvent;
+import java.util.concurrent.locks.ReentrantLock;
+import org.HdrHistogram.Histogram;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * What arrived of one runner's warm-up or measured events. Thread-safe: partitions are handled at the same time, and
+ * each takes the lock once for many events. One set of numbers for all of them, because a duplicate may lie in another
+ * partition than its original.
+ */
+final class PhaseTracker {
+    private static final int SIGNIFICANT_DIGITS = 3;
+
+    private final ReentrantLock lock = new ReentrantLock();
+    private final NumberSet numbers = new NumberSet();
+    private final KeyOrder keyOrder = new KeyOrder();
+
+    /** Grows with the values it gets: nothing is too late to be recorded as it was. */
+    private final Histogram endToEndMicros = new Histogram(SIGNIFICANT_DIGITS);
+
+    private long received;
+    private long highestNumber = PhaseReport.NO_NUMBER;
+    private long orderViolations;
+    private long handledBeforeIntended;
+    private long firstHandledAtMicros;
+    private long lastHandledAtMicros;
+
+    /** Records the batch's events {@code from} (inclusive) to {@code to} (exclusive), which all belong here. */
+    void record(DecodedBatch batch, int from, int to, long handledAtMicros) {
+        lock.lock();
+        try {
+            firstHandledAtMicros = received == 0 ? handledAtMicros : Math.min(firstHandledAtMicros, handledAtMicros);
+            lastHandledAtMicros = Math.max(lastHandledAtMicros, handledAtMicros);
+            received += to - from;
+            for (int i = from; i < to; i++) {
+                BenchmarkEvent event = batch.event(i);
+                recordNumber(batch.key(i), event.number());
+                recordLatency(handledAtMicros - event.intendedAtMicros());
+            }
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /** A repeated number is a duplicate and nothing else: delivered again after a crash, it comes late by right. */
+    private void recordNumber(@Nullable String key, long number) {
+        highestNumber = Math.max(highestNumber, number);
+        if (numbers.add(number) && key != null && !keyOrder.rises(key, number)) {
+            orderViolations++;
+        }
+    }
+
+    private void recordLatency(long micros) {
+        if (micros < 0) {
+            handledBeforeIntended++;
+        }
+        endToEndMicros.recordValue(Math.max(micros, 0));
+    }
+
+    /** The counts of one moment. */
+    PhaseReport report() {
+        lock.lock();
+        try {
+            return new PhaseReport(
+                    received,
+                    numbers.size(),
+                    received - numbers.size(),
+                    highestNumber,
+                    orderViolations,
+                    handledBeforeIntended,
+                    firstHandledAtMicros,
+                    lastHandledAtMicros,
+                    endToEndMicros.copy());
+        } finally {
+            lock.unlock();
+        }
+    }
+}

@@ -1,0 +1,13 @@
+package io.eventsql.app.benchmark;
+
+/** What arrived of one runner in one run. Thread-safe. */
+record RunnerTracker(PhaseTracker measured, PhaseTracker warmup) {
+
+    RunnerTracker() {
+        this(new PhaseTracker(), new PhaseTracker());
+    }
+
+    PhaseTracker phase(boolean isWarmup) {
+        return isWarmup ? warmup : measured;
+    }
+}

@@ -1,0 +1,135 @@
+package io.eventsql.app.shards;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+import io.eventsql.app.InvalidSettingException;
+import io.eventsql.app.Variables;
+import java.net.URLEncoder;
+import java.sql.DriverManager;
+import java.sql.SQLException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.regex.Pattern;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Turns variables into the databases of the shards. Either each database has its own, numbered from 0 without gaps:
+ * {@code DB0_HOST}, {@code DB0_PORT} (5432), {@code DB0_NAME} (eventsql), {@code DB0_USER} (eventsql) and
+ * {@code DB0_PASSWORD}, {@code DB1_HOST} and so on. Or {@code DB_URLS} holds all addresses, separated by commas, with
+ * {@code DB_USER} (eventsql) and {@code DB_PASSWORD} for all of them.
+ */
+public final class ShardVariables {
+    /** The most databases that are looked for. */
+    static final int MAX_SHARDS = 64;
+
+    private static final int DEFAULT_PORT = 5432;
+    private static final String DEFAULT_NAME = "eventsql";
+    private static final String DEFAULT_USER = "eventsql";
+
+    private static final String HOST = "HOST";
+    private static final List<String> PARTS = List.of(HOST, "PORT", "NAME", "USER", "PASSWORD");
+
+    /** A name, an IPv4 address or a bracketed IPv6 address: nothing that could end the host's part of the address. */
+    private static final Pattern HOST_FORM = Pattern.compile("[A-Za-z0-9._-]+|\\[[0-9A-Fa-f:.]+]");
+
+    /** A comma inside an address separates the hosts of one cluster. */
+    private static final Pattern BETWEEN_URLS = Pattern.compile("\\s*,\\s*(?=jdbc:)");
+
+    private ShardVariables() {}
+
+    /**
+     * The databases, in the order of their numbers or of {@code DB_URLS}; at least one.
+     *
+     * @throws InvalidSettingException if a variable is missing or wrong
+     */
+    public static List<ShardSettings> read(Variables variables) {
+        String urls = variables.find("DB_URLS");
+        int numbered = countNumbered(variables);
+        refuseStrays(variables, numbered);
+        if (urls == null && numbered == 0) {
+            throw new InvalidSettingException(
+                    "DB0_HOST", "is missing: set DB0_HOST and DB0_PASSWORD, or DB_URLS and DB_PASSWORD");
+        }
+        if (urls != null && numbered > 0) {
+            throw new InvalidSettingException("DB_URLS", "is set and DB0_HOST too: only one of them can be used");
+        }
+        return urls == null ? readNumbered(variables, numbered) : readUrls(variables, urls);
+    }
+
+    private static List<ShardSettings> readNumbered(Variables variables, int count) {
+        List<ShardSettings> shards = new ArrayList<>();
+        for (int shard = 0; shard < count; shard++) {
+            String host = variables.text(variable(shard, HOST), "");
+            if (!HOST_FORM.matcher(host).matches()) {
+                throw new InvalidSettingException(
+                        variable(shard, HOST), "must be a host's name or address, but is '" + host + "'");
+            }
+            int port = variables.number(variable(shard, "PORT"), DEFAULT_PORT, 1, 65_535);
+            String name = variables.text(variable(shard, "NAME"), DEFAULT_NAME);
+            shards.add(new ShardSettings(
+                    "jdbc:postgresql://" + host + ":" + port + "/" + URLEncoder.encode(name, UTF_8),
+                    variables.text(variable(shard, "USER"), DEFAULT_USER),
+                    variables.secret(variable(shard, "PASSWORD"))));
+        }
+        return shards;
+    }
+
+    private static List<ShardSettings> readUrls(Variables variables, String urls) {
+        String user = variables.text("DB_USER", DEFAULT_USER);
+        String password = variables.secret("DB_PASSWORD");
+        List<ShardSettings> shards = new ArrayList<>();
+        for (String url : BETWEEN_URLS.split(urls, -1)) {
+            if (!isAccepted(url)) {
+                throw new InvalidSettingException(
+                        "DB_URLS",
+                        "must be addresses like jdbc:postgresql://host:5432/eventsql, separated by commas; address "
+                                + (shards.size() + 1) + " is not one");
+            }
+            shards.add(new ShardSettings(url, user, password));
+        }
+        return shards;
+    }
+
+    /** Asks PostgreSQL's driver, the only one there is. */
+    private static boolean isAccepted(String url) {
+        try {
+            return DriverManager.getDriver(url) != null;
+        } catch (SQLException e) {
+            return false;
+        }
+    }
+
+    private static int countNumbered(Variables variables) {
+        int count = 0;
+        while (count < MAX_SHARDS && variables.isSet(variable(count, HOST))) {
+            count++;
+        }
+        return count;
+    }
+
+    /** A database that was left out by a slip would be a benchmark of something else. */
+    private static void refuseStrays(Variables variables, int count) {
+        for (int shard = count; shard < MAX_SHARDS; shard++) {
+            String stray = findAny(variables, shard);
+            if (stray != null) {
+                throw new InvalidSettingException(
+                        stray,
+                        "is set, but " + variable(count, HOST)
+                                + " is missing: databases are numbered from 0 without gaps");
+            }
+        }
+    }
+
+    private static @Nullable String findAny(Variables variables, int shard) {
+        for (String part : PARTS) {
+            if (variables.isSet(variable(shard, part))) {
+                return variable(shard, part);
+            }
+        }
+        return null;
+    }
+
+    private static String variable(int shard, String part) {
+        return "DB" + shard + "_" + part;
+    }
+}

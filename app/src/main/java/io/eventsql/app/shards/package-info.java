@@ -1,0 +1,5 @@
+/** The app's databases: which they are, their connection pools, and whether they answer. */
+@NullMarked
+package io.eventsql.app.shards;
+
+import org.jspecify.annotations.NullMarked;

@@ -1,0 +1,164 @@
+package io.eventsql.app;
+
+import static io.eventsql.app.HttpClientOfApp.json;
+import static java.nio.charset.StandardCharsets.UTF_8;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
+
+import io.eventsql.ConsumerPosition;
+import io.eventsql.Event;
+import io.eventsql.EventPosition;
+import io.eventsql.EventPublisher;
+import io.eventsql.EventSql;
+import io.eventsql.StreamSpec;
+import io.eventsql.benchmark.event.BenchmarkEvent;
+import io.eventsql.benchmark.event.EpochMicros;
+import io.eventsql.eventsdb.EventsDb;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import java.util.stream.IntStream;
+import javax.sql.DataSource;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.springframework.boot.builder.SpringApplicationBuilder;
+import org.springframework.context.ConfigurableApplicationContext;
+import tools.jackson.databind.JsonNode;
+
+/** The whole app over two shards. */
+class AppIT {
+    private static final String RUN = "0123abcd";
+    private static final String STREAM = "account_created";
+    private static final int KEYS = 50;
+    private static final Duration WAIT_MAX = Duration.ofSeconds(30);
+    private static final int EVENTS_OF_KEY = 10;
+    private static final int EVENTS = KEYS * EVENTS_OF_KEY;
+
+    private EventsDb eventsDb;
+    private List<DataSource> shards;
+
+    @BeforeEach
+    void startDatabases() {
+        eventsDb = EventsDb.start();
+        shards = List.of(eventsDb.dataSource(), eventsDb.createDatabase("second"));
+    }
+
+    @AfterEach
+    void stopDatabases() {
+        eventsDb.close();
+    }
+
+    @Test
+    void app_eventsPublished_countsThemAndCommitsOnShutdown() throws Exception {
+        try (var app = startApp();
+                var client = clientOf(app)) {
+            JsonNode shardsHealth = json(client.send("GET", "/actuator/health")).at("/components/shards");
+            assertThat(shardsHealth.at("/status").asString()).isEqualTo("UP");
+            assertThat(shardsHealth.at("/details/DB0").asString()).isEqualTo("UP");
+            assertThat(shardsHealth.at("/details/DB1").asString()).isEqualTo("UP");
+
+            Set<Integer> shardsUsed = publish();
+            assertThat(shardsUsed).as("keys reach both shards").containsExactlyInAnyOrder(0, 1);
+
+            await().atMost(WAIT_MAX)
+                    .until(() -> received(client, "measured") == EVENTS + 1 && received(client, "warmup") == 1);
+
+            JsonNode measured = runner(client).get("measured");
+            assertThat(measured.get("distinct").asLong()).isEqualTo(EVENTS);
+            assertThat(measured.get("duplicates").asLong()).isEqualTo(1);
+            assertThat(measured.get("highestNumber").asLong()).isEqualTo(EVENTS - 1);
+            assertThat(measured.get("orderViolations").asLong()).isZero();
+            assertThat(measured.get("handledBeforeIntended").asLong()).isZero();
+
+            await().atMost(WAIT_MAX).until(() -> metric(client, "eventsql_app_events_handled_total") == EVENTS + 3);
+            assertThat(metric(client, "eventsql_app_events_foreign_total")).isEqualTo(1);
+        }
+        try (EventSql eventSql = EventSql.builder(shards).build()) {
+            assertThat(lag(eventSql)).as("what was handled is committed").isZero();
+        }
+    }
+
+    @Test
+    void app_restarted_continuesWhereItStopped() throws Exception {
+        try (var app = startApp();
+                var client = clientOf(app)) {
+            publish();
+            await().atMost(WAIT_MAX).until(() -> received(client, "measured") == EVENTS + 1);
+        }
+        try (var app = startApp();
+                var client = clientOf(app);
+                EventSql eventSql = EventSql.builder(shards).build()) {
+            BenchmarkEvent late = new BenchmarkEvent(RUN, 0, false, EVENTS, EpochMicros.now());
+            eventSql.publisher().publish(STREAM, Event.of(late.encode()));
+
+            await().atMost(WAIT_MAX).until(() -> received(client, "measured") > 0);
+            await().atMost(WAIT_MAX).until(() -> lag(eventSql) == 0);
+            assertThat(received(client, "measured")).isEqualTo(1);
+        }
+    }
+
+    private ConfigurableApplicationContext startApp() {
+        String first = eventsDb.jdbcUrl();
+        String second = first.replaceFirst("/eventsql(?=\\?|$)", "/second");
+        return new SpringApplicationBuilder(App.class)
+                .run(
+                        "--server.port=0",
+                        "--DB_URLS=" + first + "," + second,
+                        "--DB_USER=" + eventsDb.username(),
+                        "--DB_PASSWORD=" + eventsDb.password());
+    }
+
+    private static HttpClientOfApp clientOf(ConfigurableApplicationContext app) {
+        return new HttpClientOfApp(Integer.parseInt(app.getEnvironment().getRequiredProperty("local.server.port")));
+    }
+
+    /** Events 0 to EVENTS - 1 in turn over the keys, then number 0 again, one warm-up event and one foreign event. */
+    private Set<Integer> publish() {
+        Set<Integer> shardsUsed = new HashSet<>();
+        try (EventSql eventSql = EventSql.builder(shards).build()) {
+            EventPublisher publisher = eventSql.publisher();
+            List<Event> events = new ArrayList<>();
+            IntStream.range(0, EVENTS).forEach(number -> events.add(event("key-" + number % KEYS, false, number)));
+            for (EventPosition position : publisher.publishAll(STREAM, events)) {
+                shardsUsed.add(position.shard());
+            }
+            publisher.publish(STREAM, event("key-0", false, 0));
+            publisher.publish(STREAM, event("key-0", true, 0));
+            publisher.publish(STREAM, Event.of("key-0", "{\"foreign\":true}".getBytes(UTF_8)));
+        }
+        return shardsUsed;
+    }
+
+    private static Event event(String key, boolean warmup, long number) {
+        return Event.of(key, new BenchmarkEvent(RUN, 0, warmup, number, EpochMicros.now()).encode());
+    }
+
+    private static long received(HttpClientOfApp client, String phase) throws Exception {
+        JsonNode runner = runner(client);
+        return runner.at("/" + phase + "/received").asLong(0);
+    }
+
+    /** The report of runner 0, or a missing node while nothing arrived. */
+    private static JsonNode runner(HttpClientOfApp client) throws Exception {
+        return json(client.send("GET", "/benchmark-runs/" + RUN)).at("/runners/0");
+    }
+
+    /** The sum over the shards. */
+    private static double metric(HttpClientOfApp client, String name) throws Exception {
+        return client.send("GET", "/actuator/prometheus")
+                .body()
+                .lines()
+                .filter(line -> line.startsWith(name + "{"))
+                .mapToDouble(line -> Double.parseDouble(line.substring(line.lastIndexOf(' '))))
+                .sum();
+    }
+
+    private static long lag(EventSql eventSql) {
+        List<ConsumerPosition> positions = eventSql.positions(STREAM, "app");
+        assertThat(positions).hasSize(2 * StreamSpec.DEFAULT_PARTITIONS);
+        return positions.stream().mapToLong(ConsumerPosition::lag).sum();
+    }
+}

@@ -1,0 +1,42 @@
+package io.eventsql.app;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.eventsql.EventNotStoredException;
+import java.sql.SQLException;
+import java.util.Objects;
+import org.junit.jupiter.api.Test;
+import org.springframework.boot.diagnostics.FailureAnalysis;
+import org.springframework.boot.diagnostics.FailureAnalyzer;
+import org.springframework.core.io.support.SpringFactoriesLoader;
+import org.springframework.core.io.support.SpringFactoriesLoader.FailureHandler;
+
+/** What is shown when the app does not start, found as Spring Boot finds it. */
+class FailureAnalyzersTest {
+    private static final FailureHandler SKIP_THOSE_THAT_NEED_BEANS = FailureHandler.handleMessage((message, e) -> {});
+
+    @Test
+    void wrongSetting_isToldInOneSentence() {
+        var failure = new IllegalStateException("bean", new InvalidSettingException("DB0_PASSWORD", "is missing"));
+
+        assertThat(analysis(failure).getDescription()).isEqualTo("DB0_PASSWORD is missing");
+    }
+
+    @Test
+    void databaseProblem_isToldWithItsCauses() {
+        var refused = new SQLException("password authentication failed");
+        var failure = new IllegalStateException("bean", new EventNotStoredException("no answer", refused));
+
+        assertThat(analysis(failure).getDescription()).isEqualTo("no answer\npassword authentication failed");
+    }
+
+    private static FailureAnalysis analysis(Throwable failure) {
+        return SpringFactoriesLoader.forDefaultResourceLocation()
+                .load(FailureAnalyzer.class, SKIP_THOSE_THAT_NEED_BEANS)
+                .stream()
+                .map(analyzer -> analyzer.analyze(failure))
+                .filter(Objects::nonNull)
+                .findFirst()
+                .orElseThrow();
+    }
+}

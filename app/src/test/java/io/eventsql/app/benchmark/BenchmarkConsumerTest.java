@@ -1,0 +1,49 @@
+package io.eventsql.app.benchmark;
+
+import static io.eventsql.app.benchmark.Batch.RUN;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
+import org.junit.jupiter.api.Test;
+
+class BenchmarkConsumerTest {
+    private final BenchmarkRuns runs = new BenchmarkRuns();
+    private final SimpleMeterRegistry registry = new SimpleMeterRegistry();
+    private final BenchmarkConsumer consumer =
+            new BenchmarkConsumer(runs, new ConsumeMetrics(registry, "account_created"), () -> 5_000);
+
+    @Test
+    void handle_foreignEvents_areCountedApartAndBreakNothing() {
+        consumer.handle(Batch.ofPartition(0)
+                .addForeign("{\"id\":1}")
+                .addNumbers("a", 0)
+                .addForeign("")
+                .addNumbers("a", 1)
+                .storedEvents());
+
+        PhaseReport report = runs.report(RUN).getFirst().measured();
+        assertThat(report.received()).isEqualTo(2);
+        assertThat(report.lastHandledAtMicros()).isEqualTo(5_000);
+        assertThat(registry.get("eventsql.app.events.foreign").counter().count())
+                .isEqualTo(2);
+    }
+
+    @Test
+    void handle_onlyForeignEvents_isFine() {
+        consumer.handle(Batch.ofPartition(0).addForeign("x").storedEvents());
+
+        assertThat(runs.report(RUN)).isNull();
+    }
+
+    @Test
+    void handle_batches_areMeteredByStreamAndShard() {
+        consumer.handle(Batch.ofPartition(0).addNumbers(null, 0, 1, 2).storedEvents());
+        consumer.handle(Batch.ofPartition(1).addNumbers(null, 3).storedEvents());
+
+        var tagged = registry.get("eventsql.app.events.handled").tags("stream", "account_created", "shard", "2");
+        assertThat(tagged.counter().count()).isEqualTo(4);
+        assertThat(registry.get("eventsql.app.batch.size").summary().count()).isEqualTo(2);
+        assertThat(registry.get("eventsql.app.batch.size").summary().max()).isEqualTo(3);
+        assertThat(registry.get("eventsql.app.handler.time").timer().count()).isEqualTo(2);
+    }
+}

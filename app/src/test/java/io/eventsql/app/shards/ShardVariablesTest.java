@@ -1,0 +1,146 @@
+package io.eventsql.app.shards;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.eventsql.app.InvalidSettingException;
+import io.eventsql.app.Variables;
+import java.util.HashMap;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+class ShardVariablesTest {
+    private final Map<String, String> environment = new HashMap<>();
+
+    @Test
+    void read_oneHost_usesDefaults() {
+        set("DB0_HOST", "db.example.com", "DB0_PASSWORD", "secret");
+
+        assertThat(ShardVariables.read(new Variables(environment::get)))
+                .containsExactly(
+                        new ShardSettings("jdbc:postgresql://db.example.com:5432/eventsql", "eventsql", "secret"));
+    }
+
+    @Test
+    void read_severalHosts_keepsTheirOrderAndSettings() {
+        set("DB0_HOST", "10.0.0.1", "DB0_PASSWORD", " with space ", "DB0_PORT", "15432");
+        set("DB1_HOST", "[::1]", "DB1_PASSWORD", "p1", "DB1_NAME", "a/b?c", "DB1_USER", "writer");
+
+        assertThat(ShardVariables.read(new Variables(environment::get)))
+                .containsExactly(
+                        new ShardSettings("jdbc:postgresql://10.0.0.1:15432/eventsql", "eventsql", " with space "),
+                        new ShardSettings("jdbc:postgresql://[::1]:5432/a%2Fb%3Fc", "writer", "p1"));
+    }
+
+    @Test
+    void read_urls_areSplitOnlyBetweenAddresses() {
+        set("DB_URLS", "jdbc:postgresql://a:1,b:2/x?targetServerType=primary , jdbc:postgresql://c/y");
+        set("DB_USER", "writer", "DB_PASSWORD", "secret");
+
+        assertThat(ShardVariables.read(new Variables(environment::get)))
+                .containsExactly(
+                        new ShardSettings("jdbc:postgresql://a:1,b:2/x?targetServerType=primary", "writer", "secret"),
+                        new ShardSettings("jdbc:postgresql://c/y", "writer", "secret"));
+    }
+
+    @Test
+    void read_nothing_saysWhatToSet() {
+        assertRefused("DB0_HOST is missing: set DB0_HOST and DB0_PASSWORD, or DB_URLS and DB_PASSWORD");
+    }
+
+    @Test
+    void read_passwordMissingOrEmpty_isRefused() {
+        set("DB0_HOST", "a", "DB0_PASSWORD", "p", "DB1_HOST", "b");
+        assertRefused("DB1_PASSWORD is missing");
+
+        set("DB1_PASSWORD", "");
+        assertRefused("DB1_PASSWORD is missing");
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"0", "65536", "-1", "5432x", "99999999999"})
+    void read_portOutOfRange_isRefused(String port) {
+        set("DB0_HOST", "a", "DB0_PASSWORD", "p", "DB0_PORT", port);
+
+        assertRefused("DB0_PORT must be a whole number between 1 and 65535, but is '" + port + "'");
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"a/b", "a:5432", "a?ssl=off", "a b", "a,b", "::1"})
+    void read_hostThatIsNone_isRefused(String host) {
+        set("DB0_HOST", host, "DB0_PASSWORD", "p");
+
+        assertRefused("DB0_HOST must be a host's name or address, but is '" + host + "'");
+    }
+
+    @Test
+    void read_numbersDoNotBeginAtZero_isRefused() {
+        set("DB1_HOST", "a", "DB1_PASSWORD", "p");
+
+        assertRefused("DB1_HOST is set, but DB0_HOST is missing: databases are numbered from 0 without gaps");
+    }
+
+    @Test
+    void read_gapInNumbers_isRefused() {
+        set("DB0_HOST", "a", "DB0_PASSWORD", "p", "DB2_HOST", "c", "DB2_PASSWORD", "p");
+
+        assertRefused("DB2_HOST is set, but DB1_HOST is missing: databases are numbered from 0 without gaps");
+    }
+
+    @Test
+    void read_partWithoutHost_isRefused() {
+        set("DB0_HOST", "a", "DB0_PASSWORD", "p", "DB1_PASSWORD", "q", "DB1_HOST", " ");
+
+        assertRefused("DB1_PASSWORD is set, but DB1_HOST is missing: databases are numbered from 0 without gaps");
+    }
+
+    @Test
+    void read_urlsAndHosts_isRefused() {
+        set("DB0_HOST", "a", "DB0_PASSWORD", "p", "DB_URLS", "jdbc:postgresql://a/x", "DB_PASSWORD", "p");
+
+        assertRefused("DB_URLS is set and DB0_HOST too: only one of them can be used");
+    }
+
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "jdbc:postgresql://a/x,jdbc:mysql://b/y?password=hidden",
+                "jdbc:postgresql://a/x,jdbc:postgresql://b:none/y?password=hidden",
+            })
+    void read_urlThatIsNone_isRefusedWithoutShowingIt(String urls) {
+        set("DB_URLS", urls, "DB_PASSWORD", "p");
+
+        assertRefused("DB_URLS must be addresses like jdbc:postgresql://host:5432/eventsql, separated by commas;"
+                + " address 2 is not one");
+    }
+
+    @Test
+    void read_urlsWithoutPassword_isRefused() {
+        set("DB_URLS", "jdbc:postgresql://a/x");
+
+        assertRefused("DB_PASSWORD is missing");
+    }
+
+    @Test
+    void settings_asText_hidePasswords() {
+        var settings = new ShardSettings("jdbc:postgresql://a/x?password=hidden", "writer", "secret");
+
+        assertThat(settings.toString())
+                .contains("jdbc:postgresql://a/x", "writer")
+                .doesNotContain("hidden", "secret");
+    }
+
+    private void set(String... namesAndValues) {
+        for (int i = 0; i < namesAndValues.length; i += 2) {
+            environment.put(namesAndValues[i], namesAndValues[i + 1]);
+        }
+    }
+
+    private void assertRefused(String message) {
+        assertThatThrownBy(() -> ShardVariables.read(new Variables(environment::get)))
+                .isInstanceOf(InvalidSettingException.class)
+                .hasMessage(message);
+    }
+}
