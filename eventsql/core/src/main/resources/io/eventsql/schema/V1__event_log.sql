@@ -241,3 +241,117 @@ BEGIN
     END LOOP;
     RETURN bases;
 END $$;
+
+-- Reads a page of each of several partitions of one stream in one round trip.
+--
+-- p_partitions, p_offsets: one element for each page: the partition and its first offset. A page has at most
+-- p_max_events events and ends with the event that brings its values to p_max_bytes bytes, or at its segment's end; it
+-- is empty where there is no such segment or no such offset yet. Rows come page by page, in the order of the offsets.
+--
+-- Each segment is named, so the cost does not depend on how many there are, and planned when it is read: a plan made
+-- while a segment was small would be kept when it is large. The settings leave only the primary key in its order, on
+-- tables never analyzed, too. Counting bytes row by row doubles the cost of a page, so it is done only for a page that
+-- may be too large: values are stored uncompressed, and one of more than 2,000 bytes makes the TOAST table grow.
+CREATE FUNCTION eventsql.fetch_v1(
+    p_stream text, p_segment_size bigint, p_partitions int[], p_offsets bigint[], p_max_events int, p_max_bytes bigint)
+RETURNS TABLE (page int, event_offset bigint, key text, value bytea, headers json, published_at timestamptz)
+LANGUAGE plpgsql
+SET enable_seqscan = off
+SET enable_bitmapscan = off
+SET enable_sort = off
+SET max_parallel_workers_per_gather = 0
+SET jit = off
+SET work_mem = '64MB'
+AS $$
+DECLARE
+    segment       text;
+    largest_bytes bigint;
+    events        text;
+BEGIN
+    FOR i IN 1 .. cardinality(p_partitions) LOOP
+        segment := format('eventsql.%I',
+            'events_' || p_stream || '__p' || p_partitions[i] || '_s' || p_offsets[i] / p_segment_size);
+        SELECT CASE WHEN pg_relation_size(c.reltoastrelid) = 0 THEN 2000::bigint * p_max_events END
+        INTO largest_bytes
+        FROM pg_class c WHERE c.oid = to_regclass(segment);
+        IF NOT FOUND THEN
+            CONTINUE;
+        END IF;
+        events := format('SELECT * FROM %s WHERE event_offset >= $1 ORDER BY event_offset LIMIT $2', segment);
+        IF largest_bytes IS NULL OR largest_bytes > p_max_bytes THEN
+            EXECUTE format('SELECT sum(octet_length(value)) FROM (%s) AS events', events)
+            INTO largest_bytes USING p_offsets[i], p_max_events;
+        END IF;
+        IF largest_bytes > p_max_bytes THEN
+            events := format(
+                'SELECT * FROM ('
+                '  SELECT *, sum(octet_length(value)) OVER (ORDER BY event_offset ROWS UNBOUNDED PRECEDING)'
+                '            - octet_length(value) AS bytes_before FROM (%s) AS events'
+                ') AS counted WHERE bytes_before < $3', events);
+        END IF;
+        RETURN QUERY EXECUTE
+            format('SELECT %s, event_offset, key, value, headers, published_at FROM (%s) AS page', i - 1, events)
+            USING p_offsets[i], p_max_events, p_max_bytes;
+    END LOOP;
+END $$;
+
+-- The bounds of all partitions of some streams, by stream and partition. Costs the same on big streams: the head is
+-- the last entry of its index range.
+CREATE FUNCTION eventsql.heads_v1(p_stream_ids int[])
+RETURNS TABLE (stream_id int, partition int, log_start bigint, next_offset bigint)
+LANGUAGE plpgsql
+SET enable_seqscan = off
+SET enable_bitmapscan = off
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+SET jit = off
+SET plan_cache_mode = force_generic_plan
+AS $$
+BEGIN
+    RETURN QUERY
+    SELECT p.stream_id, p.partition, p.log_start, h.next_offset
+    FROM eventsql.stream_partition p
+    CROSS JOIN LATERAL (
+        SELECT b.next_offset
+        FROM eventsql.producer_batch b
+        WHERE b.stream_id = p.stream_id AND b.partition = p.partition
+        ORDER BY b.next_offset DESC LIMIT 1) h
+    WHERE p.stream_id = ANY (p_stream_ids)
+    ORDER BY p.stream_id, p.partition;
+END $$;
+
+-- Commits offsets of a consumer, each only if epoch and previous offset are still the given ones; returns the
+-- partitions that were committed. The others were lost to another member. Rows are locked by partition, so that two
+-- members never deadlock.
+CREATE FUNCTION eventsql.commit_offsets_v1(
+    p_consumer_id int, p_partitions int[], p_epochs bigint[], p_from_offsets bigint[], p_to_offsets bigint[])
+RETURNS SETOF int
+LANGUAGE plpgsql
+SET enable_seqscan = off
+SET enable_bitmapscan = off
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+SET jit = off
+SET plan_cache_mode = force_generic_plan
+AS $$
+BEGIN
+    RETURN QUERY
+    WITH asked AS (
+        SELECT * FROM unnest(p_partitions, p_epochs, p_from_offsets, p_to_offsets)
+            AS a (partition, epoch, from_offset, to_offset)
+    ), locked AS MATERIALIZED (
+        SELECT o.partition, a.from_offset, a.to_offset
+        FROM asked a
+        JOIN eventsql.consumer_offset o ON o.consumer_id = p_consumer_id AND o.partition = a.partition
+        WHERE o.epoch = a.epoch AND o.next_offset = a.from_offset
+        ORDER BY a.partition
+        FOR UPDATE OF o
+    )
+    UPDATE eventsql.consumer_offset o
+    SET next_offset = l.to_offset,
+        consumed_events = o.consumed_events + (l.to_offset - l.from_offset),
+        committed_at = clock_timestamp()
+    FROM locked l
+    WHERE o.consumer_id = p_consumer_id AND o.partition = l.partition
+    RETURNING o.partition;
+END $$;

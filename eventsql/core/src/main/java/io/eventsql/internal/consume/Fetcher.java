@@ -5,7 +5,6 @@ import io.eventsql.StoredEvent;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.sql.FetchStatement.Request;
 import io.eventsql.internal.sql.PartitionTable.Head;
-import io.eventsql.internal.sql.SqlErrors;
 import io.eventsql.internal.wake.WakeUp;
 import java.sql.SQLException;
 import java.time.Duration;
@@ -61,12 +60,18 @@ final class Fetcher implements WakeUp.Target {
     }
 
     @Override
-    public void wake(int streamId) {
+    public void wake(int streamId, int partition) {
         for (MemberOnShard member : members) {
-            if (streamId == WakeUp.ALL_STREAMS || member.streamId() == streamId) {
-                member.partitions().forEach(OwnedPartition::wake);
+            if (member.streamId() == streamId) {
+                member.partition(partition).wake();
             }
         }
+        signal();
+    }
+
+    @Override
+    public void wakeAll() {
+        members.forEach(member -> member.partitions().forEach(OwnedPartition::wake));
         signal();
     }
 
@@ -124,10 +129,15 @@ final class Fetcher implements WakeUp.Target {
     }
 
     private void fetch(MemberOnShard member) throws SQLException {
+        List<OwnedPartition> partitions = new ArrayList<>();
+        List<Request> requests = new ArrayList<>();
+        for (OwnedPartition partition : member.partitions()) {
+            partition.beginFetch().ifPresent(request -> {
+                partitions.add(partition);
+                requests.add(request);
+            });
+        }
         ConsumerSpec spec = member.spec();
-        List<Request> requests = member.partitions().stream()
-                .map(partition -> partition.beginFetch(spec.pageEvents(), spec.pageBytes()))
-                .toList();
         List<List<StoredEvent>> pages;
         try {
             pages = shard.require()
@@ -135,45 +145,31 @@ final class Fetcher implements WakeUp.Target {
                             .fetch()
                             .execute(
                                     connection,
-                                    spec.stream(),
+                                    member.stream(),
                                     shard.number(),
-                                    member.stream().segmentSize(),
-                                    requests));
+                                    requests,
+                                    spec.pageEvents(),
+                                    spec.pageBytes()));
         } catch (SQLException e) {
-            wakeAgain(member, requests);
-            if (SqlErrors.state(e).equals(SqlErrors.UNDEFINED_TABLE)) {
-                checkBounds(member); // a segment that is not there any more, or not yet
-            }
+            partitions.forEach(OwnedPartition::wake); // what was asked for is still wanted
             throw e;
         }
         for (int i = 0; i < pages.size(); i++) {
-            give(member, member.partitions().get(i), requests.get(i), pages.get(i));
-        }
-    }
-
-    private static void wakeAgain(MemberOnShard member, List<Request> requests) {
-        for (int i = 0; i < requests.size(); i++) {
-            if (requests.get(i).maxEvents() > 0) {
-                member.partitions().get(i).wake();
-            }
+            give(member, partitions.get(i), requests.get(i), pages.get(i));
         }
     }
 
     private void give(MemberOnShard member, OwnedPartition partition, Request request, List<StoredEvent> page)
             throws SQLException {
         if (!page.isEmpty() && page.getFirst().offset() != request.fromOffset()) {
-            partition.wake();
-            checkBounds(member);
-            if (!partition.isGivenUp()) {
-                stop(
-                        member,
-                        partition,
-                        "expected offset " + request.fromOffset() + " but the log has "
-                                + page.getFirst().offset());
-            }
+            stop(
+                    member,
+                    partition,
+                    "offset " + request.fromOffset() + " is gone: the log begins at "
+                            + page.getFirst().offset());
             return;
         }
-        if (partition.fetched(request, page)) {
+        if (partition.fetched(page, member.spec().pageEvents(), member.spec().pageBytes())) {
             member.dispatcher().start(partition, new Dispatcher.Work() {
                 @Override
                 public void pageTaken() {
@@ -203,30 +199,24 @@ final class Fetcher implements WakeUp.Target {
         for (Head head : heads) {
             for (MemberOnShard member : watching) {
                 if (member.streamId() == head.streamId()) {
-                    OwnedPartition partition = member.partition(head.partition());
-                    if (partition.isIdle() && partition.fetchedOffset() != head.head()) {
-                        partition.wake();
-                        signal();
-                    }
+                    look(member, member.partition(head.partition()), head);
                 }
             }
         }
     }
 
-    /** Stops partitions whose next offset is outside of the log: never jumps silently. */
-    private void checkBounds(MemberOnShard member) throws SQLException {
-        List<Head> heads = shard.require()
-                .call(connection -> shard.tables().partitions().heads(connection, new int[] {member.streamId()}));
-        for (Head head : heads) {
-            OwnedPartition partition = member.partition(head.partition());
-            long next = partition.fetchedOffset();
-            if (next < head.logStart() || next > head.head()) {
-                stop(
-                        member,
-                        partition,
-                        "offset " + next + " is out of range: the log starts at " + head.logStart()
-                                + " and its next offset is " + head.head());
-            }
+    /** A consumer whose next offset is not in the log stops loudly: it never jumps. */
+    private void look(MemberOnShard member, OwnedPartition partition, Head head) throws SQLException {
+        long next = partition.fetchedOffset();
+        if (next < head.logStart() || next > head.head()) {
+            stop(
+                    member,
+                    partition,
+                    "offset " + next + " is out of range: the log starts at " + head.logStart()
+                            + " and its next offset is " + head.head());
+        } else if (partition.isIdle() && next < head.head()) {
+            partition.wake();
+            signal();
         }
     }
 

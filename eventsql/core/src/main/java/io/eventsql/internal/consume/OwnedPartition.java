@@ -5,6 +5,7 @@ import io.eventsql.internal.sql.ConsumerTable.Handled;
 import io.eventsql.internal.sql.ConsumerTable.Taken;
 import io.eventsql.internal.sql.FetchStatement.Request;
 import java.util.List;
+import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -64,21 +65,21 @@ final class OwnedPartition {
         mayHaveMore = true;
     }
 
-    /** What to fetch now; nothing if no page is wanted. */
-    synchronized Request beginFetch(int maxEvents, long maxBytes) {
-        boolean wanted = wantsPage();
-        if (wanted) {
-            mayHaveMore = false;
+    /** Where to fetch from now; empty if no page is wanted. */
+    synchronized Optional<Request> beginFetch() {
+        if (!wantsPage()) {
+            return Optional.empty();
         }
-        return new Request(partition, fetchedOffset, wanted ? maxEvents : 0, maxBytes);
+        mayHaveMore = false;
+        return Optional.of(new Request(partition, fetchedOffset));
     }
 
     /**
-     * Takes a fetched page.
+     * Takes a fetched page, which was limited to {@code maxEvents} and {@code maxBytes}.
      *
      * @return whether the handler must be started: it is not at work
      */
-    synchronized boolean fetched(Request request, List<StoredEvent> page) {
+    synchronized boolean fetched(List<StoredEvent> page, int maxEvents, long maxBytes) {
         if (page.isEmpty() || givenUp) {
             return false;
         }
@@ -88,8 +89,7 @@ final class OwnedPartition {
         }
         fetchedOffset += page.size();
         waitingPage = page;
-        mayHaveMore |=
-                page.size() >= request.maxEvents() || bytes >= request.maxBytes() || fetchedOffset % segmentSize == 0;
+        mayHaveMore |= page.size() >= maxEvents || bytes >= maxBytes || fetchedOffset % segmentSize == 0;
         boolean start = !handling;
         handling = true;
         return start;

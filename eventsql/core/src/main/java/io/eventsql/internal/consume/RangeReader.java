@@ -11,7 +11,6 @@ import io.eventsql.internal.shard.Shards;
 import io.eventsql.internal.shard.StreamRegistry;
 import io.eventsql.internal.sql.FetchStatement.Request;
 import io.eventsql.internal.sql.PartitionTable.Head;
-import io.eventsql.internal.sql.SqlErrors;
 import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.List;
@@ -68,19 +67,12 @@ public final class RangeReader {
     private static List<StoredEvent> page(
             Shard shard, StreamSpec stream, int partition, long from, int maxEvents, long maxBytes)
             throws SQLException {
-        Request request = new Request(partition, from, maxEvents, maxBytes);
-        try {
-            return shard.require()
-                    .call(c -> shard.tables()
-                            .fetch()
-                            .execute(c, stream.name(), shard.number(), stream.segmentSize(), List.of(request)))
-                    .getFirst();
-        } catch (SQLException e) {
-            if (SqlErrors.state(e).equals(SqlErrors.UNDEFINED_TABLE)) {
-                return List.of();
-            }
-            throw e;
-        }
+        Request request = new Request(partition, from);
+        return shard.require()
+                .call(c -> shard.tables()
+                        .fetch()
+                        .execute(c, stream, shard.number(), List.of(request), maxEvents, maxBytes))
+                .getFirst();
     }
 
     private static void requireInRange(Shard shard, StreamSpec stream, EventPosition from) throws SQLException {

@@ -18,20 +18,7 @@ public final class ConsumerTable {
 
     public ConsumerTable(SqlSchema schema) {
         this.schema = schema;
-        // Index and lock: the primary key; the rows are locked in its order, so that two members never deadlock. A row
-        // whose epoch or offset is another is left out: that partition was lost.
-        commit = Planner.INDEX_ONLY
-                + schema.sql("WITH asked AS (SELECT * FROM unnest(?::int[], ?::bigint[], ?::bigint[], ?::bigint[])"
-                        + " AS a (partition, epoch, from_offset, to_offset)),"
-                        + " locked AS MATERIALIZED (SELECT o.partition, a.to_offset, a.from_offset FROM asked a"
-                        + " JOIN eventsql.consumer_offset o ON o.consumer_id = ? AND o.partition = a.partition"
-                        + " WHERE o.epoch = a.epoch AND o.next_offset = a.from_offset"
-                        + " ORDER BY a.partition FOR UPDATE OF o)"
-                        + " UPDATE eventsql.consumer_offset o SET next_offset = l.to_offset,"
-                        + " consumed_events = o.consumed_events + (l.to_offset - l.from_offset),"
-                        + " committed_at = clock_timestamp()"
-                        + " FROM locked l WHERE o.consumer_id = ? AND o.partition = l.partition"
-                        + " RETURNING o.partition");
+        commit = schema.sql("SELECT * FROM eventsql.commit_offsets_v1(?, ?, ?, ?, ?)");
     }
 
     /**
@@ -96,29 +83,28 @@ public final class ConsumerTable {
     public Set<Integer> commit(Connection connection, int consumerId, List<Handled> handled) throws SQLException {
         PGConnection pg = connection.unwrap(PGConnection.class);
         try (PreparedStatement statement = connection.prepareStatement(commit)) {
+            statement.setInt(1, consumerId);
             statement.setArray(
-                    1,
+                    2,
                     pg.createArrayOf(
                             "int4",
                             handled.stream().mapToInt(Handled::partition).toArray()));
             statement.setArray(
-                    2,
-                    pg.createArrayOf(
-                            "int8", handled.stream().mapToLong(Handled::epoch).toArray()));
-            statement.setArray(
                     3,
                     pg.createArrayOf(
-                            "int8",
-                            handled.stream().mapToLong(Handled::fromOffset).toArray()));
+                            "int8", handled.stream().mapToLong(Handled::epoch).toArray()));
             statement.setArray(
                     4,
                     pg.createArrayOf(
                             "int8",
+                            handled.stream().mapToLong(Handled::fromOffset).toArray()));
+            statement.setArray(
+                    5,
+                    pg.createArrayOf(
+                            "int8",
                             handled.stream().mapToLong(Handled::toOffset).toArray()));
-            statement.setInt(5, consumerId);
-            statement.setInt(6, consumerId);
             Set<Integer> committed = new HashSet<>();
-            try (ResultSet rows = Planner.rowsAfterSettings(statement)) {
+            try (ResultSet rows = statement.executeQuery()) {
                 while (rows.next()) {
                     committed.add(rows.getInt(1));
                 }

@@ -2,6 +2,7 @@ package io.eventsql.internal.sql;
 
 import io.eventsql.EventPosition;
 import io.eventsql.StoredEvent;
+import io.eventsql.StreamSpec;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
@@ -11,71 +12,56 @@ import java.time.OffsetDateTime;
 import java.util.ArrayList;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
+import org.postgresql.PGConnection;
 
 /**
- * The one statement that reads events: a page of each of several partitions in one round trip. It names the segments
- * themselves, so its cost does not depend on how many there are, and reads each by its primary key.
+ * The one statement that reads events: {@code fetch_v1} of the schema's SQL files, a page of each of several partitions
+ * in one round trip, by the primary keys of their segments.
  */
 public final class FetchStatement {
-    private final SqlSchema schema;
+    private final String sql;
 
     public FetchStatement(SqlSchema schema) {
-        this.schema = schema;
+        sql = schema.sql("SELECT page, event_offset, key, value, headers, published_at"
+                + " FROM eventsql.fetch_v1(?, ?, ?, ?, ?, ?)");
     }
 
-    /**
-     * What to read of one partition. A page never goes beyond the segment that holds {@code fromOffset}.
-     *
-     * @param maxEvents the most events; 0: none (the partition keeps its place in the statement, so that the statement
-     *     stays the same from one fetch to the next)
-     * @param maxBytes the most bytes of values; the first event is returned in any case
-     */
-    public record Request(int partition, long fromOffset, int maxEvents, long maxBytes) {}
+    /** Where to begin in one partition; a page never goes beyond the segment that holds {@code fromOffset}. */
+    public record Request(int partition, long fromOffset) {}
 
-    /** Reads a page for each request, in their order; a page is empty when there is nothing. */
+    /**
+     * Reads a page for each request, in their order; a page is empty when there is nothing.
+     *
+     * @param maxEvents the most events of each page
+     * @param maxBytes a page ends with the event that brings its values to this many bytes
+     */
     public List<List<StoredEvent>> execute(
-            Connection connection, String stream, int shard, long segmentSize, List<Request> requests)
+            Connection connection, StreamSpec stream, int shard, List<Request> requests, int maxEvents, long maxBytes)
             throws SQLException {
         List<List<StoredEvent>> pages = new ArrayList<>(requests.size());
-        for (Request request : requests) {
-            pages.add(request.maxEvents() == 0 ? List.of() : new ArrayList<>());
+        int[] partitions = new int[requests.size()];
+        long[] offsets = new long[requests.size()];
+        for (int i = 0; i < requests.size(); i++) {
+            pages.add(new ArrayList<>());
+            partitions[i] = requests.get(i).partition();
+            offsets[i] = requests.get(i).fromOffset();
         }
-        try (PreparedStatement statement = connection.prepareStatement(sql(stream, segmentSize, requests))) {
-            int parameter = 1;
-            for (Request request : requests) {
-                statement.setLong(parameter++, request.fromOffset());
-                statement.setInt(parameter++, request.maxEvents());
-                statement.setLong(parameter++, request.maxBytes());
-            }
-            try (ResultSet rows = Planner.rowsAfterSettings(statement)) {
+        PGConnection pg = connection.unwrap(PGConnection.class);
+        try (PreparedStatement statement = connection.prepareStatement(sql)) {
+            statement.setString(1, stream.name());
+            statement.setLong(2, stream.segmentSize());
+            statement.setArray(3, pg.createArrayOf("int4", partitions));
+            statement.setArray(4, pg.createArrayOf("int8", offsets));
+            statement.setInt(5, maxEvents);
+            statement.setLong(6, maxBytes);
+            try (ResultSet rows = statement.executeQuery()) {
                 while (rows.next()) {
-                    int request = rows.getInt(1);
-                    pages.get(request)
-                            .add(event(
-                                    rows, stream, shard, requests.get(request).partition()));
+                    int page = rows.getInt(1);
+                    pages.get(page).add(event(rows, stream.name(), shard, partitions[page]));
                 }
             }
         }
         return pages;
-    }
-
-    private String sql(String stream, long segmentSize, List<Request> requests) {
-        StringBuilder sql = new StringBuilder(Planner.INDEX_ONLY);
-        for (int i = 0; i < requests.size(); i++) {
-            Request request = requests.get(i);
-            String segment = SqlSchema.segmentTable(stream, request.partition(), request.fromOffset() / segmentSize);
-            sql.append(i == 0 ? "" : " UNION ALL ")
-                    .append("(SELECT ")
-                    .append(i)
-                    .append(", event_offset, key, value, headers, published_at FROM (")
-                    .append("SELECT *, sum(octet_length(value)) OVER (ORDER BY event_offset ROWS UNBOUNDED PRECEDING)")
-                    .append(" - octet_length(value) AS bytes_before FROM (")
-                    .append("SELECT * FROM ")
-                    .append(segment)
-                    .append(" WHERE event_offset >= ? ORDER BY event_offset LIMIT ?) page) counted")
-                    .append(" WHERE bytes_before < ?)");
-        }
-        return schema.sql(sql.toString());
     }
 
     private static StoredEvent event(ResultSet row, String stream, int shard, int partition) throws SQLException {

@@ -15,14 +15,7 @@ public final class PartitionTable {
     private final String deleteDeadProducers;
 
     public PartitionTable(SqlSchema schema) {
-        // Indexes: the primary keys of both; the head is the last entry of its range. Costs the same on big streams.
-        heads = Planner.INDEX_ONLY
-                + schema.sql("SELECT p.stream_id, p.partition, p.log_start, h.next_offset"
-                        + " FROM eventsql.stream_partition p CROSS JOIN LATERAL ("
-                        + "SELECT b.next_offset FROM eventsql.producer_batch b"
-                        + " WHERE b.stream_id = p.stream_id AND b.partition = p.partition"
-                        + " ORDER BY b.next_offset DESC LIMIT 1) h"
-                        + " WHERE p.stream_id = ANY (?) ORDER BY p.stream_id, p.partition");
+        heads = schema.sql("SELECT stream_id, partition, log_start, next_offset FROM eventsql.heads_v1(?)");
         deleteDeadProducers = schema.sql("DELETE FROM eventsql.producer_batch b"
                 + " WHERE b.published_at < clock_timestamp() - make_interval(secs => ?) AND b.producer_id <> ?"
                 + " AND EXISTS (SELECT FROM eventsql.producer_batch later WHERE later.stream_id = b.stream_id"
@@ -42,7 +35,7 @@ public final class PartitionTable {
         try (PreparedStatement statement = connection.prepareStatement(heads)) {
             statement.setArray(1, connection.unwrap(PGConnection.class).createArrayOf("int4", streamIds));
             List<Head> result = new ArrayList<>();
-            try (ResultSet rows = Planner.rowsAfterSettings(statement)) {
+            try (ResultSet rows = statement.executeQuery()) {
                 while (rows.next()) {
                     result.add(new Head(rows.getInt(1), rows.getInt(2), rows.getLong(3), rows.getLong(4)));
                 }

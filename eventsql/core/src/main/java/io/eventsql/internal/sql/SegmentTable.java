@@ -23,8 +23,8 @@ public final class SegmentTable {
     public void createStreamTables(Connection connection, StreamSpec stream) {
         var dsl = Database.dsl(connection);
         dsl.execute(schema.sql("CREATE TABLE " + SqlSchema.eventsTable(stream.name()) + " ("
-                + "partition int NOT NULL, event_offset bigint NOT NULL, key text, value bytea NOT NULL, headers json,"
-                + " published_at timestamptz NOT NULL) PARTITION BY LIST (partition)"));
+                + "partition int NOT NULL, event_offset bigint NOT NULL, key text, value bytea STORAGE EXTERNAL NOT NULL,"
+                + " headers json, published_at timestamptz NOT NULL) PARTITION BY LIST (partition)"));
         for (int partition = 0; partition < stream.partitions(); partition++) {
             dsl.execute(schema.sql("CREATE TABLE " + SqlSchema.partitionTable(stream.name(), partition)
                     + " PARTITION OF " + SqlSchema.eventsTable(stream.name()) + " FOR VALUES IN (" + partition
@@ -57,7 +57,8 @@ public final class SegmentTable {
             return false;
         }
         // The only index: offsets are looked up, and read in their order.
-        dsl.execute("CREATE TABLE " + table + " (LIKE " + parent + " INCLUDING DEFAULTS, PRIMARY KEY (event_offset))");
+        dsl.execute("CREATE TABLE " + table + " (LIKE " + parent
+                + " INCLUDING DEFAULTS INCLUDING STORAGE, PRIMARY KEY (event_offset))");
         dsl.execute("ALTER TABLE " + parent + " ATTACH PARTITION " + table + " FOR VALUES FROM ("
                 + segment * stream.segmentSize() + ") TO (" + (segment + 1) * stream.segmentSize() + ")");
         return true;

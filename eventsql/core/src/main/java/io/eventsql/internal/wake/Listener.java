@@ -4,8 +4,8 @@ import io.eventsql.internal.shard.Shard;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
+import java.util.List;
 import java.util.concurrent.TimeUnit;
-import java.util.function.IntConsumer;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -22,19 +22,19 @@ final class Listener {
     private final Shard shard;
     private final String self;
     private final int networkTimeoutSeconds;
-    private final IntConsumer wake;
+    private final List<WakeUp.Target> targets;
     private @Nullable Thread thread;
     private volatile boolean closed;
 
     /**
      * @param self the beginning of this process's own signals, which it knows already
-     * @param wake told the id of a stream, or {@link WakeUp#ALL_STREAMS}
+     * @param targets told what is new; may grow
      */
-    Listener(Shard shard, String self, Duration networkTimeout, IntConsumer wake) {
+    Listener(Shard shard, String self, Duration networkTimeout, List<WakeUp.Target> targets) {
         this.shard = shard;
         this.self = self;
         this.networkTimeoutSeconds = (int) Math.max(1, networkTimeout.toSeconds());
-        this.wake = wake;
+        this.targets = targets;
     }
 
     synchronized void start() {
@@ -61,11 +61,11 @@ final class Listener {
     private void listen() {
         try (Connection connection = shard.require().borrow()) {
             shard.tables().notifications().listen(connection);
-            wake.accept(WakeUp.ALL_STREAMS); // what came before is not signalled
+            targets.forEach(WakeUp.Target::wakeAll); // what came before is not signalled
             long checkedAt = System.nanoTime();
             while (!closed) {
                 for (String payload : shard.tables().notifications().await(connection, WAIT_MS)) {
-                    dispatch(payload);
+                    Signal.dispatch(payload, self, targets);
                 }
                 if (System.nanoTime() - checkedAt > CHECK_EVERY_NANOS) {
                     if (!connection.isValid(networkTimeoutSeconds)) {
@@ -77,20 +77,6 @@ final class Listener {
             shard.tables().notifications().unlisten(connection);
         } catch (SQLException e) {
             LOG.debug("Not listening on {} for the moment; consumers poll", shard, e);
-        }
-    }
-
-    private void dispatch(String payload) {
-        int space = payload.indexOf(' ');
-        if (space < 0 || payload.substring(0, space).equals(self)) {
-            return;
-        }
-        for (String streamId : payload.substring(space + 1).split(",", -1)) {
-            try {
-                wake.accept(Integer.parseInt(streamId));
-            } catch (NumberFormatException e) {
-                LOG.debug("Not one of our signals: {}", payload, e);
-            }
         }
     }
 

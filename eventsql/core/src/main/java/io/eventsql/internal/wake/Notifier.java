@@ -3,31 +3,28 @@ package io.eventsql.internal.wake;
 import io.eventsql.internal.shard.Shard;
 import java.sql.SQLException;
 import java.time.Duration;
+import java.util.HashSet;
 import java.util.Set;
-import java.util.TreeSet;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
-import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
  * Sends one shard's wake-up signals to other processes: at once after a pause, then at most one in each interval, each
- * for all streams that were appended to meanwhile; the last append of a burst is always followed by one. Thread-safe.
+ * for all partitions that were appended to meanwhile; the last append of a burst is always followed by one. Thread-safe.
  */
 final class Notifier {
     private static final Logger LOG = LoggerFactory.getLogger(Notifier.class);
-    /** More are not listed one by one: NOTIFY's payload has less than 8,000 bytes. */
-    private static final int STREAMS_LISTED_MAX = 500;
 
     private final Shard shard;
     private final String self;
     private final long intervalNanos;
     private final ReentrantLock lock = new ReentrantLock();
     private final Condition requested = lock.newCondition();
-    private final Set<Integer> streamIds = new TreeSet<>();
+    private final Set<Signal.Partition> partitions = new HashSet<>();
     private @Nullable Thread thread;
     private boolean closed;
 
@@ -37,7 +34,7 @@ final class Notifier {
         this.intervalNanos = interval.toNanos();
     }
 
-    void request(int streamId) {
+    void request(int streamId, int partition) {
         lock.lock();
         try {
             if (closed) {
@@ -48,7 +45,7 @@ final class Notifier {
                 thread.setDaemon(true);
                 thread.start();
             }
-            if (streamIds.add(streamId)) {
+            if (partitions.add(new Signal.Partition(streamId, partition))) {
                 requested.signal();
             }
         } finally {
@@ -70,17 +67,15 @@ final class Notifier {
     private @Nullable String next() throws InterruptedException {
         lock.lockInterruptibly();
         try {
-            while (streamIds.isEmpty()) {
+            while (partitions.isEmpty()) {
                 if (closed) {
                     return null;
                 }
                 requested.await();
             }
-            String streams = streamIds.size() > STREAMS_LISTED_MAX
-                    ? Integer.toString(WakeUp.ALL_STREAMS)
-                    : streamIds.stream().map(Object::toString).collect(Collectors.joining(","));
-            streamIds.clear();
-            return self + " " + streams;
+            String payload = Signal.encode(self, partitions);
+            partitions.clear();
+            return payload;
         } finally {
             lock.unlock();
         }

@@ -13,13 +13,13 @@ import java.util.concurrent.CopyOnWriteArrayList;
  * processes. A signal may be lost (a dead connection); fetchers look by themselves from time to time. Thread-safe.
  */
 public final class WakeUp {
-    /** All streams may have new events. */
-    public static final int ALL_STREAMS = 0;
-
-    /** Is told that a stream of a shard may have new events; must return at once. */
-    @FunctionalInterface
+    /** Is told that there may be new events on a shard; must return at once. */
     public interface Target {
-        void wake(int streamId);
+        /** In this partition of this stream. */
+        void wake(int streamId, int partition);
+
+        /** Anywhere. */
+        void wakeAll();
     }
 
     private final List<Notifier> notifiers = new ArrayList<>();
@@ -32,17 +32,16 @@ public final class WakeUp {
             List<Target> ofShard = new CopyOnWriteArrayList<>();
             targets.add(ofShard);
             notifiers.add(new Notifier(shard, self, settings.notifyInterval()));
-            listeners.add(new Listener(
-                    shard, self, settings.networkTimeout(), id -> ofShard.forEach(target -> target.wake(id))));
+            listeners.add(new Listener(shard, self, settings.networkTimeout(), ofShard));
         }
     }
 
-    /** Says that events were appended to a stream of a shard. Cheap: called for each batch. */
-    public void appended(Shard shard, int streamId) {
+    /** Says that events were appended to a partition. Cheap: called for each partition of each batch. */
+    public void appended(Shard shard, int streamId, int partition) {
         for (Target target : targets.get(shard.number())) {
-            target.wake(streamId);
+            target.wake(streamId, partition);
         }
-        notifiers.get(shard.number()).request(streamId);
+        notifiers.get(shard.number()).request(streamId, partition);
     }
 
     /** From now on the target is told of new events on the shard, also of those of other processes. */
