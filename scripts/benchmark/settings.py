@@ -1,0 +1,209 @@
+"""The settings of a local benchmark, taken from the environment."""
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from benchmark.errors import WrongInput
+
+MAX_SECONDS = 86_400
+MAX_CALL_BYTES = 7_549_747
+
+
+@dataclass(frozen=True)
+class Variable:
+    """An environment variable: its default ("" for none), what it may hold, and what it means."""
+
+    name: str
+    default: str
+    kind: Literal["number", "boolean", "text", "options"]
+    help: str
+    minimum: int = 0
+    maximum: int = 0
+    to_runner: bool = False
+    to_app: bool = False
+
+    def check(self, value: str) -> str:
+        """The value as it is passed on; raises WrongInput naming the variable and the limit."""
+        if self.kind == "number":
+            return self._check_number(value)
+        if self.kind == "boolean":
+            if value.lower() not in ("true", "false"):
+                raise WrongInput(f"{self.name} must be true or false, but is '{value}'")
+            return value.lower()
+        if self.kind == "options":
+            try:
+                shlex.split(value)
+            except ValueError as e:
+                raise WrongInput(f"{self.name} cannot be split into options ({e}): '{value}'") from None
+        return value
+
+    def _check_number(self, value: str) -> str:
+        if (
+            value.isascii()
+            and value.removeprefix("-").isdigit()
+            and self.minimum <= int(value) <= self.maximum
+        ):
+            return str(int(value))
+        raise WrongInput(
+            f"{self.name} must be a number between {self.minimum} and {self.maximum}, but is '{value}'"
+        )
+
+
+def _number(
+    name: str,
+    default: str,
+    minimum: int,
+    maximum: int,
+    help: str,
+    to_runner: bool = True,
+    to_app: bool = False,
+) -> Variable:
+    return Variable(name, default, "number", help, minimum, maximum, to_runner, to_app)
+
+
+VARIABLES = (
+    _number("SHARDS", "3", 1, 16, "databases, and runners at the same time", to_runner=False),
+    _number("EVENTS_RATE", "5000", 0, 1_000_000, "events/s of each runner; 0: as fast as possible"),
+    _number("EVENTS_TO_PUBLISH", "100000", 1, 1_000_000_000, "events of each runner, without warm-up"),
+    _number("EVENTS_BATCH_SIZE", "1", 1, 5_000, "events of one publish call"),
+    _number("CALLERS", "50", 1, 10_000, "concurrent callers of each runner when the rate is 0"),
+    _number("PARTITIONS", "10", 1, 1_000, "partitions of the stream on each shard", to_app=True),
+    _number(
+        "EVENT_BYTES", "", 80, 4_194_304, "exact size of a value; unset: the account_created event, about 230"
+    ),
+    Variable(
+        "KEYED",
+        "false",
+        "boolean",
+        "true: events have keys and go to all shards; false: each runner writes to its own shard only",
+        to_runner=True,
+    ),
+    _number("KEYS", "1000", 1, 1_000_000, "different keys of each runner"),
+    Variable(
+        "ASYNC",
+        "false",
+        "boolean",
+        "true: callers do not wait for acknowledgements when the rate is 0",
+        to_runner=True,
+    ),
+    _number("WARMUP_SECONDS", "5", 0, MAX_SECONDS, "the same load before, not measured"),
+    _number(
+        "CONSUME_TIMEOUT", "120", 1, MAX_SECONDS, "seconds to wait until everything published is consumed"
+    ),
+    _number(
+        "PAGE_EVENTS",
+        "",
+        1,
+        10_000,
+        "events the app takes at once; unset: the library's default",
+        to_runner=False,
+        to_app=True,
+    ),
+    Variable("RESULTS_DIR", "results/local", "text", "each run writes a folder named after its time in here"),
+    Variable(
+        "DATA_DIR", "target/local-benchmark", "text", "the databases' data while they run; not on a tmpfs"
+    ),
+    Variable("JAVA_OPTS_APP", "-Xms1g -Xmx1g -XX:+UseSerialGC", "options", "JVM options of the app"),
+    Variable("JAVA_OPTS_RUNNER", "-Xms1g -Xmx1g -XX:+UseSerialGC", "options", "JVM options of each runner"),
+)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Checked settings; `values` holds every variable, "" where it is unset and has no default."""
+
+    values: Mapping[str, str]
+    given: tuple[str, ...]
+
+    @staticmethod
+    def read(environment: Mapping[str, str]) -> "Settings":
+        """Takes and checks all variables; raises WrongInput at the first that is wrong."""
+        values: dict[str, str] = {}
+        given: list[str] = []
+        for variable in VARIABLES:
+            text = environment.get(variable.name, "").strip()
+            if text:
+                given.append(variable.name)
+            chosen = text or variable.default
+            values[variable.name] = variable.check(chosen) if chosen else ""
+        settings = Settings(values, tuple(given))
+        settings._check_together()
+        return settings
+
+    def _check_together(self) -> None:
+        if self.values["KEYED"] == "true" and self.number("EVENTS_RATE") == 0:
+            callers, keys = self.number("CALLERS"), self.number("KEYS")
+            if keys < callers:
+                raise WrongInput(
+                    f"KEYS must be at least CALLERS ({callers}), "
+                    f"because a key belongs to one caller, but is {keys}"
+                )
+        if self.values["EVENT_BYTES"]:
+            call_bytes = self.number("EVENT_BYTES") * self.number("EVENTS_BATCH_SIZE")
+            if call_bytes > MAX_CALL_BYTES:
+                raise WrongInput(
+                    f"EVENT_BYTES times EVENTS_BATCH_SIZE must be at most {MAX_CALL_BYTES}, "
+                    f"but is {call_bytes}"
+                )
+
+    def number(self, name: str) -> int:
+        return int(self.values[name])
+
+    @property
+    def shards(self) -> int:
+        return self.number("SHARDS")
+
+    def folder(self, name: str, root: Path) -> Path:
+        """A folder's absolute path; a relative one lies in the repository."""
+        return (root / Path(self.values[name]).expanduser()).resolve()
+
+    def options(self, name: str) -> list[str]:
+        """JVM options, split as a shell does."""
+        return shlex.split(self.values[name])
+
+    def runner_environment(self) -> dict[str, str]:
+        return {v.name: self.values[v.name] for v in VARIABLES if v.to_runner and self.values[v.name]}
+
+    def app_environment(self) -> dict[str, str]:
+        return {v.name: self.values[v.name] for v in VARIABLES if v.to_app and self.values[v.name]}
+
+    def command(self) -> str:
+        """How to start the same run again, from the repository's folder."""
+        places = ("RESULTS_DIR", "DATA_DIR")
+        chosen = [f"{name}={shlex.quote(self.values[name])}" for name in self.given if name not in places]
+        return " ".join([*chosen, "bash scripts/run_local_benchmark.bash"])
+
+
+def usage() -> str:
+    """The text of --help."""
+    width = max(len(v.name) for v in VARIABLES)
+    lines = []
+    for v in VARIABLES:
+        limits = f" ({v.minimum} to {v.maximum})" if v.kind == "number" else ""
+        default = f" [{v.default}]" if v.default else ""
+        lines.append(f"  {v.name:<{width}}  {v.help}{limits}{default}")
+    return f"""Usage: bash scripts/run_local_benchmark.bash
+
+Measures EventSQL on this machine: builds it, starts databases (real PostgreSQL, durable), the
+consumer app and one runner a shard, writes the results and stops everything it started.
+
+Environment variables [default]:
+{chr(10).join(lines)}
+
+Examples:
+  bash scripts/run_local_benchmark.bash
+  SHARDS=1 EVENTS_RATE=0 bash scripts/run_local_benchmark.bash
+  SHARDS=1 EVENTS_RATE=0 ASYNC=true EVENTS_TO_PUBLISH=2000000 bash scripts/run_local_benchmark.bash
+  SHARDS=1 EVENTS_RATE=0 CALLERS=4 EVENTS_BATCH_SIZE=100 EVENTS_TO_PUBLISH=2000000 \\
+    bash scripts/run_local_benchmark.bash
+  KEYED=true EVENTS_RATE=1000 EVENTS_TO_PUBLISH=10000 WARMUP_SECONDS=1 bash scripts/run_local_benchmark.bash
+
+Results: result.json, report.txt, each runner's own result and the logs, in RESULTS_DIR/<UTC time>/.
+The last line printed is "Results: <path of result.json>".
+
+Exit codes: 0 good; 1 an event was lost, duplicated, out of order, failed or late, or a step failed;
+2 wrong input; 130 after Ctrl-C and 143 after SIGTERM (what was measured until then is written).
+"""

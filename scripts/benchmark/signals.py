@@ -1,0 +1,49 @@
+"""Turns signals that end a process into an exception, at moments that suit."""
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from benchmark.errors import Interrupted
+
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Signals:
+    """Raises Interrupted in the main thread at the first ending signal; later ones are ignored.
+
+    Inside deferred(), it is raised when the block ends: nothing that was just started is forgotten.
+    """
+
+    def __init__(self) -> None:
+        self._received: int | None = None
+        self._raised = False
+        self._deferring = 0
+
+    def install(self) -> None:
+        for number in ENDING:
+            signal.signal(number, self._handle)
+
+    @contextmanager
+    def deferred(self) -> Iterator[None]:
+        self._deferring += 1
+        try:
+            yield
+        finally:
+            self._deferring -= 1
+        self._raise_if_due()
+
+    def ignore_from_now(self) -> None:
+        """For cleaning up: that must not be cut short, and it has deadlines of its own."""
+        self._raised = True
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self._received is None:
+            self._received = number
+        self._raise_if_due()
+
+    def _raise_if_due(self) -> None:
+        if self._received is not None and not self._raised and self._deferring == 0:
+            self._raised = True
+            raise Interrupted(self._received)

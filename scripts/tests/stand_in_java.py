@@ -1,0 +1,72 @@
+"""Stands in for `java` where the order of steps is tested: acts as the jar it is given.
+
+What it does beyond that is said by STAND_IN: "" nothing; "fail:<name>" that one ends with status 1 at once;
+"hang" the runners wait for SIGTERM and then leave a result, as the real ones do; "lost" the summary ends with 1.
+"""
+
+import http.server
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+
+
+def option(name: str) -> str:
+    return sys.argv[sys.argv.index(name) + 1]
+
+
+def events_db() -> None:
+    servers = [
+        {"host": "localhost", "port": 1000 + n, "database": "d", "user": "u", "password": f"secret-{n}"}
+        for n in range(int(option("--count")))
+    ]
+    data = Path(option("--data-folder"))
+    data.mkdir(parents=True)
+    unfinished = data / "out"
+    unfinished.write_text(json.dumps({"servers": servers}))
+    unfinished.rename(option("--out"))
+    signal.pause()
+
+
+def app() -> None:
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200 if self.path == "/actuator/health" else 404)
+            self.end_headers()
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    server = http.server.HTTPServer(("localhost", 0), Handler)
+    Path(os.environ["PORT_FILE"] + ".tmp").write_text(str(server.server_port))
+    Path(os.environ["PORT_FILE"] + ".tmp").rename(os.environ["PORT_FILE"])
+    server.serve_forever()
+
+
+def runner_publish() -> None:
+    # Blocked from here on, so that the signal is not missed however early it comes.
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+    shown = ("RUNNER_NUMBER", "RUNNERS", "RUN_ID", "DB0_HOST", "DB0_PASSWORD", "EVENTS_RATE", "KEYED")
+    print("publishing", flush=True)
+    if os.environ["STAND_IN"] == "hang":
+        signal.sigwait([signal.SIGTERM])
+    Path(os.environ["RUNNER_RESULT"]).write_text(json.dumps({name: os.environ.get(name) for name in shown}))
+
+
+def runner_summarize() -> None:
+    out = Path(option("--out"))
+    out.write_text(json.dumps({"run": option("--run"), "command": option("--command")}))
+    out.with_name("report.txt").write_text("the summary\n")
+    sys.exit(1 if os.environ["STAND_IN"] in ("lost", "hang") else 0)
+
+
+jar = Path(option("-jar")).stem
+name = jar if jar != "runner" else f"runner-{sys.argv[sys.argv.index('-jar') + 2]}"
+with Path(os.environ["STAND_IN_IDS"]).open("a") as ids:
+    ids.write(f"{os.getpid()}\n")
+if os.environ["STAND_IN"] == f"fail:{name}":
+    sys.exit("broken on purpose")
+{"events-db": events_db, "app": app, "runner-publish": runner_publish, "runner-summarize": runner_summarize}[
+    name
+]()

@@ -1,0 +1,175 @@
+"""The whole order of steps, with a stand-in for `java`: real processes, no databases."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from benchmark import build
+
+SCRIPTS = Path(__file__).parent.parent
+
+
+def is_running(process_id: int) -> bool:
+    try:
+        stat = Path(f"/proc/{process_id}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return stat.rpartition(")")[2].split()[0] not in "ZX"
+
+
+@dataclass(frozen=True)
+class Repository:
+    """A repository with the real scripts and empty jars that count as built."""
+
+    root: Path
+
+    def start(self, stand_in: str = "", **environment: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, str(self.root / "scripts/local_benchmark.py")],
+            env={
+                "PATH": os.environ["PATH"],
+                "JAVA_HOME": str(self.root / "jdk"),
+                "STAND_IN": stand_in,
+                "STAND_IN_IDS": str(self.root / "ids"),
+                **environment,
+            },
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def results(self) -> Path:
+        (folder,) = (self.root / "results/local").iterdir()
+        return folder
+
+    def assert_nothing_is_left(self, started: int) -> None:
+        ids = [int(line) for line in (self.root / "ids").read_text().split()]
+        assert len(ids) == started
+        assert [number for number in ids if is_running(number)] == []
+        assert list((self.root / "target/local-benchmark").iterdir()) == []
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    shutil.copytree(SCRIPTS, tmp_path / "scripts", ignore=shutil.ignore_patterns("tests", "__pycache__"))
+    for jar in (*build.JARS, build.STAMP):
+        (tmp_path / jar).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / jar).touch()
+    (tmp_path / "pom.xml").touch()
+    os.utime(tmp_path / "pom.xml", (0, 0))
+    java = tmp_path / "jdk/bin/java"
+    java.parent.mkdir(parents=True)
+    java.write_text(f'#!/bin/sh\nexec {sys.executable} {SCRIPTS}/tests/stand_in_java.py "$@"\n')
+    java.chmod(0o755)
+    return Repository(tmp_path)
+
+
+def test_good_run_leaves_results_and_nothing_else(repository: Repository) -> None:
+    process = repository.start(SHARDS="2", EVENTS_RATE="7", DB0_HOST="not ours")
+    out, err = process.communicate(timeout=60)
+
+    assert process.returncode == 0, err
+    results = repository.results()
+    assert out.splitlines()[-1] == f"Results: {results / 'result.json'}"
+    assert "[runner-0] publishing" in out
+    assert "[runner-1] publishing" in out
+    command = "SHARDS=2 EVENTS_RATE=7 bash scripts/run_local_benchmark.bash"
+    run = json.loads((results / "result.json").read_text())
+    assert run["command"] == command
+    for number in range(2):
+        assert json.loads((results / f"runner-{number}.json").read_text()) == {
+            "RUNNER_NUMBER": str(number),
+            "RUNNERS": "2",
+            "RUN_ID": run["run"],
+            "DB0_HOST": "localhost",
+            "DB0_PASSWORD": "secret-0",
+            "EVENTS_RATE": "7",
+            "KEYED": "false",
+        }
+    assert (results / "report.txt").read_text() == (
+        "the summary\n\nRunner 0:\npublishing\n\nRunner 1:\npublishing\n"
+    )
+    logs = sorted(log.name for log in (results / "logs").iterdir())
+    assert logs == ["app.log", "databases.log", "runner-0.log", "runner-1.log", "summarize.log"]
+    # Databases, app, two runners, the summary.
+    repository.assert_nothing_is_left(started=5)
+
+
+def test_failed_run_tells_the_result_and_exits_with_1(repository: Repository) -> None:
+    process = repository.start("lost", SHARDS="1")
+    out, _ = process.communicate(timeout=60)
+
+    assert process.returncode == 1
+    assert out.splitlines()[-1].startswith("Results: ")
+    repository.assert_nothing_is_left(started=4)
+
+
+@pytest.mark.parametrize(
+    ("broken", "message", "started"),
+    [
+        ("events-db", "databases ended with status 1", 1),
+        ("app", "app ended with status 1", 2),
+        ("runner-summarize", "summarizing ended with status 1", 4),
+    ],
+)
+def test_broken_step_is_named_and_the_rest_is_stopped(
+    repository: Repository, broken: str, message: str, started: int
+) -> None:
+    process = repository.start(f"fail:{broken}", SHARDS="1")
+    out, err = process.communicate(timeout=60)
+
+    assert process.returncode == 1
+    assert message in err
+    assert "broken on purpose" in err
+    assert "Results:" not in out
+    repository.assert_nothing_is_left(started)
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signal_leaves_a_partial_result_and_no_process(
+    repository: Repository, number: signal.Signals, status: int
+) -> None:
+    process = repository.start("hang", SHARDS="2")
+    assert process.stdout is not None
+    publishing = 0
+    while publishing < 2:
+        publishing += process.stdout.readline().endswith("publishing\n")
+
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+
+    assert process.returncode == status, err
+    results = repository.results()
+    assert out.splitlines()[-1] == f"Results: {results / 'result.json'}"
+    assert sorted(file.name for file in results.glob("runner-*.json")) == ["runner-0.json", "runner-1.json"]
+    repository.assert_nothing_is_left(started=5)
+
+
+def test_wrong_variable_exits_with_2_before_anything_starts(repository: Repository) -> None:
+    process = repository.start(SHARDS="many")
+    _, err = process.communicate(timeout=60)
+
+    assert process.returncode == 2
+    assert err == "SHARDS must be a number between 1 and 16, but is 'many'\n"
+    assert not (repository.root / "ids").exists()
+    assert not (repository.root / "results").exists()
+
+
+def test_help_is_told_without_java() -> None:
+    result = subprocess.run(
+        ["bash", str(SCRIPTS / "run_local_benchmark.bash"), "--help"],
+        env={"PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+
+    assert "EVENTS_TO_PUBLISH" in result.stdout
+    assert "Examples:" in result.stdout
