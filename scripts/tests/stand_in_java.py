@@ -1,7 +1,7 @@
 """Stands in for `java` where the order of steps is tested: acts as the jar it is given.
 
-What it does beyond that is said by STAND_IN: "" nothing; "fail:<name>" that one ends with status 1 at once;
-"hang" the runners wait for SIGTERM and then leave a result, as the real ones do; "lost" the summary ends with 1.
+What it does beyond that is said by STAND_IN: "" nothing; "fail:<name>" it ends with 1 at once;
+"hang" the runners wait for SIGTERM and then leave a result, as real ones do; "lost" the summary ends with 1.
 """
 
 import http.server
