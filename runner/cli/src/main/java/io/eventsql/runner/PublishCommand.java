@@ -33,6 +33,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.OptionalInt;
+import java.util.OptionalLong;
 import java.util.concurrent.Callable;
 import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
@@ -113,7 +114,7 @@ final class PublishCommand implements Callable<Integer> {
                 AppClient app = new AppClient(appUrl)) {
             RunnerResult result = run(settings, eventSql, app, stop);
             JsonFiles.write(options.resultFile(), result);
-            System.out.println("Result: " + options.resultFile());
+            System.err.println("Result: " + options.resultFile());
             hook.wrote();
             return result.ending().consumed() && result.failedEvents() == 0 ? Runner.OK : Runner.FAILED;
         }
@@ -152,6 +153,7 @@ final class PublishCommand implements Callable<Integer> {
         BenchmarkRun.Surroundings surroundings = new BenchmarkRun.Surroundings(
                 generator(settings, eventSql.publisher(), clock, stop),
                 () -> eventSql.positions(stream.name(), stream.consumer()),
+                () -> lastHandledAtMicros(app, identity),
                 new StartBarrier(app, identity.run(), identity.runner(), identity.runners(), clock),
                 clock,
                 stop);
@@ -164,6 +166,19 @@ final class PublishCommand implements Callable<Integer> {
                 PhaseResult.of(outcome.warmup()),
                 outcome.ending(),
                 System.getProperty("java.version", "unknown"));
+    }
+
+    private static OptionalLong lastHandledAtMicros(AppClient app, RunSettings.Identity identity) {
+        try {
+            return app.run(identity.run())
+                    .map(run -> run.of(identity.runner()).measured())
+                    .filter(seen -> seen.received() > 0)
+                    .map(seen -> OptionalLong.of(seen.lastHandledAtMicros()))
+                    .orElse(OptionalLong.empty());
+        } catch (IOException e) {
+            System.err.println(e.getMessage());
+            return OptionalLong.empty();
+        }
     }
 
     private static void createStreamIfAbsent(EventSql eventSql, RunSettings.Stream stream) {

@@ -22,6 +22,7 @@ import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.OptionalInt;
+import java.util.OptionalLong;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Supplier;
 import org.junit.jupiter.api.Test;
@@ -72,7 +73,7 @@ class BenchmarkRunTest {
                         "Publishing 1000 events with 100 per second rate took: PT9.992S, which means 100 per second rate",
                         "3 runner instances were running in parallel, so the real rate was 300 per second for 3000 events",
                         "Waiting for consumption....",
-                        "Consuming 1000 events with 100 per second rate took: PT9.99");
+                        "Consuming 1000 events with 100 per second rate took: PT10.012S");
     }
 
     @Test
@@ -133,6 +134,7 @@ class BenchmarkRunTest {
             BenchmarkRun.Surroundings surroundings = new BenchmarkRun.Surroundings(
                     new OpenLoop(new LoadParts(source, service, 1, clock, stop), 100),
                     positions,
+                    () -> OptionalLong.of(ManualClock.START_EPOCH_MICROS + START_AFTER_MICROS + 10_012_000),
                     new StartBarrier(client, "ab12cd34", 0, 3, clock),
                     clock,
                     stop);
