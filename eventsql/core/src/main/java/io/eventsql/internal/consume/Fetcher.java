@@ -10,6 +10,7 @@ import java.sql.SQLException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.Condition;
@@ -24,6 +25,12 @@ import org.slf4j.LoggerFactory;
  */
 final class Fetcher implements WakeUp.Target {
     private static final Logger LOG = LoggerFactory.getLogger(Fetcher.class);
+    /**
+     * The shortest time between two fetches while pages are not full: under load a fetch then finds more than one batch,
+     * which costs the database a fraction. The first fetch after a pause goes at once.
+     */
+    private static final long PACE_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
+
     private static final long RETRY_MIN_MS = 50;
     private static final long RETRY_MAX_MS = 1_000;
 
@@ -40,6 +47,8 @@ final class Fetcher implements WakeUp.Target {
 
     private long polledAt = System.nanoTime();
     private int failures;
+    private long fetchedAt = System.nanoTime();
+    private boolean lastPagesFull;
 
     Fetcher(Shard shard, Duration pollInterval, OffsetCommitter committer) {
         this.shard = shard;
@@ -90,6 +99,7 @@ final class Fetcher implements WakeUp.Target {
             while (!closed) {
                 awaitSignalOrPoll();
                 try {
+                    pace();
                     fetchAll();
                     if (System.nanoTime() - polledAt >= pollNanos) {
                         poll();
@@ -120,9 +130,18 @@ final class Fetcher implements WakeUp.Target {
         }
     }
 
+    private void pace() throws InterruptedException {
+        long early = fetchedAt + PACE_NANOS - System.nanoTime();
+        if (!lastPagesFull && early > 0) {
+            TimeUnit.NANOSECONDS.sleep(early);
+        }
+        fetchedAt = System.nanoTime();
+        lastPagesFull = false;
+    }
+
     private void fetchAll() throws SQLException {
         for (MemberOnShard member : members) {
-            if (member.wantsPages()) {
+            while (member.wantsPages() && !closed) {
                 fetch(member);
             }
         }
@@ -131,11 +150,18 @@ final class Fetcher implements WakeUp.Target {
     private void fetch(MemberOnShard member) throws SQLException {
         List<OwnedPartition> partitions = new ArrayList<>();
         List<Request> requests = new ArrayList<>();
-        for (OwnedPartition partition : member.partitions()) {
-            partition.beginFetch().ifPresent(request -> {
+        for (OwnedPartition partition : member.partitionsInTurn()) {
+            Optional<Request> request = partition.beginFetch();
+            if (request.isPresent()) {
                 partitions.add(partition);
-                requests.add(request);
-            });
+                requests.add(request.get());
+                if (partition.isBehind()) {
+                    break; // a full page is a round trip's worth: the handler need not wait for the others' pages
+                }
+            }
+        }
+        if (requests.isEmpty()) {
+            return;
         }
         ConsumerSpec spec = member.spec();
         List<List<StoredEvent>> pages;
@@ -169,6 +195,7 @@ final class Fetcher implements WakeUp.Target {
                             + page.getFirst().offset());
             return;
         }
+        lastPagesFull |= page.size() >= member.spec().pageEvents();
         if (partition.fetched(page, member.spec().pageEvents(), member.spec().pageBytes())) {
             member.dispatcher().start(partition, new Dispatcher.Work() {
                 @Override

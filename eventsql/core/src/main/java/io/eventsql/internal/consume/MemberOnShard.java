@@ -5,9 +5,11 @@ import io.eventsql.StreamSpec;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.sql.ConsumerTable.Handled;
 import io.eventsql.internal.sql.ConsumerTable.Taken;
+import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Objects;
+import java.util.concurrent.atomic.AtomicInteger;
 
 /**
  * A member's part on one shard: the partitions it holds there. Thread-safe.
@@ -21,6 +23,7 @@ record MemberOnShard(
         int streamId,
         int consumerId,
         List<OwnedPartition> partitions,
+        AtomicInteger turn,
         Dispatcher dispatcher) {
 
     static MemberOnShard of(
@@ -35,7 +38,16 @@ record MemberOnShard(
                 .sorted(Comparator.comparingInt(Taken::partition))
                 .map(t -> new OwnedPartition(t, stream.segmentSize()))
                 .toList();
-        return new MemberOnShard(spec, stream, shard, streamId, consumerId, partitions, dispatcher);
+        return new MemberOnShard(
+                spec, stream, shard, streamId, consumerId, partitions, new AtomicInteger(), dispatcher);
+    }
+
+    /** All partitions, each time beginning with another one. */
+    Iterable<OwnedPartition> partitionsInTurn() {
+        int first = Math.floorMod(turn.getAndIncrement(), Math.max(1, partitions.size()));
+        List<OwnedPartition> inTurn = new ArrayList<>(partitions.subList(first, partitions.size()));
+        inTurn.addAll(partitions.subList(0, first));
+        return inTurn;
     }
 
     boolean wantsPages() {
