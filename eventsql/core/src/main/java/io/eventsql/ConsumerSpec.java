@@ -1,6 +1,7 @@
 package io.eventsql;
 
 import java.time.Duration;
+import org.jspecify.annotations.Nullable;
 
 /**
  * What a consumer is. Immutable; every {@code with} method returns a changed copy.
@@ -47,6 +48,9 @@ public record ConsumerSpec(
     public ConsumerSpec {
         Names.requireName("consumer.stream", stream, StreamSpec.MAX_NAME_LENGTH);
         Names.requireName("consumer.name", name, MAX_NAME_LENGTH);
+        if ((@Nullable StartPosition) startPosition == null) {
+            throw new InvalidInputException("consumer.startPosition", "must be EARLIEST or LATEST, but is null");
+        }
         InvalidInputException.requireRange("consumer.pageEvents", pageEvents, 1, MAX_PAGE_EVENTS);
         InvalidInputException.requireRange("consumer.pageBytes", pageBytes, 1 << 10, 1L << 30);
         InvalidInputException.requireRange("consumer.concurrency", concurrency, 1, MAX_CONCURRENCY);

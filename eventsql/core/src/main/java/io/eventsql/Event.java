@@ -23,6 +23,7 @@ public record Event(@Nullable String key, byte[] value, Map<String, String> head
     /** Copies the headers; validates nothing but {@code null}s, limits are checked by the publisher. */
     public Event {
         Objects.requireNonNull(value, "value");
+        Objects.requireNonNull(headers, "headers");
         headers = headers.isEmpty() ? Map.of() : Map.copyOf(headers);
     }
 

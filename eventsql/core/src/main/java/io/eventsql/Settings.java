@@ -2,6 +2,7 @@ package io.eventsql;
 
 import java.time.Duration;
 import java.util.regex.Pattern;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Every limit and default of one {@link EventSql} instance, in one place. Immutable; made by {@link #builder()}, which
@@ -23,7 +24,7 @@ public final class Settings {
     public static final Duration DEFAULT_POLL_INTERVAL = Duration.ofSeconds(1);
     public static final Duration DEFAULT_CLOSE_TIMEOUT = Duration.ofSeconds(30);
 
-    private static final Pattern SCHEMA = Pattern.compile("[a-z][a-z0-9_]{0,30}");
+    private static final Pattern SCHEMA = Pattern.compile("(?!pg_)[a-z][a-z0-9_]{0,30}");
 
     private final Builder values;
 
@@ -40,7 +41,10 @@ public final class Settings {
         return new Builder();
     }
 
-    /** The database schema of all tables: lower-case letters, digits, underscores, at most 31 characters. */
+    /**
+     * The database schema of all tables: lower-case letters, digits, underscores, at most 31 characters, not beginning
+     * with {@code pg_}.
+     */
     public String schema() {
         return values.schema;
     }
@@ -115,8 +119,8 @@ public final class Settings {
         return values.closeTimeout;
     }
 
-    static void requireDuration(String field, Duration value, Duration min, Duration max) {
-        if (value.compareTo(min) < 0 || value.compareTo(max) > 0) {
+    static void requireDuration(String field, @Nullable Duration value, Duration min, Duration max) {
+        if (value == null || value.compareTo(min) < 0 || value.compareTo(max) > 0) {
             throw new InvalidInputException(field, "must be between " + min + " and " + max + ", but is " + value);
         }
     }
@@ -247,11 +251,12 @@ public final class Settings {
          * @throws InvalidInputException if a value is out of range; names the setting and the limit
          */
         public Settings build() {
-            if (!SCHEMA.matcher(schema).matches()) {
+            @Nullable String name = schema;
+            if (name == null || !SCHEMA.matcher(name).matches()) {
                 throw new InvalidInputException(
                         "settings.schema",
-                        "must be lower-case letters, digits and underscores, start with a letter and have at most 31"
-                                + " characters, but is " + InvalidInputException.shown(schema));
+                        "must be lower-case letters, digits and underscores, start with a letter, not with pg_, and have"
+                                + " at most 31 characters, but is " + InvalidInputException.shown(schema));
             }
             requireDuration("settings.publishTimeout", publishTimeout, Duration.ofMillis(10), Duration.ofHours(1));
             InvalidInputException.requireRange("settings.bufferBytes", bufferBytes, 64L << 10, 16L << 30);

@@ -5,6 +5,7 @@ import io.eventsql.InvalidInputException;
 import io.eventsql.Settings;
 import io.eventsql.internal.sql.HeadersJson;
 import java.nio.charset.StandardCharsets;
+import java.util.Map;
 import java.util.Map.Entry;
 import org.jspecify.annotations.Nullable;
 
@@ -43,8 +44,8 @@ final class EventValidator {
         }
         String headers = null;
         if (!event.headers().isEmpty()) {
-            headers = validateHeaders(event);
-            bytes += headers.length();
+            headers = HeadersJson.encode(validatedHeaders(event));
+            bytes += requireHeadersSize(headers);
         }
         return new Valid(key, event.value(), headers, bytes);
     }
@@ -63,15 +64,21 @@ final class EventValidator {
         return bytes;
     }
 
-    private String validateHeaders(Event event) {
+    private static Map<String, String> validatedHeaders(Event event) {
         for (Entry<String, String> header : event.headers().entrySet()) {
-            if (header.getKey().isEmpty()) {
+            String name = header.getKey();
+            if (name.isEmpty()) {
                 throw new InvalidInputException("event.headers", "has a header with an empty name");
             }
-            requireText("event.headers", header.getKey());
-            requireText("event.headers[" + header.getKey() + "]", header.getValue());
+            requireText("event.headers", name);
+            // Shown in a message only if it does no harm there.
+            boolean showable = name.length() <= 80 && name.chars().noneMatch(Character::isISOControl);
+            requireText(showable ? "event.headers[" + name + "]" : "event.headers", header.getValue());
         }
-        String json = HeadersJson.encode(event.headers());
+        return event.headers();
+    }
+
+    private int requireHeadersSize(String json) {
         int bytes = utf8Length(json);
         if (bytes > settings.maxHeadersBytes()) {
             throw new InvalidInputException(
@@ -79,7 +86,7 @@ final class EventValidator {
                     "has " + bytes + " bytes as JSON; the limit is " + settings.maxHeadersBytes()
                             + " (settings.maxHeadersBytes)");
         }
-        return json;
+        return bytes;
     }
 
     /** PostgreSQL's text has no NUL, and a lone surrogate has no UTF-8 form: it would silently become '?'. */

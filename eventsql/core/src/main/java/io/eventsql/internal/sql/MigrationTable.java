@@ -37,7 +37,7 @@ public final class MigrationTable {
         boolean exists = Boolean.TRUE.equals(
                 dsl.fetchValue("SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = ?)", schema.name()));
         if (!exists) {
-            dsl.execute("CREATE SCHEMA " + schema.name());
+            dsl.execute("CREATE SCHEMA " + schema.quoted());
         }
         dsl.execute(schema.sql("CREATE TABLE IF NOT EXISTS eventsql.schema_version (version int PRIMARY KEY,"
                 + " description text NOT NULL, installed_at timestamptz NOT NULL DEFAULT now())"));

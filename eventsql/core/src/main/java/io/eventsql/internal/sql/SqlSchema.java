@@ -10,14 +10,19 @@ import org.jooq.impl.DSL;
  * The database schema that holds the library's tables. Statements are written for the schema {@code eventsql}; another
  * name takes its place here.
  *
- * @param name a validated identifier that needs no quoting
+ * @param name a validated identifier: lower-case letters, digits and underscores
  */
 public record SqlSchema(String name) {
     private static final String WRITTEN = "eventsql.";
 
     /** The statement with this schema's name. */
     public String sql(String statement) {
-        return WRITTEN.startsWith(name + ".") ? statement : statement.replace(WRITTEN, name + ".");
+        return WRITTEN.startsWith(name + ".") ? statement : statement.replace(WRITTEN, quoted() + ".");
+    }
+
+    /** The name as SQL: it may be a keyword, such as {@code user}. */
+    String quoted() {
+        return "\"" + name + "\"";
     }
 
     /** jOOQ on one connection, for everything off the hot path. */
