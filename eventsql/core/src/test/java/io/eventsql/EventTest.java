@@ -1,0 +1,67 @@
+package io.eventsql;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatNullPointerException;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.nio.charset.StandardCharsets;
+import java.util.HashMap;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+
+/** The record itself; its limits are {@code EventValidatorTest}'s. */
+class EventTest {
+
+    @Test
+    void of_eachForm_holdsWhatWasGiven() {
+        byte[] value = {1, 2, 3};
+        assertThat(Event.of(value)).isEqualTo(new Event(null, value, Map.of()));
+        assertThat(Event.of("k", value)).isEqualTo(new Event("k", value, Map.of()));
+        assertThat(Event.ofText("h\u00e9llo")).isEqualTo(Event.of("h\u00e9llo".getBytes(StandardCharsets.UTF_8)));
+        assertThat(Event.ofText("k", "h\u00e9llo").text()).isEqualTo("h\u00e9llo");
+    }
+
+    @Test
+    void of_nulls_areRefusedByName() {
+        assertThatNullPointerException().isThrownBy(() -> Event.of(null)).withMessageContaining("value");
+        assertThatNullPointerException()
+                .isThrownBy(() -> Event.of(null, new byte[0]))
+                .withMessageContaining("key");
+        assertThatNullPointerException()
+                .isThrownBy(() -> new Event("k", new byte[0], null))
+                .withMessageContaining("headers");
+    }
+
+    @Test
+    void withHeader_addsAndReplaces() {
+        Event event =
+                Event.ofText("v").withHeader("a", "1").withHeader("b", "2").withHeader("a", "3");
+        assertThat(event.headers()).containsOnly(Map.entry("a", "3"), Map.entry("b", "2"));
+        assertThat(Event.ofText("v").headers()).isEmpty();
+    }
+
+    @Test
+    void headers_givenMapChangedAfterwards_stayAsTheyWere() {
+        Map<String, String> given = new HashMap<>(Map.of("a", "1"));
+        Event event = new Event(null, new byte[0], given);
+        given.put("a", "2");
+        assertThat(event.headers()).containsOnly(Map.entry("a", "1"));
+        assertThatThrownBy(() -> event.headers().put("b", "2")).isInstanceOf(UnsupportedOperationException.class);
+    }
+
+    @Test
+    void equals_comparesContents() {
+        Event event = Event.ofText("k", "v").withHeader("a", "1");
+        assertThat(event)
+                .isEqualTo(Event.ofText("k", "v").withHeader("a", "1"))
+                .hasSameHashCodeAs(Event.ofText("k", "v").withHeader("a", "1"))
+                .isNotEqualTo(Event.ofText("k", "w").withHeader("a", "1"))
+                .isNotEqualTo(Event.ofText("l", "v").withHeader("a", "1"))
+                .isNotEqualTo(Event.ofText("k", "v"));
+    }
+
+    @Test
+    void toString_showsTheSizeInsteadOfTheValue() {
+        assertThat(Event.ofText("k", "secret")).hasToString("Event[key=k, value=6 bytes, headers={}]");
+    }
+}
