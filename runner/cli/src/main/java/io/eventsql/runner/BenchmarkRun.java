@@ -23,9 +23,11 @@ import java.util.function.Supplier;
 
 /**
  * The steps of a run, in order: warm up, wait until that is consumed, wait for the other runners, publish what is
- * measured, wait until that is consumed. After a stop signal the steps that remain are left out.
+ * measured, wait until that is consumed. After a stop signal the steps that remain are left out, except for a short last
+ * wait: without it, events that are on their way would look lost.
  */
 final class BenchmarkRun {
+    private static final Duration WAIT_WHEN_STOPPED = Duration.ofSeconds(5);
     private static final Duration WAIT_FOR_OTHERS = Duration.ofSeconds(60);
 
     /**
@@ -75,7 +77,7 @@ final class BenchmarkRun {
     /** @throws IOException if the app does not answer, or the other runners do not come */
     Outcome run() throws IOException {
         PhaseMeasurement warmup = warmUp();
-        if (surroundings.stop.isRaised() || !awaitConsumption()) {
+        if (!awaitConsumption() || surroundings.stop.isRaised()) {
             return outcome(warmup, PhaseMeasurement.nothing(), false);
         }
         OptionalLong startAtMicros = surroundings.barrier.await(
@@ -89,7 +91,7 @@ final class BenchmarkRun {
         out.println();
         out.println("Waiting for consumption....");
         out.println();
-        boolean consumed = !surroundings.stop.isRaised() && awaitConsumption();
+        boolean consumed = awaitConsumption();
         Long firstIntended = measured.firstIntendedAtMicros();
         if (consumed && firstIntended != null) {
             // The positions tell it a little late; the app knows it to the microsecond.
@@ -139,13 +141,15 @@ final class BenchmarkRun {
     }
 
     private boolean awaitConsumption() {
-        return new ConsumptionWait(
-                        surroundings.positions,
-                        surroundings.clock,
-                        settings.stream().consumeTimeout(),
-                        surroundings.stop,
-                        out::println)
-                .await();
+        if (!surroundings.stop.isRaised() && awaitConsumption(settings.stream().consumeTimeout(), surroundings.stop)) {
+            return true;
+        }
+        // Nothing stops this one: it is short.
+        return surroundings.stop.isRaised() && awaitConsumption(WAIT_WHEN_STOPPED, new StopSignal());
+    }
+
+    private boolean awaitConsumption(Duration timeout, StopSignal stop) {
+        return new ConsumptionWait(surroundings.positions, surroundings.clock, timeout, stop, out::println).await();
     }
 
     private Outcome outcome(PhaseMeasurement warmup, PhaseMeasurement measured, boolean consumed) {

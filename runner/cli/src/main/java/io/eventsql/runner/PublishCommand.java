@@ -116,7 +116,7 @@ final class PublishCommand implements Callable<Integer> {
             JsonFiles.write(options.resultFile(), result);
             System.err.println("Result: " + options.resultFile());
             hook.wrote();
-            return result.ending().consumed() && result.failedEvents() == 0 ? Runner.OK : Runner.FAILED;
+            return result.ending().good() && result.failedEvents() == 0 ? Runner.OK : Runner.FAILED;
         }
     }
 

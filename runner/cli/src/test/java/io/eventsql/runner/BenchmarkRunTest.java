@@ -102,7 +102,7 @@ class BenchmarkRunTest {
         });
 
         try (HttpApp app = HttpApp.start(request -> new HttpApp.Answer(500, ""))) {
-            BenchmarkRun.Outcome outcome = run(app, List::of);
+            BenchmarkRun.Outcome outcome = run(app, () -> List.of(position(49, 50)));
 
             assertThat(outcome.warmup().sentEvents()).isEqualTo(50);
             assertThat(outcome.measured().sentEvents()).isZero();
@@ -110,6 +110,34 @@ class BenchmarkRunTest {
             assertThat(outcome.ending().timedOut()).isFalse();
             assertThat(app.requests).isEmpty();
         }
+    }
+
+    @Test
+    void run_interruptedWhilePublishing_waitsAShortTimeForWhatIsOnItsWay() throws IOException {
+        HttpApp.Answer started = new HttpApp.Answer(
+                200, "{\"arrived\":3,\"runners\":3,\"startAtMicros\":" + ManualClock.START_EPOCH_MICROS + "}");
+        AtomicInteger looks = new AtomicInteger();
+        Supplier<List<ConsumerPosition>> positions = () -> {
+            if (service.calls.size() < 700) {
+                return List.of(position(service.calls.size(), service.calls.size()));
+            }
+            return List.of(position(looks.incrementAndGet() < 20 ? 699 : 700, 700));
+        };
+        service.whenCalled(call -> {
+            if (call == 699) {
+                stop.raise(StopSignal.Reason.INTERRUPTED);
+            }
+        });
+
+        try (HttpApp app = HttpApp.start(request -> started)) {
+            BenchmarkRun.Outcome outcome = run(app, positions);
+
+            assertThat(outcome.measured().publishedEvents()).isEqualTo(500);
+            assertThat(outcome.ending().interrupted()).isTrue();
+            assertThat(outcome.ending().consumed()).isTrue();
+            assertThat(outcome.ending().good()).isFalse();
+        }
+        assertThat(looks).hasValue(20);
     }
 
     @Test

@@ -184,6 +184,7 @@ class SummarizeCommandTest {
         assertThat(result().get("interrupted").asBoolean()).isTrue();
         assertThat(result().get("events_lost").asLong()).isZero();
         assertThat(problems()).containsExactly("Runner 0 was interrupted", "Runner 1 was interrupted");
+        assertThat(out.toString()).startsWith("Benchmark run ab12cd34: INTERRUPTED");
     }
 
     @Test

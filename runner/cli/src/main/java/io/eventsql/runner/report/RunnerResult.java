@@ -1,5 +1,6 @@
 package io.eventsql.runner.report;
 
+import com.fasterxml.jackson.annotation.JsonIgnore;
 import com.fasterxml.jackson.annotation.JsonProperty;
 import com.fasterxml.jackson.annotation.JsonUnwrapped;
 import io.eventsql.runner.database.ShardServer;
@@ -33,6 +34,12 @@ public record RunnerResult(
      * @param stoppedForNoProgress whether it was given up because nothing was acknowledged any more
      */
     public record Ending(boolean consumed, boolean timedOut, boolean interrupted, boolean stoppedForNoProgress) {
+
+        /** Whether everything was consumed, in time, and nothing cut the run short. */
+        @JsonIgnore
+        public boolean good() {
+            return consumed && !early();
+        }
 
         /** Whether fewer events may have been sent than asked. */
         public boolean early() {

@@ -16,8 +16,7 @@ public final class SummaryText {
         Summary.Counts counts = summary.counts();
         Summary.Rates rates = summary.rates();
         List<String> lines = new ArrayList<>();
-        lines.add("Benchmark run " + summary.verdict().run() + ": "
-                + (summary.verdict().passed() ? "passed" : "FAILED"));
+        lines.add("Benchmark run " + summary.verdict().run() + ": " + verdict(summary.verdict()));
         summary.verdict().problems().forEach(problem -> lines.add("  " + problem));
         counts.publishErrorsByClass()
                 .forEach(error ->
@@ -32,7 +31,7 @@ public final class SummaryText {
                 rates.publishRate()));
         lines.add(String.format(
                 Locale.ROOT,
-                "Consumed %d events, %.1f per second, the last one %.1f ms after the last acknowledgement",
+                "Consumed %d events, %.1f per second, the last one %.3f ms after the last acknowledgement",
                 counts.eventsConsumed(),
                 rates.consumeRate(),
                 rates.consumeAfterPublishMs()));
@@ -66,6 +65,17 @@ public final class SummaryText {
         return lines;
     }
 
+    private static String verdict(Summary.Verdict verdict) {
+        if (verdict.interrupted()) {
+            return "INTERRUPTED";
+        }
+        return verdict.passed() ? "passed" : "FAILED";
+    }
+
+    private static String count(long number, String what) {
+        return number + " " + what + (number == 1 ? "" : "s");
+    }
+
     private static String asked(Summary.Asked asked) {
         RunSettings.Load load = asked.settings().load();
         RunSettings.Events events = asked.settings().events();
@@ -73,10 +83,9 @@ public final class SummaryText {
                 ? load.eventsPerSecond() + " events per second each"
                 : "as fast as possible from " + load.callers()
                         + (load.async() ? " callers that do not wait" : " callers");
-        return asked.shards() + " shards with " + asked.partitions() + " partitions each, " + asked.runners()
-                + " runners, "
-                + pace + ", " + load.eventsPerCall() + " events a call, "
-                + (events.keyed() ? events.keys() + " keys a runner" : "no keys");
+        return count(asked.shards(), "shard") + " with " + count(asked.partitions(), "partition") + " each, "
+                + count(asked.runners(), "runner") + ", " + pace + ", " + count(load.eventsPerCall(), "event")
+                + " a call, " + (events.keyed() ? count(events.keys(), "key") + " a runner" : "no keys");
     }
 
     private static String row(String what, Percentiles ms) {

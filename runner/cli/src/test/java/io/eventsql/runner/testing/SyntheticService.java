@@ -7,6 +7,7 @@ import java.util.List;
 import java.util.PriorityQueue;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
+import java.util.function.IntConsumer;
 import java.util.function.LongUnaryOperator;
 
 /**
@@ -23,6 +24,7 @@ public final class SyntheticService implements PublishTarget {
     private final ManualClock clock;
     private final LongUnaryOperator serviceNanos;
     private final PriorityQueue<Answer> open = new PriorityQueue<>((a, b) -> Long.compare(a.atNanos, b.atNanos));
+    private IntConsumer whenCalled = call -> {};
     public final List<Call> calls = new ArrayList<>();
 
     /** @param serviceNanos the number of the call, from 0, to the time its answer takes */
@@ -32,10 +34,16 @@ public final class SyntheticService implements PublishTarget {
         clock.whenParked(this::answerDue);
     }
 
+    /** Runs at each call, with its number, from 0. */
+    public void whenCalled(IntConsumer action) {
+        whenCalled = action;
+    }
+
     @Override
     public void publish(List<Event> events) {
         long takes = serviceNanos.applyAsLong(calls.size());
         calls.add(new Call(clock.nanos(), events));
+        whenCalled.accept(calls.size() - 1);
         clock.advance(takes);
     }
 
@@ -44,6 +52,7 @@ public final class SyntheticService implements PublishTarget {
         CompletableFuture<Void> future = new CompletableFuture<>();
         open.add(new Answer(clock.nanos() + serviceNanos.applyAsLong(calls.size()), future));
         calls.add(new Call(clock.nanos(), events));
+        whenCalled.accept(calls.size() - 1);
         return future;
     }
 
