@@ -1,0 +1,169 @@
+package io.eventsql.runner;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.eventsql.ConsumerSpec;
+import io.eventsql.EventSql;
+import io.eventsql.StoredEvent;
+import io.eventsql.StreamSpec;
+import io.eventsql.Subscription;
+import io.eventsql.benchmark.event.BenchmarkEvent;
+import io.eventsql.benchmark.event.EpochMicros;
+import io.eventsql.eventsdb.EventsDb;
+import io.eventsql.runner.report.JsonFiles;
+import io.eventsql.runner.report.RunnerResult;
+import io.eventsql.runner.testing.HttpApp;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.stream.LongStream;
+import javax.sql.DataSource;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+
+/** The command as it is run: two real databases, a consumer of their stream, and an app as far as its barrier goes. */
+@Timeout(120)
+class PublishCommandIT {
+    private static EventsDb server;
+    private static List<DataSource> databases;
+    private static EventSql eventSql;
+
+    @TempDir
+    private Path folder;
+
+    @BeforeAll
+    static void startServer() {
+        server = EventsDb.start();
+        databases = List.of(server.createDatabase("first"), server.createDatabase("second"));
+        eventSql = EventSql.builder(databases).build();
+    }
+
+    @AfterAll
+    static void stopServer() {
+        eventSql.close();
+        server.close();
+    }
+
+    @Test
+    void publish_atARateWithoutKeys_goesToTheRunnersOwnShardAndIsConsumed() throws IOException {
+        Map<String, String> environment = Map.of(
+                "WARMUP_SECONDS",
+                "1",
+                "STREAM",
+                "at_a_rate",
+                "EVENTS_RATE",
+                "1000",
+                "EVENTS_TO_PUBLISH",
+                "1500",
+                "RUNNER_NUMBER",
+                "1");
+
+        List<StoredEvent> events = publish("at_a_rate", environment);
+
+        int secondShard = eventSql.shards().stream()
+                .filter(shard -> shard.dataSource().equals(databases.get(1)))
+                .findFirst()
+                .orElseThrow()
+                .number();
+        assertThat(events).hasSize(2_500).allMatch(event -> event.shard() == secondShard && event.key() == null);
+        assertEachNumberOnce(events, 1_500);
+        RunnerResult result = result();
+        assertThat(result.measured().eventsPublished()).isEqualTo(1_500);
+        assertThat(result.warmupEvents()).isEqualTo(1_000);
+        assertThat(result.failedEvents()).isZero();
+        assertThat(result.ending().good()).isTrue();
+        assertThat(result.measured().publishLatencyMicros().getTotalCount()).isEqualTo(1_500);
+        assertThat(result.measured().publishRate()).isBetween(500.0, 1_001.0);
+        assertThat(result.shards()).hasSize(2).allSatisfy(shard -> {
+            assertThat(shard.fsync()).isEqualTo("on");
+            assertThat(shard.synchronousCommit()).isEqualTo("on");
+            assertThat(shard.serverVersion()).isNotEmpty();
+        });
+    }
+
+    @Test
+    void publish_asFastAsPossibleWithKeysAndBatches_keepsEachKeysOrderOverBothShards() throws IOException {
+        Map<String, String> environment = Map.of(
+                "WARMUP_SECONDS",
+                "0",
+                "STREAM",
+                "with_keys",
+                "EVENTS_RATE",
+                "0",
+                "EVENTS_TO_PUBLISH",
+                "5000",
+                "EVENTS_BATCH_SIZE",
+                "7",
+                "CALLERS",
+                "5",
+                "KEYED",
+                "true",
+                "KEYS",
+                "40",
+                "ASYNC",
+                "true");
+
+        List<StoredEvent> events = publish("with_keys", environment);
+
+        assertEachNumberOnce(events, 5_000);
+        assertThat(events).extracting(StoredEvent::shard).contains(0, 1);
+        Map<String, Long> lastNumber = new HashMap<>();
+        for (StoredEvent event : events) {
+            BenchmarkEvent decoded = BenchmarkEvent.decode(event.value());
+            Long before = lastNumber.put(event.key(), decoded.number());
+            assertThat(decoded.number()).as(event.key()).isGreaterThan(before == null ? -1 : before);
+        }
+        assertThat(result().measured().eventsPublished()).isEqualTo(5_000);
+    }
+
+    /** Runs the command and returns what a consumer of the stream got, each partition in order. */
+    private List<StoredEvent> publish(String stream, Map<String, String> environment) {
+        eventSql.createStream(StreamSpec.of(stream).withPartitions(3));
+        ConcurrentLinkedQueue<StoredEvent> consumed = new ConcurrentLinkedQueue<>();
+        Map<String, String> all = new HashMap<>(environment);
+        all.putAll(Map.of("DB_URLS", url("first") + "," + url("second"), "DB_USER", server.username()));
+        all.putAll(Map.of("DB_PASSWORD", server.password(), "RUNNERS", "2", "PARTITIONS", "3"));
+        all.put("RUNNER_RESULT", folder.resolve("runner.json").toString());
+        try (Subscription subscription = eventSql.subscribeBatch(ConsumerSpec.of(stream, "app"), consumed::addAll);
+                HttpApp app = HttpApp.start(PublishCommandIT::answer)) {
+            all.put("APP_URL", app.uri().toString());
+
+            assertThat(Runner.commandLine(all).execute("publish")).isZero();
+
+            assertThat(subscription.isRunning()).isTrue();
+        }
+        return List.copyOf(consumed);
+    }
+
+    private static HttpApp.Answer answer(String request) {
+        if (request.startsWith("POST")) {
+            return new HttpApp.Answer(
+                    200, "{\"arrived\":2,\"runners\":2,\"startAtMicros\":" + (EpochMicros.now() + 100_000) + "}");
+        }
+        return new HttpApp.Answer(404, "");
+    }
+
+    private static String url(String database) {
+        return server.jdbcUrl().replaceFirst("/eventsql(?=\\?|$)", "/" + database);
+    }
+
+    private static void assertEachNumberOnce(List<StoredEvent> events, long measured) {
+        assertThat(events.stream()
+                        .map(event -> BenchmarkEvent.decode(event.value()))
+                        .filter(event -> !event.warmup())
+                        .map(BenchmarkEvent::number)
+                        .sorted()
+                        .toList())
+                .isEqualTo(LongStream.range(0, measured).boxed().toList());
+    }
+
+    private RunnerResult result() throws IOException {
+        return JsonFiles.read(folder.resolve("runner.json"), RunnerResult.class);
+    }
+}
