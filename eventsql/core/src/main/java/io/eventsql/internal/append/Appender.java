@@ -162,7 +162,7 @@ final class Appender {
         } else if (state.equals(SqlErrors.NOT_READ_COMMITTED)) {
             shard.database().ifPresent(Database::requireReadCommitted);
             verdict = Verdict.REPEAT_AT_ONCE;
-        } else if (state.equals(SqlErrors.CHECK_VIOLATION)) {
+        } else if (SqlErrors.isMissingSegment(e)) {
             verdict = createSegments(batch);
         } else if (SqlErrors.isDataError(e)) {
             verdict = Verdict.DATA_ERROR;
@@ -175,14 +175,14 @@ final class Appender {
         return new Failure(verdict, e);
     }
 
-    /** "no partition of relation": the head has reached a segment that is not there yet. */
+    /** The head has reached a segment that is not there yet; another process may add it at the same moment. */
     private Verdict createSegments(Batch batch) {
         try {
             boolean created = false;
             for (Group group : batch.groups(shard)) {
                 created |= segments.ensureRoom(shard, group.stream, group.streamId, group.partition);
             }
-            return created ? Verdict.REPEAT_AT_ONCE : Verdict.DATA_ERROR;
+            return created ? Verdict.REPEAT_AT_ONCE : Verdict.ROLLED_BACK;
         } catch (SQLException e) {
             LOG.warn("A segment for {} could not be added: {}", shard, e.getMessage());
             return Verdict.ROLLED_BACK;

@@ -56,9 +56,10 @@ public final class SegmentTable {
         if (attached) {
             return false;
         }
-        // The only index: offsets are looked up, and read in their order.
+        // The only index: offsets are looked up, and read in their order. Constraints: a table without those that a
+        // user has added to the stream's table could not be attached.
         dsl.execute("CREATE TABLE " + table + " (LIKE " + parent
-                + " INCLUDING DEFAULTS INCLUDING STORAGE, PRIMARY KEY (event_offset))");
+                + " INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING STORAGE, PRIMARY KEY (event_offset))");
         dsl.execute("ALTER TABLE " + parent + " ATTACH PARTITION " + table + " FOR VALUES FROM ("
                 + segment * stream.segmentSize() + ") TO (" + (segment + 1) * stream.segmentSize() + ")");
         return true;

@@ -2,6 +2,8 @@ package io.eventsql.internal.sql;
 
 import java.sql.SQLException;
 import org.jspecify.annotations.Nullable;
+import org.postgresql.util.PSQLException;
+import org.postgresql.util.ServerErrorMessage;
 
 /** What an error of the database says about the statement that got it. */
 public final class SqlErrors {
@@ -10,7 +12,7 @@ public final class SqlErrors {
     public static final String NOT_READ_COMMITTED = "ES003";
     public static final String NO_PARTITION = "ES004";
     public static final String PARTIAL_BATCH = "ES005";
-    public static final String CHECK_VIOLATION = "23514";
+    private static final String CHECK_VIOLATION = "23514";
     public static final String UNDEFINED_TABLE = "42P01";
     public static final String LOCK_NOT_AVAILABLE = "55P03";
     private static final int CLASS_LENGTH = 2;
@@ -21,6 +23,18 @@ public final class SqlErrors {
     public static String state(SQLException e) {
         @Nullable String state = e.getSQLState();
         return state == null ? "" : state;
+    }
+
+    /**
+     * "no partition of relation": a row has no segment. The same state as that of a CHECK constraint's violation, which
+     * names its constraint, and of what a trigger may raise, which names no table.
+     */
+    public static boolean isMissingSegment(SQLException e) {
+        if (!state(e).equals(CHECK_VIOLATION) || !(e instanceof PSQLException fromServer)) {
+            return false;
+        }
+        ServerErrorMessage message = fromServer.getServerErrorMessage();
+        return message != null && message.getConstraint() == null && message.getTable() != null;
     }
 
     /** A data error (class 22 or 23): the statement was rolled back, and the same input fails again. */
