@@ -17,7 +17,7 @@ import org.slf4j.LoggerFactory;
 
 /**
  * Appends a batch until its outcome is known: resends it unchanged, under the same number, while the answer is an error
- * that can pass or no answer at all. Used by one lane.
+ * that can pass or no answer at all. Used by one thread.
  *
  * <p>Why that is safe: the database answers a number it has stored with the stored offsets, and refuses a lower number
  * than the last. A batch that is given up, because all its callers have been told that the outcome is unknown, can

@@ -8,6 +8,7 @@ import io.eventsql.internal.sql.AppendStatement;
 import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.BitSet;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -22,15 +23,18 @@ final class Batch {
     private final List<PublishCall> calls;
     private final Map<StreamSpec, Integer> stickyPartitions;
     private final long number;
+    private final BitSet lanes;
 
     /**
      * @param stickyPartitions for each stream that has calls without keys the partition these go to
      * @param number rises from batch to batch of this process and shard: makes a repeated append harmless
+     * @param lanes the lanes that no other batch may use meanwhile
      */
-    Batch(List<PublishCall> calls, Map<StreamSpec, Integer> stickyPartitions, long number) {
+    Batch(List<PublishCall> calls, Map<StreamSpec, Integer> stickyPartitions, long number, BitSet lanes) {
         this.calls = calls;
         this.stickyPartitions = stickyPartitions;
         this.number = number;
+        this.lanes = lanes;
     }
 
     List<PublishCall> calls() {
@@ -41,9 +45,13 @@ final class Batch {
         return number;
     }
 
+    BitSet lanes() {
+        return lanes;
+    }
+
     /** A batch with a part of the calls, under a number of its own. */
     Batch part(int from, int to, long partNumber) {
-        return new Batch(calls.subList(from, to), stickyPartitions, partNumber);
+        return new Batch(calls.subList(from, to), stickyPartitions, partNumber, lanes);
     }
 
     boolean isCompleted() {

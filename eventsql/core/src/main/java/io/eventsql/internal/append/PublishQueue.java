@@ -1,58 +1,43 @@
 package io.eventsql.internal.append;
 
-import io.eventsql.StreamSpec;
-import java.util.ArrayDeque;
 import java.util.ArrayList;
-import java.util.Deque;
 import java.util.HashMap;
-import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The calls that wait to be appended to one shard, and the buffer that bounds them. Thread-safe.
- *
- * <p>Several lanes append at the same time. A partition belongs to one lane (its number modulo the lanes), so at most
- * one batch of a partition is on its way and its calls stay in order. Calls without keys go with whichever lane comes
- * first. A call over partitions of several lanes is <i>wide</i>: it waits until all earlier calls are done, goes while
- * no other lane is under way, and nothing overtakes it.
+ * Where publishers and the appending threads of one shard meet: calls wait here until a batch takes them, and the buffer
+ * bounds them, those under way included. Thread-safe.
  */
 final class PublishQueue {
-    private final int lanes;
-    private final long bufferBytes;
-    private final int maxBatchEvents;
-    private final long maxBatchBytes;
+    /** The longest a thread waits for the callers it has just answered to call again. */
+    private static final long GATHER_NANOS_MAX = TimeUnit.MICROSECONDS.toNanos(300);
+    /** … and the part of its last append's duration that this wait may take. */
+    private static final int GATHER_PART_OF_APPEND = 4;
 
+    private final long bufferBytes;
     private final ReentrantLock lock = new ReentrantLock();
     private final Condition spaceFreed = lock.newCondition();
-    private final List<Deque<PublishCall>> ofLane = new ArrayList<>();
-    private final Deque<PublishCall> ofAnyLane = new ArrayDeque<>();
-    private final Deque<PublishCall> wide = new ArrayDeque<>();
-    private final List<Condition> workForLane = new ArrayList<>();
-    private final boolean[] laneWaits;
-    private final Set<Batch> underWay = new HashSet<>();
-    private final Map<StreamSpec, Integer> rotation = new HashMap<>();
-    private boolean wideUnderWay;
+    private final Condition work = lock.newCondition();
+    private final PendingCalls pending;
+    /** What is under way, and since when (nano time). */
+    private final Map<Batch, Long> underWay = new HashMap<>();
+
     private long bufferedBytes;
-    private long lastSequence;
-    private long lastBatchNumber;
+    private int waitingThreads;
+    /** How many calls the thread that gathers waits for; 0: none gathers. */
+    private int gatherCalls;
+
+    private @Nullable Condition gatherer;
     private boolean closed;
 
-    PublishQueue(int lanes, long bufferBytes, int maxBatchEvents, long maxBatchBytes) {
-        this.lanes = lanes;
+    PublishQueue(PendingCalls pending, long bufferBytes) {
+        this.pending = pending;
         this.bufferBytes = bufferBytes;
-        this.maxBatchEvents = maxBatchEvents;
-        this.maxBatchBytes = maxBatchBytes;
-        this.laneWaits = new boolean[lanes];
-        for (int lane = 0; lane < lanes; lane++) {
-            ofLane.add(new ArrayDeque<>());
-            workForLane.add(lock.newCondition());
-        }
     }
 
     /**
@@ -116,65 +101,51 @@ final class PublishQueue {
 
     private void enter(PublishCall call) {
         bufferedBytes += call.bytes();
-        call.setSequence(++lastSequence);
-        enqueue(call);
-    }
-
-    private void enqueue(PublishCall call) {
-        if (call.hasNoKeys() && call.stream().partitions() >= lanes) {
-            ofAnyLane.add(call);
-            for (int lane = 0; lane < lanes; lane++) {
-                if (laneWaits[lane]) {
-                    workForLane.get(lane).signal();
-                    return;
-                }
-            }
-            return;
+        pending.add(call);
+        if (gatherer != null && (pending.calls() >= gatherCalls || pending.isWorthSharing())) {
+            gatherer.signal();
         }
-        int lane = call.hasNoKeys() ? 0 : laneOf(call);
-        if (lane < 0) {
-            wide.add(call);
-            workForLane.forEach(Condition::signal);
-        } else {
-            ofLane.get(lane).add(call);
-            workForLane.get(lane).signal();
+        if (waitingThreads > 0 && pending.hasFreeLane() && (gatherer == null || pending.isWorthSharing())) {
+            work.signal();
         }
-    }
-
-    /** The lane of all the call's partitions; -1 if they are of several. */
-    private int laneOf(PublishCall call) {
-        int lane = call.partition(0) % lanes;
-        for (int i = 1; i < call.events().size(); i++) {
-            if (call.partition(i) % lanes != lane) {
-                return -1;
-            }
-        }
-        return lane;
     }
 
     /**
-     * Waits for calls of a lane and takes as many as fit a batch.
+     * Ends a thread's last batch and gives it the next one; waits until there is one.
      *
-     * @return {@code null} once the queue is closed and nothing is left for the lane
+     * <p>A thread that has just answered many callers waits a moment for them to call again: going on with the first of
+     * them would leave all others to the next commit, so that every second batch would be almost empty. A single caller
+     * never waits.
+     *
+     * @param last the thread's last batch, whatever became of it; {@code null} if there was none
+     * @return {@code null} once the queue is closed and nothing is left
      */
     @Nullable
-    Batch take(int lane) throws InterruptedException {
+    Batch next(@Nullable Batch last) throws InterruptedException {
         lock.lockInterruptibly();
         try {
+            if (last != null) {
+                long startedAt = end(last);
+                gather(last.calls().size(), System.nanoTime() - startedAt);
+            }
             while (true) {
-                Batch batch = nextBatch(lane);
+                Batch batch = gatherer != null && !pending.isWorthSharing() ? null : pending.nextBatch();
                 if (batch != null) {
-                    underWay.add(batch);
+                    underWay.put(batch, System.nanoTime());
+                    if (pending.hasFreeLane() && pending.isWorthSharing()) {
+                        work.signal();
+                    }
                     return batch;
                 }
-                if (closed && ofLane.get(lane).isEmpty() && ofAnyLane.isEmpty() && wide.isEmpty()) {
+                if (closed && pending.calls() == 0) {
+                    work.signalAll();
                     return null;
                 }
-                laneWaits[lane] = true;
+                waitingThreads++;
                 try {
-                    workForLane.get(lane).await();
+                    work.await();
                 } finally {
-                    laneWaits[lane] = false;
+                    waitingThreads--;
                 }
             }
         } finally {
@@ -182,125 +153,45 @@ final class PublishQueue {
         }
     }
 
-    private @Nullable Batch nextBatch(int lane) {
-        if (wideUnderWay) {
-            return null;
+    private void gather(int calls, long appendNanos) throws InterruptedException {
+        long left = Math.min(appendNanos / GATHER_PART_OF_APPEND, GATHER_NANOS_MAX);
+        if (calls < 2 || gatherer != null) {
+            return;
         }
-        PublishCall firstWide = wide.peek();
-        Deque<PublishCall> own = ofLane.get(lane);
-        if (firstWide == null) {
-            BatchBuilder batch = new BatchBuilder(lane);
-            batch.takeFrom(own, Long.MAX_VALUE);
-            batch.takeFrom(ofAnyLane, Long.MAX_VALUE);
-            return batch.build();
-        }
-        BatchBuilder beforeWide = new BatchBuilder(lane);
-        beforeWide.takeFrom(own, firstWide.sequence());
-        if (!beforeWide.isEmpty()) {
-            return beforeWide.build();
-        }
-        if (firstCallOfAnySingleLane() < firstWide.sequence() || !underWay.isEmpty()) {
-            return null;
-        }
-        BatchBuilder wideBatch = new BatchBuilder(lane);
-        wideBatch.takeFrom(ofAnyLane, firstWide.sequence()); // or they would starve while wide calls keep coming
-        wideBatch.takeFrom(wide, firstCallOfAnySingleLane());
-        wideBatch.takeFrom(ofAnyLane, Long.MAX_VALUE);
-        Batch batch = wideBatch.build();
-        wideUnderWay = batch != null;
-        return batch;
-    }
-
-    /** A wide call waits for the calls of single lanes that came before it. */
-    private long firstCallOfAnySingleLane() {
-        return ofLane.stream()
-                .filter(queue -> !queue.isEmpty())
-                .mapToLong(queue -> queue.getFirst().sequence())
-                .min()
-                .orElse(Long.MAX_VALUE);
-    }
-
-    /** Gathers calls up to the limits of a batch. */
-    private final class BatchBuilder {
-        private final int lane;
-        private final List<PublishCall> calls = new ArrayList<>();
-        private final Map<StreamSpec, Integer> sticky = new HashMap<>();
-        private int events;
-        private long bytes;
-
-        BatchBuilder(int lane) {
-            this.lane = lane;
-        }
-
-        void takeFrom(Deque<PublishCall> queue, long beforeSequence) {
-            for (PublishCall call = queue.peek(); call != null; call = queue.peek()) {
-                boolean fits = calls.isEmpty()
-                        || (events + call.events().size() <= maxBatchEvents && bytes + call.bytes() <= maxBatchBytes);
-                if (!fits || call.sequence() > beforeSequence) {
-                    return;
-                }
-                queue.remove();
-                if (call.isCompleted()) { // its deadline passed while it waited
-                    release(call);
-                    continue;
-                }
-                if (call.hasNoKeys()) {
-                    sticky.computeIfAbsent(call.stream(), stream -> stickyPartition(stream, lane));
-                }
-                call.setSent();
-                calls.add(call);
-                events += call.events().size();
-                bytes += call.bytes();
+        gatherer = lock.newCondition();
+        gatherCalls = calls;
+        try {
+            while (left > 0 && !closed && pending.calls() < calls && !pending.isWorthSharing()) {
+                left = gatherer.awaitNanos(left);
             }
-        }
-
-        boolean isEmpty() {
-            return calls.isEmpty();
-        }
-
-        @Nullable
-        Batch build() {
-            return calls.isEmpty() ? null : new Batch(calls, sticky, ++lastBatchNumber);
+        } finally {
+            gatherer = null;
         }
     }
 
-    /** The next of the lane's partitions, in turn. */
-    private int stickyPartition(StreamSpec stream, int lane) {
-        int turn = rotation.merge(stream, 1, Integer::sum) - 1;
-        int ownPartitions = Math.max(1, (stream.partitions() - lane + lanes - 1) / lanes);
-        return stream.partitions() < lanes ? 0 : lane + Math.floorMod(turn, ownPartitions) * lanes;
+    private long end(Batch batch) {
+        Long startedAt = underWay.remove(batch);
+        pending.done(batch);
+        batch.calls().forEach(this::release);
+        spaceFreed.signalAll();
+        if (waitingThreads > 0 && pending.calls() > 0) {
+            work.signal();
+        }
+        return startedAt == null ? System.nanoTime() : startedAt;
+    }
+
+    private void release(PublishCall call) {
+        bufferedBytes -= call.bytes();
     }
 
     /** A number for a part of a batch that is on its way; greater than all before. */
     long nextBatchNumber() {
         lock.lock();
         try {
-            return ++lastBatchNumber;
+            return pending.nextBatchNumber();
         } finally {
             lock.unlock();
         }
-    }
-
-    /** The batch is no longer on its way, whatever became of it. */
-    void done(Batch batch) {
-        lock.lock();
-        try {
-            underWay.remove(batch);
-            batch.calls().forEach(this::release);
-            if (wideUnderWay) {
-                wideUnderWay = false;
-                workForLane.forEach(Condition::signal);
-            } else if (!wide.isEmpty()) {
-                workForLane.forEach(Condition::signal);
-            }
-            spaceFreed.signalAll();
-        } finally {
-            lock.unlock();
-        }
-    }
-
-    private void release(PublishCall call) {
-        bufferedBytes -= call.bytes();
     }
 
     /** Fails the calls whose deadline has passed: what was never sent is not stored, the rest is unknown. */
@@ -308,20 +199,19 @@ final class PublishQueue {
         List<PublishCall> expired = new ArrayList<>();
         lock.lock();
         try {
-            for (Deque<PublishCall> queue : ofLane) {
-                takeExpired(queue, nowNanos, expired);
+            pending.removeExpired(nowNanos, call -> {
+                release(call);
+                expired.add(call);
+            });
+            if (!expired.isEmpty()) {
+                spaceFreed.signalAll();
             }
-            takeExpired(ofAnyLane, nowNanos, expired);
-            takeExpired(wide, nowNanos, expired);
-            for (Batch batch : underWay) {
+            for (Batch batch : underWay.keySet()) {
                 for (PublishCall call : batch.calls()) {
                     if (call.deadlineNanos() - nowNanos <= 0 && !call.isCompleted()) {
                         expired.add(call);
                     }
                 }
-            }
-            if (!expired.isEmpty()) {
-                spaceFreed.signalAll();
             }
         } finally {
             lock.unlock();
@@ -335,24 +225,11 @@ final class PublishQueue {
         }
     }
 
-    private void takeExpired(Deque<PublishCall> queue, long nowNanos, List<PublishCall> expired) {
-        // All calls have the same time to live, so the first in a queue is the first to expire.
-        for (PublishCall call = queue.peek(); call != null; call = queue.peek()) {
-            if (call.deadlineNanos() - nowNanos > 0) {
-                return;
-            }
-            queue.remove();
-            release(call);
-            expired.add(call);
-        }
-    }
-
     /** Takes the calls without keys that were never sent: another shard may have them. */
     List<PublishCall> takeMovable() {
         lock.lock();
         try {
-            List<PublishCall> movable = new ArrayList<>(ofAnyLane);
-            ofAnyLane.clear();
+            List<PublishCall> movable = pending.removeWithoutKeys();
             movable.forEach(this::release);
             spaceFreed.signalAll();
             return movable;
@@ -371,25 +248,13 @@ final class PublishQueue {
         }
     }
 
-    boolean isEmpty() {
-        lock.lock();
-        try {
-            return underWay.isEmpty()
-                    && ofAnyLane.isEmpty()
-                    && wide.isEmpty()
-                    && ofLane.stream().allMatch(Deque::isEmpty);
-        } finally {
-            lock.unlock();
-        }
-    }
-
     /** Refuses further calls; what waits is still appended. */
     void close() {
         lock.lock();
         try {
             closed = true;
             spaceFreed.signalAll();
-            workForLane.forEach(Condition::signal);
+            work.signalAll();
         } finally {
             lock.unlock();
         }
@@ -397,20 +262,20 @@ final class PublishQueue {
 
     /** Fails everything that is left, sent or not. */
     void abandon() {
-        expire(Long.MAX_VALUE / 2 + System.nanoTime(), null);
+        expire(System.nanoTime() + Long.MAX_VALUE / 2, null);
     }
 
-    /** Waits at most the given time for space to be freed or work to end; for tests and orderly ends. */
+    /** Waits at most the given time until nothing waits and nothing is under way. */
     boolean awaitEmpty(long nanos) throws InterruptedException {
         long deadline = System.nanoTime() + nanos;
         lock.lockInterruptibly();
         try {
-            while (!isEmpty()) {
+            while (pending.calls() > 0 || !underWay.isEmpty()) {
                 long left = deadline - System.nanoTime();
                 if (left <= 0) {
                     return false;
                 }
-                spaceFreed.awaitNanos(Math.min(left, TimeUnit.MILLISECONDS.toNanos(100)));
+                spaceFreed.awaitNanos(left);
             }
             return true;
         } finally {

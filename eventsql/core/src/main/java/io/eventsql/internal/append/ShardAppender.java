@@ -9,24 +9,22 @@ import java.util.List;
 import java.util.UUID;
 import java.util.concurrent.TimeUnit;
 
-/** Appends to one shard: the queue of calls and the lanes that empty it, each a platform thread. Thread-safe. */
+/** Appends to one shard: the queue of calls and the platform threads that empty it. Thread-safe. */
 final class ShardAppender {
     private final Shard shard;
     private final PublishQueue queue;
-    private final List<Lane> lanes = new ArrayList<>();
+    private final List<AppendThread> threads = new ArrayList<>();
 
     ShardAppender(
             Shard shard, UUID producer, Settings settings, SegmentKeeper segments, WakeUp wakeUp, Rerouter rerouter) {
         this.shard = shard;
         this.queue = new PublishQueue(
-                settings.appendConnections(),
-                settings.bufferBytes(),
-                settings.maxBatchEvents(),
-                settings.maxBatchBytes());
-        for (int lane = 0; lane < settings.appendConnections(); lane++) {
-            lanes.add(new Lane(lane, new Appender(shard, producer, queue, segments, wakeUp, rerouter)));
+                new PendingCalls(settings.appendConnections(), settings.maxBatchEvents(), settings.maxBatchBytes()),
+                settings.bufferBytes());
+        for (int number = 0; number < settings.appendConnections(); number++) {
+            threads.add(new AppendThread(number, new Appender(shard, producer, queue, segments, wakeUp, rerouter)));
         }
-        lanes.forEach(Lane::start);
+        threads.forEach(Thread::start);
     }
 
     /** Finds another shard for calls without keys that wait for a shard that does not answer. */
@@ -35,26 +33,20 @@ final class ShardAppender {
         void reroute(Shard from, List<PublishCall> calls);
     }
 
-    private final class Lane extends Thread {
-        private final int lane;
+    private final class AppendThread extends Thread {
         private final Appender appender;
 
-        Lane(int lane, Appender appender) {
-            super("eventsql-append-" + shard.name() + "-" + lane);
+        AppendThread(int number, Appender appender) {
+            super("eventsql-append-" + shard.name() + "-" + number);
             setDaemon(true);
-            this.lane = lane;
             this.appender = appender;
         }
 
         @Override
         public void run() {
             try {
-                for (Batch batch = queue.take(lane); batch != null; batch = queue.take(lane)) {
-                    try {
-                        appender.append(batch);
-                    } finally {
-                        queue.done(batch);
-                    }
+                for (Batch batch = queue.next(null); batch != null; batch = queue.next(batch)) {
+                    appender.append(batch);
                 }
             } catch (InterruptedException e) {
                 Thread.currentThread().interrupt(); // close() has given up waiting
@@ -90,7 +82,7 @@ final class ShardAppender {
     }
 
     /**
-     * Ends the lanes: what waits is appended until the deadline, then failed.
+     * Ends the threads: what waits is appended until the deadline, then failed.
      *
      * @return whether everything was appended
      */
@@ -99,11 +91,11 @@ final class ShardAppender {
         boolean empty = queue.awaitEmpty(deadlineNanos - System.nanoTime());
         if (!empty) {
             queue.abandon();
-            lanes.forEach(Thread::interrupt);
+            threads.forEach(Thread::interrupt);
         }
-        for (Lane lane : lanes) {
+        for (AppendThread thread : threads) {
             long left = TimeUnit.NANOSECONDS.toMillis(deadlineNanos - System.nanoTime());
-            lane.join(Math.max(left, 1));
+            thread.join(Math.max(left, 1));
         }
         return empty;
     }
