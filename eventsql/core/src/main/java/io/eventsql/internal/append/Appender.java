@@ -1,5 +1,6 @@
 package io.eventsql.internal.append;
 
+import io.eventsql.UnknownStreamException;
 import io.eventsql.internal.append.Batch.Group;
 import io.eventsql.internal.retain.SegmentKeeper;
 import io.eventsql.internal.shard.Shard;
@@ -62,22 +63,25 @@ final class Appender {
             } catch (SQLException e) {
                 failure = classify(batch, e);
                 shard.failed(e);
+            } catch (UnknownStreamException e) {
+                failure = new Failure(Verdict.REFUSED, new SQLException(e.getMessage(), e));
             } catch (RuntimeException e) {
                 LOG.error("Appending to {} failed", shard, e);
                 failure = new Failure(Verdict.REFUSED, new SQLException(e));
             }
             switch (failure.verdict()) {
                 case DATA_ERROR -> {
+                    // Found behind the check of the number: an earlier attempt in doubt was not stored either.
                     reached();
                     appendParts(batch, failure.cause());
                     return;
                 }
                 case REFUSED -> {
-                    fail(
-                            batch,
-                            inDoubt,
-                            "the database refused it: " + failure.cause().getMessage(),
-                            failure.cause());
+                    if (inDoubt) { // perhaps stored before it was refused: never again under another number
+                        failUnknown(batch, failure.cause());
+                    } else {
+                        appendParts(batch, failure.cause());
+                    }
                     return;
                 }
                 case REPEAT_AT_ONCE -> {
@@ -190,23 +194,19 @@ final class Appender {
     }
 
     /** One bad call must fail alone: halves the batch until the call is found. The order of the calls stays. */
-    private void appendParts(Batch batch, SQLException dataError) throws InterruptedException {
+    private void appendParts(Batch batch, SQLException cause) throws InterruptedException {
         int calls = batch.calls().size();
         if (calls == 1) {
-            fail(batch, false, "the database refused its data: " + dataError.getMessage(), dataError);
+            batch.calls().getFirst().notStored("the database refused it: " + cause.getMessage(), cause);
             return;
         }
         append(batch.part(0, calls / 2, queue.nextBatchNumber()));
         append(batch.part(calls / 2, calls, queue.nextBatchNumber()));
     }
 
-    private static void fail(Batch batch, boolean inDoubt, String reason, SQLException cause) {
+    private static void failUnknown(Batch batch, SQLException cause) {
         for (PublishCall call : batch.calls()) {
-            if (inDoubt) {
-                call.unknown(reason, cause);
-            } else {
-                call.notStored(reason, cause);
-            }
+            call.unknown("the database gave no clear answer and then refused it: " + cause.getMessage(), cause);
         }
     }
 

@@ -8,6 +8,7 @@ import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
+import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
@@ -79,7 +80,13 @@ final class Dispatcher {
 
     /** Starts the handler on a partition whose page waits. */
     void start(OwnedPartition partition, Work work) {
-        virtualThreads.execute(() -> handlePages(partition, work));
+        try {
+            virtualThreads.execute(() -> handlePages(partition, work));
+        } catch (RejectedExecutionException e) { // closed meanwhile
+            LOG.debug("no longer handling partition {}", partition.partition(), e);
+            partition.giveUp();
+            partition.nextPage();
+        }
     }
 
     private void handlePages(OwnedPartition partition, Work work) {

@@ -105,7 +105,7 @@ final class Fetcher implements WakeUp.Target {
                         poll();
                     }
                     failures = 0;
-                } catch (SQLException e) {
+                } catch (SQLException | RuntimeException e) { // the one thread of all members must go on
                     retryLater(e);
                 }
             }
@@ -267,13 +267,13 @@ final class Fetcher implements WakeUp.Target {
         });
     }
 
-    private void retryLater(SQLException e) throws InterruptedException {
+    private void retryLater(Exception e) throws InterruptedException {
         if (closed) {
             return;
         }
         long delayMs = Math.min(RETRY_MAX_MS, RETRY_MIN_MS << Math.min(failures, 10));
         if (failures++ == 0) {
-            LOG.warn("Fetching from {} failed, goes on when it answers: {}", shard, e.getMessage());
+            LOG.warn("Fetching from {} failed, is tried again: {}", shard, e.toString());
         } else {
             LOG.debug("Fetching from {} still fails", shard, e);
         }

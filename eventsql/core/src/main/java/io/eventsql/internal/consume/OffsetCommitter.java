@@ -71,14 +71,14 @@ final class OffsetCommitter {
     private void commitOrRetry(MemberOnShard member) {
         try {
             commit(member);
-        } catch (SQLException e) {
-            LOG.warn("Offsets on {} could not be committed, tried again: {}", shard, e.getMessage());
+        } catch (SQLException | RuntimeException e) { // the one thread of all members must go on
+            LOG.warn("Offsets on {} could not be committed, tried again: {}", shard, e.toString());
             due.putIfAbsent(member, System.nanoTime() + TimeUnit.SECONDS.toNanos(1));
         }
     }
 
     /** Commits now what the member has handled. */
-    void commit(MemberOnShard member) throws SQLException {
+    synchronized void commit(MemberOnShard member) throws SQLException {
         List<Handled> handled = member.toCommit();
         if (handled.isEmpty()) {
             return;

@@ -23,6 +23,8 @@ import org.slf4j.LoggerFactory;
  */
 public final class Shard {
     private static final Logger LOG = LoggerFactory.getLogger(Shard.class);
+    private static final long PROBE_EVERY_MS = 1_000;
+    private static final int PROBE_TIMEOUT_SECONDS = 5;
 
     private final int number;
     private final String name;
@@ -72,9 +74,27 @@ public final class Shard {
     }
 
     public void setHealthy(boolean value) {
+        boolean before = healthy;
         healthy = value;
         if (value) {
             lastFailure = null;
+        } else if (before) {
+            inBackground(PROBE_EVERY_MS, this::probe);
+        }
+    }
+
+    /** A shard that gets no events because it did not answer must not stay without them when it does. */
+    private void probe() {
+        try {
+            boolean answers = require().call(connection -> connection.isValid(PROBE_TIMEOUT_SECONDS));
+            if (answers) {
+                setHealthy(true);
+            }
+        } catch (SQLException e) {
+            LOG.debug("{} still does not answer", name, e);
+        }
+        if (!healthy) {
+            inBackground(PROBE_EVERY_MS, this::probe);
         }
     }
 

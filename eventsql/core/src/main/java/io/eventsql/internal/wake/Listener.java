@@ -75,7 +75,7 @@ final class Listener {
                 }
             }
             shard.tables().notifications().unlisten(connection);
-        } catch (SQLException e) {
+        } catch (SQLException | RuntimeException e) {
             LOG.debug("Not listening on {} for the moment; consumers poll", shard, e);
         }
     }

@@ -87,7 +87,7 @@ final class Notifier {
                 shard.tables().notifications().send(connection, payload);
                 return payload;
             });
-        } catch (SQLException e) {
+        } catch (SQLException | RuntimeException e) {
             LOG.debug("A wake-up signal on {} was not sent; consumers poll", shard, e);
             TimeUnit.SECONDS.sleep(1);
         }
