@@ -28,7 +28,7 @@ import org.jspecify.annotations.Nullable;
  *
  * <p>An event's value is {@code <key>/<number>} ({@code -} without a key), with numbers that rise with each call of that key.
  */
-final class Ledger {
+class Ledger {
     private enum Told {
         NOTHING,
         NOT_STORED,

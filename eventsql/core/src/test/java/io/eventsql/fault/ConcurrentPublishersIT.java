@@ -1,0 +1,253 @@
+package io.eventsql.fault;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.fail;
+
+import com.zaxxer.hikari.HikariDataSource;
+import io.eventsql.EventPosition;
+import io.eventsql.EventSql;
+import io.eventsql.StoredEvent;
+import io.eventsql.StreamSpec;
+import io.eventsql.eventsdb.EventsDb;
+import java.io.BufferedReader;
+import java.io.File;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.sql.Connection;
+import java.sql.PreparedStatement;
+import java.sql.ResultSet;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/**
+ * Goal: several processes publish to the same partitions at the same time, and some are killed at any moment. Offsets
+ * are gapless and become visible in order: what a reader saw as the end is never followed by something that appears
+ * before it. Every acknowledged event is there exactly once, where the publisher said, and the events of each key are in
+ * the order of the calls.
+ *
+ * <p>Method: four Java processes publish singly, asynchronously and in batches, with and without keys; twice one of them
+ * is killed (SIGKILL) at a seeded moment and replaced. Each writes its acknowledgements to a file before it goes on.
+ * Meanwhile one reader follows each partition through {@link EventSql#read}, another counts with plain SQL, in one
+ * statement, the events behind a moving offset. At the end files and table are compared.
+ *
+ * <p>{@code -Deventsql.test.kills=N} kills N times instead of 2.
+ */
+class ConcurrentPublishersIT {
+    private static final String STREAM = "shared";
+    private static final int PARTITIONS = 4;
+    private static final int PROCESSES = 4;
+    private static final int KILLS = Integer.getInteger("eventsql.test.kills", 2);
+    private static final int BETWEEN_KILLS_MS_MIN = 500;
+    private static final int BETWEEN_KILLS_MS_MAX = 2_000;
+    /** How far back the counting reader looks. */
+    private static final int WINDOW = 2_000;
+
+    private final List<Publisher> publishers = new ArrayList<>();
+    private final ConcurrentLinkedQueue<Throwable> readerFailures = new ConcurrentLinkedQueue<>();
+    private volatile boolean readersStop;
+
+    @TempDir
+    private Path folder;
+
+    @AfterEach
+    void killPublishers() {
+        publishers.forEach(publisher -> publisher.process.destroyForcibly());
+    }
+
+    /** A publishing process. */
+    private static final class Publisher {
+        final Process process;
+        final BufferedReader output;
+        final Path acknowledgements;
+
+        Publisher(EventsDb eventsDb, Path folder, String name, long seed) throws IOException {
+            acknowledgements = folder.resolve(name);
+            String classPath = System.getProperty("surefire.test.class.path", System.getProperty("java.class.path"));
+            process = new ProcessBuilder(
+                            Path.of(System.getProperty("java.home"), "bin", "java")
+                                    .toString(),
+                            "-Xmx96m",
+                            "-XX:+UseSerialGC",
+                            "-XX:TieredStopAtLevel=1",
+                            "-cp",
+                            classPath,
+                            PublisherProcess.class.getName(),
+                            eventsDb.jdbcUrl(),
+                            eventsDb.username(),
+                            eventsDb.password(),
+                            STREAM,
+                            name,
+                            acknowledgements.toString(),
+                            Long.toString(seed))
+                    .redirectError(new File(folder.toFile(), name + ".err"))
+                    .start();
+            output = process.inputReader();
+        }
+
+        void awaitLine(String expected) throws IOException {
+            String line = output.readLine();
+            while (line != null && !line.equals(expected)) {
+                line = output.readLine();
+            }
+            if (line == null) {
+                fail("a publisher ended before %s: %s", expected, Files.readString(Path.of(acknowledgements + ".err")));
+            }
+        }
+
+        void kill() throws InterruptedException {
+            process.destroyForcibly().waitFor();
+        }
+
+        void finish() throws IOException, InterruptedException {
+            process.getOutputStream().close();
+            awaitLine("DONE");
+            assertThat(process.waitFor(1, TimeUnit.MINUTES)).isTrue();
+        }
+    }
+
+    @Test
+    void publish_fromSeveralProcessesOfWhichSomeAreKilled_offsetsAreGaplessAndVisibleInOrder() throws Exception {
+        Random random = Seeds.random("ConcurrentPublishersIT");
+        try (EventsDb eventsDb = EventsDb.start();
+                HikariDataSource pool = Pools.pool(eventsDb);
+                EventSql eventSql = EventSql.builder(pool)
+                        .settings(PublisherProcess.settings().build())
+                        .build()) {
+            eventSql.createStream(
+                    StreamSpec.of(STREAM).withPartitions(PARTITIONS).withSegmentSize(1_000));
+            Thread following = reader("following", () -> follow(eventSql));
+            Thread counting = reader("counting", () -> count(pool));
+
+            for (int i = 0; i < PROCESSES; i++) {
+                publishers.add(new Publisher(eventsDb, folder, "p" + i, random.nextLong()));
+            }
+            for (Publisher publisher : publishers) {
+                publisher.awaitLine("READY");
+            }
+            List<Publisher> all = new ArrayList<>(publishers);
+            for (int kill = 0; kill < KILLS; kill++) {
+                TimeUnit.MILLISECONDS.sleep(random.nextInt(BETWEEN_KILLS_MS_MIN, BETWEEN_KILLS_MS_MAX));
+                int victim = random.nextInt(PROCESSES);
+                publishers.get(victim).kill();
+                Publisher successor = new Publisher(eventsDb, folder, "p" + (PROCESSES + kill), random.nextLong());
+                publishers.set(victim, successor);
+                all.add(successor);
+                successor.awaitLine("READY");
+            }
+            for (Publisher publisher : publishers) {
+                publisher.finish();
+            }
+            readersStop = true;
+            following.join();
+            counting.join();
+            assertThat(readerFailures).isEmpty();
+            verify(all, Ledger.read(STREAM, List.of(pool)));
+        }
+    }
+
+    private interface Reading {
+        void run() throws Exception;
+    }
+
+    private Thread reader(String name, Reading reading) {
+        return Thread.ofPlatform().name("reader-" + name).start(() -> {
+            try {
+                reading.run();
+            } catch (Throwable e) {
+                readerFailures.add(e);
+            }
+        });
+    }
+
+    /** Leaves the processors to the publishers for a moment. */
+    private static void pause() throws InterruptedException {
+        TimeUnit.MILLISECONDS.sleep(2);
+    }
+
+    /** Reads each partition from where it stopped: the next event must be the next offset, for ever. */
+    private void follow(EventSql eventSql) throws InterruptedException {
+        long[] next = new long[PARTITIONS];
+        while (!readersStop) {
+            pause();
+            for (int partition = 0; partition < PARTITIONS; partition++) {
+                for (StoredEvent event :
+                        eventSql.read(new EventPosition(STREAM, 0, partition, next[partition]), 1_000)) {
+                    assertThat(event.offset()).isEqualTo(next[partition]++);
+                }
+            }
+        }
+    }
+
+    /** Counts, in one snapshot, what lies between an old offset and the end that is visible. */
+    private void count(HikariDataSource pool) throws Exception {
+        long[] ends = new long[PARTITIONS];
+        try (Connection connection = pool.getConnection();
+                PreparedStatement statement = connection.prepareStatement("SELECT count(*), max(event_offset)"
+                        + " FROM eventsql.events_" + STREAM + " WHERE partition = ? AND event_offset >= ?")) {
+            while (!readersStop) {
+                pause();
+                for (int partition = 0; partition < PARTITIONS; partition++) {
+                    long from = Math.max(0, ends[partition] - WINDOW);
+                    statement.setInt(1, partition);
+                    statement.setLong(2, from);
+                    try (ResultSet row = statement.executeQuery()) {
+                        row.next();
+                        long count = row.getLong(1);
+                        long end = count == 0 ? from : row.getLong(2) + 1;
+                        assertThat(count)
+                                .as("events of partition %s from %s to %s", partition, from, end)
+                                .isEqualTo(end - from);
+                        assertThat(end).isGreaterThanOrEqualTo(ends[partition]);
+                        ends[partition] = end;
+                    }
+                }
+            }
+        }
+    }
+
+    private static void verify(List<Publisher> publishers, List<Ledger.Stored> stored) throws IOException {
+        Ledger.assertGapless(stored);
+        Map<String, Ledger.Stored> byValue = new HashMap<>();
+        Map<String, Integer> lastNumbers = new HashMap<>();
+        for (Ledger.Stored event : stored) {
+            assertThat(byValue.put(event.value(), event))
+                    .as("stored twice: %s", event)
+                    .isNull();
+            if (event.key() != null) {
+                int number =
+                        Integer.parseInt(event.value().substring(event.key().length() + 1));
+                Integer last = lastNumbers.put(event.key(), number);
+                assertThat(last == null ? 0 : last).as("before %s", event).isLessThan(number);
+            }
+        }
+        Map<String, Integer> acknowledged = new TreeMap<>();
+        for (Publisher publisher : publishers) {
+            // A line that the kill cut off was never completed by its caller.
+            String lines = Files.readString(publisher.acknowledgements);
+            for (String line :
+                    lines.substring(0, lines.lastIndexOf('\n') + 1).lines().toList()) {
+                String[] fields = line.split(" ", -1);
+                Ledger.Stored event = byValue.get(fields[0]);
+                assertThat(event).as("acknowledged %s", line).isNotNull();
+                assertThat(line)
+                        .isEqualTo(
+                                event.value() + " " + event.shard() + " " + event.partition() + " " + event.offset());
+                acknowledged.merge(publisher.acknowledgements.getFileName().toString(), 1, Integer::sum);
+            }
+        }
+        System.out.println(stored.size() + " events stored; acknowledged by process: " + acknowledged);
+        assertThat(acknowledged.keySet()).containsAll(Set.of("p0", "p1", "p2", "p3", "p4", "p5"));
+        assertThat(stored.stream().map(Ledger.Stored::partition).distinct()).hasSize(PARTITIONS);
+    }
+}
