@@ -1,0 +1,115 @@
+package io.eventsql.fault;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
+
+import com.zaxxer.hikari.HikariDataSource;
+import io.eventsql.ConsumerSpec;
+import io.eventsql.EventSql;
+import io.eventsql.Settings;
+import io.eventsql.StoredEvent;
+import io.eventsql.StreamSpec;
+import io.eventsql.Subscription;
+import io.eventsql.eventsdb.EmbeddedEventsDb;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Queue;
+import java.util.Random;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
+import org.junit.jupiter.api.Test;
+
+/**
+ * Goal: PostgreSQL is killed under load, several times, and everything goes on by itself: nothing acknowledged is lost,
+ * nothing is stored twice, events of a key keep their order, and a consumer handles every event at least once and in the
+ * order of its partition.
+ *
+ * <p>Method: all processes of a real server get SIGKILL at seeded moments while callers publish in every way and two
+ * consumers read; the server is started again on the same data. The callers' deadline is far beyond that, so no call may
+ * fail. {@code -Deventsql.test.crashes=N} crashes it N times instead of 3.
+ */
+class DatabaseCrashIT {
+    private static final String STREAM = "crashes";
+    private static final int PARTITIONS = 4;
+    private static final int CRASHES = Integer.getInteger("eventsql.test.crashes", 3);
+
+    /** What a consumer was given, by partition, in the order in which it was given. */
+    private static final class Handled {
+        private final Map<Integer, List<Long>> offsets = new ConcurrentHashMap<>();
+        private final Queue<String> jumps = new ConcurrentLinkedQueue<>();
+
+        /** Called for one partition by one thread at a time. */
+        void handle(StoredEvent event) {
+            List<Long> before = offsets.computeIfAbsent(event.partition(), partition -> new ArrayList<>());
+            long next = before.isEmpty() ? 0 : before.getLast() + 1;
+            if (event.offset() > next) {
+                jumps.add(event.position() + " came after offset " + (next - 1));
+            }
+            before.add(event.offset());
+        }
+
+        long distinct() {
+            return offsets.values().stream()
+                    .mapToLong(ofPartition -> ofPartition.stream().distinct().count())
+                    .sum();
+        }
+    }
+
+    @Test
+    void publishAndConsume_databaseCrashesUnderLoad_everythingGoesOnAndNothingIsLost() throws Exception {
+        Random random = Seeds.random("DatabaseCrashIT");
+        Settings settings = Settings.builder()
+                .publishTimeout(Duration.ofMinutes(2))
+                .networkTimeout(Duration.ofSeconds(5))
+                .maxBatchEvents(200)
+                .build();
+        try (EmbeddedEventsDb eventsDb = EmbeddedEventsDb.builder().start();
+                HikariDataSource pool = Pools.pool(eventsDb);
+                EventSql eventSql = EventSql.builder(pool).settings(settings).build()) {
+            eventSql.createStream(
+                    StreamSpec.of(STREAM).withPartitions(PARTITIONS).withSegmentSize(1_000));
+            Handled single = new Handled();
+            Handled batch = new Handled();
+            Subscription one = eventSql.subscribe(ConsumerSpec.of(STREAM, "single"), single::handle);
+            Subscription other = eventSql.subscribeBatch(
+                    ConsumerSpec.of(STREAM, "batch").withPageEvents(100), page -> page.forEach(batch::handle));
+            Ledger ledger = new Ledger();
+            Load load = new Load(eventSql.publisher(), STREAM, ledger);
+            load.startAll(2, "k", random, 3);
+
+            for (int crash = 0; crash < CRASHES; crash++) {
+                long before = ledger.storedCount();
+                await().atMost(Duration.ofMinutes(1)).until(() -> ledger.storedCount() > before + 200);
+                TimeUnit.MILLISECONDS.sleep(random.nextInt(1_000));
+                eventsDb.crash();
+                TimeUnit.MILLISECONDS.sleep(random.nextInt(300));
+                eventsDb.restart();
+            }
+            long afterLast = ledger.storedCount();
+            await().atMost(Duration.ofMinutes(1)).until(() -> ledger.storedCount() > afterLast + 200);
+            load.stop();
+
+            List<Ledger.Stored> stored = Ledger.read(STREAM, List.of(pool));
+            System.out.println(ledger);
+            ledger.verify(stored);
+            assertThat(ledger.storedCount()).as("no call failed").isEqualTo(stored.size());
+            for (Handled handled : List.of(single, batch)) {
+                await().atMost(Duration.ofMinutes(1)).until(() -> handled.distinct() >= stored.size());
+                assertThat(handled.jumps).isEmpty();
+                assertThat(handled.distinct()).isEqualTo(stored.size());
+            }
+            assertThat(one.isRunning() && other.isRunning()).isTrue();
+            await().atMost(Duration.ofSeconds(30))
+                    .untilAsserted(() ->
+                            assertThat(eventSql.positions(STREAM, "single")).allMatch(position -> position.lag() == 0));
+            Map<Integer, Long> ends =
+                    stored.stream().collect(Collectors.groupingBy(Ledger.Stored::partition, Collectors.counting()));
+            assertThat(eventSql.positions(STREAM, "batch"))
+                    .allMatch(position -> position.head() == ends.getOrDefault(position.partition(), 0L));
+        }
+    }
+}
