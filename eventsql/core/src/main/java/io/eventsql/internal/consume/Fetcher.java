@@ -26,10 +26,14 @@ import org.slf4j.LoggerFactory;
 final class Fetcher implements WakeUp.Target {
     private static final Logger LOG = LoggerFactory.getLogger(Fetcher.class);
     /**
-     * The shortest time between two fetches while pages are not full: under load a fetch then finds more than one batch,
-     * which costs the database a fraction. The first fetch after a pause goes at once.
+     * The shortest time between two fetches while pages are not full, for each hundred events of the last one: under
+     * load a fetch then finds more than one batch, which costs the database a fraction. The first fetch after a pause
+     * goes at once.
      */
     private static final long PACE_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
+
+    private static final int EVENTS_A_PACE = 100;
+    private static final int PACES_MAX = 5;
 
     private static final long RETRY_MIN_MS = 50;
     private static final long RETRY_MAX_MS = 1_000;
@@ -49,6 +53,7 @@ final class Fetcher implements WakeUp.Target {
     private int failures;
     private long fetchedAt = System.nanoTime();
     private boolean lastPagesFull;
+    private int lastEvents;
 
     Fetcher(Shard shard, Duration pollInterval, OffsetCommitter committer) {
         this.shard = shard;
@@ -131,12 +136,14 @@ final class Fetcher implements WakeUp.Target {
     }
 
     private void pace() throws InterruptedException {
-        long early = fetchedAt + PACE_NANOS - System.nanoTime();
+        long paces = Math.clamp(lastEvents / EVENTS_A_PACE, 1, PACES_MAX);
+        long early = fetchedAt + paces * PACE_NANOS - System.nanoTime();
         if (!lastPagesFull && early > 0) {
             TimeUnit.NANOSECONDS.sleep(early);
         }
         fetchedAt = System.nanoTime();
         lastPagesFull = false;
+        lastEvents = 0;
     }
 
     private void fetchAll() throws SQLException {
@@ -195,6 +202,7 @@ final class Fetcher implements WakeUp.Target {
                             + page.getFirst().offset());
             return;
         }
+        lastEvents += page.size();
         lastPagesFull |= page.size() >= member.spec().pageEvents();
         if (partition.fetched(page, member.spec().pageEvents(), member.spec().pageBytes())) {
             member.dispatcher().start(partition, new Dispatcher.Work() {
