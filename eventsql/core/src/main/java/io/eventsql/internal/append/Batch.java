@@ -58,7 +58,8 @@ final class Batch {
         return calls.stream().allMatch(PublishCall::isCompleted);
     }
 
-    private int partition(PublishCall call, int event) {
+    /** Where an event of a call goes. */
+    int partition(PublishCall call, int event) {
         return call.hasNoKeys() ? Objects.requireNonNull(stickyPartitions.get(call.stream())) : call.partition(event);
     }
 

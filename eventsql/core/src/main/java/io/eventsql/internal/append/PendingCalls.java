@@ -6,6 +6,7 @@ import java.util.ArrayList;
 import java.util.BitSet;
 import java.util.Deque;
 import java.util.HashMap;
+import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Consumer;
@@ -27,6 +28,9 @@ final class PendingCalls {
     /** Events that wait beyond which they are worth a second commit at the same time. */
     static final int SHARED_ABOVE_EVENTS = 500;
 
+    /** How often, in calls of {@link #removeExpired}, the whole queues are searched. */
+    private static final int LOOK_AT_ALL_EVERY = 10;
+
     private final int lanes;
     private final int maxBatchEvents;
     private final long maxBatchBytes;
@@ -39,6 +43,7 @@ final class PendingCalls {
     private int events;
     private long lastSequence;
     private long lastBatchNumber;
+    private int expiries;
 
     PendingCalls(int lanes, int maxBatchEvents, long maxBatchBytes) {
         this.lanes = lanes;
@@ -58,7 +63,8 @@ final class PendingCalls {
 
     private Deque<PublishCall> queueOf(PublishCall call) {
         if (call.hasNoKeys()) {
-            return ofAnyLane;
+            // A stream with fewer partitions than lanes has none in some of them; lane 0 has partition 0.
+            return call.stream().partitions() < lanes ? ofLane.getFirst() : ofAnyLane;
         }
         int lane = call.partition(0) % lanes;
         for (int i = 1; i < call.events().size(); i++) {
@@ -152,7 +158,7 @@ final class PendingCalls {
                 if (!fits) {
                     break;
                 }
-                remove(queue);
+                removed(queue.remove());
                 if (call.hasNoKeys()) {
                     sticky.computeIfAbsent(call.stream(), this::stickyPartition);
                 }
@@ -202,36 +208,45 @@ final class PendingCalls {
         }
     }
 
-    private void remove(Deque<PublishCall> queue) {
-        PublishCall call = queue.remove();
+    private void removed(PublishCall call) {
         calls--;
         events -= call.events().size();
     }
 
     /** Takes out the calls whose deadline has passed. */
     void removeExpired(long nowNanos, Consumer<PublishCall> expired) {
-        ofLane.forEach(queue -> removeExpired(queue, nowNanos, expired));
-        removeExpired(ofAnyLane, nowNanos, expired);
-        removeExpired(wide, nowNanos, expired);
+        boolean lookAtAll = expiries++ % LOOK_AT_ALL_EVERY == 0;
+        ofLane.forEach(queue -> removeExpired(queue, nowNanos, lookAtAll, expired));
+        removeExpired(ofAnyLane, nowNanos, lookAtAll, expired);
+        removeExpired(wide, nowNanos, lookAtAll, expired);
     }
 
-    private void removeExpired(Deque<PublishCall> queue, long nowNanos, Consumer<PublishCall> expired) {
-        // All calls have the same time to live, so the first in a queue is the first to expire.
-        for (PublishCall call = queue.peek(); call != null; call = queue.peek()) {
-            if (call.deadlineNanos() - nowNanos > 0) {
+    /**
+     * All calls have the same time to live, so the first in a queue is mostly the first to expire. Not always: one that
+     * waited for space, or comes from another shard, is older than its place. All are looked at only now and then.
+     */
+    private void removeExpired(
+            Deque<PublishCall> queue, long nowNanos, boolean lookAtAll, Consumer<PublishCall> expired) {
+        for (Iterator<PublishCall> waiting = queue.iterator(); waiting.hasNext(); ) {
+            PublishCall call = waiting.next();
+            if (call.deadlineNanos() - nowNanos <= 0) {
+                waiting.remove();
+                removed(call);
+                expired.accept(call);
+            } else if (!lookAtAll) {
                 return;
             }
-            remove(queue);
-            expired.accept(call);
         }
     }
 
     /** Takes out the calls without keys. */
     List<PublishCall> removeWithoutKeys() {
-        List<PublishCall> removed = new ArrayList<>(ofAnyLane);
-        while (!ofAnyLane.isEmpty()) {
-            remove(ofAnyLane);
-        }
-        return removed;
+        List<PublishCall> withoutKeys = new ArrayList<>(ofAnyLane);
+        ofAnyLane.clear();
+        Deque<PublishCall> firstLane = ofLane.getFirst();
+        firstLane.stream().filter(PublishCall::hasNoKeys).forEach(withoutKeys::add);
+        firstLane.removeIf(PublishCall::hasNoKeys);
+        withoutKeys.forEach(this::removed);
+        return withoutKeys;
     }
 }

@@ -205,6 +205,7 @@ final class PublishQueue {
             });
             if (!expired.isEmpty()) {
                 spaceFreed.signalAll();
+                work.signalAll(); // a wide call that is gone holds up nobody
             }
             for (Batch batch : underWay.keySet()) {
                 for (PublishCall call : batch.calls()) {
