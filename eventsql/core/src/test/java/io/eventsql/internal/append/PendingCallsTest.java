@@ -1,0 +1,343 @@
+package io.eventsql.internal.append;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.eventsql.StreamSpec;
+import io.eventsql.internal.append.TestCalls.Call;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/** Which calls go together. {@code pending} has two lanes: even and odd partitions. */
+class PendingCallsTest {
+    private static final int MANY = PendingCalls.SHARED_ABOVE_EVENTS + 1;
+    private static final StreamSpec ONE_PARTITION = StreamSpec.of("small").withPartitions(1);
+
+    private final PendingCalls pending = new PendingCalls(2, 1_000_000, 1L << 40);
+
+    private static Call add(PendingCalls pending, Call call) {
+        pending.add(call.call);
+        return call;
+    }
+
+    private Call add(int... partitions) {
+        return add(pending, TestCalls.call(partitions));
+    }
+
+    private Call addWithoutKey(int events) {
+        return add(pending, TestCalls.callWithoutKey(events));
+    }
+
+    /** So many events of one partition in one call that several batches should go at the same time. */
+    private Call addMany(int partition) {
+        return add(IntStream.generate(() -> partition).limit(MANY).toArray());
+    }
+
+    private static void assertCalls(Batch batch, Call... calls) {
+        assertThat(batch).isNotNull();
+        assertThat(batch.calls()).containsExactlyElementsOf(TestCalls.calls(calls));
+    }
+
+    @Test
+    void nextBatch_nothingThere_isNull() {
+        assertThat(pending.nextBatch()).isNull();
+    }
+
+    @Test
+    void nextBatch_littleWaits_takesEverythingInCallOrder() {
+        Call a = add(0);
+        Call b = addWithoutKey(1);
+        Call c = add(1);
+        Call wide = add(0, 1);
+        Call d = add(2, 4);
+        assertCalls(pending.nextBatch(), a, b, c, wide, d);
+        assertThat(pending.calls()).isZero();
+        assertThat(pending.hasFreeLane()).isFalse();
+    }
+
+    @Test
+    void nextBatch_lanesUnderWay_givesThemNothing() {
+        add(0);
+        Batch all = pending.nextBatch();
+        add(0);
+        add(1);
+        addWithoutKey(1);
+        assertThat(pending.nextBatch()).isNull();
+        pending.done(all);
+        assertThat(pending.nextBatch().calls()).hasSize(3);
+    }
+
+    @Test
+    void nextBatch_muchWaits_lanesGoAtTheSameTime() {
+        Call even = addMany(0);
+        Call odd = addMany(1);
+        assertCalls(pending.nextBatch(), even);
+        assertThat(pending.hasFreeLane()).isTrue();
+        assertCalls(pending.nextBatch(), odd);
+        assertThat(pending.hasFreeLane()).isFalse();
+    }
+
+    @Test
+    void nextBatch_laneUnderWay_itsCallsWaitAndOthersGo() {
+        addMany(0);
+        addMany(1);
+        Batch even = pending.nextBatch();
+        Batch odd = pending.nextBatch();
+        Call nextEven = add(2);
+        Call nextOdd = add(3);
+        pending.done(odd);
+        assertCalls(pending.nextBatch(), nextOdd);
+        pending.done(even);
+        assertCalls(pending.nextBatch(), nextEven);
+    }
+
+    @Test
+    void nextBatch_muchWaitsWithoutKeys_isSharedByTheLanes() {
+        List<Call> calls = new ArrayList<>();
+        for (int i = 0; i < 2 * MANY; i++) {
+            calls.add(addWithoutKey(1));
+        }
+        Batch first = pending.nextBatch();
+        Batch second = pending.nextBatch();
+        assertThat(first.calls()).hasSizeBetween(MANY / 2, MANY);
+        assertThat(second.calls()).isNotEmpty();
+        assertThat(first.partition(first.calls().get(0), 0) % 2)
+                .isNotEqualTo(second.partition(second.calls().get(0), 0) % 2);
+    }
+
+    @Test
+    void nextBatch_numbers_rise() {
+        add(0);
+        Batch first = pending.nextBatch();
+        long part = pending.nextBatchNumber();
+        pending.done(first);
+        add(0);
+        assertThat(first.number()).isPositive().isLessThan(part);
+        assertThat(pending.nextBatch().number()).isGreaterThan(part);
+    }
+
+    @Test
+    void nextBatch_limitInEvents_isKeptWithoutOvertaking() {
+        PendingCalls limited = new PendingCalls(2, 3, 1L << 40);
+        Call one = add(limited, TestCalls.call(0, 0));
+        Call two = add(limited, TestCalls.call(0, 0));
+        Call three = add(limited, TestCalls.call(0));
+        Call four = add(limited, TestCalls.call(1));
+        Batch batch = limited.nextBatch();
+        assertCalls(batch, one);
+        limited.done(batch);
+        assertCalls(limited.nextBatch(), two, three);
+        assertThat(four.call.isSent()).isFalse();
+    }
+
+    @Test
+    void nextBatch_limitInBytes_isKept() {
+        PendingCalls limited = new PendingCalls(1, 1_000, 3 * TestCalls.EVENT_BYTES);
+        Call one = add(limited, TestCalls.call(0));
+        Call two = add(limited, TestCalls.call(0, 1));
+        Call three = add(limited, TestCalls.call(2));
+        Batch batch = limited.nextBatch();
+        assertCalls(batch, one, two);
+        limited.done(batch);
+        assertCalls(limited.nextBatch(), three);
+    }
+
+    @Test
+    void nextBatch_callLargerThanABatch_goesAlone() {
+        PendingCalls limited = new PendingCalls(1, 2, 2 * TestCalls.EVENT_BYTES);
+        Call large = add(limited, TestCalls.call(0, 0, 0));
+        Call small = add(limited, TestCalls.call(0));
+        Batch batch = limited.nextBatch();
+        assertCalls(batch, large);
+        limited.done(batch);
+        assertCalls(limited.nextBatch(), small);
+    }
+
+    @Test
+    void nextBatch_wideCall_waitsForEarlierCallsUnderWay() {
+        Call even = addMany(0);
+        Call odd = addMany(1);
+        Batch evenBatch = pending.nextBatch();
+        Batch oddBatch = pending.nextBatch();
+        assertCalls(evenBatch, even);
+        assertCalls(oddBatch, odd);
+        Call wide = add(0, 1);
+        pending.done(evenBatch);
+        assertThat(pending.nextBatch()).isNull();
+        pending.done(oddBatch);
+        assertCalls(pending.nextBatch(), wide);
+    }
+
+    @Test
+    void nextBatch_wideCall_isNotOvertaken() {
+        addMany(0);
+        addMany(1);
+        Batch even = pending.nextBatch();
+        Batch odd = pending.nextBatch();
+        Call before = add(1);
+        Call wide = add(0, 1);
+        Call after = add(1);
+        pending.done(odd);
+        Batch beforeBatch = pending.nextBatch();
+        assertCalls(beforeBatch, before);
+        pending.done(beforeBatch);
+        assertThat(pending.nextBatch()).isNull();
+        pending.done(even);
+        assertCalls(pending.nextBatch(), wide, after);
+    }
+
+    @Test
+    void nextBatch_wideCallWhileMuchWaits_goesInItsTurn() {
+        Call before = addMany(0);
+        Call wide = add(0, 1);
+        Call after = addMany(1);
+        assertCalls(pending.nextBatch(), before, wide, after);
+    }
+
+    @Test
+    void nextBatch_wideCallsKeepComing_othersDoNotStarve() {
+        PendingCalls limited = new PendingCalls(2, 4, 1L << 40);
+        add(limited, TestCalls.call(0, 1));
+        Call withoutKey = add(limited, TestCalls.callWithoutKey(1));
+        Call single = add(limited, TestCalls.call(1));
+        for (int round = 0; round < 2; round++) {
+            add(limited, TestCalls.call(0, 1));
+            add(limited, TestCalls.call(1, 2));
+            limited.done(limited.nextBatch());
+        }
+        assertThat(withoutKey.call.isSent()).isTrue();
+        assertThat(single.call.isSent()).isTrue();
+    }
+
+    @ParameterizedTest
+    @CsvSource({"1, 8", "2, 8", "3, 8", "3, 7", "8, 8"})
+    void nextBatch_callsWithoutKeys_goRoundAllPartitions(int lanes, int partitions) {
+        StreamSpec stream = StreamSpec.of("orders").withPartitions(partitions);
+        PendingCalls some = new PendingCalls(lanes, 1_000_000, 1L << 40);
+        Set<Integer> used = new HashSet<>();
+        for (int round = 0; round < partitions; round++) {
+            Call first = add(some, TestCalls.callWithoutKey(stream, 1));
+            Call second = add(some, TestCalls.callWithoutKey(stream, 3));
+            Batch batch = some.nextBatch();
+            int partition = batch.partition(first.call, 0);
+            assertThat(IntStream.range(0, 3).map(i -> batch.partition(second.call, i)))
+                    .as("one partition a batch")
+                    .containsOnly(partition);
+            used.add(partition);
+            some.done(batch);
+        }
+        assertThat(used).hasSize(partitions);
+    }
+
+    @ParameterizedTest
+    @CsvSource({"2, 8", "3, 8", "3, 7", "8, 8"})
+    void nextBatch_callsWithoutKeysOfBusyLanes_goRoundAllPartitionsOfTheirLanes(int lanes, int partitions) {
+        StreamSpec stream = StreamSpec.of("orders").withPartitions(partitions);
+        PendingCalls some = new PendingCalls(lanes, 1_000_000, 1L << 40);
+        Set<Integer> used = new HashSet<>();
+        for (int round = 0; round < partitions; round++) {
+            List<Batch> underWay = new ArrayList<>();
+            for (int lane = 0; lane < lanes; lane++) {
+                add(some, TestCalls.callWithoutKey(stream, MANY * lanes));
+                Batch batch = some.nextBatch();
+                underWay.add(batch);
+                used.add(batch.partition(batch.calls().get(0), 0));
+            }
+            assertThat(underWay.stream().mapToInt(b -> b.partition(b.calls().get(0), 0) % lanes))
+                    .as("each of a lane of its own")
+                    .doesNotHaveDuplicates();
+            underWay.forEach(some::done);
+        }
+        assertThat(used).hasSize(partitions);
+    }
+
+    @Test
+    void nextBatch_laneWithoutPartitionOfTheStream_leavesItsCallsToTheOther() {
+        addMany(0);
+        Batch even = pending.nextBatch();
+        Call ofPartitionZero = add(pending, TestCalls.callWithoutKey(ONE_PARTITION, 1));
+        Call odd = addMany(1);
+        Batch oddBatch = pending.nextBatch();
+        assertCalls(oddBatch, odd);
+        assertThat(pending.nextBatch()).isNull();
+        pending.done(even);
+        Batch last = pending.nextBatch();
+        assertCalls(last, ofPartitionZero);
+        assertThat(last.partition(ofPartitionZero.call, 0)).isZero();
+    }
+
+    @Test
+    void nextBatch_manyCallsWithoutKeysOfOnePartition_allGo() {
+        for (int i = 0; i < 3 * MANY; i++) {
+            add(pending, TestCalls.callWithoutKey(ONE_PARTITION, 1));
+        }
+        List<Batch> underWay = new ArrayList<>();
+        for (int batches = 0; pending.calls() > 0; batches++) {
+            assertThat(batches).isLessThan(100);
+            for (Batch batch = pending.nextBatch(); batch != null; batch = pending.nextBatch()) {
+                underWay.add(batch);
+            }
+            assertThat(underWay).as("one batch of the partition at a time").hasSize(1);
+            pending.done(underWay.removeFirst());
+        }
+    }
+
+    @Test
+    void removeExpired_everyKindOfCall_goesWhenItsTimeHasCome() {
+        long deadline = System.nanoTime();
+        List<Call> calls = List.of(
+                add(pending, TestCalls.callUntil(deadline, 0)),
+                add(pending, TestCalls.callUntil(deadline, 1)),
+                add(pending, TestCalls.callUntil(deadline)),
+                add(pending, TestCalls.callUntil(deadline, 0, 1)));
+        List<PublishCall> expired = new ArrayList<>();
+        pending.removeExpired(deadline - 1, expired::add);
+        assertThat(expired).isEmpty();
+        pending.removeExpired(deadline, expired::add);
+        assertThat(expired)
+                .containsExactlyInAnyOrderElementsOf(
+                        calls.stream().map(c -> c.call).toList());
+        assertThat(pending.calls()).isZero();
+        assertThat(pending.nextBatch()).isNull();
+    }
+
+    /** Such calls exist: those that came late because the buffer was full, and those moved from another shard. */
+    @Test
+    void removeExpired_earlierDeadlineBehindALaterOne_isNotForgotten() {
+        long deadline = System.nanoTime();
+        Call first = add(pending, TestCalls.callUntil(deadline + 1_000, 0));
+        Call behind = add(pending, TestCalls.callUntil(deadline, 0));
+        List<PublishCall> expired = new ArrayList<>();
+        pending.removeExpired(deadline, expired::add);
+        assertThat(expired).containsExactly(behind.call);
+        assertCalls(pending.nextBatch(), first);
+    }
+
+    @Test
+    void removeExpired_nanoTimeOverflows_isStillRight() {
+        add(pending, TestCalls.callUntil(Long.MAX_VALUE, 0));
+        List<PublishCall> expired = new ArrayList<>();
+        pending.removeExpired(Long.MAX_VALUE - 10, expired::add);
+        assertThat(expired).isEmpty();
+        pending.removeExpired(Long.MIN_VALUE + 10, expired::add);
+        assertThat(expired).hasSize(1);
+    }
+
+    @Test
+    void removeWithoutKeys_takesOnlyThose() {
+        Call keyed = add(0);
+        Call withoutKey = addWithoutKey(1);
+        Call wide = add(0, 1);
+        Call ofSmallStream = add(pending, TestCalls.callWithoutKey(ONE_PARTITION, 1));
+        assertThat(pending.removeWithoutKeys())
+                .containsExactlyInAnyOrderElementsOf(TestCalls.calls(withoutKey, ofSmallStream))
+                .noneMatch(PublishCall::isSent);
+        assertThat(pending.removeWithoutKeys()).isEmpty();
+        assertCalls(pending.nextBatch(), keyed, wide);
+    }
+}

@@ -1,0 +1,516 @@
+package io.eventsql.internal.append;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.awaitility.Awaitility.await;
+
+import io.eventsql.EventNotStoredException;
+import io.eventsql.EventOutcomeUnknownException;
+import io.eventsql.internal.append.TestCalls.Call;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Deque;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Random;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicReferenceArray;
+import java.util.concurrent.locks.LockSupport;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/**
+ * The queue without any database. Threads that must be seen waiting are waited for by their state, never by time.
+ *
+ * <p>The random test prints its seed on failure; {@code -Deventsql.test.seed} sets it, {@code
+ * -Deventsql.test.queueCalls} makes it longer (20,000 calls by default for each number of lanes).
+ */
+@Timeout(60)
+class PublishQueueTest {
+    private static final int EVENT_BYTES = TestCalls.EVENT_BYTES;
+    private static final long FAR = TestCalls.FAR;
+
+    private final List<Thread> threads = new ArrayList<>();
+
+    @AfterEach
+    void endThreads() {
+        threads.forEach(Thread::interrupt);
+    }
+
+    private static PublishQueue queue(int lanes) {
+        return queue(lanes, 1L << 40);
+    }
+
+    private static PublishQueue queue(int lanes, long bufferBytes) {
+        return new PublishQueue(new PendingCalls(lanes, 1_000_000, 1L << 40), bufferBytes);
+    }
+
+    private static Call put(PublishQueue queue, Call call) {
+        queue.put(call.call);
+        return call;
+    }
+
+    private static void assertCalls(Batch batch, Call... calls) {
+        assertThat(batch.calls()).containsExactlyElementsOf(TestCalls.calls(calls));
+    }
+
+    /** Ends a batch, or none, and waits for the next on a thread of its own. */
+    private final class Taker {
+        final CompletableFuture<Batch> batch = new CompletableFuture<>();
+        final Thread thread;
+
+        Taker(PublishQueue queue, Batch last) {
+            thread = start(() -> batch.complete(queue.next(last)));
+        }
+
+        /** Returns once it waits, i.e. it has found nothing to take. */
+        Taker awaitWaiting() {
+            await().until(() -> batch.isDone() || thread.getState() == Thread.State.WAITING);
+            assertThat(batch).isNotDone();
+            return this;
+        }
+
+        Batch get() throws Exception {
+            return batch.get(10, TimeUnit.SECONDS);
+        }
+    }
+
+    private interface Task {
+        void run() throws Exception;
+    }
+
+    private Thread start(Task task) {
+        Thread thread = new Thread(() -> {
+            try {
+                task.run();
+            } catch (Exception e) {
+                Thread.currentThread().interrupt();
+            }
+        });
+        threads.add(thread);
+        thread.start();
+        return thread;
+    }
+
+    private static void awaitBlocked(Thread thread) {
+        await().until(() -> thread.getState() == Thread.State.TIMED_WAITING);
+    }
+
+    @Test
+    void next_nothingThere_waitsUntilACallComes() throws Exception {
+        PublishQueue queue = queue(2);
+        Taker taker = new Taker(queue, null).awaitWaiting();
+        Call call = put(queue, TestCalls.call(3));
+        assertCalls(taker.get(), call);
+    }
+
+    @Test
+    void next_whileAPartitionIsUnderWay_itsNextCallWaits() throws Exception {
+        PublishQueue queue = queue(1);
+        put(queue, TestCalls.call(0));
+        Batch first = queue.next(null);
+        Call second = put(queue, TestCalls.call(0));
+        Taker other = new Taker(queue, null).awaitWaiting();
+        new Taker(queue, first);
+        await().until(second.call::isSent);
+        assertThat(other.batch.isDone() || !first.calls().contains(second.call)).isTrue();
+    }
+
+    @Test
+    void next_manyCallersAnswered_gathersThemAgainIntoOneBatch() throws Exception {
+        PublishQueue queue = queue(2);
+        put(queue, TestCalls.call(0));
+        put(queue, TestCalls.call(1));
+        Batch batch = queue.next(null);
+        assertThat(batch.calls()).hasSize(2);
+        Call one = put(queue, TestCalls.call(0));
+        Call two = put(queue, TestCalls.call(1));
+        assertCalls(queue.next(batch), one, two);
+    }
+
+    @Test
+    void put_bufferFull_waitsUntilABatchIsDone() throws Exception {
+        PublishQueue queue = queue(1, 2 * EVENT_BYTES);
+        put(queue, TestCalls.call(0));
+        put(queue, TestCalls.call(0));
+        Call waiting = TestCalls.call(0);
+        Thread putter = start(() -> queue.put(waiting.call));
+        awaitBlocked(putter);
+        Batch batch = queue.next(null);
+        assertThat(batch.calls()).hasSize(2);
+        assertThat(queue.bufferedBytes()).as("under way is buffered, too").isEqualTo(2 * EVENT_BYTES);
+        assertThat(putter.isAlive()).isTrue();
+        Taker taker = new Taker(queue, batch);
+        putter.join();
+        assertCalls(taker.get(), waiting);
+        assertThat(queue.bufferedBytes()).isEqualTo(EVENT_BYTES);
+    }
+
+    @Test
+    void put_bufferFullUntilTheDeadline_isNotStoredAndNamesTheSetting() {
+        PublishQueue queue = queue(1, EVENT_BYTES);
+        put(queue, TestCalls.call(0));
+        Call late = put(queue, TestCalls.callUntil(System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(20), 0));
+        assertThat(late.failure())
+                .isInstanceOf(EventNotStoredException.class)
+                .hasMessageContaining("buffer of 100 bytes")
+                .hasMessageContaining("settings.bufferBytes");
+        assertThat(queue.bufferedBytes()).isEqualTo(EVENT_BYTES);
+    }
+
+    @Test
+    void put_interruptedWhileTheBufferIsFull_isNotStoredAndStaysInterrupted() throws Exception {
+        PublishQueue queue = queue(1, EVENT_BYTES);
+        put(queue, TestCalls.call(0));
+        Call waiting = TestCalls.call(0);
+        CompletableFuture<Boolean> interrupted = new CompletableFuture<>();
+        Thread putter = start(() -> {
+            queue.put(waiting.call);
+            interrupted.complete(Thread.currentThread().isInterrupted());
+        });
+        awaitBlocked(putter);
+        putter.interrupt();
+        assertThat(interrupted.get(10, TimeUnit.SECONDS)).isTrue();
+        assertThat(waiting.failure())
+                .isInstanceOf(EventNotStoredException.class)
+                .hasMessageContaining("interrupted");
+    }
+
+    @Test
+    void put_largerThanTheBuffer_entersAnEmptyOne() throws InterruptedException {
+        PublishQueue queue = queue(1, EVENT_BYTES);
+        Call large = put(queue, TestCalls.call(0, 0, 0));
+        assertCalls(queue.next(null), large);
+    }
+
+    @Test
+    void offer_noRoomAtOnce_isRefusedAndLeavesTheCallOpen() {
+        PublishQueue queue = queue(1, EVENT_BYTES);
+        Call second = TestCalls.callWithoutKey(1);
+        assertThat(queue.offer(TestCalls.callWithoutKey(1).call)).isTrue();
+        assertThat(queue.offer(second.call)).isFalse();
+        assertThat(second.outcome).isNotDone();
+        assertThat(queue.bufferedBytes()).isEqualTo(EVENT_BYTES);
+    }
+
+    @Test
+    void expire_neverSent_isNotStoredAndFreesItsSpace() throws InterruptedException {
+        PublishQueue queue = queue(2);
+        long deadline = System.nanoTime() + FAR;
+        List<Call> calls = List.of(
+                put(queue, TestCalls.callUntil(deadline, 0)),
+                put(queue, TestCalls.callUntil(deadline)),
+                put(queue, TestCalls.callUntil(deadline, 0, 1)));
+        queue.expire(deadline - 1, null);
+        assertThat(calls).allSatisfy(c -> assertThat(c.outcome).isNotDone());
+        RuntimeException lastFailure = new RuntimeException("connection refused");
+        queue.expire(deadline, lastFailure);
+        assertThat(calls)
+                .allSatisfy(c -> assertThat(c.failure())
+                        .isInstanceOf(EventNotStoredException.class)
+                        .hasMessageContaining("not sent until the deadline")
+                        .hasCause(lastFailure));
+        assertThat(queue.bufferedBytes()).isZero();
+        assertThat(queue.awaitEmpty(0)).isTrue();
+    }
+
+    @Test
+    void expire_sent_isUnknownAndKeepsItsSpaceUntilItIsDone() throws Exception {
+        PublishQueue queue = queue(1);
+        long deadline = System.nanoTime() + FAR;
+        Call sent = put(queue, TestCalls.callUntil(deadline, 0));
+        Call sentLater = put(queue, TestCalls.callUntil(deadline + 1, 0));
+        Batch batch = queue.next(null);
+        queue.expire(deadline, null);
+        assertThat(sent.failure()).isInstanceOf(EventOutcomeUnknownException.class);
+        assertThat(sentLater.outcome).isNotDone();
+        assertThat(batch.isCompleted()).isFalse();
+        assertThat(queue.bufferedBytes()).isEqualTo(2 * EVENT_BYTES);
+        queue.expire(deadline + 1, null);
+        assertThat(batch.isCompleted()).isTrue();
+        new Taker(queue, batch);
+        await().until(() -> queue.bufferedBytes() == 0);
+    }
+
+    @Test
+    void expire_wideCallThatHeldUpALane_othersGoOn() throws Exception {
+        PublishQueue queue = queue(2);
+        long deadline = System.nanoTime() + FAR;
+        int[] many = new int[PendingCalls.SHARED_ABOVE_EVENTS + 1];
+        Call hanging = put(queue, TestCalls.call(many));
+        assertCalls(queue.next(null), hanging);
+        Call wide = put(queue, TestCalls.callUntil(deadline, 0, 1));
+        Call later = put(queue, TestCalls.callUntil(deadline + FAR, 1));
+        Taker other = new Taker(queue, null).awaitWaiting();
+        queue.expire(deadline, null);
+        assertThat(wide.failure()).isInstanceOf(EventNotStoredException.class);
+        assertCalls(other.get(), later);
+    }
+
+    @Test
+    void expire_freesSpace_forACallThatWaits() throws Exception {
+        PublishQueue queue = queue(1, EVENT_BYTES);
+        long deadline = System.nanoTime() + FAR;
+        put(queue, TestCalls.callUntil(deadline, 0));
+        Call waiting = TestCalls.callUntil(deadline + FAR, 0);
+        Thread putter = start(() -> queue.put(waiting.call));
+        awaitBlocked(putter);
+        queue.expire(deadline, null);
+        putter.join();
+        assertCalls(queue.next(null), waiting);
+    }
+
+    @Test
+    void takeMovable_whatWasNotSent_isTakenWithItsSpace() throws InterruptedException {
+        PublishQueue queue = queue(2);
+        put(queue, TestCalls.callWithoutKey(1));
+        queue.next(null);
+        put(queue, TestCalls.call(0));
+        Call movable = put(queue, TestCalls.callWithoutKey(1));
+        assertThat(queue.takeMovable()).containsExactly(movable.call);
+        assertThat(movable.outcome).isNotDone();
+        assertThat(queue.bufferedBytes()).isEqualTo(2 * EVENT_BYTES);
+        assertThat(queue.takeMovable()).isEmpty();
+    }
+
+    @Test
+    void close_whatWaits_isStillTakenThenThreadsEnd() throws Exception {
+        PublishQueue queue = queue(2);
+        Taker early = new Taker(queue, null).awaitWaiting();
+        Call one = put(queue, TestCalls.call(0));
+        Batch first = early.get();
+        Call two = put(queue, TestCalls.callWithoutKey(1));
+        queue.close();
+        Batch second = queue.next(first);
+        assertCalls(first, one);
+        assertCalls(second, two);
+        assertThat(queue.next(second)).isNull();
+        assertThat(queue.next(null)).isNull();
+        assertThat(queue.awaitEmpty(0)).isTrue();
+    }
+
+    @Test
+    void close_threadsThatWait_end() throws Exception {
+        PublishQueue queue = queue(2);
+        Taker one = new Taker(queue, null).awaitWaiting();
+        Taker two = new Taker(queue, null).awaitWaiting();
+        queue.close();
+        assertThat(one.get()).isNull();
+        assertThat(two.get()).isNull();
+    }
+
+    @Test
+    void close_furtherCalls_areNotStored() {
+        PublishQueue queue = queue(1);
+        queue.close();
+        assertThat(put(queue, TestCalls.call(0)).failure())
+                .isInstanceOf(EventNotStoredException.class)
+                .hasMessageContaining("closed");
+        assertThat(queue.offer(TestCalls.callWithoutKey(1).call)).isFalse();
+    }
+
+    @Test
+    void close_callThatWaitsForSpace_isNotStored() throws Exception {
+        PublishQueue queue = queue(1, EVENT_BYTES);
+        put(queue, TestCalls.call(0));
+        Call waiting = TestCalls.call(0);
+        Thread putter = start(() -> queue.put(waiting.call));
+        awaitBlocked(putter);
+        queue.close();
+        putter.join();
+        assertThat(waiting.failure())
+                .isInstanceOf(EventNotStoredException.class)
+                .hasMessageContaining("closed");
+    }
+
+    @Test
+    void putBack_closed_isStillTaken() throws InterruptedException {
+        PublishQueue queue = queue(1);
+        put(queue, TestCalls.callWithoutKey(1));
+        List<PublishCall> movable = queue.takeMovable();
+        queue.close();
+        movable.forEach(queue::putBack);
+        assertThat(queue.next(null).calls()).containsExactlyElementsOf(movable);
+    }
+
+    @Test
+    void abandon_failsSentAndUnsentDifferently() throws InterruptedException {
+        PublishQueue queue = queue(2);
+        Call sent = put(queue, TestCalls.call(0));
+        queue.next(null);
+        List<Call> unsent = List.of(
+                put(queue, TestCalls.call(0)),
+                put(queue, TestCalls.callWithoutKey(1)),
+                put(queue, TestCalls.call(0, 1)));
+        queue.close();
+        assertThat(queue.awaitEmpty(1)).isFalse();
+        queue.abandon();
+        assertThat(sent.failure()).isInstanceOf(EventOutcomeUnknownException.class);
+        assertThat(unsent).allSatisfy(c -> assertThat(c.failure()).isInstanceOf(EventNotStoredException.class));
+    }
+
+    @Test
+    void awaitEmpty_batchEnds_returns() throws Exception {
+        PublishQueue queue = queue(1);
+        put(queue, TestCalls.call(0));
+        Batch batch = queue.next(null);
+        CompletableFuture<Boolean> empty = new CompletableFuture<>();
+        Thread waiting = start(() -> empty.complete(queue.awaitEmpty(FAR)));
+        awaitBlocked(waiting);
+        new Taker(queue, batch);
+        assertThat(empty.get(10, TimeUnit.SECONDS)).isTrue();
+    }
+
+    @Test
+    void next_interrupted_throws() {
+        PublishQueue queue = queue(1);
+        CompletableFuture<Void> failed = new CompletableFuture<>();
+        Thread taker = start(() -> {
+            try {
+                queue.next(null);
+            } catch (InterruptedException e) {
+                failed.completeExceptionally(e);
+            }
+        });
+        await().until(() -> taker.getState() == Thread.State.WAITING);
+        taker.interrupt();
+        assertThatThrownBy(() -> failed.get(10, TimeUnit.SECONDS)).hasCauseInstanceOf(InterruptedException.class);
+    }
+
+    /**
+     * Goal: calls of a partition are taken in the order in which they were put, and never two batches of one partition
+     * are under way at the same time, whatever kinds of calls come together, and nothing is left lying. Method: one
+     * thread puts calls of random kinds, so that the order of the calls is known, now slowly, now in bursts; as many
+     * threads as lanes take batches and check each partition against a model while the batch is under way.
+     */
+    @ParameterizedTest
+    @CsvSource({"1", "2", "3", "4"})
+    void next_manyThreads_partitionsKeepTheirOrder(int lanes) throws Exception {
+        long seed = Long.getLong("eventsql.test.seed", System.nanoTime());
+        int total = Integer.getInteger("eventsql.test.queueCalls", 20_000);
+        Random random = new Random(seed);
+        int bufferEvents = 3 * PendingCalls.SHARED_ABOVE_EVENTS;
+        PublishQueue queue =
+                new PublishQueue(new PendingCalls(lanes, 400, 300L * EVENT_BYTES), (long) bufferEvents * EVENT_BYTES);
+        Model model = new Model();
+        CountDownLatch ended = new CountDownLatch(lanes);
+        for (int thread = 0; thread < lanes; thread++) {
+            start(() -> {
+                try {
+                    for (Batch batch = queue.next(null); batch != null; batch = queue.next(batch)) {
+                        model.begin(batch);
+                        LockSupport.parkNanos(batch.number() % 4 * 100_000); // some appends take longer
+                        model.end(batch);
+                    }
+                } catch (Throwable e) {
+                    model.failed(e);
+                    queue.close(); // and so the test ends
+                } finally {
+                    ended.countDown();
+                }
+            });
+        }
+        boolean slow = true;
+        for (int i = 0; i < total && ended.getCount() == lanes; i++) {
+            slow = random.nextInt(500) == 0 ? !slow : slow;
+            int kind = random.nextInt(1_000);
+            int events = 1 + random.nextInt(4);
+            int[] partitions = kind < 300
+                    ? PublishCall.ANY_PARTITION
+                    : random.ints(events, 0, Model.PARTITIONS).toArray();
+            if (kind >= 300 && kind < 997) {
+                Arrays.fill(partitions, partitions[0]);
+            }
+            Call call = new Call(TestCalls.STREAM, events, partitions, System.nanoTime() + FAR);
+            model.put(call.call, partitions);
+            queue.put(call.call);
+            if (slow) {
+                Thread.yield();
+            }
+        }
+        queue.close();
+        boolean allEnded = ended.await(10, TimeUnit.SECONDS);
+        model.assertAllTaken(total, seed);
+        assertThat(allEnded).as("threads end, seed %d", seed).isTrue();
+        assertThat(queue.bufferedBytes()).isZero();
+    }
+
+    /** What must hold: each partition's calls in the order they were put, one batch of a partition at a time. */
+    private static final class Model {
+        static final int PARTITIONS = TestCalls.STREAM.partitions();
+
+        private final List<Deque<PublishCall>> expected = new ArrayList<>();
+        private final AtomicReferenceArray<Batch> holder = new AtomicReferenceArray<>(PARTITIONS);
+        private final List<Throwable> failures = new ArrayList<>();
+        private int taken;
+
+        Model() {
+            for (int partition = 0; partition < PARTITIONS; partition++) {
+                expected.add(new ArrayDeque<>());
+            }
+        }
+
+        synchronized void put(PublishCall call, int[] partitions) {
+            IntStream.of(partitions).distinct().forEach(p -> expected.get(p).add(call));
+        }
+
+        void begin(Batch batch) {
+            for (int partition : partitions(batch)) {
+                if (!holder.compareAndSet(partition, null, batch)) {
+                    throw new AssertionError("two batches of partition " + partition + " under way");
+                }
+            }
+            synchronized (this) {
+                for (PublishCall call : batch.calls()) {
+                    taken++;
+                    if (!call.hasNoKeys()) {
+                        IntStream.range(0, call.events().size())
+                                .map(call::partition)
+                                .distinct()
+                                .forEach(p -> requireFirst(p, call));
+                    }
+                }
+            }
+        }
+
+        private void requireFirst(int partition, PublishCall call) {
+            if (expected.get(partition).poll() != call) {
+                throw new AssertionError("a call of partition " + partition + " was overtaken");
+            }
+        }
+
+        void end(Batch batch) {
+            for (int partition : partitions(batch)) {
+                holder.set(partition, null);
+            }
+        }
+
+        private static Set<Integer> partitions(Batch batch) {
+            Set<Integer> partitions = new HashSet<>();
+            for (PublishCall call : batch.calls()) {
+                for (int i = 0; i < call.events().size(); i++) {
+                    partitions.add(batch.partition(call, i));
+                }
+            }
+            return partitions;
+        }
+
+        synchronized void failed(Throwable e) {
+            failures.add(e);
+        }
+
+        synchronized void assertAllTaken(int total, long seed) {
+            assertThat(failures).as("seed %d", seed).isEmpty();
+            assertThat(taken).as("seed %d", seed).isEqualTo(total);
+            assertThat(expected).as("seed %d", seed).allMatch(Deque::isEmpty);
+        }
+    }
+}

@@ -1,0 +1,72 @@
+package io.eventsql.internal.append;
+
+import io.eventsql.EventPosition;
+import io.eventsql.EventSqlException;
+import io.eventsql.StreamSpec;
+import io.eventsql.internal.append.EventValidator.Valid;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
+
+/** Calls for tests of what happens to them before a database is involved. */
+final class TestCalls {
+    static final StreamSpec STREAM = StreamSpec.of("orders").withPartitions(8);
+    static final int EVENT_BYTES = 100;
+    static final long FAR = TimeUnit.HOURS.toNanos(1);
+
+    private TestCalls() {}
+
+    /** A call and what became of it. */
+    static final class Call {
+        final CompletableFuture<EventPosition[]> outcome = new CompletableFuture<>();
+        final PublishCall call;
+
+        /** @param partitions one for each event, or {@link PublishCall#ANY_PARTITION} */
+        Call(StreamSpec stream, int events, int[] partitions, long deadlineNanos) {
+            String key = partitions.length == 0 ? null : "k";
+            List<Valid> valid = IntStream.range(0, events)
+                    .mapToObj(i -> new Valid(key, new byte[0], null, EVENT_BYTES))
+                    .toList();
+            call = new PublishCall(stream, valid, partitions, deadlineNanos, new PublishCall.Outcome() {
+                @Override
+                public void stored(EventPosition[] positions) {
+                    outcome.complete(positions);
+                }
+
+                @Override
+                public void failed(EventSqlException failure) {
+                    outcome.completeExceptionally(failure);
+                }
+            });
+        }
+
+        /** Why it failed; {@code null} if it did not. */
+        Throwable failure() {
+            return outcome.isCompletedExceptionally() ? outcome.exceptionNow() : null;
+        }
+    }
+
+    /** A call with one event for each of the partitions. */
+    static Call call(int... partitions) {
+        return new Call(STREAM, partitions.length, partitions, System.nanoTime() + FAR);
+    }
+
+    static Call callWithoutKey(int events) {
+        return callWithoutKey(STREAM, events);
+    }
+
+    static Call callWithoutKey(StreamSpec stream, int events) {
+        return new Call(stream, events, PublishCall.ANY_PARTITION, System.nanoTime() + FAR);
+    }
+
+    /** A call with a deadline; without partitions it is one event without a key. */
+    static Call callUntil(long deadlineNanos, int... partitions) {
+        return new Call(STREAM, Math.max(1, partitions.length), partitions, deadlineNanos);
+    }
+
+    static List<PublishCall> calls(Call... calls) {
+        return Stream.of(calls).map(c -> c.call).toList();
+    }
+}
