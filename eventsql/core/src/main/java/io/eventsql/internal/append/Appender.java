@@ -1,9 +1,11 @@
 package io.eventsql.internal.append;
 
+import io.eventsql.Settings;
 import io.eventsql.UnknownStreamException;
 import io.eventsql.internal.append.Batch.Group;
 import io.eventsql.internal.retain.SegmentKeeper;
 import io.eventsql.internal.shard.Shard;
+import io.eventsql.internal.sql.AppendStatement;
 import io.eventsql.internal.sql.Database;
 import io.eventsql.internal.sql.SqlErrors;
 import io.eventsql.internal.wake.WakeUp;
@@ -13,6 +15,7 @@ import java.util.List;
 import java.util.UUID;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -28,6 +31,8 @@ final class Appender {
     private static final Logger LOG = LoggerFactory.getLogger(Appender.class);
     private static final long BACKOFF_MIN_NANOS = TimeUnit.MILLISECONDS.toNanos(20);
     private static final long BACKOFF_MAX_NANOS = TimeUnit.SECONDS.toNanos(1);
+    /** One for sending the request, one for waiting for the answer. */
+    private static final int NETWORK_TIMEOUTS_UNTIL_HANGING = 2;
 
     private final Shard shard;
     private final UUID producer;
@@ -35,10 +40,16 @@ final class Appender {
     private final SegmentKeeper segments;
     private final WakeUp wakeUp;
     private final ShardAppender.Rerouter rerouter;
+    private final long hangingNanos;
+    /** The statement under way; {@code null} if none is. */
+    private volatile @Nullable Running running;
+
+    private record Running(Connection connection, long sinceNanos) {}
 
     Appender(
             Shard shard,
             UUID producer,
+            Settings settings,
             PublishQueue queue,
             SegmentKeeper segments,
             WakeUp wakeUp,
@@ -49,6 +60,8 @@ final class Appender {
         this.segments = segments;
         this.wakeUp = wakeUp;
         this.rerouter = rerouter;
+        this.hangingNanos =
+                NETWORK_TIMEOUTS_UNTIL_HANGING * settings.networkTimeout().toNanos();
     }
 
     /** Appends the batch; when it returns, every call of it is completed. */
@@ -65,9 +78,6 @@ final class Appender {
                 shard.failed(e);
             } catch (UnknownStreamException e) {
                 failure = new Failure(Verdict.REFUSED, new SQLException(e.getMessage(), e));
-            } catch (RuntimeException e) {
-                LOG.error("Appending to {} failed", shard, e);
-                failure = new Failure(Verdict.REFUSED, new SQLException(e));
             }
             switch (failure.verdict()) {
                 case DATA_ERROR -> {
@@ -135,10 +145,11 @@ final class Appender {
 
     private void send(Batch batch) throws SQLException {
         try (Connection connection = borrow()) {
+            if (!batch.beginSending()) {
+                return; // every caller was told at its deadline
+            }
             List<Group> groups = batch.groups(shard);
-            long[] bases = shard.tables()
-                    .append()
-                    .execute(connection, producer, batch.number(), shard.mapVersion(), Batch.rows(groups));
+            long[] bases = execute(connection, batch.number(), Batch.rows(groups));
             for (int i = 0; i < bases.length; i++) {
                 groups.get(i).base = bases[i];
             }
@@ -147,6 +158,33 @@ final class Appender {
                 segments.appended(shard, group.stream, group.partition, group.base + group.events.size());
                 wakeUp.appended(shard, group.streamId, group.partition, group.events.size());
             }
+        }
+    }
+
+    private long[] execute(Connection connection, long number, AppendStatement.Rows rows) throws SQLException {
+        running = new Running(connection, System.nanoTime());
+        try {
+            return shard.tables().append().execute(connection, producer, number, shard.mapVersion(), rows);
+        } finally {
+            running = null;
+        }
+    }
+
+    /**
+     * Ends the connection of a statement that has been under way for too long. The network timeout limits the waiting
+     * for an answer, but not the sending: that hangs, too, once the buffers between here and there are full.
+     */
+    void abortIfHanging(long nowNanos) {
+        Running hanging = running;
+        if (hanging == null || nowNanos - hanging.sinceNanos() < hangingNanos) {
+            return;
+        }
+        running = null;
+        LOG.warn("A connection to {} hangs and is ended", shard);
+        try {
+            hanging.connection().abort(Runnable::run);
+        } catch (SQLException | RuntimeException e) { // a pool's own
+            LOG.debug("The connection has just been given back", e);
         }
     }
 

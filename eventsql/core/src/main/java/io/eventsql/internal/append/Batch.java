@@ -24,6 +24,8 @@ final class Batch {
     private final Map<StreamSpec, Integer> stickyPartitions;
     private final long number;
     private final BitSet lanes;
+    /** The calls that were not completed when it was first sent; never changes from then on. */
+    private @Nullable List<PublishCall> sent;
 
     /**
      * @param stickyPartitions for each stream that has calls without keys the partition these go to
@@ -52,6 +54,22 @@ final class Batch {
     /** A batch with a part of the calls, under a number of its own. */
     Batch part(int from, int to, long partNumber) {
         return new Batch(calls.subList(from, to), stickyPartitions, partNumber, lanes);
+    }
+
+    /**
+     * Says that it is about to be sent. Calls whose deadline has passed before the first time stay out for ever.
+     *
+     * @return whether there is anything to send
+     */
+    boolean beginSending() {
+        if (sent == null) {
+            sent = calls.stream().filter(PublishCall::beginSending).toList();
+        }
+        return !sent.isEmpty();
+    }
+
+    private List<PublishCall> sent() {
+        return Objects.requireNonNull(sent, "beginSending comes first");
     }
 
     boolean isCompleted() {
@@ -88,7 +106,7 @@ final class Batch {
     List<Group> groups(Shard shard) throws SQLException {
         Map<StreamSpec, @Nullable Group[]> byStream = new HashMap<>();
         List<Group> groups = new ArrayList<>();
-        for (PublishCall call : calls) {
+        for (PublishCall call : sent()) {
             @Nullable
             Group[] ofStream = byStream.computeIfAbsent(call.stream(), stream -> new Group[stream.partitions()]);
             for (int i = 0; i < call.events().size(); i++) {
@@ -149,7 +167,7 @@ final class Batch {
             nextOffsets.computeIfAbsent(group.stream, stream -> new long[stream.partitions()])[group.partition] =
                     group.base;
         }
-        for (PublishCall call : calls) {
+        for (PublishCall call : sent()) {
             long[] next = Objects.requireNonNull(nextOffsets.get(call.stream()));
             EventPosition[] positions = new EventPosition[call.events().size()];
             Arrays.setAll(positions, i -> {

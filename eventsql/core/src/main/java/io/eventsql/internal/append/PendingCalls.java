@@ -162,7 +162,6 @@ final class PendingCalls {
                 if (call.hasNoKeys()) {
                     sticky.computeIfAbsent(call.stream(), this::stickyPartition);
                 }
-                call.setSent();
                 batch.add(call);
                 batchEvents += call.events().size();
                 batchBytes += call.bytes();

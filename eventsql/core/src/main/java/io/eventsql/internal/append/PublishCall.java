@@ -7,7 +7,7 @@ import io.eventsql.EventSqlException;
 import io.eventsql.StreamSpec;
 import io.eventsql.internal.append.EventValidator.Valid;
 import java.util.List;
-import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -34,11 +34,17 @@ final class PublishCall {
     private final int bytes;
     private final long deadlineNanos;
     private final Outcome outcome;
-    private final AtomicBoolean completed = new AtomicBoolean();
+    private final AtomicReference<State> state = new AtomicReference<>(State.WAITING);
     /** Orders the calls of one shard; given when the call enters the queue. */
     private long sequence;
 
-    private volatile boolean sent;
+    private enum State {
+        /** Never sent to the database. */
+        WAITING,
+        /** Sent at least once: its outcome is unknown until the database answers. */
+        SENT,
+        COMPLETED
+    }
 
     /**
      * @param partitions one for each event, or {@link #ANY_PARTITION}
@@ -90,27 +96,45 @@ final class PublishCall {
         sequence = value;
     }
 
-    /** From now on its outcome is unknown until the database answers. */
-    void setSent() {
-        sent = true;
+    /**
+     * Says that it is about to be sent: from now on its outcome is unknown until the database answers.
+     *
+     * @return {@code false} if it is completed already and must not be sent
+     */
+    boolean beginSending() {
+        return state.compareAndSet(State.WAITING, State.SENT) || state.get() == State.SENT;
     }
 
     boolean isSent() {
-        return sent;
+        return state.get() == State.SENT;
     }
 
     boolean isCompleted() {
-        return completed.get();
+        return state.get() == State.COMPLETED;
     }
 
     void stored(EventPosition[] positions) {
-        if (completed.compareAndSet(false, true)) {
+        if (state.getAndSet(State.COMPLETED) != State.COMPLETED) {
             outcome.stored(positions);
         }
     }
 
+    /** Nothing more is done for it: not stored if it was never sent, else unknown. */
+    void giveUp(String reasonIfNotSent, String reasonIfSent, @Nullable Throwable cause) {
+        if (state.compareAndSet(State.WAITING, State.COMPLETED)) {
+            outcome.failed(notStoredException(reasonIfNotSent, cause));
+        } else {
+            unknown(reasonIfSent, cause);
+        }
+    }
+
+    /** The database has said so, or it was never sent. */
     void notStored(String reason, @Nullable Throwable cause) {
-        fail(new EventNotStoredException("Not stored in stream " + stream.name() + ": " + reason, cause));
+        fail(notStoredException(reason, cause));
+    }
+
+    private EventNotStoredException notStoredException(String reason, @Nullable Throwable cause) {
+        return new EventNotStoredException("Not stored in stream " + stream.name() + ": " + reason, cause);
     }
 
     void unknown(String reason, @Nullable Throwable cause) {
@@ -119,7 +143,7 @@ final class PublishCall {
     }
 
     private void fail(EventSqlException failure) {
-        if (completed.compareAndSet(false, true)) {
+        if (state.getAndSet(State.COMPLETED) != State.COMPLETED) {
             outcome.failed(failure);
         }
     }

@@ -89,19 +89,13 @@ final class PublishQueue {
         }
     }
 
-    /** Adds a call that was taken away by {@link #takeMovable}; a closed queue still appends it. */
-    void putBack(PublishCall call) {
-        lock.lock();
-        try {
-            enter(call);
-        } finally {
-            lock.unlock();
-        }
-    }
-
     private void enter(PublishCall call) {
         bufferedBytes += call.bytes();
         pending.add(call);
+        signalWork();
+    }
+
+    private void signalWork() {
         if (gatherer != null && (pending.calls() >= gatherCalls || pending.isWorthSharing())) {
             gatherer.signal();
         }
@@ -194,7 +188,7 @@ final class PublishQueue {
         }
     }
 
-    /** Fails the calls whose deadline has passed: what was never sent is not stored, the rest is unknown. */
+    /** Gives up the calls whose deadline has passed: what was never sent is not stored, the rest is unknown. */
     void expire(long nowNanos, @Nullable Throwable lastFailure) {
         List<PublishCall> expired = new ArrayList<>();
         lock.lock();
@@ -218,22 +212,38 @@ final class PublishQueue {
             lock.unlock();
         }
         for (PublishCall call : expired) {
-            if (call.isSent()) {
-                call.unknown("the database did not answer until the deadline", lastFailure);
-            } else {
-                call.notStored("it was not sent until the deadline (settings.publishTimeout)", lastFailure);
-            }
+            call.giveUp(
+                    "it was not sent until the deadline (settings.publishTimeout)",
+                    "the database did not answer until the deadline",
+                    lastFailure);
         }
     }
 
-    /** Takes the calls without keys that were never sent: another shard may have them. */
+    /**
+     * Takes the calls without keys that were never sent: another shard may have them. They keep their place in the
+     * buffer until {@link #giveBack}, or it would fill anew each time.
+     */
     List<PublishCall> takeMovable() {
         lock.lock();
         try {
-            List<PublishCall> movable = pending.removeWithoutKeys();
-            movable.forEach(this::release);
-            spaceFreed.signalAll();
-            return movable;
+            return pending.removeWithoutKeys();
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /** Ends what {@link #takeMovable} began; a closed queue still appends the calls that stay. */
+    void giveBack(List<PublishCall> moved, List<PublishCall> staying) {
+        lock.lock();
+        try {
+            staying.forEach(pending::add);
+            if (!moved.isEmpty()) {
+                moved.forEach(this::release);
+                spaceFreed.signalAll();
+            }
+            if (!staying.isEmpty()) {
+                signalWork();
+            }
         } finally {
             lock.unlock();
         }

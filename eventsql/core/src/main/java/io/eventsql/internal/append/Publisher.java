@@ -136,13 +136,14 @@ public final class Publisher implements EventPublisher {
 
     /** Calls without keys that wait for a shard that does not answer go to another one that does. */
     private void reroute(Shard from, List<PublishCall> calls) {
+        List<PublishCall> moved = new ArrayList<>();
+        List<PublishCall> staying = new ArrayList<>();
         for (PublishCall call : calls) {
             Shard to = router.shardForEventsWithoutKey();
-            boolean moved = to != from && appenders.get(to.number()).offer(call);
-            if (!moved) {
-                appenders.get(from.number()).putBack(call);
-            }
+            boolean hasRoom = to != from && appenders.get(to.number()).offer(call);
+            (hasRoom ? moved : staying).add(call);
         }
+        appenders.get(from.number()).giveBack(moved, staying);
     }
 
     private void expire() {

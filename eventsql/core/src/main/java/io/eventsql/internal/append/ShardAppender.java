@@ -8,9 +8,13 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.UUID;
 import java.util.concurrent.TimeUnit;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /** Appends to one shard: the queue of calls and the platform threads that empty it. Thread-safe. */
 final class ShardAppender {
+    private static final Logger LOG = LoggerFactory.getLogger(ShardAppender.class);
+
     private final Shard shard;
     private final PublishQueue queue;
     private final List<AppendThread> threads = new ArrayList<>();
@@ -22,7 +26,8 @@ final class ShardAppender {
                 new PendingCalls(settings.appendConnections(), settings.maxBatchEvents(), settings.maxBatchBytes()),
                 settings.bufferBytes());
         for (int number = 0; number < settings.appendConnections(); number++) {
-            threads.add(new AppendThread(number, new Appender(shard, producer, queue, segments, wakeUp, rerouter)));
+            threads.add(new AppendThread(
+                    number, new Appender(shard, producer, settings, queue, segments, wakeUp, rerouter)));
         }
         threads.forEach(Thread::start);
     }
@@ -46,10 +51,21 @@ final class ShardAppender {
         public void run() {
             try {
                 for (Batch batch = queue.next(null); batch != null; batch = queue.next(batch)) {
-                    appender.append(batch);
+                    append(batch);
                 }
             } catch (InterruptedException e) {
                 Thread.currentThread().interrupt(); // close() has given up waiting
+            }
+        }
+
+        /** Whatever goes wrong, the thread must go on: the batch's lanes would be taken for ever. */
+        private void append(Batch batch) throws InterruptedException {
+            try {
+                appender.append(batch);
+            } catch (RuntimeException | Error e) {
+                LOG.error("Appending to {} failed", shard, e);
+                String reason = "appending failed: " + e;
+                batch.calls().forEach(call -> call.giveUp(reason, reason, e));
             }
         }
     }
@@ -63,14 +79,15 @@ final class ShardAppender {
         return queue.offer(call);
     }
 
-    /** Takes a call back that found no other shard. */
-    void putBack(PublishCall call) {
-        queue.putBack(call);
+    /** Lets go the calls that another shard has taken, and takes back those that found none. */
+    void giveBack(List<PublishCall> moved, List<PublishCall> staying) {
+        queue.giveBack(moved, staying);
     }
 
-    /** Fails the calls whose deadline has passed. */
+    /** Gives up the calls whose deadline has passed, and appends whose connection has hung for too long. */
     void expire(long nowNanos) {
         queue.expire(nowNanos, shard.lastFailure());
+        threads.forEach(thread -> thread.appender.abortIfHanging(nowNanos));
     }
 
     long bufferedBytes() {
