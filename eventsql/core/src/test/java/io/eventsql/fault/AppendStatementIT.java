@@ -447,7 +447,7 @@ class AppendStatementIT {
             Queue<String> handled = new ConcurrentLinkedQueue<>();
             library.subscribe(ConsumerSpec.of("strict_pool", "reader"), event -> handled.add(event.text()));
             List<String> published = new ArrayList<>();
-            for (int i = 0; i < 150; i++) {
+            for (int i = 0; i < 60; i++) {
                 library.publisher().publish("strict_pool", Event.ofText("k", "single" + i));
                 library.publisher()
                         .publishAll("strict_pool", List.of(Event.ofText("all" + i), Event.ofText("k2", "b" + i)));
