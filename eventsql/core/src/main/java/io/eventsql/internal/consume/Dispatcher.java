@@ -33,7 +33,7 @@ final class Dispatcher {
     Dispatcher(ConsumerSpec spec, PageHandler handler) {
         this.spec = spec;
         this.handler = handler;
-        this.places = new Semaphore(spec.concurrency());
+        this.places = new Semaphore(spec.concurrency(), true);
         this.virtualThreads = Executors.newThreadPerTaskExecutor(Thread.ofVirtual()
                 .name("eventsql-" + spec.stream() + "-" + spec.name() + "-", 0)
                 .factory());
@@ -90,22 +90,23 @@ final class Dispatcher {
     }
 
     private void handlePages(OwnedPartition partition, Work work) {
-        try {
-            places.acquire();
+        boolean more = true;
+        while (more) {
+            places.acquireUninterruptibly(); // for each page anew: with fewer places than partitions these take turns
             try {
-                for (List<StoredEvent> page = partition.nextPage(); page != null; page = partition.nextPage()) {
+                List<StoredEvent> page = partition.nextPage();
+                more = page != null;
+                if (page != null) {
                     work.pageTaken();
                     handlePage(partition, page, work);
                 }
             } finally {
                 places.release();
             }
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
         }
     }
 
-    private void handlePage(OwnedPartition partition, List<StoredEvent> page, Work work) throws InterruptedException {
+    private void handlePage(OwnedPartition partition, List<StoredEvent> page, Work work) {
         long first = page.getFirst().offset();
         long[] next = {first};
         LongConsumer progress = offset -> {
@@ -127,13 +128,21 @@ final class Dispatcher {
                         next[0],
                         delayMs,
                         e);
-                if (e instanceof InterruptedException interrupted) {
-                    throw interrupted;
-                }
-                if (closing.await(delayMs, TimeUnit.MILLISECONDS)) {
+                if (isClosingAfter(delayMs)) {
                     return;
                 }
             }
+        }
+    }
+
+    /** Waits before the next attempt. Only handlers interrupt these threads, and they must not end the member by it. */
+    private boolean isClosingAfter(long delayMs) {
+        Thread.interrupted();
+        try {
+            return closing.await(delayMs, TimeUnit.MILLISECONDS);
+        } catch (InterruptedException e) {
+            LOG.debug("interrupted by a handler", e);
+            return closing.getCount() == 0;
         }
     }
 
