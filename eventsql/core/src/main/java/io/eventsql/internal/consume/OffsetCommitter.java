@@ -6,12 +6,11 @@ import io.eventsql.internal.sql.ConsumerTable.Offset;
 import java.sql.SQLException;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
-import java.util.function.Function;
-import java.util.stream.Collectors;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -94,41 +93,36 @@ final class OffsetCommitter {
             }
         }
         if (someRefused) {
-            checkRefused(member, handled, committed);
+            checkRefused(member);
         }
     }
 
     /**
-     * A refused commit: lost, unless the epoch is still ours. Then an earlier commit whose answer never came has been
-     * stored after all, and the offset in the database is ours, too.
+     * After a refused commit: what has another epoch now is lost, partitions with nothing to commit included. Where the
+     * epoch is still ours, an earlier commit whose answer never came has been stored after all.
      */
-    private void checkRefused(MemberOnShard member, List<Handled> handled, Set<Integer> committed) throws SQLException {
-        Map<Integer, Offset> stored = shard
-                .require()
+    private void checkRefused(MemberOnShard member) throws SQLException {
+        List<Offset> stored = shard.require()
                 .call(connection -> shard.tables()
                         .consumers()
-                        .offsets(connection, member.streamId(), member.spec().name()))
-                .stream()
-                .collect(Collectors.toMap(Offset::partition, Function.identity()));
-        for (Handled one : handled) {
-            if (committed.contains(one.partition())) {
-                continue;
-            }
-            OwnedPartition partition = member.partition(one.partition());
-            Offset offset = stored.get(one.partition());
-            if (offset != null && offset.epoch() == one.epoch()) {
-                partition.committed(offset.nextOffset());
-                request(member);
-            } else {
+                        .offsets(connection, member.streamId(), member.spec().name()));
+        for (OwnedPartition partition : member.partitions()) {
+            Optional<Offset> offset = stored.stream()
+                    .filter(o -> o.partition() == partition.partition() && o.epoch() == partition.epoch())
+                    .findFirst();
+            if (offset.isPresent()) {
+                partition.committed(offset.get().nextOffset());
+            } else if (!partition.isGivenUp()) {
                 partition.giveUp();
                 LOG.info(
                         "Consumer {} lost partition {} of stream {} on {}: another member has taken it",
                         member.spec().name(),
-                        one.partition(),
+                        partition.partition(),
                         member.spec().stream(),
                         shard);
             }
         }
+        request(member);
     }
 
     void close() throws InterruptedException {
