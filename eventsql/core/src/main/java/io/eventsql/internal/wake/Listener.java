@@ -60,23 +60,31 @@ final class Listener {
 
     private void listen() {
         try (Connection connection = shard.require().borrow()) {
-            shard.tables().notifications().listen(connection);
-            targets.forEach(WakeUp.Target::wakeAll); // what came before is not signalled
-            long checkedAt = System.nanoTime();
-            while (!closed) {
-                for (String payload : shard.tables().notifications().await(connection, WAIT_MS)) {
-                    Signal.dispatch(payload, self, targets);
-                }
-                if (System.nanoTime() - checkedAt > CHECK_EVERY_NANOS) {
-                    if (!connection.isValid(networkTimeoutSeconds)) {
-                        throw new SQLException("the listening connection is dead");
-                    }
-                    checkedAt = System.nanoTime();
-                }
+            try {
+                listen(connection);
+            } finally {
+                // Also on a broken connection: its pool learns only from a failing statement that it is broken.
+                shard.tables().notifications().unlisten(connection);
             }
-            shard.tables().notifications().unlisten(connection);
         } catch (SQLException | RuntimeException e) {
             LOG.debug("Not listening on {} for the moment; consumers poll", shard, e);
+        }
+    }
+
+    private void listen(Connection connection) throws SQLException {
+        shard.tables().notifications().listen(connection);
+        targets.forEach(WakeUp.Target::wakeAll); // what came before is not signalled
+        long checkedAt = System.nanoTime();
+        while (!closed) {
+            for (String payload : shard.tables().notifications().await(connection, WAIT_MS)) {
+                Signal.dispatch(payload, self, targets);
+            }
+            if (System.nanoTime() - checkedAt > CHECK_EVERY_NANOS) {
+                if (!connection.isValid(networkTimeoutSeconds)) {
+                    throw new SQLException("the listening connection is dead");
+                }
+                checkedAt = System.nanoTime();
+            }
         }
     }
 
