@@ -113,12 +113,13 @@ JOIN eventsql.consumer c USING (consumer_id)
 JOIN eventsql.stream s USING (stream_id)
 JOIN eventsql.partition_head h ON h.stream = s.name AND h.partition = o.partition;
 
--- The value as jsonb, NULL where it is not JSON.
+-- The value as jsonb, NULL where it is not JSON (class 54: nested too deeply, too long). Not PARALLEL SAFE: before
+-- PostgreSQL 17 an EXCEPTION block fails in a parallel query.
 CREATE FUNCTION eventsql.json_or_null(value bytea) RETURNS jsonb
-LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
+LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
     RETURN convert_from(value, 'UTF8')::jsonb;
-EXCEPTION WHEN data_exception THEN
+EXCEPTION WHEN data_exception OR program_limit_exceeded THEN
     RETURN NULL;
 END $$;
 
