@@ -1,0 +1,7 @@
+package io.eventsql;
+
+class OneShardIT extends EventSqlContract {
+    OneShardIT() {
+        super(1);
+    }
+}

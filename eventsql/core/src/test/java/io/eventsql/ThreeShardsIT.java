@@ -1,0 +1,7 @@
+package io.eventsql;
+
+class ThreeShardsIT extends EventSqlContract {
+    ThreeShardsIT() {
+        super(3);
+    }
+}
