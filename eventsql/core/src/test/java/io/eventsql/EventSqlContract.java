@@ -884,8 +884,7 @@ abstract class EventSqlContract {
         STACK_OVERFLOW {
             @Override
             public void fail() {
-                fail();
-                fail();
+                throw new StackOverflowError("on purpose");
             }
         },
         INTERRUPTED_EXCEPTION {
