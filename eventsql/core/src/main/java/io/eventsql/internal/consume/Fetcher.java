@@ -106,7 +106,7 @@ final class Fetcher implements WakeUp.Target {
                 try {
                     pace();
                     fetchAll();
-                    if (System.nanoTime() - polledAt >= pollNanos) {
+                    if (isPollDue()) {
                         poll();
                     }
                     failures = 0;
@@ -146,12 +146,26 @@ final class Fetcher implements WakeUp.Target {
         lastEvents = 0;
     }
 
+    /** Fetches while any member wants pages; members take turns, so that one far behind does not hold up the others. */
     private void fetchAll() throws SQLException {
-        for (MemberOnShard member : members) {
-            while (member.wantsPages() && !closed) {
-                fetch(member);
+        boolean more = true;
+        while (more && !closed) {
+            if (isPollDue()) {
+                signal(); // goes on after the poll
+                return;
+            }
+            more = false;
+            for (MemberOnShard member : members) {
+                if (member.wantsPages()) {
+                    fetch(member);
+                    more = true;
+                }
             }
         }
+    }
+
+    private boolean isPollDue() {
+        return System.nanoTime() - polledAt >= pollNanos;
     }
 
     private void fetch(MemberOnShard member) throws SQLException {
