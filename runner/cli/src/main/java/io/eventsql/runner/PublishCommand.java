@@ -11,6 +11,7 @@ import io.eventsql.runner.database.DatabaseEnvironment;
 import io.eventsql.runner.database.Databases;
 import io.eventsql.runner.database.ShardServer;
 import io.eventsql.runner.load.Callers;
+import io.eventsql.runner.load.EventSqlTarget;
 import io.eventsql.runner.load.LoadClock;
 import io.eventsql.runner.load.LoadGenerator;
 import io.eventsql.runner.load.LoadParts;

@@ -30,6 +30,7 @@ import picocli.CommandLine.ParameterException;
             "  runner --help",
             "  runner publish --help",
             "  runner summarize --help",
+            "  runner limits --help",
             "  DB0_HOST=localhost DB0_PASSWORD=... runner publish --events-rate 1000 --events-to-publish 60000",
         })
 final class Runner {
@@ -48,9 +49,11 @@ final class Runner {
         EnvironmentDefaults defaults = new EnvironmentDefaults(environment);
         CommandLine publish = new CommandLine(new PublishCommand(environment)).setDefaultValueProvider(defaults);
         CommandLine summarize = new CommandLine(new SummarizeCommand()).setDefaultValueProvider(defaults);
+        CommandLine limits = new CommandLine(new LimitsCommand(environment)).setDefaultValueProvider(defaults);
         return new CommandLine(new Runner())
                 .addSubcommand(publish)
                 .addSubcommand(summarize)
+                .addSubcommand(limits)
                 .setUsageHelpWidth(110)
                 .setParameterExceptionHandler(Runner::wrongInput)
                 .setExecutionExceptionHandler((failure, commandLine, result) -> failed(failure, commandLine));

@@ -135,11 +135,31 @@ class RunnerTest {
                         "DB0_HOST");
     }
 
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = '|',
+            value = {
+                "--only=write|--only (ONLY) must be one of append, read, snapshot, but is 'write'",
+                "--rounds=0|--rounds (ROUNDS) must be between 1 and 1000, but is 0",
+                "--round-seconds=0.01|--round-seconds (ROUND_SECONDS) must be between 0.05 and 3600, but is 0.01",
+                "--round-seconds=NaN|--round-seconds (ROUND_SECONDS) must be between 0.05 and 3600, but is NaN",
+                "--read-events=999|--read-events (READ_EVENTS) must be between 1000 and 1000000000, but is 999",
+                "--snapshot-seconds=0|--snapshot-seconds (SNAPSHOT_SECONDS) must be between 1 and 86400, but is 0",
+                "--snapshot-rate=0|--snapshot-rate (SNAPSHOT_RATE) must be between 1 and 1000000, but is 0",
+                "--warmup-seconds=-1|--warmup-seconds (WARMUP_SECONDS) must be between 0 and 86400, but is -1",
+                "--rounds=3|No database is given",
+            })
+    void limits_wrongInput_isNamedWithItsLimitAndExitsWith2(String option, String message) {
+        assertThat(execute(Map.of(), "limits", option)).isEqualTo(2);
+
+        assertThat(err.toString()).contains(message);
+    }
+
     @Test
     void help_namesTheCommands() {
         assertThat(execute(Map.of(), "--help")).isZero();
 
-        assertThat(out.toString()).contains("publish", "summarize", "Exit codes:", "Examples:");
+        assertThat(out.toString()).contains("publish", "summarize", "limits", "Exit codes:", "Examples:");
     }
 
     @Test

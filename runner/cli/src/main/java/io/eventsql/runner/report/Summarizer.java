@@ -161,11 +161,7 @@ public final class Summarizer {
                 ofShards(ShardServer::synchronousCommit),
                 ofShards(ShardServer::serverVersion),
                 pairs.stream().map(pair -> pair.sent.javaVersion()).distinct().collect(joining(", ")),
-                String.join(
-                        " ",
-                        System.getProperty("os.name", ""),
-                        System.getProperty("os.version", ""),
-                        System.getProperty("os.arch", "")),
+                Summary.Machine.thisSystem(),
                 provenance);
     }
 

@@ -118,7 +118,17 @@ public record Summary(
             String postgresVersion,
             String javaVersion,
             String os,
-            @JsonUnwrapped Provenance provenance) {}
+            @JsonUnwrapped Provenance provenance) {
+
+        /** What {@link #os()} is here. */
+        public static String thisSystem() {
+            return String.join(
+                    " ",
+                    System.getProperty("os.name", ""),
+                    System.getProperty("os.version", ""),
+                    System.getProperty("os.arch", ""));
+        }
+    }
 
     /**
      * What only the caller knows.

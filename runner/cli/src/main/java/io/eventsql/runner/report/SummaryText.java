@@ -56,13 +56,19 @@ public final class SummaryText {
             lines.add(row("intended send to call", summary.latencies().scheduleDelayMs()));
         }
         lines.add("");
-        Summary.Machine machine = summary.machine();
-        lines.add("PostgreSQL " + machine.postgresVersion() + " with fsync " + machine.fsync()
-                + " and synchronous_commit " + machine.synchronousCommit() + ", Java " + machine.javaVersion() + ", "
-                + machine.provenance().cpus() + " CPUs, " + machine.os());
-        lines.add("Commit " + machine.provenance().gitCommit());
-        lines.add("Command: " + machine.provenance().command());
+        lines.addAll(machine(summary.machine()));
         return lines;
+    }
+
+    /** What it ran on and how to run it again. */
+    public static List<String> machine(Summary.Machine machine) {
+        Summary.Provenance provenance = machine.provenance();
+        return List.of(
+                "PostgreSQL " + machine.postgresVersion() + " with fsync " + machine.fsync()
+                        + " and synchronous_commit " + machine.synchronousCommit() + ", Java " + machine.javaVersion()
+                        + ", " + provenance.cpus() + " CPUs, " + machine.os(),
+                "Commit " + provenance.gitCommit(),
+                "Command: " + provenance.command());
     }
 
     private static String verdict(Summary.Verdict verdict) {

@@ -1,17 +1,16 @@
-package io.eventsql.runner;
+package io.eventsql.runner.load;
 
 import io.eventsql.Event;
 import io.eventsql.EventPublisher;
-import io.eventsql.runner.load.PublishTarget;
 import java.util.List;
 import java.util.concurrent.CompletionStage;
 
-/** Publishes with EventSQL: calls of one event with {@code publish}, others with {@code publishAll}. */
-final class EventSqlTarget implements PublishTarget {
+/** Publishes with EventSQL: calls of one event with {@code publish}, others with {@code publishAll}. Thread-safe. */
+public final class EventSqlTarget implements PublishTarget {
     private final EventPublisher publisher;
     private final String stream;
 
-    EventSqlTarget(EventPublisher publisher, String stream) {
+    public EventSqlTarget(EventPublisher publisher, String stream) {
         this.publisher = publisher;
         this.stream = stream;
     }

@@ -1,0 +1,234 @@
+package io.eventsql.runner;
+
+import io.eventsql.EventSql;
+import io.eventsql.ShardInfo;
+import io.eventsql.benchmark.event.BenchmarkEvent;
+import io.eventsql.runner.database.DatabaseAddress;
+import io.eventsql.runner.database.DatabaseEnvironment;
+import io.eventsql.runner.database.Databases;
+import io.eventsql.runner.database.ShardServer;
+import io.eventsql.runner.limits.LimitsBench;
+import io.eventsql.runner.limits.LimitsPart;
+import io.eventsql.runner.limits.LimitsResult;
+import io.eventsql.runner.limits.LimitsRun;
+import io.eventsql.runner.limits.LimitsSettings;
+import io.eventsql.runner.limits.LimitsText;
+import io.eventsql.runner.load.LoadClock;
+import io.eventsql.runner.load.StopSignal;
+import io.eventsql.runner.report.JsonFiles;
+import io.eventsql.runner.report.Summary;
+import java.nio.file.Path;
+import java.sql.SQLException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.concurrent.Callable;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Spec;
+
+/** Measures how close the library comes to what PostgreSQL can do, on one database. */
+@Command(
+        name = "limits",
+        mixinStandardHelpOptions = true,
+        sortOptions = false,
+        description = {
+            "Measures how close the library comes to what PostgreSQL can do, on one database and without a consumer:",
+            "  append    the same events through binary COPY into a stream's tables, and through the library",
+            "  read      reading a partition in pages of 10 to 10,000 events, never analyzed and analyzed",
+            "  snapshot  publish latency at a steady rate, without and with an old snapshot held open",
+            "Each option can also be given in the environment: --read-events as READ_EVENTS, and so on.",
+            "The database is given there only: DB0_HOST, DB0_PORT (5432), DB0_NAME (eventsql), DB0_USER (eventsql),"
+                    + " DB0_PASSWORD; or DB_URLS with DB_USER and DB_PASSWORD. New streams, limits_..., stay in it.",
+            ""
+        },
+        exitCodeListHeading = "%nExit codes:%n",
+        exitCodeList = {"0:measured", "1:an event failed, or the run broke off", "2:wrong input"},
+        footerHeading = "%nExamples:%n",
+        footer = {
+            "  DB0_HOST=localhost DB0_PASSWORD=... runner limits",
+            "  DB0_HOST=localhost DB0_PASSWORD=... runner limits --only append,read --rounds 5",
+            "  DB0_HOST=localhost DB0_PASSWORD=... runner limits --only snapshot --snapshot-seconds 600"
+        })
+final class LimitsCommand implements Callable<Integer> {
+    private static final int MAX_ROUNDS = 1_000;
+    private static final double MIN_ROUND_SECONDS = 0.05;
+    private static final int MAX_ROUND_SECONDS = 3_600;
+    private static final int MIN_READ_EVENTS = 1_000;
+    private static final int MAX_READ_EVENTS = 1_000_000_000;
+
+    private final Map<String, String> environment;
+
+    @Spec
+    private @Nullable CommandSpec spec;
+
+    @Option(
+            names = "--only",
+            paramLabel = "PART",
+            split = ",",
+            description = "measure only append, read or snapshot; several with commas (default: all)")
+    private List<String> only = new ArrayList<>();
+
+    @Option(
+            names = "--rounds",
+            paramLabel = "N",
+            defaultValue = "3",
+            description = "measured rounds of append and read, after one to warm up (default: ${DEFAULT-VALUE})")
+    private int rounds;
+
+    @Option(
+            names = "--round-seconds",
+            paramLabel = "N",
+            defaultValue = "3",
+            description = "length of everything in a round (default: ${DEFAULT-VALUE})")
+    private double roundSeconds;
+
+    @Option(
+            names = "--read-events",
+            paramLabel = "N",
+            defaultValue = "300000",
+            description = "events in the partition that is read (default: ${DEFAULT-VALUE})")
+    private int readEvents;
+
+    @Option(
+            names = "--snapshot-seconds",
+            paramLabel = "N",
+            defaultValue = "60",
+            description = {
+                "length of each of the four runs of the part snapshot: without and with, 1 and 10 partitions",
+                "(default: ${DEFAULT-VALUE}; long form: 600)"
+            })
+    private int snapshotSeconds;
+
+    @Option(
+            names = "--snapshot-rate",
+            paramLabel = "N",
+            defaultValue = "2000",
+            description = "events per second in the part snapshot, one a call (default: ${DEFAULT-VALUE})")
+    private long snapshotRate;
+
+    @Option(
+            names = "--warmup-seconds",
+            paramLabel = "N",
+            defaultValue = "5",
+            description =
+                    "the same load before each run of the part snapshot, not measured (default: ${DEFAULT-VALUE})")
+    private int warmupSeconds;
+
+    @Option(
+            names = "--out",
+            paramLabel = "FILE",
+            defaultValue = "result.json",
+            description = "where to write the result; report.txt goes beside it (default: ${DEFAULT-VALUE})")
+    private Path out = Path.of("result.json");
+
+    @Option(
+            names = "--command",
+            paramLabel = "TEXT",
+            defaultValue = "unknown",
+            description = "the command that started the run, for the result")
+    private String command = "";
+
+    @Option(
+            names = "--git-commit",
+            paramLabel = "HASH",
+            defaultValue = "unknown",
+            description = "what was measured, for the result")
+    private String gitCommit = "";
+
+    @Option(names = "--cpus", paramLabel = "N", description = "processors of the machine (default: those found)")
+    private @Nullable Integer cpus;
+
+    LimitsCommand(Map<String, String> environment) {
+        this.environment = Map.copyOf(environment);
+    }
+
+    @Override
+    public Integer call() throws SQLException {
+        CommandSpec commandSpec = Objects.requireNonNull(spec);
+        LimitsSettings settings = settings(new OptionLimits(commandSpec.commandLine()));
+        DatabaseAddress address = address(commandSpec);
+        StopSignal stop = new StopSignal();
+        try (ShutdownHook hook = ShutdownHook.raising(stop);
+                Databases databases = Databases.open(List.of(address));
+                EventSql eventSql = EventSql.builder(databases.dataSources()).build()) {
+            LimitsResult result = measure(settings, eventSql, stop);
+            List<String> report = LimitsText.of(result);
+            JsonFiles.write(out.resolveSibling("report.txt"), String.join("\n", report) + "\n");
+            JsonFiles.write(out, result);
+            hook.wrote();
+            commandSpec.commandLine().getOut().println();
+            report.forEach(commandSpec.commandLine().getOut()::println);
+            return result.good() ? Runner.OK : Runner.FAILED;
+        }
+    }
+
+    /** @throws ParameterException if a value is out of range; names the option and the limit */
+    LimitsSettings settings(OptionLimits limits) {
+        limits.requireRange("--rounds", rounds, 1, MAX_ROUNDS);
+        limits.require(
+                roundSeconds >= MIN_ROUND_SECONDS && roundSeconds <= MAX_ROUND_SECONDS,
+                "--round-seconds",
+                "must be between " + MIN_ROUND_SECONDS + " and " + MAX_ROUND_SECONDS + ", but is " + roundSeconds);
+        limits.requireRange("--read-events", readEvents, MIN_READ_EVENTS, MAX_READ_EVENTS);
+        limits.requireRange("--snapshot-seconds", snapshotSeconds, 1, PublishOptions.MAX_SECONDS);
+        limits.requireRange("--snapshot-rate", snapshotRate, 1, PublishOptions.MAX_EVENTS_RATE);
+        limits.requireRange("--warmup-seconds", warmupSeconds, 0, PublishOptions.MAX_SECONDS);
+        return new LimitsSettings(
+                parts(limits),
+                new LimitsSettings.Rounds(rounds, roundSeconds),
+                readEvents,
+                new LimitsSettings.Snapshot(snapshotSeconds, snapshotRate, warmupSeconds));
+    }
+
+    private List<LimitsPart> parts(OptionLimits limits) {
+        if (only.isEmpty()) {
+            return List.of(LimitsPart.values());
+        }
+        return only.stream()
+                .map(word -> LimitsPart.of(word)
+                        .orElseThrow(() -> limits.wrong(
+                                "--only",
+                                "must be one of " + String.join(", ", LimitsPart.words()) + ", but is '" + word + "'")))
+                .distinct()
+                .sorted()
+                .toList();
+    }
+
+    private DatabaseAddress address(CommandSpec commandSpec) {
+        try {
+            List<DatabaseAddress> addresses = new DatabaseEnvironment(environment).addresses();
+            if (addresses.size() > 1) {
+                throw new IllegalArgumentException("One database is measured, but " + addresses.size() + " are given");
+            }
+            return addresses.getFirst();
+        } catch (IllegalArgumentException e) {
+            throw new ParameterException(commandSpec.commandLine(), e.getMessage(), e);
+        }
+    }
+
+    private LimitsResult measure(LimitsSettings settings, EventSql eventSql, StopSignal stop) throws SQLException {
+        ShardInfo shard = eventSql.shards().getFirst();
+        ShardServer server = ShardServer.ask(shard);
+        String run = BenchmarkEvent.randomRun();
+        LimitsBench bench = new LimitsBench(eventSql, shard.dataSource(), run, LoadClock.SYSTEM, stop, System.err);
+        LimitsRun.Measured measured = new LimitsRun(bench, settings).measure();
+        int processors = cpus == null ? Runtime.getRuntime().availableProcessors() : cpus;
+        return new LimitsResult(
+                run,
+                stop.isRaised(),
+                new Summary.Machine(
+                        server.fsync(),
+                        server.synchronousCommit(),
+                        server.serverVersion(),
+                        System.getProperty("java.version", "unknown"),
+                        Summary.Machine.thisSystem(),
+                        new Summary.Provenance(processors, gitCommit, command)),
+                settings,
+                measured);
+    }
+}

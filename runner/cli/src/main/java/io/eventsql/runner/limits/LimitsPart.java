@@ -1,0 +1,33 @@
+package io.eventsql.runner.limits;
+
+import com.fasterxml.jackson.annotation.JsonValue;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Locale;
+import java.util.Optional;
+
+/** What can be measured by itself. */
+public enum LimitsPart {
+    /** Appending through binary COPY and through the library. */
+    APPEND,
+    /** Reading in pages of several sizes, never analyzed and analyzed. */
+    READ,
+    /** Publish latency without and with an old snapshot held open. */
+    SNAPSHOT;
+
+    /** Its name on the command line and in the result. */
+    @JsonValue
+    public String word() {
+        return name().toLowerCase(Locale.ROOT);
+    }
+
+    /** The part of that name. */
+    public static Optional<LimitsPart> of(String word) {
+        return Arrays.stream(values()).filter(part -> part.word().equals(word)).findFirst();
+    }
+
+    /** All names, in the order in which the parts are measured. */
+    public static List<String> words() {
+        return Arrays.stream(values()).map(LimitsPart::word).toList();
+    }
+}

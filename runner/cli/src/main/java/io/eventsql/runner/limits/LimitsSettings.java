@@ -1,0 +1,38 @@
+package io.eventsql.runner.limits;
+
+import java.time.Duration;
+import java.util.List;
+
+/**
+ * What is asked of a limits run.
+ *
+ * @param parts what is measured, at least one
+ * @param rounds how the parts {@code append} and {@code read} take turns
+ * @param readEvents events in the stream that is read
+ * @param snapshot the part {@code snapshot}
+ */
+public record LimitsSettings(List<LimitsPart> parts, Rounds rounds, int readEvents, Snapshot snapshot) {
+
+    /**
+     * Rounds of everything that is compared, one after the other.
+     *
+     * @param count measured rounds, after one that is not
+     * @param seconds length of each stretch of a round
+     */
+    public record Rounds(int count, double seconds) {
+
+        /** See {@link #seconds()}. */
+        public Duration time() {
+            return Duration.ofNanos(Math.round(seconds * 1e9));
+        }
+    }
+
+    /**
+     * Publishing at a steady rate.
+     *
+     * @param seconds length of each measured stretch
+     * @param eventsPerSecond the rate, one event a call
+     * @param warmupSeconds the same load before each stretch, not measured
+     */
+    public record Snapshot(int seconds, long eventsPerSecond, int warmupSeconds) {}
+}

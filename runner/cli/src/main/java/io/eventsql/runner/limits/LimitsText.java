@@ -1,0 +1,191 @@
+package io.eventsql.runner.limits;
+
+import io.eventsql.runner.measure.Percentiles;
+import io.eventsql.runner.report.SummaryText;
+import java.util.ArrayList;
+import java.util.DoubleSummaryStatistics;
+import java.util.List;
+import java.util.Locale;
+import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
+
+/** A limits run for people. */
+public final class LimitsText {
+
+    private LimitsText() {}
+
+    /** The lines of the report. */
+    public static List<String> of(LimitsResult result) {
+        List<String> lines = new ArrayList<>();
+        lines.add("Limits run " + result.run() + (result.interrupted() ? ": INTERRUPTED" : ""));
+        LimitsRun.Measured measured = result.measured();
+        @Nullable AppendResult append = measured.append();
+        if (append != null) {
+            lines.addAll(append(append, result.settings().rounds()));
+        }
+        @Nullable ReadResult read = measured.read();
+        if (read != null) {
+            lines.addAll(read(read, result.settings().rounds()));
+        }
+        @Nullable SnapshotResult snapshot = measured.snapshot();
+        if (snapshot != null) {
+            lines.addAll(snapshot(snapshot, result.settings().snapshot()));
+        }
+        lines.add("");
+        lines.addAll(SummaryText.machine(result.machine()));
+        return lines;
+    }
+
+    private static List<String> append(AppendResult append, LimitsSettings.Rounds rounds) {
+        List<String> lines = new ArrayList<>();
+        lines.add("");
+        lines.add(String.format(
+                Locale.ROOT,
+                "APPEND of events of %.0f bytes: the library, and COPY into the same tables, committed every %,d rows;"
+                        + " %s",
+                append.eventBytesMean(),
+                append.copyEventsPerCommit(),
+                medianOf(rounds)));
+        String ofCopies = append.copy().stream()
+                .map(copy -> String.format(Locale.ROOT, "%31s", "of " + copy.name()))
+                .collect(Collectors.joining());
+        lines.add(String.format(Locale.ROOT, "%-30s%12s%22s%s", "", "events/s", "lowest to highest", ofCopies));
+        append.copy().forEach(copy -> lines.add(rate(copy)));
+        for (AppendResult.OfLibrary way : append.library()) {
+            String ratios = way.ratioToCopy().stream()
+                    .map(ratio -> String.format(Locale.ROOT, "%31.3f", ratio))
+                    .collect(Collectors.joining());
+            lines.add(rate(way.rate()) + ratios);
+        }
+        return lines;
+    }
+
+    private static String rate(MeasuredRate rate) {
+        DoubleSummaryStatistics rounds = rate.roundsEventsPerSecond().stream()
+                .mapToDouble(Double::doubleValue)
+                .summaryStatistics();
+        String range = String.format(Locale.ROOT, "%,.0f to %,.0f", rounds.getMin(), rounds.getMax());
+        return String.format(Locale.ROOT, "%-30s%,12.0f%22s", rate.name(), rate.eventsPerSecond(), range);
+    }
+
+    private static List<String> read(ReadResult read, LimitsSettings.Rounds rounds) {
+        List<String> lines = new ArrayList<>();
+        lines.add("");
+        lines.add(String.format(
+                Locale.ROOT, "READ of a partition of %,d events from its start; %s", read.events(), medianOf(rounds)));
+        lines.add(String.format(
+                Locale.ROOT,
+                "%-14s%16s%16s%12s%16s",
+                "events/s",
+                "never analyzed",
+                "after ANALYZE",
+                "ratio",
+                "events a call"));
+        for (int i = 0; i < read.neverAnalyzed().pages().size(); i++) {
+            MeasuredRate without = read.neverAnalyzed().pages().get(i).rate();
+            MeasuredRate with = read.analyzed().pages().get(i).rate();
+            lines.add(String.format(
+                    Locale.ROOT,
+                    "%-14s%,16.0f%,16.0f%12.3f%,16.0f",
+                    without.name(),
+                    without.eventsPerSecond(),
+                    with.eventsPerSecond(),
+                    Figures.ratio(without.eventsPerSecond(), with.eventsPerSecond()),
+                    without.eventsPerCall()));
+        }
+        lines.add(slowest("Never analyzed", read.neverAnalyzed()));
+        lines.add(slowest("After ANALYZE", read.analyzed()));
+        return lines;
+    }
+
+    private static String slowest(String when, ReadResult.Sizes sizes) {
+        return String.format(
+                Locale.ROOT,
+                "%s (reltuples %s): of the sizes from %,d on, the slowest is %,d, at %.3f of the fastest of all sizes",
+                when,
+                sizes.segments().stream()
+                        .map(segment -> String.format(Locale.ROOT, "%.0f", segment.reltuples()))
+                        .collect(Collectors.joining(", ")),
+                ReadResult.LARGE_PAGE_EVENTS,
+                sizes.slowestLargePageEvents(),
+                sizes.slowestLargeToFastest());
+    }
+
+    private static List<String> snapshot(SnapshotResult snapshot, LimitsSettings.Snapshot settings) {
+        List<String> lines = new ArrayList<>();
+        lines.add("");
+        lines.add(String.format(
+                Locale.ROOT,
+                "SNAPSHOT: publish latency in ms at %,d events/s, one event a call, %,d s without and %,d s with an old"
+                        + " snapshot",
+                settings.eventsPerSecond(),
+                settings.seconds(),
+                settings.seconds()));
+        snapshot.streams().forEach(stream -> lines.addAll(stream(stream)));
+        return lines;
+    }
+
+    private static List<String> stream(SnapshotResult.OfStream stream) {
+        SnapshotResult.Run without = stream.without();
+        SnapshotResult.Run with = stream.with();
+        List<String> lines = new ArrayList<>();
+        lines.add("");
+        lines.add(String.format(
+                Locale.ROOT,
+                "%-14s%14s%14s%14s%14s",
+                stream.partitions() + (stream.partitions() == 1 ? " partition" : " partitions"),
+                "without p50",
+                "without p99",
+                "with p50",
+                "with p99"));
+        for (int tenth = 0; tenth < without.tenths().size(); tenth++) {
+            lines.add(latencies(
+                    "tenth " + (tenth + 1),
+                    without.tenths().get(tenth).latencyMs(),
+                    with.tenths().get(tenth).latencyMs()));
+        }
+        lines.add(latencies("all", without.latencyMs(), with.latencyMs()));
+        lines.add(String.format(
+                Locale.ROOT,
+                "p99 of the last tenth to the first: without %.2f, with %.2f",
+                without.p99LastToFirst(),
+                with.p99LastToFirst()));
+        lines.add(String.format(
+                Locale.ROOT,
+                "p99 with to without: all %.2f, last tenth %.2f",
+                stream.p99WithToWithout(),
+                stream.p99WithToWithoutLastTenth()));
+        lines.add(String.format(
+                Locale.ROOT,
+                "At the end: %,d dead rows without, %,d with; the snapshot was %,d transactions old",
+                without.deadRows(),
+                with.deadRows(),
+                with.snapshotAgeTransactions()));
+        lines.addAll(errors("without", without));
+        lines.addAll(errors("with", with));
+        return lines;
+    }
+
+    private static String latencies(String when, Percentiles without, Percentiles with) {
+        return String.format(
+                Locale.ROOT,
+                "%-14s%14.3f%14.3f%14.3f%14.3f",
+                when,
+                without.p50(),
+                without.p99(),
+                with.p50(),
+                with.p99());
+    }
+
+    private static List<String> errors(String kind, SnapshotResult.Run run) {
+        return run.publishErrors().stream()
+                .map(error -> error.events() + " events " + kind + " a snapshot FAILED with " + error.errorClass()
+                        + ": " + error.firstMessage())
+                .toList();
+    }
+
+    private static String medianOf(LimitsSettings.Rounds rounds) {
+        return "median of " + rounds.count() + (rounds.count() == 1 ? " round of " : " rounds of ")
+                + String.format(Locale.ROOT, "%.1f", rounds.seconds()) + " s";
+    }
+}

@@ -1,0 +1,88 @@
+package io.eventsql.runner.limits;
+
+import io.eventsql.Settings;
+import java.sql.Connection;
+import java.sql.PreparedStatement;
+import java.sql.ResultSet;
+import java.sql.SQLException;
+import java.sql.Statement;
+import java.util.ArrayList;
+import java.util.List;
+import javax.sql.DataSource;
+
+/** The tables of one stream, past the library: as it names them. Thread-safe. */
+final class StreamTables {
+    private final DataSource dataSource;
+    private final String table;
+
+    /** @param stream the name of an existing stream, which is part of its tables' names */
+    StreamTables(DataSource dataSource, String stream) {
+        this.dataSource = dataSource;
+        this.table = Settings.DEFAULT_SCHEMA + ".events_" + stream;
+    }
+
+    /** The table that holds the first offsets of a partition. */
+    String firstSegment(int partition) {
+        return table + "__p" + partition + "_s0";
+    }
+
+    /**
+     * What the planner knows of one segment.
+     *
+     * @param segment the table
+     * @param bytes its size
+     * @param reltuples rows as {@code pg_class} has them; -1: never vacuumed nor analyzed
+     * @param analyzed how many times it was analyzed, by hand or automatically
+     */
+    record Statistics(String segment, long bytes, double reltuples, long analyzed) {}
+
+    /** Those of all segments that hold rows. */
+    List<Statistics> statistics() throws SQLException {
+        String sql = "SELECT c.oid::regclass::text, pg_relation_size(c.oid), c.reltuples,"
+                + " coalesce(s.analyze_count + s.autoanalyze_count, 0)"
+                + " FROM pg_partition_tree(?::regclass) t JOIN pg_class c ON c.oid = t.relid"
+                + " LEFT JOIN pg_stat_user_tables s ON s.relid = c.oid"
+                + " WHERE t.isleaf AND pg_relation_size(c.oid) > 0 ORDER BY c.oid";
+        try (Connection connection = dataSource.getConnection();
+                PreparedStatement statement = connection.prepareStatement(sql)) {
+            statement.setString(1, table);
+            List<Statistics> segments = new ArrayList<>();
+            try (ResultSet row = statement.executeQuery()) {
+                while (row.next()) {
+                    segments.add(new Statistics(row.getString(1), row.getLong(2), row.getDouble(3), row.getLong(4)));
+                }
+            }
+            return segments;
+        }
+    }
+
+    /** Keeps autovacuum away from the segments that exist now, so that nothing analyzes them. */
+    void switchAutovacuumOff() throws SQLException {
+        String sql = "SELECT t.relid::regclass::text FROM pg_partition_tree(?::regclass) t WHERE t.isleaf";
+        List<String> segments = new ArrayList<>();
+        try (Connection connection = dataSource.getConnection();
+                PreparedStatement statement = connection.prepareStatement(sql)) {
+            statement.setString(1, table);
+            try (ResultSet row = statement.executeQuery()) {
+                while (row.next()) {
+                    segments.add(row.getString(1));
+                }
+            }
+        }
+        for (String segment : segments) {
+            execute("ALTER TABLE " + segment + " SET (autovacuum_enabled = off)");
+        }
+    }
+
+    /** Analyzes all segments. */
+    void analyze() throws SQLException {
+        execute("ANALYZE " + table);
+    }
+
+    private void execute(String sql) throws SQLException {
+        try (Connection connection = dataSource.getConnection();
+                Statement statement = connection.createStatement()) {
+            statement.execute(sql);
+        }
+    }
+}

@@ -1,0 +1,60 @@
+package io.eventsql.runner.limits;
+
+import io.eventsql.runner.load.ClockAnchor;
+import io.eventsql.runner.load.LoadListener;
+import io.eventsql.runner.measure.PhaseMeasurement;
+import io.eventsql.runner.measure.PublishMeter;
+import java.util.List;
+import java.util.stream.Stream;
+
+/** Records a load in tenths of its time; each event belongs to the tenth in which it was meant to be sent. Thread-safe. */
+final class TenthsMeter implements LoadListener {
+    static final int TENTHS = 10;
+
+    private final long startNanos;
+    private final long nanos;
+    private final List<PublishMeter> tenths =
+            Stream.generate(PublishMeter::new).limit(TENTHS).toList();
+
+    /**
+     * @param startNanos when the load starts, on the monotonic clock
+     * @param nanos how long it lasts
+     */
+    TenthsMeter(long startNanos, long nanos) {
+        this.startNanos = startNanos;
+        this.nanos = nanos;
+    }
+
+    @Override
+    public void called(long intendedNanos, long calledNanos) {
+        at(intendedNanos).called(intendedNanos, calledNanos);
+    }
+
+    @Override
+    public void acknowledged(long intendedNanos, long acknowledgedNanos, int events) {
+        at(intendedNanos).acknowledged(intendedNanos, acknowledgedNanos, events);
+    }
+
+    @Override
+    public void failed(long intendedNanos, long failedNanos, int events, Throwable failure) {
+        at(intendedNanos).failed(intendedNanos, failedNanos, events, failure);
+    }
+
+    @Override
+    public long answeredEvents() {
+        return tenths.stream().mapToLong(PublishMeter::answeredEvents).sum();
+    }
+
+    /** What was recorded so far, tenth by tenth. */
+    List<PhaseMeasurement> measurements(ClockAnchor anchor) {
+        return tenths.stream()
+                .map(tenth -> tenth.measurement(tenth.answeredEvents(), anchor))
+                .toList();
+    }
+
+    private PublishMeter at(long intendedNanos) {
+        // What has no answer at all is reported with a time after the end.
+        long tenth = (intendedNanos - startNanos) * TENTHS / nanos;
+        return tenths.get(Math.clamp(tenth, 0, TENTHS - 1));
+    }
+}

@@ -1,0 +1,168 @@
+package io.eventsql.runner;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.eventsql.eventsdb.EventsDb;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.sql.SQLException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import tools.jackson.databind.JsonNode;
+import tools.jackson.databind.json.JsonMapper;
+
+/** The command as it is run, each part with tiny numbers: what is measured is what it is called, not how fast it is. */
+@Timeout(120)
+class LimitsCommandIT {
+    private static EventsDb server;
+
+    @TempDir
+    private Path folder;
+
+    private final StringWriter out = new StringWriter();
+    private final StringWriter err = new StringWriter();
+
+    @BeforeAll
+    static void startServer() {
+        server = EventsDb.start();
+    }
+
+    @AfterAll
+    static void stopServer() {
+        server.close();
+    }
+
+    @Test
+    void limits_append_copiesAndPublishesEachWay() throws IOException, SQLException {
+        JsonNode result = limits("--only=append", "--rounds=2", "--round-seconds=0.1", "--cpus=7");
+
+        JsonNode append = result.get("append");
+        assertThat(append.get("event_bytes_mean").asDouble()).isBetween(220.0, 240.0);
+        assertThat(append.get("copy_events_per_commit").asInt()).isEqualTo(5_000);
+        assertThat(texts(append.get("copy"), "name"))
+                .containsExactly("COPY BINARY, 1 connection", "COPY BINARY, 2 connections");
+        assertThat(texts(append.get("library"), "name"))
+                .containsExactly("publishAsync, 4 callers", "publishAll of 100, 4 callers", "publish, 50 callers");
+        for (JsonNode rate :
+                List.of(append.get("copy").get(0), append.get("library").get(2))) {
+            assertThat(rate.get("events_per_second").asDouble()).isPositive();
+            assertThat(rate.get("rounds_events_per_second").size()).isEqualTo(2);
+        }
+        JsonNode ratios = append.get("library").get(0).get("ratio_to_copy");
+        assertThat(ratios.get(0).asDouble())
+                .isEqualTo(append.get("library").get(0).get("events_per_second").asDouble()
+                        / append.get("copy").get(0).get("events_per_second").asDouble());
+        assertThat(result.get("fsync").asString()).isEqualTo("on");
+        assertThat(result.get("synchronous_commit").asString()).isEqualTo("on");
+        assertThat(result.get("postgres_version").asString()).isNotEmpty();
+        assertThat(result.get("java_version").asString()).isNotEmpty();
+        assertThat(result.get("cpus").asInt()).isEqualTo(7);
+        assertThat(result.get("git_commit").asString()).isEqualTo("c0ffee");
+        assertThat(result.get("command").asString()).isEqualTo("this test");
+        assertThat(result.has("read")).isFalse();
+        assertThat(result.has("snapshot")).isFalse();
+        // COPY wrote the rows that the library would have written.
+        String stream = "limits_copy_" + result.get("run").asString();
+        assertThat(query("SELECT count(*) > 0 AND count(*) = max(event_offset) + 1 AND min(event_offset) = 0"
+                        + " AND bool_and(partition = 2 AND key IS NULL AND headers IS NULL"
+                        + " AND published_at BETWEEN now() - interval '5 min' AND now()"
+                        + " AND (convert_from(value, 'UTF8')::json) IS NOT NULL)"
+                        + " FROM eventsql.events_" + stream + " WHERE partition = 2"))
+                .isEqualTo("t");
+    }
+
+    @Test
+    void limits_read_isFirstWithoutStatisticsThenWith() throws IOException {
+        JsonNode result = limits("--only=read", "--rounds=1", "--round-seconds=0.05", "--read-events=25000");
+
+        JsonNode read = result.get("read");
+        assertThat(read.get("events").asInt()).isEqualTo(25_000);
+        JsonNode without = read.get("never_analyzed").get("segments").get(0);
+        assertThat(without.get("reltuples").asDouble()).isEqualTo(-1);
+        assertThat(without.get("analyzed").asInt()).isZero();
+        JsonNode with = read.get("analyzed").get("segments").get(0);
+        assertThat(with.get("segment").asString())
+                .isEqualTo(without.get("segment").asString());
+        assertThat(with.get("reltuples").asDouble()).isEqualTo(25_000);
+        for (JsonNode state : List.of(read.get("never_analyzed"), read.get("analyzed"))) {
+            assertThat(texts(state.get("pages"), "page_events")).containsExactly("10", "100", "1000", "5000", "10000");
+            state.get("pages")
+                    .forEach(page ->
+                            assertThat(page.get("events_per_second").asDouble()).isPositive());
+            assertThat(state.get("pages").get(0).get("events_per_call").asDouble())
+                    .isEqualTo(10);
+            assertThat(state.get("slowest_large_page_events").asInt()).isGreaterThanOrEqualTo(1_000);
+            assertThat(state.get("slowest_large_to_fastest").asDouble()).isBetween(0.0, 1.0);
+        }
+    }
+
+    @Test
+    void limits_snapshot_isHeldInTheRunsWithItOnly() throws IOException {
+        JsonNode result =
+                limits("--only=snapshot", "--snapshot-seconds=1", "--snapshot-rate=200", "--warmup-seconds=0");
+
+        JsonNode streams = result.get("snapshot").get("streams");
+        assertThat(texts(streams, "partitions")).containsExactly("1", "10");
+        for (JsonNode stream : streams) {
+            JsonNode without = stream.get("without");
+            JsonNode with = stream.get("with");
+            assertThat(without.get("events").asInt()).isEqualTo(200);
+            assertThat(with.get("events").asInt()).isEqualTo(200);
+            assertThat(texts(without.get("tenths"), "events")).hasSize(10).allMatch(events -> events.equals("20"));
+            assertThat(without.get("snapshot_age_transactions").isNull()).isTrue();
+            assertThat(with.get("snapshot_age_transactions").asInt()).isPositive();
+            assertThat(with.get("p99_last_to_first").asDouble()).isPositive();
+            assertThat(stream.get("p99_with_to_without").asDouble()).isPositive();
+        }
+    }
+
+    @Test
+    void limits_severalDatabases_areRefused() {
+        int status = Runner.commandLine(Map.of("DB0_HOST", "a", "DB1_HOST", "b"))
+                .setErr(new PrintWriter(err, true))
+                .execute("limits");
+
+        assertThat(status).isEqualTo(2);
+        assertThat(err.toString()).contains("One database is measured, but 2 are given");
+    }
+
+    /** Runs the command; its report is shown and written. */
+    private JsonNode limits(String... options) throws IOException {
+        List<String> arguments = new ArrayList<>(List.of("limits"));
+        arguments.addAll(List.of(options));
+        Path result = folder.resolve("result.json");
+        arguments.addAll(List.of("--out=" + result, "--git-commit=c0ffee", "--command=this test"));
+        int status = Runner.commandLine(Map.of(
+                        "DB_URLS", server.jdbcUrl(), "DB_USER", server.username(), "DB_PASSWORD", server.password()))
+                .setOut(new PrintWriter(out, true))
+                .setErr(new PrintWriter(err, true))
+                .execute(arguments.toArray(String[]::new));
+        assertThat(status).as(err.toString()).isZero();
+        assertThat(out.toString()).contains(Files.readString(folder.resolve("report.txt")));
+        return JsonMapper.shared().readTree(Files.readString(result));
+    }
+
+    private static List<String> texts(JsonNode array, String field) {
+        List<String> texts = new ArrayList<>();
+        array.forEach(element -> texts.add(element.get(field).asString()));
+        return texts;
+    }
+
+    private static String query(String sql) throws SQLException {
+        try (var connection = server.dataSource().getConnection();
+                var statement = connection.createStatement();
+                var row = statement.executeQuery(sql)) {
+            row.next();
+            return row.getString(1);
+        }
+    }
+}

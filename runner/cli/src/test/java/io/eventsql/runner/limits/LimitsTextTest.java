@@ -1,0 +1,142 @@
+package io.eventsql.runner.limits;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.eventsql.runner.measure.ErrorCount;
+import io.eventsql.runner.measure.Percentiles;
+import io.eventsql.runner.report.Summary;
+import java.util.List;
+import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Test;
+
+class LimitsTextTest {
+    private static final LimitsSettings SETTINGS = new LimitsSettings(
+            List.of(LimitsPart.values()),
+            new LimitsSettings.Rounds(3, 2.5),
+            300_000,
+            new LimitsSettings.Snapshot(600, 2_000, 5));
+    private static final Summary.Machine MACHINE = new Summary.Machine(
+            "on", "on", "18.6", "25", "Linux", new Summary.Provenance(2, "abc", "bash scripts/run"));
+
+    @Test
+    void of_everything_saysTheRatios() {
+        assertThat(text(new LimitsRun.Measured(append(), read(), snapshot(List.of()))))
+                .isEqualTo("""
+                        Limits run ab12cd34
+
+                        APPEND of events of 231 bytes: the library, and COPY into the same tables, committed every 5,000 rows; median of 3 rounds of 2.5 s
+                                                          events/s     lowest to highest   of COPY BINARY, 1 connection  of COPY BINARY, 2 connections
+                        COPY BINARY, 1 connection          300,000    300,000 to 300,000
+                        COPY BINARY, 2 connections         400,000    400,000 to 400,000
+                        publishAsync, 4 callers            200,000    200,000 to 200,000                          0.667                          0.500
+
+                        READ of a partition of 300,000 events from its start; median of 3 rounds of 2.5 s
+                        events/s        never analyzed   after ANALYZE       ratio   events a call
+                        pages of 100           100,000         400,000       0.250             100
+                        pages of 1000           50,000         200,000       0.250           1,000
+                        Never analyzed (reltuples -1): of the sizes from 1,000 on, the slowest is 1,000, at 0.500 of the fastest of all sizes
+                        After ANALYZE (reltuples 300000): of the sizes from 1,000 on, the slowest is 1,000, at 0.500 of the fastest of all sizes
+
+                        SNAPSHOT: publish latency in ms at 2,000 events/s, one event a call, 600 s without and 600 s with an old snapshot
+
+                        1 partition      without p50   without p99      with p50      with p99
+                        tenth 1                1.000         2.000         1.000         2.000
+                        tenth 2                1.000         2.000         1.000         3.000
+                        all                    1.000         2.000         1.000         3.000
+                        p99 of the last tenth to the first: without 1.00, with 1.50
+                        p99 with to without: all 1.50, last tenth 1.50
+                        At the end: 10 dead rows without, 12,000 with; the snapshot was 15,000 transactions old
+
+                        PostgreSQL 18.6 with fsync on and synchronous_commit on, Java 25, 2 CPUs, Linux
+                        Commit abc
+                        Command: bash scripts/run
+                        """.stripTrailing());
+    }
+
+    @Test
+    void of_onePart_leavesTheOthersOut() {
+        assertThat(text(new LimitsRun.Measured(null, read(), null)))
+                .contains("READ")
+                .doesNotContain("APPEND", "SNAPSHOT");
+    }
+
+    @Test
+    void of_failedEvents_saysThemAndIsNotGood() {
+        SnapshotResult snapshot = snapshot(List.of(new ErrorCount("SomeException", 3, "some message")));
+        LimitsRun.Measured measured = new LimitsRun.Measured(null, null, snapshot);
+
+        assertThat(text(measured)).contains("3 events with a snapshot FAILED with SomeException: some message");
+        assertThat(result(measured, false).good()).isFalse();
+        assertThat(result(new LimitsRun.Measured(null, null, snapshot(List.of())), false)
+                        .good())
+                .isTrue();
+    }
+
+    @Test
+    void of_interrupted_saysSoAndIsNotGood() {
+        LimitsResult result = result(new LimitsRun.Measured(null, null, null), true);
+
+        assertThat(LimitsText.of(result).getFirst()).isEqualTo("Limits run ab12cd34: INTERRUPTED");
+        assertThat(result.good()).isFalse();
+    }
+
+    private static String text(LimitsRun.Measured measured) {
+        return String.join("\n", LimitsText.of(result(measured, false)));
+    }
+
+    private static LimitsResult result(LimitsRun.Measured measured, boolean interrupted) {
+        return new LimitsResult("ab12cd34", interrupted, MACHINE, SETTINGS, measured);
+    }
+
+    private static AppendResult append() {
+        return AppendResult.of(
+                230.8,
+                5_000,
+                List.of(
+                        rate("COPY BINARY, 1 connection", 300_000, 5_000),
+                        rate("COPY BINARY, 2 connections", 400_000, 5_000)),
+                List.of(rate("publishAsync, 4 callers", 200_000, 1)));
+    }
+
+    private static ReadResult read() {
+        return new ReadResult(300_000, sizes(-1, 100_000), sizes(300_000, 400_000));
+    }
+
+    private static ReadResult.Sizes sizes(double reltuples, double fastest) {
+        return ReadResult.Sizes.of(
+                List.of(new StreamTables.Statistics("t", 1, reltuples, 0)),
+                List.of(
+                        new ReadResult.OfSize(100, rate("pages of 100", fastest, 100)),
+                        new ReadResult.OfSize(1_000, rate("pages of 1000", fastest / 2, 1_000))));
+    }
+
+    private static MeasuredRate rate(String name, double eventsPerSecond, double eventsPerCall) {
+        return new MeasuredRate(name, eventsPerSecond, List.of(eventsPerSecond), eventsPerCall);
+    }
+
+    private static SnapshotResult snapshot(List<ErrorCount> errors) {
+        return new SnapshotResult(
+                List.of(SnapshotResult.OfStream.of(1, run(List.of(), 2, null, 10), run(errors, 3, 15_000L, 12_000))));
+    }
+
+    private static SnapshotResult.Run run(
+            List<ErrorCount> errors, double lastP99, @Nullable Long snapshotAge, long deadRows) {
+        List<SnapshotResult.Tenth> tenths = IntStream.of(2, (int) lastP99)
+                .mapToObj(p99 -> new SnapshotResult.Tenth(1, percentiles(p99), ""))
+                .toList();
+        return new SnapshotResult.Run(
+                2,
+                errors.stream().mapToLong(ErrorCount::events).sum(),
+                errors,
+                percentiles(lastP99),
+                lastP99 / 2,
+                tenths,
+                snapshotAge,
+                deadRows);
+    }
+
+    private static Percentiles percentiles(double p99) {
+        return new Percentiles(1, 1, p99, p99, p99);
+    }
+}

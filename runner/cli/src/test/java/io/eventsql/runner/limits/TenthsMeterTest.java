@@ -1,0 +1,64 @@
+package io.eventsql.runner.limits;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.eventsql.runner.load.ClockAnchor;
+import io.eventsql.runner.measure.PhaseMeasurement;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+
+class TenthsMeterTest {
+    private static final long START = 7_000_000_000L;
+    private static final long SECOND = 1_000_000_000L;
+
+    private final TenthsMeter meter = new TenthsMeter(START, 10 * SECOND);
+
+    @Test
+    void acknowledged_countsForTheTenthOfTheIntendedTime() {
+        // Late answers belong to the tenth in which they were asked for.
+        acknowledge(0, 5 * SECOND);
+        acknowledge(SECOND - 1, SECOND);
+        acknowledge(SECOND, 2 * SECOND);
+        acknowledge(10 * SECOND - 1, 20 * SECOND);
+
+        assertThat(published()).containsExactly(2L, 1L, 0L, 0L, 0L, 0L, 0L, 0L, 0L, 1L);
+        assertThat(meter.answeredEvents()).isEqualTo(4);
+    }
+
+    @Test
+    void failed_withoutAnAnswerAtTheEnd_countsForTheLastTenth() {
+        meter.failed(START + 11 * SECOND, START + 60 * SECOND, 3, new IllegalStateException("no answer"));
+
+        assertThat(measurements().getLast().failedEvents()).isEqualTo(3);
+        assertThat(meter.answeredEvents()).isEqualTo(3);
+    }
+
+    @Test
+    void run_comparesTheLastTenthWithTheFirst() {
+        for (int tenth = 0; tenth < TenthsMeter.TENTHS; tenth++) {
+            long intended = tenth * SECOND;
+            acknowledge(intended, intended + (tenth + 1) * 1_000_000L);
+        }
+
+        SnapshotResult.Run without = SnapshotResult.Run.of(measurements(), null, 0);
+        SnapshotResult.OfStream stream = SnapshotResult.OfStream.of(1, without, without);
+
+        assertThat(without.events()).isEqualTo(10);
+        assertThat(without.tenths().getFirst().latencyMs().p99()).isEqualTo(1.0);
+        assertThat(without.p99LastToFirst()).isBetween(9.99, 10.02);
+        assertThat(stream.p99WithToWithout()).isEqualTo(1.0);
+        assertThat(stream.p99WithToWithoutLastTenth()).isEqualTo(1.0);
+    }
+
+    private void acknowledge(long intendedAfterStart, long acknowledgedAfterStart) {
+        meter.acknowledged(START + intendedAfterStart, START + acknowledgedAfterStart, 1);
+    }
+
+    private List<PhaseMeasurement> measurements() {
+        return meter.measurements(new ClockAnchor(START, 1_800_000_000_000_000L));
+    }
+
+    private List<Long> published() {
+        return measurements().stream().map(PhaseMeasurement::publishedEvents).toList();
+    }
+}
