@@ -1,6 +1,5 @@
 """Measures EventSQL on this machine: see run_local_benchmark.bash --help."""
 
-import json
 import os
 import secrets
 import sys
@@ -9,25 +8,19 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmark import build
 from benchmark.errors import Failure, Interrupted, WrongInput
-from benchmark.folders import create_result_folder, temporary_folder
-from benchmark.processes import POLL_SECONDS, Child, Processes
+from benchmark.java import clean_environment, java, processors
+from benchmark.processes import POLL_SECONDS, Child
 from benchmark.settings import Settings, usage
-from benchmark.signals import Signals
+from benchmark.workplace import FAILED, WRONG_INPUT, Workplace, run_in_workplace
 
 ROOT = Path(__file__).resolve().parent.parent
 
-FAILED = 1
-WRONG_INPUT = 2
-
-DATABASES_START_SECONDS = 180
 APP_START_SECONDS = 120
 # Longer than each takes to end in order; after that it is killed.
-DATABASES_STOP_SECONDS = 60
 APP_STOP_SECONDS = 30
 RUNNER_STOP_SECONDS = 40
 SUMMARIZE_SECONDS = 120
@@ -35,35 +28,16 @@ SUMMARIZE_SECONDS = 120
 
 @dataclass(frozen=True)
 class Run:
-    """One run: its settings, its id, and where its things are."""
+    """One run: its settings, its id, and where it works."""
 
     settings: Settings
     run_id: str
-    results: Path
-    temporary: Path
-    processes: Processes
-
-    @property
-    def result(self) -> Path:
-        return self.results / "result.json"
-
-    def start_databases(self) -> tuple[Child, dict[str, str]]:
-        """Starts the databases; returns the process and the environment that says where they are."""
-        print(f"Starting {self.settings.shards} databases...", flush=True)
-        out = self.temporary / "databases.json"
-        command = [
-            *java("-Xmx128m", "-XX:+UseSerialGC"),
-            *("-jar", str(ROOT / build.EVENTS_DB), "--count", str(self.settings.shards)),
-            *("--data-folder", str(self.temporary / "data"), "--out", str(out), "--stop-on-stdin-close"),
-        ]
-        databases = self.processes.start("databases", command, clean_environment(), DATABASES_STOP_SECONDS)
-        self.processes.wait_until(out.exists, "Starting the databases", DATABASES_START_SECONDS, [databases])
-        return databases, database_environment(json.loads(out.read_text())["servers"])
+    place: Workplace
 
     def start_app(self, databases: Child, database_variables: Mapping[str, str]) -> tuple[Child, str]:
         """Starts the app; returns the process and its address."""
         print("Starting the app...", flush=True)
-        port_file = self.temporary / "app.port"
+        port_file = self.place.temporary / "app.port"
         environment = {
             **clean_environment(),
             **database_variables,
@@ -72,11 +46,13 @@ class Run:
             "PORT_FILE": str(port_file),
         }
         command = [*java(*self.settings.options("JAVA_OPTS_APP")), "-jar", str(ROOT / build.APP)]
-        app = self.processes.start("app", command, environment, APP_STOP_SECONDS)
+        app = self.place.processes.start("app", command, environment, APP_STOP_SECONDS)
         needed = [databases, app]
-        self.processes.wait_until(port_file.exists, "Starting the app", APP_START_SECONDS, needed)
+        self.place.processes.wait_until(port_file.exists, "Starting the app", APP_START_SECONDS, needed)
         address = f"http://localhost:{port_file.read_text().strip()}"
-        self.processes.wait_until(lambda: is_healthy(address), "The app's health", APP_START_SECONDS, needed)
+        self.place.processes.wait_until(
+            lambda: is_healthy(address), "The app's health", APP_START_SECONDS, needed
+        )
         return app, address
 
     def start_runners(self, database_variables: Mapping[str, str], address: str) -> list[Child]:
@@ -98,19 +74,21 @@ class Run:
                 *java(*self.settings.options("JAVA_OPTS_RUNNER")),
                 *("-jar", str(ROOT / build.RUNNER), "publish"),
             ]
-            report = self.results / f"runner-{number}.txt"
+            report = self.place.results / f"runner-{number}.txt"
             runners.append(
-                self.processes.start(f"runner-{number}", command, environment, RUNNER_STOP_SECONDS, report)
+                self.place.processes.start(
+                    f"runner-{number}", command, environment, RUNNER_STOP_SECONDS, report
+                )
             )
         return runners
 
     def runner_result(self, number: int) -> Path:
-        return self.results / f"runner-{number}.json"
+        return self.place.results / f"runner-{number}.json"
 
     def await_runners(self, runners: Sequence[Child], needed: Sequence[Child]) -> None:
         """Waits until all runners have ended; ends the others when one has broken off without a result."""
         while any(runner.status is None for runner in runners):
-            self.processes.require_running(needed)
+            self.place.processes.require_running(needed)
             for number, runner in enumerate(runners):
                 if runner.status is not None and not self.runner_result(number).exists():
                     stop_all(runners)
@@ -124,62 +102,29 @@ class Run:
         command = [
             *java("-Xmx512m", "-XX:+UseSerialGC"),
             *("-jar", str(ROOT / build.RUNNER), "summarize", "--run", self.run_id, "--app-url", address),
-            *("--runner-results", str(self.results), "--out", str(self.result)),
+            *("--runner-results", str(self.place.results), "--out", str(self.place.result)),
             *("--command", self.settings.command(), "--git-commit", build.git_commit(ROOT)),
-            *(
-                "--cpus",
-                str(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()),
-            ),
+            *("--cpus", str(processors())),
         ]
-        summary = self.processes.start("summarize", command, clean_environment(), 5)
+        summary = self.place.processes.start("summarize", command, clean_environment(), 5)
         deadline = time.monotonic() + SUMMARIZE_SECONDS
         while summary.status is None and time.monotonic() < deadline:
             time.sleep(POLL_SECONDS)
-        if summary.status not in (0, FAILED) or not self.result.exists():
+        if summary.status not in (0, FAILED) or not self.place.result.exists():
             raise Failure(f"summarizing ended with status {summary.status}:\n{summary.log.read_text()}")
         return summary.status
 
     def write_report(self) -> None:
         """Adds each runner's own text to the summary, and shows the summary."""
-        report = self.results / "report.txt"
+        report = self.place.results / "report.txt"
         summary = report.read_text()
         parts = [summary]
         for number in range(self.settings.shards):
-            text = self.results / f"runner-{number}.txt"
+            text = self.place.results / f"runner-{number}.txt"
             if text.exists():
                 parts.append(f"\nRunner {number}:\n{text.read_text()}")
         report.write_text("".join(parts))
         print(f"\n{summary}", flush=True)
-
-
-def java(*options: str) -> list[str]:
-    home = os.environ.get("JAVA_HOME")
-    return [str(Path(home) / "bin" / "java") if home else "java", *options]
-
-
-def clean_environment() -> dict[str, str]:
-    """The environment without what this script says itself: children get only what is meant for them."""
-    said_here = {
-        v for v in os.environ if v.startswith("DB") and v.endswith(("_HOST", "_PORT", "_NAME", "_USER"))
-    }
-    said_here |= {v for v in os.environ if v.startswith("DB") and v.endswith(("_PASSWORD", "_URLS"))}
-    said_here |= {"STREAM", "CONSUMER", "PAGE_EVENTS", "SERVER_PORT", "PORT_FILE", "APP_URL", "RUN_ID"}
-    return {name: value for name, value in os.environ.items() if name not in said_here}
-
-
-def database_environment(servers: Sequence[Mapping[str, str | int]]) -> dict[str, str]:
-    """The variables that tell app and runner where the databases are; passwords go nowhere else."""
-    environment = {}
-    for number, server in enumerate(servers):
-        for variable, key in (
-            ("HOST", "host"),
-            ("PORT", "port"),
-            ("NAME", "database"),
-            ("USER", "user"),
-            ("PASSWORD", "password"),
-        ):
-            environment[f"DB{number}_{variable}"] = str(server[key])
-    return environment
 
 
 def is_healthy(address: str) -> bool:
@@ -199,7 +144,7 @@ def stop_all(children: Sequence[Child]) -> None:
 
 def measure(run: Run) -> int:
     """Starts everything, waits for the runners and summarizes; returns the exit status."""
-    databases, database_variables = run.start_databases()
+    databases, database_variables = run.place.start_databases(run.settings.shards)
     app, address = run.start_app(databases, database_variables)
     runners: list[Child] = []
     interrupted: Interrupted | None = None
@@ -210,12 +155,12 @@ def measure(run: Run) -> int:
         interrupted = e
         print("\nInterrupted; what was measured until now is being written...", flush=True)
         stop_all(runners)
-    if interrupted and not any(run.results.glob("runner-*.json")):
+    if interrupted and not any(run.place.results.glob("runner-*.json")):
         raise interrupted
     status = run.summarize(address)
     run.write_report()
     if interrupted:
-        print(f"Results: {run.result}", flush=True)
+        print(f"Results: {run.place.result}", flush=True)
         raise interrupted
     return status
 
@@ -227,31 +172,17 @@ def main(arguments: Sequence[str]) -> int:
     if arguments:
         print(f"unknown argument {arguments[0]} (--help shows the usage)", file=sys.stderr)
         return WRONG_INPUT
-    signals = Signals()
     try:
         settings = Settings.read(os.environ)
-        signals.install()
-        build.build(ROOT)
-        results = create_result_folder(settings.folder("RESULTS_DIR", ROOT), datetime.now(UTC))
-        logs = results / "logs"
-        logs.mkdir()
-        # Stopping comes before removing, whatever happens.
-        with (
-            temporary_folder(settings.folder("DATA_DIR", ROOT) / results.name) as temporary,
-            Processes(signals, logs, ROOT) as processes,
-        ):
-            run = Run(settings, secrets.token_hex(4), results, temporary, processes)
-            status = measure(run)
     except WrongInput as e:
         print(e, file=sys.stderr)
         return WRONG_INPUT
-    except Failure as e:
-        print(f"The benchmark failed: {e}", file=sys.stderr)
-        return FAILED
-    except Interrupted as e:
-        return 128 + e.signal_number
-    print(f"Results: {run.result}", flush=True)
-    return status
+    return run_in_workplace(
+        ROOT,
+        settings.folder("RESULTS_DIR", ROOT),
+        settings.folder("DATA_DIR", ROOT),
+        lambda place: measure(Run(settings, secrets.token_hex(4), place)),
+    )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """Stands in for `java` where the order of steps is tested: acts as the jar it is given.
 
 What it does beyond that is said by STAND_IN: "" nothing; "fail:<name>" it ends with 1 at once;
-"hang" the runners wait for SIGTERM and then leave a result, as real ones do; "lost" the summary ends with 1.
+"hang" the runners wait for SIGTERM and then leave a result, as real ones do; "lost" the summary ends with 1,
+and so does the measuring of limits.
 """
 
 import http.server
@@ -61,12 +62,29 @@ def runner_summarize() -> None:
     sys.exit(1 if os.environ["STAND_IN"] in ("lost", "hang") else 0)
 
 
+def runner_limits() -> None:
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+    print("measuring", flush=True)
+    if os.environ["STAND_IN"] == "hang":
+        signal.sigwait([signal.SIGTERM])
+    arguments = sys.argv[sys.argv.index("limits") + 1 :]
+    shown = ("DB0_HOST", "DB0_PASSWORD", "DB1_HOST", "ONLY")
+    Path(option("--out")).write_text(
+        json.dumps({"arguments": arguments, **{name: os.environ.get(name) for name in shown}})
+    )
+    sys.exit(1 if os.environ["STAND_IN"] in ("lost", "hang") else 0)
+
+
 jar = Path(option("-jar")).stem
 name = jar if jar != "runner" else f"runner-{sys.argv[sys.argv.index('-jar') + 2]}"
 with Path(os.environ["STAND_IN_IDS"]).open("a") as ids:
     ids.write(f"{os.getpid()}\n")
 if os.environ["STAND_IN"] == f"fail:{name}":
     sys.exit("broken on purpose")
-{"events-db": events_db, "app": app, "runner-publish": runner_publish, "runner-summarize": runner_summarize}[
-    name
-]()
+{
+    "events-db": events_db,
+    "app": app,
+    "runner-publish": runner_publish,
+    "runner-summarize": runner_summarize,
+    "runner-limits": runner_limits,
+}[name]()

@@ -2,72 +2,17 @@
 
 import json
 import os
-import shutil
 import signal
 import subprocess
-import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from benchmark import build
-
-SCRIPTS = Path(__file__).parent.parent
-
-
-def is_running(process_id: int) -> bool:
-    try:
-        stat = Path(f"/proc/{process_id}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return stat.rpartition(")")[2].split()[0] not in "ZX"
-
-
-@dataclass(frozen=True)
-class Repository:
-    """A repository with the real scripts and empty jars that count as built."""
-
-    root: Path
-
-    def start(self, stand_in: str = "", **environment: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, str(self.root / "scripts/local_benchmark.py")],
-            env={
-                "PATH": os.environ["PATH"],
-                "JAVA_HOME": str(self.root / "jdk"),
-                "STAND_IN": stand_in,
-                "STAND_IN_IDS": str(self.root / "ids"),
-                **environment,
-            },
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
-    def results(self) -> Path:
-        (folder,) = (self.root / "results/local").iterdir()
-        return folder
-
-    def assert_nothing_is_left(self, started: int) -> None:
-        ids = [int(line) for line in (self.root / "ids").read_text().split()]
-        assert len(ids) == started
-        assert [number for number in ids if is_running(number)] == []
-        assert list((self.root / "target/local-benchmark").iterdir()) == []
+from tests.repository import SCRIPTS, Repository
 
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Repository:
-    shutil.copytree(SCRIPTS, tmp_path / "scripts", ignore=shutil.ignore_patterns("tests", "__pycache__"))
-    for jar in (*build.JARS, build.STAMP):
-        (tmp_path / jar).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / jar).touch()
-    (tmp_path / "pom.xml").touch()
-    os.utime(tmp_path / "pom.xml", (0, 0))
-    java = tmp_path / "jdk/bin/java"
-    java.parent.mkdir(parents=True)
-    java.write_text(f'#!/bin/sh\nexec {sys.executable} {SCRIPTS}/tests/stand_in_java.py "$@"\n')
-    java.chmod(0o755)
-    return Repository(tmp_path)
+    return Repository.create(tmp_path, "local")
 
 
 def test_good_run_leaves_results_and_nothing_else(repository: Repository) -> None:

@@ -1,0 +1,143 @@
+"""The options of a limits benchmark, taken from the command line, and its places from the environment."""
+
+import argparse
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmark.settings import MAX_SECONDS, Variable
+
+PARTS = ("append", "read", "snapshot")
+
+VARIABLES = (
+    Variable(
+        "RESULTS_DIR", "results/limits", "text", "each run writes a folder named after its time in here"
+    ),
+    Variable(
+        "DATA_DIR", "target/limits-benchmark", "text", "the database's data while it runs; not on a tmpfs"
+    ),
+    Variable("JAVA_OPTS_RUNNER", "-Xms1g -Xmx1g -XX:+UseSerialGC", "options", "JVM options of what measures"),
+)
+
+
+@dataclass(frozen=True)
+class LimitsOptions:
+    """Checked options: what the runner is told, and where the run keeps its things."""
+
+    runner_arguments: tuple[str, ...]
+    given: tuple[str, ...]
+    values: Mapping[str, str]
+
+    @staticmethod
+    def read(arguments: Sequence[str], environment: Mapping[str, str]) -> "LimitsOptions":
+        """Takes and checks everything.
+
+        Raises WrongInput for a wrong variable. A wrong option ends the process with 2, --help with 0.
+        """
+        parsed = parser().parse_args(arguments)
+        chosen = [f"--only={part}" for part in parsed.only or []]
+        for name in ("rounds", "round-seconds", "read-events", "snapshot-seconds", "snapshot-rate"):
+            chosen.append(f"--{name}={getattr(parsed, name.replace('-', '_'))}")
+        values = {v.name: v.check(environment.get(v.name, "").strip() or v.default) for v in VARIABLES}
+        return LimitsOptions(tuple(chosen), tuple(arguments), values)
+
+    def folder(self, name: str, root: Path) -> Path:
+        """A folder's absolute path; a relative one lies in the repository."""
+        return (root / Path(self.values[name]).expanduser()).resolve()
+
+    def java_options(self) -> list[str]:
+        """JVM options, split as a shell does."""
+        return shlex.split(self.values["JAVA_OPTS_RUNNER"])
+
+    def command(self) -> str:
+        """How to start the same run again, from the repository's folder."""
+        java = self.values["JAVA_OPTS_RUNNER"]
+        changed = [f"JAVA_OPTS_RUNNER={shlex.quote(java)}"] if java != VARIABLES[2].default else []
+        script = ["bash", "scripts/run_limits_benchmark.bash"]
+        return " ".join([*changed, *script, *(shlex.quote(argument) for argument in self.given)])
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    width = max(len(v.name) for v in VARIABLES)
+    variables = "\n".join(f"  {v.name:<{width}}  {v.help} [{v.default}]" for v in VARIABLES)
+    command = "bash scripts/run_limits_benchmark.bash"
+    result = argparse.ArgumentParser(
+        prog=command,
+        allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        description="""\
+Measures how close EventSQL comes to what PostgreSQL can do: builds it, starts one database (real
+PostgreSQL, durable), measures, writes the results and stops everything it started. Takes about
+eight minutes with the defaults.
+
+  append    the same events through binary COPY into a stream's tables, and through the library
+  read      reading a stream in pages of 10 to 10,000 events, never analyzed and analyzed
+  snapshot  publish latency at a steady rate, without and with an old snapshot held open""",
+        epilog=f"""\
+Environment variables [default]:
+{variables}
+
+Examples:
+  {command}
+  {command} --only append
+  {command} --only read --read-events 1000000 --rounds 5
+  {command} --only snapshot --snapshot-seconds 600
+
+Results: result.json, report.txt and the logs, in RESULTS_DIR/<UTC time>/.
+The last line printed is "Results: <path of result.json>".
+
+Exit codes: 0 measured; 1 a publish or a step failed; 2 wrong input; 130 after Ctrl-C and 143 after
+SIGTERM (parts that were measured until then are written).
+""",
+    )
+    result.add_argument(
+        "--only",
+        action="append",
+        choices=PARTS,
+        help="measure only this part; may be repeated (default: all)",
+    )
+    _number(result, "--rounds", 3, 1, 1_000, int, "measured rounds of append and read")
+    _number(result, "--round-seconds", 3, 0.05, 3_600, float, "length of a measured round")
+    _number(result, "--read-events", 300_000, 1_000, 1_000_000_000, int, "events in the stream that is read")
+    _number(
+        result,
+        "--snapshot-seconds",
+        60,
+        1,
+        MAX_SECONDS,
+        int,
+        "length of each of the four runs of the part snapshot: with and without, 1 and 10 partitions",
+    )
+    _number(result, "--snapshot-rate", 2_000, 1, 1_000_000, int, "events/s published there")
+    return result
+
+
+def _number(
+    to: argparse.ArgumentParser,
+    option: str,
+    default: int,
+    minimum: float,
+    maximum: int,
+    kind: Callable[[str], float],
+    text: str,
+) -> None:
+    def check(value: str) -> float:
+        try:
+            number = kind(value)
+        except ValueError:
+            number = minimum - 1
+        if not minimum <= number <= maximum:
+            raise argparse.ArgumentTypeError(
+                f"must be a number between {minimum} and {maximum}, but is '{value}'"
+            )
+        return number
+
+    to.add_argument(
+        option,
+        metavar="N",
+        type=check,
+        default=default,
+        help=f"{text} ({minimum} to {maximum}) [%(default)s]",
+    )

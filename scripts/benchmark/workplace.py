@@ -1,0 +1,79 @@
+"""The frame of every benchmark: build, measure, stop everything, tell where the results are."""
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from benchmark import build
+from benchmark.errors import Failure, Interrupted
+from benchmark.folders import create_result_folder, temporary_folder
+from benchmark.java import clean_environment, database_environment, java
+from benchmark.processes import Child, Processes
+from benchmark.signals import Signals
+
+FAILED = 1
+WRONG_INPUT = 2
+
+DATABASES_START_SECONDS = 180
+# Longer than they take to end in order; after that they are killed.
+DATABASES_STOP_SECONDS = 60
+
+
+@dataclass(frozen=True)
+class Workplace:
+    """One run's folders and processes."""
+
+    root: Path
+    results: Path
+    temporary: Path
+    processes: Processes
+
+    @property
+    def result(self) -> Path:
+        return self.results / "result.json"
+
+    def start_databases(self, count: int) -> tuple[Child, dict[str, str]]:
+        """Starts durable databases; returns the process and the environment that says where they are."""
+        print(f"Starting {count} database{'' if count == 1 else 's'}...", flush=True)
+        out = self.temporary / "databases.json"
+        command = [
+            *java("-Xmx128m", "-XX:+UseSerialGC"),
+            *("-jar", str(self.root / build.EVENTS_DB), "--count", str(count)),
+            *("--data-folder", str(self.temporary / "data"), "--out", str(out), "--stop-on-stdin-close"),
+        ]
+        databases = self.processes.start("databases", command, clean_environment(), DATABASES_STOP_SECONDS)
+        self.processes.wait_until(out.exists, "Starting the databases", DATABASES_START_SECONDS, [databases])
+        return databases, database_environment(json.loads(out.read_text())["servers"])
+
+
+def run_in_workplace(
+    root: Path, results_parent: Path, data_parent: Path, measure: Callable[[Workplace], int]
+) -> int:
+    """Builds, measures, and stops all that was started, however that ends; returns the exit status.
+
+    Each run has a folder of results and one of data, both named after its time; the data goes at the end.
+    """
+    signals = Signals()
+    try:
+        signals.install()
+        build.build(root)
+        results = create_result_folder(results_parent, datetime.now(UTC))
+        logs = results / "logs"
+        logs.mkdir()
+        # Stopping comes before removing, whatever happens.
+        with (
+            temporary_folder(data_parent / results.name) as temporary,
+            Processes(signals, logs, root) as processes,
+        ):
+            workplace = Workplace(root, results, temporary, processes)
+            status = measure(workplace)
+    except Failure as e:
+        print(f"The benchmark failed: {e}", file=sys.stderr)
+        return FAILED
+    except Interrupted as e:
+        return 128 + e.signal_number
+    print(f"Results: {workplace.result}", flush=True)
+    return status

@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Measures how close EventSQL comes to what PostgreSQL can do, from the sources to results/. `--help` tells the options.
+set -euo pipefail
+
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+source "$ROOT/scripts/lib/jdk.bash"
+source "$ROOT/scripts/lib/python.bash"
+
+require_python
+case ${1:-} in
+  --help | -h) ;;
+  *) require_jdk ;;
+esac
+# Whoever stops this process, stops the benchmark itself.
+exec "$PYTHON" "$ROOT/scripts/limits_benchmark.py" "$@"

@@ -1,0 +1,77 @@
+from pathlib import Path
+
+import pytest
+from benchmark.errors import WrongInput
+from benchmark.limits_options import LimitsOptions, parser
+
+
+def test_read_nothing_given_gives_the_documented_defaults() -> None:
+    options = LimitsOptions.read([], {})
+
+    assert options.runner_arguments == (
+        "--rounds=3",
+        "--round-seconds=3",
+        "--read-events=300000",
+        "--snapshot-seconds=60",
+        "--snapshot-rate=2000",
+    )
+    assert options.java_options() == ["-Xms1g", "-Xmx1g", "-XX:+UseSerialGC"]
+    assert options.folder("RESULTS_DIR", Path("/repository")) == Path("/repository/results/limits")
+    assert options.command() == "bash scripts/run_limits_benchmark.bash"
+
+
+def test_read_everything_given_is_taken() -> None:
+    arguments = ["--only", "append", "--only=snapshot", "--rounds", "4", "--round-seconds", "0.5"]
+    arguments += ["--read-events", "1000", "--snapshot-seconds", "600", "--snapshot-rate", "7"]
+
+    options = LimitsOptions.read(arguments, {"RESULTS_DIR": "/elsewhere", "JAVA_OPTS_RUNNER": "-Xmx2g"})
+
+    assert options.runner_arguments == (
+        "--only=append",
+        "--only=snapshot",
+        "--rounds=4",
+        "--round-seconds=0.5",
+        "--read-events=1000",
+        "--snapshot-seconds=600",
+        "--snapshot-rate=7",
+    )
+    assert options.java_options() == ["-Xmx2g"]
+    assert options.folder("RESULTS_DIR", Path("/repository")) == Path("/elsewhere")
+    assert options.command() == (
+        "JAVA_OPTS_RUNNER=-Xmx2g bash scripts/run_limits_benchmark.bash " + " ".join(arguments)
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--only", "write"], "argument --only: invalid choice: 'write'"),
+        (["--rounds", "0"], "argument --rounds: must be a number between 1 and 1000, but is '0'"),
+        (["--rounds", "1.5"], "argument --rounds: must be a number between 1 and 1000, but is '1.5'"),
+        (["--round-seconds", "nan"], "argument --round-seconds: must be a number between 0.05 and 3600"),
+        (["--read-events", "999"], "argument --read-events: must be a number between 1000 and 1000000000"),
+        (["--snapshot-seconds", "0"], "argument --snapshot-seconds: must be a number between 1 and 86400"),
+        (["--snapshot-rate", "x"], "argument --snapshot-rate: must be a number between 1 and 1000000"),
+        (["--snap", "60"], "unrecognized arguments: --snap 60"),
+    ],
+)
+def test_read_wrong_option_names_it_and_the_limit_and_exits_with_2(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        LimitsOptions.read(arguments, {})
+
+    assert end.value.code == 2
+    assert message in capsys.readouterr().err
+
+
+def test_read_wrong_variable_names_it() -> None:
+    with pytest.raises(WrongInput, match="JAVA_OPTS_RUNNER cannot be split into options"):
+        LimitsOptions.read([], {"JAVA_OPTS_RUNNER": "'"})
+
+
+def test_help_names_every_option_with_its_default_and_variable() -> None:
+    text = parser().format_help()
+
+    for shown in ("--only", "--snapshot-rate", "[300000]", "RESULTS_DIR", "[results/limits]", "Exit codes:"):
+        assert shown in text
