@@ -256,7 +256,7 @@ END $$;
 CREATE FUNCTION eventsql.fetch_v1(
     p_stream text, p_segment_size bigint, p_partitions int[], p_offsets bigint[], p_max_events int, p_max_bytes bigint)
 RETURNS TABLE (page int, event_offset bigint, key text, value bytea, headers json, published_at timestamptz)
-LANGUAGE plpgsql
+LANGUAGE plpgsql STABLE -- one snapshot: a large value that is not counted is not seen either
 SET enable_seqscan = off
 SET enable_bitmapscan = off
 SET enable_sort = off
@@ -300,7 +300,7 @@ END $$;
 -- the last entry of its index range.
 CREATE FUNCTION eventsql.heads_v1(p_stream_ids int[])
 RETURNS TABLE (stream_id int, partition int, log_start bigint, next_offset bigint)
-LANGUAGE plpgsql
+LANGUAGE plpgsql STABLE
 SET enable_seqscan = off
 SET enable_bitmapscan = off
 SET enable_hashjoin = off

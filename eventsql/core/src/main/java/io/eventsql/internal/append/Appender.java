@@ -134,17 +134,18 @@ final class Appender {
 
     private record Failure(Verdict verdict, SQLException cause) {}
 
-    /** A connection could not be borrowed. */
-    private static final class NoConnectionException extends SQLException {
+    /** It failed before the statement was sent: no connection, or the stream could not be looked up. */
+    private static final class NotSentException extends SQLException {
         private static final long serialVersionUID = 1L;
 
-        NoConnectionException(SQLException cause) {
+        NotSentException(SQLException cause) {
             super(cause.getMessage(), cause.getSQLState(), cause);
         }
     }
 
     private void send(Batch batch) throws SQLException {
         try (Connection connection = borrow()) {
+            learnStreams(batch);
             if (!batch.beginSending()) {
                 return; // every caller was told at its deadline
             }
@@ -158,6 +159,17 @@ final class Appender {
                 segments.appended(shard, group.stream, group.partition, group.base + group.events.size());
                 wakeUp.appended(shard, group.streamId, group.partition, group.events.size());
             }
+        }
+    }
+
+    /** Looks up what this process does not know yet of the batch's streams. */
+    private void learnStreams(Batch batch) throws SQLException {
+        try {
+            for (PublishCall call : batch.calls()) {
+                shard.streamId(call.stream());
+            }
+        } catch (SQLException e) {
+            throw new NotSentException(e);
         }
     }
 
@@ -192,14 +204,14 @@ final class Appender {
         try {
             return shard.require().borrow();
         } catch (SQLException e) {
-            throw new NoConnectionException(e);
+            throw new NotSentException(e);
         }
     }
 
     private Failure classify(Batch batch, SQLException e) {
         Verdict verdict;
         String state = SqlErrors.state(e);
-        if (e instanceof NoConnectionException) {
+        if (e instanceof NotSentException) {
             verdict = Verdict.NOT_SENT;
         } else if (state.equals(SqlErrors.NOT_READ_COMMITTED)) {
             shard.database().ifPresent(Database::requireReadCommitted);

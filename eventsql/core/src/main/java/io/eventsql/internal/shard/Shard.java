@@ -25,6 +25,7 @@ public final class Shard {
     private static final Logger LOG = LoggerFactory.getLogger(Shard.class);
     private static final long PROBE_EVERY_MS = 1_000;
     private static final int PROBE_TIMEOUT_SECONDS = 5;
+    private static final int BACKGROUND_END_SECONDS = 2;
 
     private final int number;
     private final String name;
@@ -133,8 +134,16 @@ public final class Shard {
         }
     }
 
+    /** Ends the background work and waits a moment for what is under way: the user may close the pool next. */
     void endBackground() {
         background.shutdownNow();
+        try {
+            if (!background.awaitTermination(BACKGROUND_END_SECONDS, TimeUnit.SECONDS)) {
+                LOG.warn("Background work on {} has not ended yet", name);
+            }
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
     }
 
     /** The database, once it was found to be this shard. */
