@@ -51,7 +51,7 @@ final class Member implements Subscription {
         shard.inBackground(JOIN_RETRY_MS, () -> {
             try {
                 joinNow(shard);
-                LOG.info("Consumer {} has joined {}", spec.name(), shard);
+                LOG.debug("Consumer {} has joined {}", spec.name(), shard);
             } catch (SQLException | UnknownStreamException e) {
                 LOG.debug("Consumer {} cannot join {} yet", spec.name(), shard, e);
                 joinLater(shard);
@@ -60,6 +60,9 @@ final class Member implements Subscription {
     }
 
     private void joinNow(Shard shard) throws SQLException {
+        if (closed) {
+            return; // or it would take the partitions from a living member
+        }
         int streamId = shard.streamId(stream);
         MemberOnShard member = shard.require().transaction(connection -> {
             var table = shard.tables().consumers();
