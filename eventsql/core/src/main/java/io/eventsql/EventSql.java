@@ -4,7 +4,6 @@ import io.eventsql.internal.append.Publisher;
 import io.eventsql.internal.consume.Consumers;
 import io.eventsql.internal.consume.RangeReader;
 import io.eventsql.internal.retain.SegmentKeeper;
-import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.shard.Shards;
 import io.eventsql.internal.shard.StreamRegistry;
 import io.eventsql.internal.wake.WakeUp;
@@ -40,10 +39,6 @@ public final class EventSql implements AutoCloseable {
     private EventSql(Builder builder) {
         settings = builder.settings;
         shards = Shards.open(builder.dataSources, settings);
-        @Nullable
-        Shard preferred = builder.preferredShard == null
-                ? null
-                : shards.of(builder.preferredShard).orElse(null);
         streams = new StreamRegistry(shards);
         wakeUp = new WakeUp(shards, settings);
         timer = Executors.newSingleThreadScheduledExecutor(task -> {
@@ -52,7 +47,13 @@ public final class EventSql implements AutoCloseable {
             return thread;
         });
         publisher = new Publisher(
-                shards, streams, preferred, settings, new SegmentKeeper(settings.maxBatchEvents()), wakeUp, timer);
+                shards,
+                streams,
+                builder.preferredShard,
+                settings,
+                new SegmentKeeper(settings.maxBatchEvents()),
+                wakeUp,
+                timer);
         consumers = new Consumers(shards, streams, settings, wakeUp);
         reader = new RangeReader(shards, streams);
         shards.openMissingInBackground(OPEN_MISSING_EVERY_MS);

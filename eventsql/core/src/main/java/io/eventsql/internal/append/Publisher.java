@@ -23,6 +23,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.ScheduledFuture;
 import java.util.concurrent.TimeUnit;
+import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
 
 /** The publisher: validates, routes to shards, and gives each shard's part to its appender. Thread-safe. */
@@ -37,13 +38,13 @@ public final class Publisher implements EventPublisher {
     private final ScheduledFuture<?> deadlines;
 
     /**
-     * @param preferred gets the events without a key while it is healthy
+     * @param preferred the database of the shard that gets the events without a key while it is healthy
      * @param timer runs the deadlines
      */
     public Publisher(
             Shards shards,
             StreamRegistry streams,
-            @Nullable Shard preferred,
+            @Nullable DataSource preferred,
             Settings settings,
             SegmentKeeper segments,
             WakeUp wakeUp,

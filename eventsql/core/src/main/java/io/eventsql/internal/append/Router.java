@@ -9,6 +9,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.atomic.AtomicInteger;
+import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -17,14 +18,15 @@ import org.jspecify.annotations.Nullable;
  */
 final class Router {
     private final Shards shards;
-    private final @Nullable Shard preferred;
+    private final @Nullable DataSource preferredDataSource;
+    private volatile @Nullable Shard preferredShard;
     private final AtomicInteger turn =
             new AtomicInteger(ThreadLocalRandom.current().nextInt(1 << 16));
 
-    /** @param preferred gets the events without a key while it is healthy */
-    Router(Shards shards, @Nullable Shard preferred) {
+    /** @param preferred the database of the shard that gets the events without a key while it is healthy */
+    Router(Shards shards, @Nullable DataSource preferred) {
         this.shards = shards;
-        this.preferred = preferred;
+        this.preferredDataSource = preferred;
     }
 
     /**
@@ -89,6 +91,7 @@ final class Router {
 
     /** A healthy shard, the preferred one first; if none is, any: it may be back before the deadline. */
     Shard shardForEventsWithoutKey() {
+        Shard preferred = preferredShard();
         if (preferred != null && preferred.isHealthy()) {
             return preferred;
         }
@@ -100,5 +103,15 @@ final class Router {
             }
         }
         return preferred != null ? preferred : shards.get(Math.floorMod(first, shards.size()));
+    }
+
+    /** Known once its database has answered: which shard it is stands in it. */
+    private @Nullable Shard preferredShard() {
+        Shard preferred = preferredShard;
+        if (preferred == null && preferredDataSource != null) {
+            preferred = shards.of(preferredDataSource).orElse(null);
+            preferredShard = preferred;
+        }
+        return preferred;
     }
 }
