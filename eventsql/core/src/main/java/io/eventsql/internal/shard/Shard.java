@@ -3,6 +3,7 @@ package io.eventsql.internal.shard;
 import io.eventsql.StreamSpec;
 import io.eventsql.UnknownStreamException;
 import io.eventsql.internal.sql.Database;
+import io.eventsql.internal.sql.ShardIdentity;
 import io.eventsql.internal.sql.StreamTable;
 import java.sql.Connection;
 import java.sql.SQLException;

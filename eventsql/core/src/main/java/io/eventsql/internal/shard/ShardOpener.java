@@ -4,6 +4,7 @@ import io.eventsql.EventSqlException;
 import io.eventsql.ShardIdentityException;
 import io.eventsql.internal.schema.Migrator;
 import io.eventsql.internal.sql.Database;
+import io.eventsql.internal.sql.ShardIdentity;
 import io.eventsql.internal.sql.ShardTable;
 import java.sql.Connection;
 import java.sql.SQLException;
@@ -12,6 +13,7 @@ import java.util.Comparator;
 import java.util.List;
 import java.util.Optional;
 import java.util.UUID;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -63,7 +65,10 @@ final class ShardOpener {
         requireDistinct(answering);
         boolean complete = answering.stream().allMatch(r -> r.identity() != null);
         if (answering.isEmpty()) {
-            throw new EventSqlException("None of the " + databases.size() + " databases answers", failure);
+            throw new EventSqlException(
+                    "None of the " + databases.size() + " databases answers"
+                            + (failure == null ? "" : ": " + failure.getMessage()),
+                    failure);
         }
         if (!complete) {
             if (answering.size() < databases.size()) {
@@ -123,10 +128,13 @@ final class ShardOpener {
                 .flatMap(Stream::ofNullable)
                 .findFirst()
                 .orElse(null);
-        ShardIdentity cluster = known != null ? known : ShardIdentity.ofNewCluster(UUID.randomUUID(), 0, given.size());
+        ShardIdentity cluster = known != null ? known : newCluster(given.size());
         if (cluster.shards() != given.size()) {
             throw new ShardIdentityException("A database without identity was given, but the cluster "
                     + cluster.clusterId() + " has its " + cluster.shards() + " shards already");
+        }
+        if (known != null && current.stream().anyMatch(one -> one.identity() == null)) {
+            requireUnused(current, cluster);
         }
         List<Integer> free = new ArrayList<>();
         for (int number = 0; number < cluster.shards(); number++) {
@@ -157,6 +165,25 @@ final class ShardOpener {
         }
         LOG.info("Cluster {}: identities of {} shards are recorded", cluster.clusterId(), cluster.shards());
         return result;
+    }
+
+    /** The identity of shard 0 of a new cluster: slots go round the shards. */
+    private static ShardIdentity newCluster(int shards) {
+        List<String> names =
+                IntStream.range(0, shards).mapToObj(i -> "shard" + i).toList();
+        int[] slotMap =
+                IntStream.range(0, KeyHash.SLOTS).map(slot -> slot % shards).toArray();
+        return new ShardIdentity(UUID.randomUUID(), 0, names.getFirst(), names, slotMap, 1);
+    }
+
+    /** A cluster whose making was interrupted has no streams yet. One that has them lost a database, or got a wrong one. */
+    private void requireUnused(List<Reached> reached, ShardIdentity cluster) throws SQLException {
+        for (Reached one : reached) {
+            if (one.identity() != null && one.database().call(identities::hasStreams)) {
+                throw new ShardIdentityException("A database without identity was given in place of a shard of the"
+                        + " cluster " + cluster.clusterId() + ", which is in use: its events would be missing");
+            }
+        }
     }
 
     private @Nullable ShardIdentity read(Reached one, Reached first, Connection locked) throws SQLException {

@@ -6,6 +6,7 @@ import io.eventsql.ShardIdentityException;
 import io.eventsql.ShardInfo;
 import io.eventsql.internal.schema.Migrator;
 import io.eventsql.internal.sql.Database;
+import io.eventsql.internal.sql.ShardIdentity;
 import io.eventsql.internal.sql.ShardTable;
 import io.eventsql.internal.sql.SqlSchema;
 import java.sql.SQLException;

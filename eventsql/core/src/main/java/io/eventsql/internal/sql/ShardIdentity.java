@@ -1,5 +1,6 @@
-package io.eventsql.internal.shard;
+package io.eventsql.internal.sql;
 
+import java.util.Arrays;
 import java.util.List;
 import java.util.UUID;
 
@@ -17,18 +18,6 @@ import java.util.UUID;
 public record ShardIdentity(
         UUID clusterId, int number, String name, List<String> names, int[] slotMap, int mapVersion) {
 
-    /** The identity of shard {@code number} of a new cluster: slots go round the shards. */
-    public static ShardIdentity ofNewCluster(UUID clusterId, int number, int shards) {
-        List<String> names = java.util.stream.IntStream.range(0, shards)
-                .mapToObj(i -> "shard" + i)
-                .toList();
-        int[] slotMap = new int[KeyHash.SLOTS];
-        for (int slot = 0; slot < slotMap.length; slot++) {
-            slotMap[slot] = slot % shards;
-        }
-        return new ShardIdentity(clusterId, number, names.get(number), names, slotMap, 1);
-    }
-
     /** The same cluster's identity for another of its shards. */
     public ShardIdentity forShard(int otherNumber) {
         return new ShardIdentity(clusterId, otherNumber, names.get(otherNumber), names, slotMap, mapVersion);
@@ -44,6 +33,6 @@ public record ShardIdentity(
         return clusterId.equals(other.clusterId)
                 && names.equals(other.names)
                 && mapVersion == other.mapVersion
-                && java.util.Arrays.equals(slotMap, other.slotMap);
+                && Arrays.equals(slotMap, other.slotMap);
     }
 }

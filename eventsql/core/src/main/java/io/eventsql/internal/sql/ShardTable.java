@@ -1,6 +1,5 @@
 package io.eventsql.internal.sql;
 
-import io.eventsql.internal.shard.ShardIdentity;
 import java.sql.Connection;
 import java.util.Arrays;
 import java.util.List;
@@ -31,6 +30,12 @@ public final class ShardTable {
                                 .mapToInt(Short::intValue)
                                 .toArray(),
                         r.get("map_version", Integer.class)));
+    }
+
+    /** Whether the shard has any stream. */
+    public boolean hasStreams(Connection connection) {
+        return Boolean.TRUE.equals(
+                Database.dsl(connection).fetchValue(schema.sql("SELECT EXISTS (SELECT FROM eventsql.stream)")));
     }
 
     /** Waits for, then holds until the transaction's end, the right to give identities that begin with this database. */
