@@ -1,0 +1,429 @@
+package io.eventsql;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
+import static org.awaitility.Awaitility.await;
+
+import io.eventsql.fixture.Handled;
+import io.eventsql.fixture.Sql;
+import io.eventsql.fixture.SwitchableDataSource;
+import io.eventsql.fixture.TestCluster;
+import io.eventsql.internal.shard.KeyHash;
+import java.sql.SQLException;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Random;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
+import javax.sql.DataSource;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/**
+ * Databases know who they are. The seed of the competition test is printed on failure and set by {@code
+ * -Deventsql.test.seed}; {@code -Deventsql.test.newClusters} makes it longer (4 new clusters by default).
+ */
+@Timeout(120)
+class ShardIdentityIT {
+    private static final StreamSpec STREAM = StreamSpec.of("orders").withPartitions(2);
+    private static final Settings QUICK =
+            Settings.builder().publishTimeout(Duration.ofMillis(1_500)).build();
+
+    private final List<AutoCloseable> opened = new ArrayList<>();
+
+    @AfterEach
+    void closeAll() throws Exception {
+        for (AutoCloseable one : opened.reversed()) {
+            one.close();
+        }
+    }
+
+    private TestCluster databases(int count) {
+        TestCluster cluster = TestCluster.ofShards(count);
+        opened.add(cluster);
+        return cluster;
+    }
+
+    private EventSql open(List<? extends DataSource> dataSources) {
+        EventSql eventSql = EventSql.builder(dataSources).settings(QUICK).build();
+        opened.add(eventSql);
+        return eventSql;
+    }
+
+    private static List<DataSource> byNumber(EventSql eventSql) {
+        return eventSql.shards().stream().map(ShardInfo::dataSource).toList();
+    }
+
+    /** A key that belongs to a shard of a cluster of so many. */
+    private static String keyOf(int shard, int shards) {
+        return Stream.iterate(0, i -> i + 1)
+                .map(i -> "key-" + i)
+                .filter(key -> KeyHash.slot(KeyHash.of(key)) % shards == shard)
+                .findFirst()
+                .orElseThrow();
+    }
+
+    private static List<SwitchableDataSource> switchable(TestCluster cluster) {
+        return cluster.dataSources().stream().map(SwitchableDataSource::new).toList();
+    }
+
+    private static String clusterId(DataSource dataSource) throws SQLException {
+        return Sql.query(dataSource, "SELECT cluster_id FROM eventsql.shard").getFirst();
+    }
+
+    private static void assertRefused(Runnable open, String... inMessage) {
+        assertThatExceptionOfType(ShardIdentityException.class)
+                .isThrownBy(open::run)
+                .satisfies(e -> assertThat(e.getMessage()).contains(inMessage));
+    }
+
+    @Test
+    void open_knownClusterInAnyOrder_databasesKeepTheirNumbers() {
+        List<DataSource> databases = databases(3).dataSources();
+        assertThat(byNumber(open(databases))).as("given in this order").isEqualTo(databases);
+        for (List<Integer> order : List.of(List.of(2, 1, 0), List.of(1, 2, 0), List.of(0, 2, 1))) {
+            EventSql eventSql = open(order.stream().map(databases::get).toList());
+            assertThat(byNumber(eventSql)).isEqualTo(databases);
+            assertThat(eventSql.shards().stream().map(ShardInfo::name)).containsExactly("shard0", "shard1", "shard2");
+        }
+    }
+
+    @Test
+    void open_sameDatabaseTwice_isRefused() throws SQLException {
+        TestCluster two = databases(2);
+        DataSource one = two.dataSources().getFirst();
+        assertRefused(() -> open(List.of(one, one)), "same database");
+        DataSource samePlace = new SwitchableDataSource(one);
+        assertRefused(() -> open(List.of(one, samePlace)), "same database");
+        assertThat(Sql.queryLong(one, "SELECT count(*) FROM eventsql.shard")).isZero();
+        open(two.dataSources());
+        assertRefused(() -> open(List.of(one, samePlace)), "same database");
+    }
+
+    @Test
+    void open_databaseOfAnotherCluster_isRefused() throws SQLException {
+        List<DataSource> a = databases(2).dataSources();
+        List<DataSource> b = databases(2).dataSources();
+        open(a);
+        open(b);
+        assertRefused(() -> open(List.of(a.get(0), b.get(1))), clusterId(a.get(0)), clusterId(b.get(1)));
+        assertRefused(() -> open(List.of(b.get(0), a.get(0))), clusterId(a.get(0)), clusterId(b.get(0)));
+    }
+
+    @Test
+    void open_tooFewDatabases_isRefused() throws SQLException {
+        List<DataSource> databases = databases(3).dataSources();
+        open(databases);
+        assertRefused(() -> open(databases.subList(0, 2)), clusterId(databases.get(0)), "has 3 shards", "2 databases");
+        assertRefused(() -> open(databases.subList(2, 3)), "has 3 shards", "1 databases");
+    }
+
+    @Test
+    void open_freshDatabaseBesideAnExistingCluster_isRefusedAndStaysFresh() throws SQLException {
+        List<DataSource> databases = databases(2).dataSources();
+        DataSource fresh = databases(1).dataSources().getFirst();
+        open(databases);
+        assertRefused(
+                () -> open(List.of(databases.get(0), databases.get(1), fresh)),
+                clusterId(databases.get(0)),
+                "2 shards already");
+        assertThat(Sql.queryLong(fresh, "SELECT count(*) FROM eventsql.shard")).isZero();
+        assertThat(byNumber(open(databases))).isEqualTo(databases);
+    }
+
+    @Test
+    void open_freshDatabaseInPlaceOfAShardInUse_isRefusedAndStaysFresh() throws SQLException {
+        List<DataSource> databases = databases(3).dataSources();
+        DataSource fresh = databases(1).dataSources().getFirst();
+        open(databases).createStream(STREAM);
+        for (int replaced = 0; replaced < 3; replaced++) {
+            List<DataSource> given = new ArrayList<>(databases);
+            given.set(replaced, fresh);
+            assertRefused(() -> open(given), clusterId(databases.get(0)), "in use");
+        }
+        assertThat(Sql.queryLong(fresh, "SELECT count(*) FROM eventsql.shard")).isZero();
+    }
+
+    @Test
+    void open_copyOfAShard_isRefused() throws SQLException {
+        List<DataSource> databases = databases(2).dataSources();
+        open(databases);
+        Sql.execute(
+                databases.get(1),
+                "UPDATE eventsql.shard SET shard_number = 0, shard_name = 'shard0'"); // as a restored backup says
+        assertRefused(() -> open(databases), "shard0", "copy");
+    }
+
+    @Test
+    void open_otherSlotMap_isRefused() throws SQLException {
+        List<DataSource> databases = databases(2).dataSources();
+        open(databases);
+        Sql.execute(databases.get(1), "UPDATE eventsql.shard SET map_version = 2");
+        assertRefused(() -> open(databases), "map version 2", "map version 1");
+    }
+
+    @Test
+    void open_makingWasInterrupted_isFinished() throws SQLException {
+        List<DataSource> databases = databases(3).dataSources();
+        open(databases);
+        for (int missing = 0; missing < 3; missing++) {
+            String clusterId = clusterId(databases.get((missing + 1) % 3));
+            Sql.execute(databases.get(missing), "DELETE FROM eventsql.shard");
+            assertThat(byNumber(open(databases))).isEqualTo(databases);
+            assertThat(clusterId(databases.get(missing))).isEqualTo(clusterId);
+        }
+    }
+
+    /**
+     * Goal: processes that start at the same moment, given the same new databases in different orders, make one cluster.
+     * Method: threads wait at a latch, each with an order of its own, then open; all must see the same numbers.
+     */
+    @Test
+    void open_manyAtOnceInDifferentOrders_makeOneCluster() throws Exception {
+        long seed = Long.getLong("eventsql.test.seed", System.nanoTime());
+        Random random = new Random(seed);
+        for (int round = 0; round < Integer.getInteger("eventsql.test.newClusters", 4); round++) {
+            List<DataSource> databases = databases(3).dataSources();
+            CountDownLatch start = new CountDownLatch(1);
+            List<Future<List<DataSource>>> results = new ArrayList<>();
+            try (ExecutorService executor = Executors.newCachedThreadPool()) {
+                for (int process = 0; process < 5; process++) {
+                    List<DataSource> order = new ArrayList<>(databases);
+                    Collections.shuffle(order, random);
+                    results.add(executor.submit(() -> {
+                        start.await();
+                        try (EventSql eventSql = EventSql.builder(order).build()) {
+                            eventSql.createStream(STREAM);
+                            return byNumber(eventSql);
+                        }
+                    }));
+                }
+                start.countDown();
+                List<DataSource> first = results.getFirst().get(60, TimeUnit.SECONDS);
+                assertThat(first).containsExactlyInAnyOrderElementsOf(databases);
+                for (Future<List<DataSource>> result : results) {
+                    assertThat(result.get(60, TimeUnit.SECONDS))
+                            .as("seed %d, round %d", seed, round)
+                            .isEqualTo(first);
+                }
+            }
+            assertThat(clusterId(databases.get(0)))
+                    .isEqualTo(clusterId(databases.get(1)))
+                    .isEqualTo(clusterId(databases.get(2)));
+        }
+    }
+
+    @Test
+    void open_newClusterWithADatabaseDown_isRefusedAndNothingIsRecorded() throws SQLException {
+        TestCluster cluster = databases(3);
+        List<SwitchableDataSource> databases = switchable(cluster);
+        databases.get(2).setAvailable(false);
+        assertThatExceptionOfType(EventSqlException.class)
+                .isThrownBy(() -> open(databases))
+                .withMessageContaining("2 of 3")
+                .withMessageContaining("new cluster");
+        assertThat(Sql.queryLong(cluster.dataSources().getFirst(), "SELECT count(*) FROM eventsql.shard"))
+                .isZero();
+        databases.get(2).setAvailable(true);
+        assertThat(byNumber(open(databases))).isEqualTo(databases);
+    }
+
+    @Test
+    void open_allDown_saysSoWithTheReason() {
+        List<SwitchableDataSource> databases = switchable(databases(2));
+        databases.forEach(database -> database.setAvailable(false));
+        assertThatExceptionOfType(EventSqlException.class)
+                .isThrownBy(() -> open(databases))
+                .withMessageContaining("2 databases")
+                .withMessageContaining("taken away by the test");
+    }
+
+    @Test
+    void open_oneOfThreeDown_othersWorkAndItIsJoinedWhenItComes() {
+        TestCluster cluster = databases(3);
+        open(cluster.dataSources()).createStream(STREAM);
+        List<SwitchableDataSource> databases = switchable(cluster);
+        databases.get(1).setAvailable(false);
+
+        EventSql eventSql = open(databases);
+        assertThat(eventSql.shards().stream().map(ShardInfo::number)).containsExactly(0, 2);
+        EventPublisher publisher = eventSql.publisher();
+        Handled handled = new Handled();
+        Subscription subscription = eventSql.subscribe(ConsumerSpec.of("orders", "c"), handled::add);
+        opened.add(subscription);
+        for (int shard : new int[] {0, 2}) {
+            assertThat(publisher
+                            .publish("orders", Event.ofText(keyOf(shard, 3), "x"))
+                            .shard())
+                    .isEqualTo(shard);
+        }
+        for (int i = 0; i < 20; i++) {
+            assertThat(publisher.publish("orders", Event.ofText("no key")).shard())
+                    .isIn(0, 2);
+        }
+        handled.awaitSize(22);
+        assertThatExceptionOfType(EventNotStoredException.class)
+                .isThrownBy(() -> publisher.publish("orders", Event.ofText(keyOf(1, 3), "x")))
+                .withMessageContaining("orders");
+        assertThatExceptionOfType(PartialPublishException.class)
+                .isThrownBy(() -> publisher.publishAll(
+                        "orders",
+                        IntStream.range(0, 3)
+                                .mapToObj(shard -> Event.ofText(keyOf(shard, 3), "y"))
+                                .toList()))
+                .satisfies(e -> assertThat(e.outcomes())
+                        .extracting(PartialPublishException.Outcome::isStored)
+                        .containsExactly(true, false, true));
+        assertThatExceptionOfType(EventSqlException.class)
+                .isThrownBy(() -> eventSql.createStream(StreamSpec.of("new_stream")))
+                .withMessageContaining("new_stream")
+                .withMessageContaining("shard1");
+        handled.awaitSize(24);
+
+        databases.get(1).setAvailable(true);
+        await().until(() -> eventSql.shards().size() == 3);
+        assertThat(byNumber(eventSql)).isEqualTo(databases);
+        assertThat(publisher.publish("orders", Event.ofText(keyOf(1, 3), "z")).shard())
+                .isEqualTo(1);
+        handled.awaitSize(25).assertOnceAndInOrder();
+        eventSql.createStream(StreamSpec.of("new_stream"));
+        await().until(() -> publisher.publish("orders", Event.ofText("no key")).shard() == 1);
+    }
+
+    @Test
+    void open_missingShardLacksTheStream_getsItWhenItComes() throws SQLException {
+        TestCluster cluster = databases(2);
+        open(cluster.dataSources()).createStream(STREAM);
+        // Made by a process that died before it came to the second shard.
+        Sql.execute(
+                cluster.dataSources().get(1),
+                "DROP TABLE eventsql.events_orders CASCADE",
+                "DELETE FROM eventsql.producer_batch",
+                "DELETE FROM eventsql.stream");
+        EventSql eventSql = open(cluster.dataSources());
+        Handled handled = new Handled();
+        opened.add(eventSql.subscribe(ConsumerSpec.of("orders", "c"), handled::add));
+        for (int shard = 0; shard < 2; shard++) {
+            assertThat(eventSql.publisher()
+                            .publish("orders", Event.ofText(keyOf(shard, 2), "x"))
+                            .shard())
+                    .isEqualTo(shard);
+        }
+        handled.awaitSize(2);
+    }
+
+    @Test
+    void open_databaseThatComesLateIsAnothers_isNotUsed() {
+        TestCluster cluster = databases(2);
+        TestCluster other = databases(2);
+        open(cluster.dataSources());
+        open(other.dataSources());
+        SwitchableDataSource wrong =
+                new SwitchableDataSource(other.dataSources().get(1));
+        wrong.setAvailable(false);
+        EventSql eventSql = open(List.of(cluster.dataSources().get(0), wrong));
+        wrong.setAvailable(true);
+        // It is tried every second.
+        await().during(Duration.ofMillis(1_500)).until(() -> eventSql.shards().size() == 1);
+    }
+
+    @Test
+    void subscribe_closedBeforeAMissingShardComes_takesNothingThere() throws Exception {
+        TestCluster cluster = databases(2);
+        EventSql complete = open(cluster.dataSources());
+        complete.createStream(STREAM);
+        List<SwitchableDataSource> databases = switchable(cluster);
+        databases.get(1).setAvailable(false);
+        EventSql eventSql = open(databases);
+        eventSql.subscribe(ConsumerSpec.of("orders", "c"), event -> {}).close();
+        Subscription living = complete.subscribe(ConsumerSpec.of("orders", "c"), event -> {});
+        opened.add(living);
+        List<Long> epochs = epochs(complete);
+        databases.get(1).setAvailable(true);
+        await().until(() -> eventSql.shards().size() == 2);
+        // Joining is tried every second.
+        await().during(Duration.ofMillis(1_500)).until(() -> epochs(complete).equals(epochs));
+    }
+
+    private static List<Long> epochs(EventSql eventSql) {
+        return eventSql.positions("orders", "c").stream()
+                .map(ConsumerPosition::epoch)
+                .toList();
+    }
+
+    @Test
+    void preferredShard_healthy_getsAllEventsWithoutKeys() {
+        TestCluster cluster = databases(3);
+        DataSource preferred = cluster.dataSources().get(1);
+        EventSql eventSql = EventSql.builder(cluster.dataSources())
+                .preferredShard(preferred)
+                .build();
+        opened.add(eventSql);
+        eventSql.createStream(STREAM);
+        List<Event> events = IntStream.range(0, 10)
+                .mapToObj(i -> Event.ofText("no key " + i))
+                .toList();
+        for (int i = 0; i < 10; i++) {
+            assertThat(eventSql.publisher()
+                            .publish("orders", Event.ofText("no key"))
+                            .shard())
+                    .isEqualTo(1);
+            assertThat(eventSql.publisher().publishAll("orders", events)).allMatch(p -> p.shard() == 1);
+        }
+        for (int shard = 0; shard < 3; shard++) {
+            assertThat(eventSql.publisher()
+                            .publish("orders", Event.ofText(keyOf(shard, 3), "x"))
+                            .shard())
+                    .isEqualTo(shard);
+        }
+    }
+
+    @Test
+    void preferredShard_downAtTheStart_isPreferredOnceItCame() {
+        TestCluster cluster = databases(2);
+        open(cluster.dataSources()).createStream(STREAM);
+        List<SwitchableDataSource> databases = switchable(cluster);
+        databases.get(1).setAvailable(false);
+        EventSql eventSql = EventSql.builder(databases)
+                .settings(QUICK)
+                .preferredShard(databases.get(1))
+                .build();
+        opened.add(eventSql);
+        assertThat(eventSql.publisher().publish("orders", Event.ofText("x")).shard())
+                .isZero();
+        databases.get(1).setAvailable(true);
+        await().until(() -> eventSql.shards().size() == 2);
+        for (int i = 0; i < 10; i++) {
+            assertThat(eventSql.publisher().publish("orders", Event.ofText("x")).shard())
+                    .isEqualTo(1);
+        }
+    }
+
+    @Test
+    void preferredShard_noneOfTheDataSources_isRefused() {
+        TestCluster cluster = databases(1);
+        DataSource other = databases(1).dataSources().getFirst();
+        assertThatExceptionOfType(InvalidInputException.class)
+                .isThrownBy(() -> EventSql.builder(cluster.dataSources()).preferredShard(other))
+                .withMessageStartingWith("preferredShard ");
+    }
+
+    @Test
+    void builder_noDataSourceOrTooMany_isRefused() {
+        assertThatExceptionOfType(InvalidInputException.class)
+                .isThrownBy(() -> EventSql.builder(List.of()))
+                .withMessageStartingWith("dataSources must be between 1 and 1024");
+        DataSource one = databases(1).dataSources().getFirst();
+        assertThatExceptionOfType(InvalidInputException.class)
+                .isThrownBy(() -> EventSql.builder(Collections.nCopies(1_025, one)))
+                .withMessageContaining("but is 1025");
+    }
+}
