@@ -3,6 +3,14 @@
 -- The library runs these files itself, unless Settings.migrateSchema is off. Teams that run Flyway or Liquibase can
 -- apply them unchanged; the schema "eventsql" must exist then. With another schema name, replace "eventsql.".
 
+-- Which of these files the database has; each records itself.
+CREATE TABLE eventsql.schema_version (
+    version      int         PRIMARY KEY,
+    description  text        NOT NULL,
+    installed_at timestamptz NOT NULL DEFAULT now()
+);
+INSERT INTO eventsql.schema_version (version, description) VALUES (1, 'event log');
+
 -- Who this database is. A database opened in the wrong place or with another map is refused.
 CREATE TABLE eventsql.shard (
     only_row       boolean     PRIMARY KEY DEFAULT true CHECK (only_row),

@@ -59,11 +59,9 @@ public final class Migrator {
     }
 
     private int applyMissing(Connection connection) throws SQLException {
-        versions.create(connection);
+        versions.createSchema(connection);
         for (int next = versions.version(connection) + 1; next <= FILES.size(); next++) {
-            String file = FILES.get(next - 1);
-            String description = file.substring(file.indexOf("__") + 2).replace('_', ' ');
-            versions.apply(connection, next, description, read(file + ".sql"));
+            versions.apply(connection, read(FILES.get(next - 1) + ".sql"));
         }
         return versions.version(connection);
     }

@@ -31,27 +31,20 @@ public final class MigrationTable {
                 : 0;
     }
 
-    /** Creates schema and table if needed. A schema that exists is not created again: the role may lack the right. */
-    public void create(Connection connection) {
+    /** Creates the schema if needed. One that exists is not created again: the role may lack the right. */
+    public void createSchema(Connection connection) {
         var dsl = Database.dsl(connection);
         boolean exists = Boolean.TRUE.equals(
                 dsl.fetchValue("SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = ?)", schema.name()));
         if (!exists) {
             dsl.execute("CREATE SCHEMA " + schema.quoted());
         }
-        dsl.execute(schema.sql("CREATE TABLE IF NOT EXISTS eventsql.schema_version (version int PRIMARY KEY,"
-                + " description text NOT NULL, installed_at timestamptz NOT NULL DEFAULT now())"));
     }
 
-    /** Runs one SQL file and records it, in the caller's transaction. */
-    public void apply(Connection connection, int version, String description, String file) throws SQLException {
+    /** Runs one SQL file, which records itself, in the caller's transaction. */
+    public void apply(Connection connection, String file) throws SQLException {
         try (Statement statement = connection.createStatement()) {
             statement.execute(schema.sql(file));
         }
-        Database.dsl(connection)
-                .execute(
-                        schema.sql("INSERT INTO eventsql.schema_version (version, description) VALUES (?, ?)"),
-                        version,
-                        description);
     }
 }
