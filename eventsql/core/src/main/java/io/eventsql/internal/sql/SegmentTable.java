@@ -23,8 +23,11 @@ public final class SegmentTable {
     public void createStreamTables(Connection connection, StreamSpec stream) {
         var dsl = Database.dsl(connection);
         dsl.execute(schema.sql("CREATE TABLE " + SqlSchema.eventsTable(stream.name()) + " ("
-                + "partition int NOT NULL, event_offset bigint NOT NULL, key text, value bytea STORAGE EXTERNAL NOT NULL,"
-                + " headers json, published_at timestamptz NOT NULL) PARTITION BY LIST (partition)"));
+                + "partition int NOT NULL, event_offset bigint NOT NULL, key text, value bytea NOT NULL, headers json,"
+                + " published_at timestamptz NOT NULL) PARTITION BY LIST (partition)"));
+        // Its partitions inherit it. A clause of CREATE TABLE only since PostgreSQL 16.
+        dsl.execute(schema.sql(
+                "ALTER TABLE " + SqlSchema.eventsTable(stream.name()) + " ALTER COLUMN value SET STORAGE EXTERNAL"));
         for (int partition = 0; partition < stream.partitions(); partition++) {
             dsl.execute(schema.sql("CREATE TABLE " + SqlSchema.partitionTable(stream.name(), partition)
                     + " PARTITION OF " + SqlSchema.eventsTable(stream.name()) + " FOR VALUES IN (" + partition
