@@ -1,0 +1,261 @@
+package io.eventsql.internal.schema;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
+
+import com.zaxxer.hikari.HikariDataSource;
+import io.eventsql.ConsumerSpec;
+import io.eventsql.Event;
+import io.eventsql.EventPosition;
+import io.eventsql.EventSql;
+import io.eventsql.EventSqlException;
+import io.eventsql.Settings;
+import io.eventsql.StreamSpec;
+import io.eventsql.Subscription;
+import io.eventsql.fixture.Handled;
+import io.eventsql.fixture.Sql;
+import io.eventsql.fixture.TestCluster;
+import java.io.IOException;
+import java.io.InputStream;
+import java.nio.charset.StandardCharsets;
+import java.sql.SQLException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import javax.sql.DataSource;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+import org.postgresql.ds.PGSimpleDataSource;
+
+@Timeout(120)
+class MigratorIT {
+    private static final String VERSIONS = "SELECT version || ' ' || description FROM eventsql.schema_version";
+    private static final StreamSpec STREAM = StreamSpec.of("orders").withPartitions(2);
+
+    private DataSource database;
+    private HikariDataSource pool;
+
+    @BeforeEach
+    void createDatabase() {
+        database = TestCluster.newDatabase();
+        pool = TestCluster.pool(database);
+    }
+
+    @AfterEach
+    void closePool() {
+        pool.close();
+    }
+
+    private static EventSql open(DataSource dataSource, String schema, boolean migrate) {
+        return EventSql.builder(dataSource)
+                .settings(
+                        Settings.builder().schema(schema).migrateSchema(migrate).build())
+                .build();
+    }
+
+    private EventSql open() {
+        return open(pool, Settings.DEFAULT_SCHEMA, true);
+    }
+
+    private static void assertWorks(EventSql eventSql) {
+        Handled handled = new Handled();
+        try (Subscription ignored = eventSql.subscribe(ConsumerSpec.of("orders", "c"), handled::add)) {
+            EventPosition position = eventSql.publisher()
+                    .publish("orders", Event.ofText("key", "x").withHeader("a", "b"));
+            handled.awaitSize(1).assertOnceAndInOrder();
+            assertThat(eventSql.read(position, 10)).hasSize(1);
+        }
+        assertThat(eventSql.positions("orders", "c")).allMatch(p -> p.lag() == 0);
+    }
+
+    @Test
+    void migrate_freshDatabase_hasTheNewestVersion() throws SQLException {
+        try (EventSql eventSql = open()) {
+            eventSql.createStream(STREAM);
+            assertWorks(eventSql);
+        }
+        assertThat(Sql.query(pool, VERSIONS)).containsExactly("1 event log");
+    }
+
+    @Test
+    void migrate_again_changesNothing() throws SQLException {
+        try (EventSql eventSql = open()) {
+            eventSql.createStream(STREAM);
+            assertWorks(eventSql);
+        }
+        String objects = "SELECT string_agg(c.oid::text, ',' ORDER BY c.oid) FROM pg_class c"
+                + " JOIN pg_namespace n ON n.oid = relnamespace WHERE nspname = 'eventsql'";
+        List<String> before = Sql.query(pool, objects);
+        try (EventSql eventSql = open()) {
+            assertWorks(eventSql);
+        }
+        assertThat(Sql.query(pool, objects)).isEqualTo(before);
+        assertThat(Sql.query(pool, VERSIONS)).containsExactly("1 event log");
+    }
+
+    /**
+     * Goal: instances that start at the same moment on an empty database all work, and each file is applied once.
+     * Method: threads wait at a latch, then open and publish.
+     */
+    @Test
+    void migrate_manyInstancesAtOnce_eachFileIsAppliedOnce() throws Exception {
+        CountDownLatch start = new CountDownLatch(1);
+        try (ExecutorService executor = Executors.newCachedThreadPool()) {
+            List<Future<EventPosition>> results = new ArrayList<>();
+            for (int instance = 0; instance < 6; instance++) {
+                results.add(executor.submit(() -> {
+                    start.await();
+                    try (EventSql eventSql = open()) {
+                        eventSql.createStream(STREAM);
+                        return eventSql.publisher().publish("orders", Event.ofText("key", "x"));
+                    }
+                }));
+            }
+            start.countDown();
+            List<Long> offsets = new ArrayList<>();
+            for (Future<EventPosition> result : results) {
+                offsets.add(result.get(60, TimeUnit.SECONDS).offset());
+            }
+            assertThat(offsets).containsExactlyInAnyOrder(0L, 1L, 2L, 3L, 4L, 5L);
+        }
+        assertThat(Sql.query(pool, VERSIONS)).containsExactly("1 event log");
+    }
+
+    @Test
+    void migrate_offOnAFreshDatabase_isRefusedAndLeavesItEmpty() throws SQLException {
+        assertThatExceptionOfType(EventSqlException.class)
+                .isThrownBy(() -> open(pool, Settings.DEFAULT_SCHEMA, false))
+                .withMessageContaining("version 0")
+                .withMessageContaining("settings.migrateSchema");
+        assertThat(Sql.query(pool, "SELECT nspname FROM pg_namespace WHERE nspname = 'eventsql'"))
+                .isEmpty();
+    }
+
+    @Test
+    void migrate_offAfterTheFilesWereRunByAnotherTool_works() throws SQLException, IOException {
+        Sql.execute(pool, "CREATE SCHEMA eventsql", file("V1__event_log.sql"));
+        try (EventSql eventSql = open(pool, Settings.DEFAULT_SCHEMA, false)) {
+            eventSql.createStream(STREAM);
+            assertWorks(eventSql);
+        }
+        try (EventSql eventSql = open()) {
+            assertWorks(eventSql);
+        }
+    }
+
+    private static String file(String name) throws IOException {
+        try (InputStream in = Migrator.class.getResourceAsStream("/io/eventsql/schema/" + name)) {
+            return new String(in.readAllBytes(), StandardCharsets.UTF_8);
+        }
+    }
+
+    @Test
+    void migrate_offOnAPreparedDatabase_worksWithARoleThatMayNotCreate() throws SQLException {
+        try (EventSql owner = open()) {
+            owner.createStream(STREAM);
+        }
+        try (HikariDataSource restricted = TestCluster.pool(roleWithoutCreate());
+                EventSql eventSql = open(restricted, Settings.DEFAULT_SCHEMA, false)) {
+            assertWorks(eventSql);
+            assertThatExceptionOfType(EventSqlException.class)
+                    .isThrownBy(() -> eventSql.createStream(StreamSpec.of("more")))
+                    .withMessageContaining("more")
+                    .withMessageContaining("permission denied");
+            assertThat(eventSql.streams()).containsExactly(STREAM);
+        }
+    }
+
+    @Test
+    void migrate_onWithARoleThatMayNotCreate_saysWhy() throws SQLException {
+        DataSource restricted = roleWithoutCreate();
+        assertThatExceptionOfType(EventSqlException.class)
+                .isThrownBy(() -> open(restricted, "other_schema", true))
+                .withMessageContaining("permission denied");
+    }
+
+    /** A role that may use what is there. */
+    private DataSource roleWithoutCreate() throws SQLException {
+        PGSimpleDataSource owner = (PGSimpleDataSource) database;
+        String role = owner.getDatabaseName() + "_app";
+        Sql.execute(TestCluster.server().adminDataSource(), "CREATE ROLE " + role + " LOGIN PASSWORD 'test'");
+        if (!Sql.query(pool, "SELECT 1 FROM pg_namespace WHERE nspname = 'eventsql'")
+                .isEmpty()) {
+            Sql.execute(
+                    pool,
+                    "GRANT USAGE ON SCHEMA eventsql TO " + role,
+                    "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA eventsql TO " + role);
+        }
+        PGSimpleDataSource restricted = new PGSimpleDataSource();
+        restricted.setUrl(owner.getUrl());
+        restricted.setUser(role);
+        restricted.setPassword("test");
+        return restricted;
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"a", "my_events", "eventsql2", "my_eventsql", "user", "select", "table"})
+    void migrate_otherSchemaName_livesThere(String schema) throws SQLException {
+        try (EventSql eventSql = open(pool, schema, true)) {
+            eventSql.createStream(STREAM.asJson().withSegmentSize(100));
+            assertWorks(eventSql);
+        }
+        assertThat(Sql.query(pool, "SELECT DISTINCT schemaname FROM pg_tables WHERE schemaname !~ '^pg_|^inf'"))
+                .containsExactly(schema);
+        assertThat(Sql.query(pool, "SELECT count(*) FROM \"" + schema + "\".events_orders__json"))
+                .containsExactly("1");
+    }
+
+    @Test
+    void migrate_twoSchemasInOneDatabase_areTwoClusters() throws SQLException {
+        try (EventSql one = open(pool, "one", true);
+                EventSql two = open(pool, "two", true)) {
+            one.createStream(STREAM);
+            two.createStream(STREAM.withPartitions(3));
+            assertWorks(one);
+            assertWorks(two);
+            assertThat(two.streams()).containsExactly(STREAM.withPartitions(3));
+        }
+        assertThat(Sql.query(pool, "SELECT cluster_id FROM one.shard UNION SELECT cluster_id FROM two.shard"))
+                .hasSize(2);
+    }
+
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void migrate_newerVersionInTheDatabase_isAccepted(boolean migrate) throws SQLException {
+        try (EventSql eventSql = open()) {
+            eventSql.createStream(STREAM);
+        }
+        Sql.execute(pool, "INSERT INTO eventsql.schema_version (version, description) VALUES (99, 'from the future')");
+        try (EventSql eventSql = open(pool, Settings.DEFAULT_SCHEMA, migrate)) {
+            assertWorks(eventSql);
+        }
+        assertThat(Sql.query(pool, VERSIONS)).containsExactlyInAnyOrder("1 event log", "99 from the future");
+    }
+
+    @Test
+    void migrate_schemaExistsAndIsEmpty_isFilled() throws SQLException {
+        Sql.execute(pool, "CREATE SCHEMA eventsql");
+        try (EventSql eventSql = open()) {
+            eventSql.createStream(STREAM);
+            assertWorks(eventSql);
+        }
+    }
+
+    @Test
+    void migrate_fails_leavesNothingBehind() throws SQLException {
+        Sql.execute(pool, "CREATE SCHEMA eventsql", "CREATE TABLE eventsql.consumer_lease (foreign_table int)");
+        assertThatExceptionOfType(EventSqlException.class)
+                .isThrownBy(this::open)
+                .withMessageContaining("consumer_lease");
+        assertThat(Sql.query(pool, "SELECT tablename FROM pg_tables WHERE schemaname = 'eventsql'"))
+                .containsExactly("consumer_lease");
+    }
+}
