@@ -84,6 +84,9 @@ public final class StreamRegistry {
         if (stream != null) {
             return stream;
         }
+        if (!isPossible(name)) {
+            throw new UnknownStreamException(name);
+        }
         @Nullable SQLException failure = null;
         boolean answered = false;
         for (Shard shard : shards.all()) {
@@ -102,6 +105,16 @@ public final class StreamRegistry {
             throw new EventSqlException("No shard answers when asked for stream " + name, failure);
         }
         throw new UnknownStreamException(name);
+    }
+
+    /** Whether a stream can have this name at all: only then is a database asked. */
+    private static boolean isPossible(String name) {
+        try {
+            return StreamSpec.of(name).name().equals(name);
+        } catch (InvalidInputException e) {
+            LOG.debug("not a stream's name", e);
+            return false;
+        }
     }
 
     /** All streams, by name. */
