@@ -17,6 +17,7 @@ from benchmark.errors import Failure
 from benchmark.signals import Signals
 
 POLL_SECONDS = 0.1
+KILL_SECONDS = 2.0
 
 
 @dataclass
@@ -63,6 +64,10 @@ class Child:
         while self._signal_group(0) and time.monotonic() < deadline:
             time.sleep(POLL_SECONDS)
         self._signal_group(signal.SIGKILL)
+        # A killed process is not gone at once; one that nobody reaps is not waited for for ever.
+        killed = time.monotonic()
+        while self._signal_group(0) and time.monotonic() < killed + KILL_SECONDS:
+            time.sleep(POLL_SECONDS)
         self.join_readers()
         if self.process.stdin is not None:
             with contextlib.suppress(OSError):

@@ -84,6 +84,7 @@ class BadInputIT {
                 rows.merge(table, Sql.queryLong(database, "SELECT count(*) FROM " + table), Long::sum);
             }
         }
+        rows.values().removeIf(count -> count == 0); // segments are added in the background
         return rows;
     }
 
