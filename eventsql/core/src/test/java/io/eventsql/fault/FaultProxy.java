@@ -178,7 +178,11 @@ final class FaultProxy implements AutoCloseable {
         Thread.ofVirtual().name("fault-proxy-accept").start(() -> {
             while (!socket.isClosed()) {
                 try {
-                    new Link(socket.accept()).start();
+                    Link link = new Link(socket.accept());
+                    link.start();
+                    if (socket.isClosed()) { // refused while it was being made: cut() did not see it
+                        link.cut();
+                    }
                 } catch (IOException e) {
                     // Refusing, or the server is down: the client sees its connection closed.
                     continue;
