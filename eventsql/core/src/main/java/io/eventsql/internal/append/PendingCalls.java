@@ -27,6 +27,8 @@ import org.jspecify.annotations.Nullable;
 final class PendingCalls {
     /** Events that wait beyond which they are worth a second commit at the same time. */
     static final int SHARED_ABOVE_EVENTS = 500;
+    /** The same for events that go with any lane: dividing them costs nothing but the commit. */
+    static final int SHARED_ABOVE_EVENTS_OF_ANY_LANE = 150;
 
     /** How often, in calls of {@link #removeExpired}, the whole queues are searched. */
     private static final int LOOK_AT_ALL_EVERY = 10;
@@ -41,6 +43,7 @@ final class PendingCalls {
     private final Map<StreamSpec, Integer> rotation = new HashMap<>();
     private int calls;
     private int events;
+    private int eventsOfAnyLane;
     private long lastSequence;
     private long lastBatchNumber;
     private int expiries;
@@ -57,14 +60,25 @@ final class PendingCalls {
     void add(PublishCall call) {
         call.setSequence(++lastSequence);
         calls++;
-        events += call.events().size();
+        count(call, call.events().size());
         queueOf(call).add(call);
+    }
+
+    private void count(PublishCall call, int more) {
+        events += more;
+        if (isOfAnyLane(call)) {
+            eventsOfAnyLane += more;
+        }
+    }
+
+    /** A stream with fewer partitions than lanes has none in some of them: its calls without keys go with lane 0. */
+    private boolean isOfAnyLane(PublishCall call) {
+        return call.hasNoKeys() && call.stream().partitions() >= lanes;
     }
 
     private Deque<PublishCall> queueOf(PublishCall call) {
         if (call.hasNoKeys()) {
-            // A stream with fewer partitions than lanes has none in some of them; lane 0 has partition 0.
-            return call.stream().partitions() < lanes ? ofLane.getFirst() : ofAnyLane;
+            return isOfAnyLane(call) ? ofAnyLane : ofLane.getFirst();
         }
         int lane = call.partition(0) % lanes;
         for (int i = 1; i < call.events().size(); i++) {
@@ -82,7 +96,7 @@ final class PendingCalls {
 
     /** Whether so much waits that several batches should go at the same time. */
     boolean isWorthSharing() {
-        return events > SHARED_ABOVE_EVENTS;
+        return events > SHARED_ABOVE_EVENTS || eventsOfAnyLane > SHARED_ABOVE_EVENTS_OF_ANY_LANE;
     }
 
     boolean hasFreeLane() {
@@ -209,7 +223,7 @@ final class PendingCalls {
 
     private void removed(PublishCall call) {
         calls--;
-        events -= call.events().size();
+        count(call, -call.events().size());
     }
 
     /** Takes out the calls whose deadline has passed. */

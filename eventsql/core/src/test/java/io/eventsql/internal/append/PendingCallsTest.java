@@ -97,6 +97,26 @@ class PendingCallsTest {
     }
 
     @Test
+    void nextBatch_fourBatchesWithoutKeys_goInTwoCommits() {
+        Call[] calls = new Call[4];
+        for (int i = 0; i < calls.length; i++) {
+            calls[i] = addWithoutKey(100);
+        }
+        assertCalls(pending.nextBatch(), calls[0], calls[1]);
+        assertCalls(pending.nextBatch(), calls[2], calls[3]);
+    }
+
+    @Test
+    void nextBatch_asManyWithKeys_goInOneCommit() {
+        Call[] calls = new Call[4];
+        for (int i = 0; i < calls.length; i++) {
+            int partition = i;
+            calls[i] = add(IntStream.generate(() -> partition).limit(100).toArray());
+        }
+        assertCalls(pending.nextBatch(), calls);
+    }
+
+    @Test
     void nextBatch_muchWaitsWithoutKeys_isSharedByTheLanes() {
         List<Call> calls = new ArrayList<>();
         for (int i = 0; i < 2 * MANY; i++) {
