@@ -105,6 +105,7 @@ class Run:
             *("--runner-results", str(self.place.results), "--out", str(self.place.result)),
             *("--command", self.settings.command(), "--git-commit", build.git_commit(ROOT)),
             *("--cpus", str(processors())),
+            *("--recycled-wal-mb", str(self.settings.recycled_wal_mb)),
         ]
         summary = self.place.processes.start("summarize", command, clean_environment(), 5)
         deadline = time.monotonic() + SUMMARIZE_SECONDS
@@ -144,7 +145,9 @@ def stop_all(children: Sequence[Child]) -> None:
 
 def measure(run: Run) -> int:
     """Starts everything, waits for the runners and summarizes; returns the exit status."""
-    databases, database_variables = run.place.start_databases(run.settings.shards)
+    databases, database_variables = run.place.start_databases(
+        run.settings.shards, run.settings.recycled_wal_mb
+    )
     app, address = run.start_app(databases, database_variables)
     runners: list[Child] = []
     interrupted: Interrupted | None = None

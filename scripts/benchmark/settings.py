@@ -102,6 +102,15 @@ VARIABLES = (
         to_runner=False,
         to_app=True,
     ),
+    _number(
+        "RECYCLED_WAL_MB",
+        "",
+        0,
+        2_000,
+        "MB of WAL files each new database has ready, as one in use has; "
+        "unset: 1024 if EVENTS_RATE is 0, else 0",
+        to_runner=False,
+    ),
     Variable("RESULTS_DIR", "results/local", "text", "each run writes a folder named after its time in here"),
     Variable(
         "DATA_DIR", "target/local-benchmark", "text", "the databases' data while they run; not on a tmpfs"
@@ -155,6 +164,14 @@ class Settings:
     @property
     def shards(self) -> int:
         return self.number("SHARDS")
+
+    @property
+    def recycled_wal_mb(self) -> int:
+        """What is needed at full speed; otherwise hardly any WAL is written."""
+        given = self.values["RECYCLED_WAL_MB"]
+        if given:
+            return int(given)
+        return 1024 if self.number("EVENTS_RATE") == 0 else 0
 
     def folder(self, name: str, root: Path) -> Path:
         """A folder's absolute path; a relative one lies in the repository."""

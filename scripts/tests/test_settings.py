@@ -48,6 +48,19 @@ def test_read_every_variable_is_taken() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("environment", "megabytes"),
+    [
+        ({}, 0),
+        ({"EVENTS_RATE": "0"}, 1024),
+        ({"EVENTS_RATE": "0", "RECYCLED_WAL_MB": "0"}, 0),
+        ({"RECYCLED_WAL_MB": "100"}, 100),
+    ],
+)
+def test_recycled_wal_mb_is_for_full_speed_unless_given(environment: dict[str, str], megabytes: int) -> None:
+    assert Settings.read(environment).recycled_wal_mb == megabytes
+
+
 def test_read_empty_variable_counts_as_unset() -> None:
     assert Settings.read({"SHARDS": " "}).shards == 3
 
@@ -78,6 +91,7 @@ def test_read_empty_variable_counts_as_unset() -> None:
         ({"WARMUP_SECONDS": "-1"}, "WARMUP_SECONDS must be a number between 0 and 86400, but is '-1'"),
         ({"CONSUME_TIMEOUT": "0"}, "CONSUME_TIMEOUT must be a number between 1 and 86400, but is '0'"),
         ({"PAGE_EVENTS": "0"}, "PAGE_EVENTS must be a number between 1 and 10000, but is '0'"),
+        ({"RECYCLED_WAL_MB": "2001"}, "RECYCLED_WAL_MB must be a number between 0 and 2000, but is '2001'"),
         ({"JAVA_OPTS_RUNNER": "'"}, "JAVA_OPTS_RUNNER cannot be split into options"),
         (
             {"KEYED": "true", "EVENTS_RATE": "0", "KEYS": "49"},

@@ -33,6 +33,8 @@ public final class EventsDbLauncher {
               --data-folder DIR       keep the data in DIR/db-1, DIR/db-2, ... and use it again next time
                                       (default: temporary folders; a benchmark's must not lie on a tmpfs)
               --setting NAME=VALUE    override a line of postgresql.conf, may be repeated
+              --recycled-wal MB       WAL files that new servers have ready, as those in use have (0 to 2000,
+                                      default 0); for benchmarks, takes seconds to make
               --not-durable           fsync and synchronous_commit off; never for a benchmark
               --out FILE              write how to connect to FILE as JSON, once all servers are ready;
                                       only its owner can read it, and it is removed at the end
@@ -53,6 +55,7 @@ public final class EventsDbLauncher {
             List<Integer> ports,
             @Nullable Path dataFolder,
             Map<String, String> settings,
+            int recycledWal,
             boolean durable,
             @Nullable Path out,
             boolean stopOnStdinClose) {}
@@ -119,6 +122,7 @@ public final class EventsDbLauncher {
     private static EmbeddedEventsDb start(Options options, int index) {
         var builder = EmbeddedEventsDb.builder().durable(options.durable).port(options.ports.get(index));
         options.settings.forEach(builder::setting);
+        builder.recycledWal(options.recycledWal);
         if (options.dataFolder != null) {
             builder.dataFolder(options.dataFolder.resolve("db-" + (index + 1)));
         }
@@ -130,6 +134,7 @@ public final class EventsDbLauncher {
         List<Integer> ports = List.of();
         Path dataFolder = null;
         var settings = new LinkedHashMap<String, String>();
+        int recycledWal = 0;
         boolean durable = true;
         Path out = null;
         boolean stopOnStdinClose = false;
@@ -140,7 +145,7 @@ public final class EventsDbLauncher {
             switch (option) {
                 case "--not-durable" -> durable = false;
                 case "--stop-on-stdin-close" -> stopOnStdinClose = true;
-                case "--count", "--ports", "--data-folder", "--setting", "--out" -> {
+                case "--count", "--ports", "--data-folder", "--setting", "--recycled-wal", "--out" -> {
                     if (!rest.hasNext()) {
                         throw new UsageException(option + " needs a value");
                     }
@@ -148,6 +153,7 @@ public final class EventsDbLauncher {
                     switch (option) {
                         case "--count" -> count = number(option, value, 1, 64);
                         case "--ports" -> ports = ports(option, value);
+                        case "--recycled-wal" -> recycledWal = number(option, value, 0, RecycledWal.MAX_MEGABYTES);
                         case "--data-folder" -> dataFolder = Path.of(value);
                         case "--out" -> out = Path.of(value).toAbsolutePath();
                         default -> {
@@ -168,7 +174,7 @@ public final class EventsDbLauncher {
         if (ports.size() != count) {
             throw new UsageException("--ports names " + ports.size() + " ports for " + count + " servers");
         }
-        return new Options(count, ports, dataFolder, settings, durable, out, stopOnStdinClose);
+        return new Options(count, ports, dataFolder, settings, recycledWal, durable, out, stopOnStdinClose);
     }
 
     private static List<Integer> ports(String option, String value) throws UsageException {

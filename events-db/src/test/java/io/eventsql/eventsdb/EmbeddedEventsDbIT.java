@@ -59,6 +59,23 @@ class EmbeddedEventsDbIT {
     }
 
     @Test
+    void recycledWal_newServer_hasTheFilesReady() throws SQLException {
+        try (var db = small().recycledWal(128).start();
+                var connection = db.adminDataSource().getConnection()) {
+            String unused =
+                    "SELECT count(*)::text FROM pg_ls_waldir() WHERE name > pg_walfile_name(pg_current_wal_lsn())";
+            assertThat(Integer.parseInt(query(connection, unused))).isGreaterThanOrEqualTo(128 / 16 - 2);
+        }
+    }
+
+    @Test
+    void recycledWal_outOfRange_isRefused() {
+        assertThatThrownBy(() -> small().recycledWal(2_001))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessage("recycledWal must be between 0 and 2000, but is 2001");
+    }
+
+    @Test
     void start_notDurableByASetting_isRefused() {
         assertThatThrownBy(() -> small().setting("fsync", "off").start())
                 .isInstanceOf(IllegalStateException.class)

@@ -17,7 +17,6 @@ import io.eventsql.runner.load.LoadClock;
 import io.eventsql.runner.load.StopSignal;
 import io.eventsql.runner.report.JsonFiles;
 import io.eventsql.runner.report.Summary;
-import java.nio.file.Path;
 import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.List;
@@ -26,6 +25,7 @@ import java.util.Objects;
 import java.util.concurrent.Callable;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
@@ -119,29 +119,8 @@ final class LimitsCommand implements Callable<Integer> {
                     "the same load before each run of the part snapshot, not measured (default: ${DEFAULT-VALUE})")
     private int warmupSeconds;
 
-    @Option(
-            names = "--out",
-            paramLabel = "FILE",
-            defaultValue = "result.json",
-            description = "where to write the result; report.txt goes beside it (default: ${DEFAULT-VALUE})")
-    private Path out = Path.of("result.json");
-
-    @Option(
-            names = "--command",
-            paramLabel = "TEXT",
-            defaultValue = "unknown",
-            description = "the command that started the run, for the result")
-    private String command = "";
-
-    @Option(
-            names = "--git-commit",
-            paramLabel = "HASH",
-            defaultValue = "unknown",
-            description = "what was measured, for the result")
-    private String gitCommit = "";
-
-    @Option(names = "--cpus", paramLabel = "N", description = "processors of the machine (default: those found)")
-    private @Nullable Integer cpus;
+    @Mixin
+    private final ProvenanceOptions provenance = new ProvenanceOptions();
 
     LimitsCommand(Map<String, String> environment) {
         this.environment = Map.copyOf(environment);
@@ -158,8 +137,8 @@ final class LimitsCommand implements Callable<Integer> {
                 EventSql eventSql = EventSql.builder(databases.dataSources()).build()) {
             LimitsResult result = measure(settings, eventSql, stop);
             List<String> report = LimitsText.of(result);
-            JsonFiles.write(out.resolveSibling("report.txt"), String.join("\n", report) + "\n");
-            JsonFiles.write(out, result);
+            JsonFiles.write(provenance.report(), String.join("\n", report) + "\n");
+            JsonFiles.write(provenance.out(), result);
             hook.wrote();
             commandSpec.commandLine().getOut().println();
             report.forEach(commandSpec.commandLine().getOut()::println);
@@ -217,7 +196,6 @@ final class LimitsCommand implements Callable<Integer> {
         String run = BenchmarkEvent.randomRun();
         LimitsBench bench = new LimitsBench(eventSql, shard.dataSource(), run, LoadClock.SYSTEM, stop, System.err);
         LimitsRun.Measured measured = new LimitsRun(bench, settings).measure();
-        int processors = cpus == null ? Runtime.getRuntime().availableProcessors() : cpus;
         return new LimitsResult(
                 run,
                 stop.isRaised(),
@@ -227,7 +205,7 @@ final class LimitsCommand implements Callable<Integer> {
                         server.serverVersion(),
                         System.getProperty("java.version", "unknown"),
                         Summary.Machine.thisSystem(),
-                        new Summary.Provenance(processors, gitCommit, command)),
+                        provenance.provenance()),
                 settings,
                 measured);
     }

@@ -20,6 +20,7 @@ import java.util.concurrent.Callable;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
@@ -65,29 +66,8 @@ final class SummarizeCommand implements Callable<Integer> {
             description = "folder with the runners' files, runner-<number>.json")
     private Path runnerResults = Path.of("");
 
-    @Option(
-            names = "--out",
-            paramLabel = "FILE",
-            defaultValue = "result.json",
-            description = "where to write the result; report.txt goes beside it (default: ${DEFAULT-VALUE})")
-    private Path out = Path.of("result.json");
-
-    @Option(
-            names = "--command",
-            paramLabel = "TEXT",
-            defaultValue = "unknown",
-            description = "the command that started the run, for the result")
-    private String command = "";
-
-    @Option(
-            names = "--git-commit",
-            paramLabel = "HASH",
-            defaultValue = "unknown",
-            description = "what was measured, for the result")
-    private String gitCommit = "";
-
-    @Option(names = "--cpus", paramLabel = "N", description = "processors of the machine (default: those found)")
-    private @Nullable Integer cpus;
+    @Mixin
+    private final ProvenanceOptions provenance = new ProvenanceOptions();
 
     @Override
     public Integer call() throws IOException {
@@ -102,8 +82,8 @@ final class SummarizeCommand implements Callable<Integer> {
         List<RunnerResult> runners = read(limits);
         Summary summary = summarize(runners);
         List<String> report = SummaryText.of(summary);
-        JsonFiles.write(out, summary);
-        JsonFiles.write(out.resolveSibling("report.txt"), String.join("\n", report) + "\n");
+        JsonFiles.write(provenance.out(), summary);
+        JsonFiles.write(provenance.report(), String.join("\n", report) + "\n");
         report.forEach(commandLine.getOut()::println);
         return summary.verdict().passed() ? Runner.OK : Runner.FAILED;
     }
@@ -134,8 +114,6 @@ final class SummarizeCommand implements Callable<Integer> {
         } catch (IOException e) {
             problems.add(e.getMessage());
         }
-        int processors = cpus == null ? Runtime.getRuntime().availableProcessors() : cpus;
-        return new Summarizer(runners, seen, problems)
-                .summarize(new Summary.Provenance(processors, gitCommit, command));
+        return new Summarizer(runners, seen, problems).summarize(provenance.provenance());
     }
 }

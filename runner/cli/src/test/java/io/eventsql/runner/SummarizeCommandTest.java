@@ -72,6 +72,7 @@ class SummarizeCommandTest {
                         "postgres_version",
                         "java_version",
                         "cpus",
+                        "recycled_wal_mb",
                         "git_commit",
                         "command");
         assertThat(result.get("run").asString()).isEqualTo(RUN);
@@ -97,6 +98,7 @@ class SummarizeCommandTest {
         assertThat(result.get("synchronous_commit").asString()).isEqualTo("on");
         assertThat(result.get("postgres_version").asString()).isEqualTo("18.6");
         assertThat(result.get("cpus").asInt()).isEqualTo(2);
+        assertThat(result.get("recycled_wal_mb").asInt()).isEqualTo(1_024);
         assertThat(result.get("git_commit").asString()).isEqualTo("c0ffee");
         assertThat(result.get("command").asString()).isEqualTo("bash run");
         assertThat(result.get("per_runner").size()).isEqualTo(2);
@@ -331,6 +333,8 @@ class SummarizeCommandTest {
                     "bash run",
                     "--git-commit",
                     "c0ffee",
+                    "--recycled-wal-mb",
+                    "1024",
                     "--cpus",
                     "2");
         }

@@ -134,10 +134,11 @@ public record Summary(
      * What only the caller knows.
      *
      * @param cpus processors of the machine
+     * @param recycledWalMb megabytes of WAL files that each database was given before the run, as one in use has them
      * @param gitCommit what was measured
      * @param command how to measure it again
      */
-    public record Provenance(int cpus, String gitCommit, String command) {}
+    public record Provenance(int cpus, int recycledWalMb, String gitCommit, String command) {}
 
     /**
      * One runner.

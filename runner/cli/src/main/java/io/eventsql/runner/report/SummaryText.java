@@ -66,7 +66,10 @@ public final class SummaryText {
         return List.of(
                 "PostgreSQL " + machine.postgresVersion() + " with fsync " + machine.fsync()
                         + " and synchronous_commit " + machine.synchronousCommit() + ", Java " + machine.javaVersion()
-                        + ", " + provenance.cpus() + " CPUs, " + machine.os(),
+                        + ", " + provenance.cpus() + " CPUs, " + machine.os()
+                        + (provenance.recycledWalMb() > 0
+                                ? ", " + provenance.recycledWalMb() + " MB of WAL files recycled"
+                                : ""),
                 "Commit " + provenance.gitCommit(),
                 "Command: " + provenance.command());
     }

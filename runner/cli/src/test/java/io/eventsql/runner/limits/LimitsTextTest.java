@@ -17,7 +17,7 @@ class LimitsTextTest {
             300_000,
             new LimitsSettings.Snapshot(600, 2_000, 5));
     private static final Summary.Machine MACHINE = new Summary.Machine(
-            "on", "on", "18.6", "25", "Linux", new Summary.Provenance(2, "abc", "bash scripts/run"));
+            "on", "on", "18.6", "25", "Linux", new Summary.Provenance(2, 0, "abc", "bash scripts/run"));
 
     @Test
     void of_everything_saysTheRatios() {
