@@ -1123,6 +1123,41 @@ abstract class EventSqlContract {
         }
     }
 
+    /** Nothing of these streams was handled before, so nobody looks at them: only a signal tells. */
+    @Test
+    void wakeUp_firstEventsOfManyStreams_areSignalled() {
+        EventSql consuming = cluster.open(settings -> settings.pollInterval(Duration.ofMinutes(1)));
+        EventSql publishing = cluster.open();
+        List<String> names = Stream.generate(this::newStream).limit(10).toList();
+        Handled handled = new Handled();
+        for (String name : names) {
+            consuming.subscribe(consumer(name, "c"), handled::add);
+        }
+        await().untilAsserted(() -> assertThat(listeners()).hasSizeGreaterThanOrEqualTo(shards));
+        for (String name : names) {
+            publishing.publisher().publish(name, Event.ofText("key", name));
+        }
+        handled.awaitSize(names.size()); // less than the poll interval
+    }
+
+    /** The publisher signals once and then not for a long time; as long as events come, the consumer finds them. */
+    @Test
+    void wakeUp_eventsFollowEachOther_areFoundWithoutSignals() {
+        EventSql consuming = cluster.open(settings -> settings.pollInterval(Duration.ofMinutes(1)));
+        EventSql publishing = cluster.open(settings -> settings.notifyInterval(Duration.ofSeconds(10)));
+        String stream = newStream(StreamSpec.of(newName()).withPartitions(1));
+        AtomicInteger pages = new AtomicInteger();
+        long start = System.nanoTime();
+        try (Subscription ignored = consuming.subscribeBatch(consumer(stream, "c"), page -> pages.incrementAndGet())) {
+            while (pages.get() < 5 * shards) {
+                publishing.publisher().publish(stream, Event.ofText("tick"));
+                assertThat(Duration.ofNanos(System.nanoTime() - start))
+                        .as("pages found without signals: %s", pages)
+                        .isLessThan(Duration.ofSeconds(9));
+            }
+        }
+    }
+
     private List<String> listeners() throws SQLException {
         List<String> pids = new ArrayList<>();
         for (DataSource dataSource : cluster.dataSources()) {

@@ -157,7 +157,7 @@ final class Appender {
             batch.stored(shard, groups);
             for (Group group : groups) {
                 segments.appended(shard, group.stream, group.partition, group.base + group.events.size());
-                wakeUp.appended(shard, group.streamId, group.partition, group.events.size());
+                wakeUp.appended(shard, group.streamId, group.partition);
             }
         }
     }

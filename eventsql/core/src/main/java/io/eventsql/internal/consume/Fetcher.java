@@ -9,7 +9,9 @@ import io.eventsql.internal.wake.WakeUp;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
@@ -20,20 +22,27 @@ import org.slf4j.LoggerFactory;
 
 /**
  * Fetches from one shard for all members of this process: one platform thread. It fetches for a member when one of its
- * partitions may have events and room for a page, all such partitions in one round trip. When nothing signals, it looks
- * at the heads of all partitions in one statement every poll interval.
+ * partitions may have events and room for a page, all such partitions in one round trip.
+ *
+ * <p>What has new events it learns from signals; and without any, by looking at the heads: of all partitions every poll
+ * interval, and of the streams that have just had events again after a moment, because a signal from another process
+ * takes longer than that.
  */
 final class Fetcher implements WakeUp.Target {
     private static final Logger LOG = LoggerFactory.getLogger(Fetcher.class);
     /**
-     * The shortest time between two fetches while pages are not full, for each hundred events of the last one: under
-     * load a fetch then finds more than one batch, which costs the database a fraction. The first fetch after a pause
-     * goes at once.
+     * The shortest time between two fetches while pages are not full, for each {@link #EVENTS_A_PACE} of the last one:
+     * under load a fetch then finds more than one batch, which costs the database a fraction. The first fetch after a
+     * pause goes at once.
      */
     private static final long PACE_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
 
-    private static final int EVENTS_A_PACE = 100;
+    private static final int EVENTS_A_PACE = 20;
     private static final int PACES_MAX = 5;
+    /** Looks at a stream's heads after its last events: together they last longer than the pause between signals. */
+    private static final int LOOKS = 8;
+    /** The pause between looks is at least so many times what one takes: many partitions must not keep a core busy. */
+    private static final int LOOK_PAUSES = 5;
 
     private static final long RETRY_MIN_MS = 50;
     private static final long RETRY_MAX_MS = 1_000;
@@ -50,6 +59,11 @@ final class Fetcher implements WakeUp.Target {
     private volatile boolean closed;
 
     private long polledAt = System.nanoTime();
+    private long lookedAt = System.nanoTime();
+    private long lookNanos;
+    /** Streams that have just had events, and how many looks at them are left. */
+    private final Map<Integer, Integer> livelyStreams = new HashMap<>();
+
     private int failures;
     private long fetchedAt = System.nanoTime();
     private boolean lastPagesFull;
@@ -102,13 +116,13 @@ final class Fetcher implements WakeUp.Target {
     private void run() {
         try {
             while (!closed) {
-                awaitSignalOrPoll();
+                awaitSignalOrLook();
                 try {
-                    pace();
-                    fetchAll();
-                    if (isPollDue()) {
-                        poll();
+                    if (isAnythingWanted()) {
+                        pace();
+                        fetchAll();
                     }
+                    look();
                     failures = 0;
                 } catch (SQLException | RuntimeException e) { // the one thread of all members must go on
                     retryLater(e);
@@ -119,11 +133,11 @@ final class Fetcher implements WakeUp.Target {
         }
     }
 
-    private void awaitSignalOrPoll() throws InterruptedException {
+    private void awaitSignalOrLook() throws InterruptedException {
         lock.lockInterruptibly();
         try {
             while (!signalled && !closed) {
-                long left = polledAt + pollNanos - System.nanoTime();
+                long left = Math.min(polledAt + pollNanos, nextLookAt()) - System.nanoTime();
                 if (left <= 0) {
                     return;
                 }
@@ -135,19 +149,35 @@ final class Fetcher implements WakeUp.Target {
         }
     }
 
+    /** When to look at the lively streams again; far away if there are none. */
+    private long nextLookAt() {
+        return livelyStreams.isEmpty()
+                ? polledAt + pollNanos
+                : Math.max(
+                        lookedAt + Math.max(PACE_NANOS, LOOK_PAUSES * lookNanos),
+                        fetchedAt + Math.max(PACE_NANOS, paceNanos()));
+    }
+
+    private long paceNanos() {
+        return Math.min(lastEvents / EVENTS_A_PACE, PACES_MAX) * PACE_NANOS;
+    }
+
+    private boolean isAnythingWanted() {
+        return members.stream().anyMatch(MemberOnShard::wantsPages);
+    }
+
     private void pace() throws InterruptedException {
-        long paces = Math.clamp(lastEvents / EVENTS_A_PACE, 1, PACES_MAX);
-        long early = fetchedAt + paces * PACE_NANOS - System.nanoTime();
+        long early = fetchedAt + paceNanos() - System.nanoTime();
         if (!lastPagesFull && early > 0) {
             TimeUnit.NANOSECONDS.sleep(early);
         }
-        fetchedAt = System.nanoTime();
-        lastPagesFull = false;
-        lastEvents = 0;
     }
 
     /** Fetches while any member wants pages; members take turns, so that one far behind does not hold up the others. */
     private void fetchAll() throws SQLException {
+        fetchedAt = System.nanoTime();
+        lastPagesFull = false;
+        lastEvents = 0;
         boolean more = true;
         while (more && !closed) {
             if (isPollDue()) {
@@ -217,6 +247,9 @@ final class Fetcher implements WakeUp.Target {
             return;
         }
         lastEvents += page.size();
+        if (!page.isEmpty()) {
+            livelyStreams.put(member.streamId(), LOOKS);
+        }
         lastPagesFull |= page.size() >= member.spec().pageEvents();
         if (partition.fetched(page, member.spec().pageEvents(), member.spec().pageBytes())) {
             member.dispatcher().start(partition, new Dispatcher.Work() {
@@ -234,19 +267,31 @@ final class Fetcher implements WakeUp.Target {
         }
     }
 
-    /** Looks for events that no signal told of. */
-    private void poll() throws SQLException {
-        polledAt = System.nanoTime();
-        List<MemberOnShard> watching = new ArrayList<>(members);
-        int[] streamIds =
-                watching.stream().mapToInt(MemberOnShard::streamId).distinct().toArray();
+    /** Looks for events that no signal told of: everywhere when that is due, else where there have just been some. */
+    private void look() throws SQLException {
+        long startedAt = System.nanoTime();
+        if (isPollDue()) {
+            polledAt = startedAt;
+            look(members.stream().mapToInt(MemberOnShard::streamId).distinct().toArray());
+        } else if (startedAt - nextLookAt() >= 0) {
+            int[] streamIds =
+                    livelyStreams.keySet().stream().mapToInt(Integer::intValue).toArray();
+            livelyStreams.replaceAll((streamId, looks) -> looks - 1);
+            livelyStreams.values().removeIf(looks -> looks == 0);
+            look(streamIds);
+            lookedAt = System.nanoTime();
+            lookNanos = lookedAt - startedAt;
+        }
+    }
+
+    private void look(int[] streamIds) throws SQLException {
         if (streamIds.length == 0) {
             return;
         }
         List<Head> heads =
                 shard.require().call(connection -> shard.tables().partitions().heads(connection, streamIds));
         for (Head head : heads) {
-            for (MemberOnShard member : watching) {
+            for (MemberOnShard member : members) {
                 if (member.streamId() == head.streamId()) {
                     look(member, member.partition(head.partition()), head);
                 }

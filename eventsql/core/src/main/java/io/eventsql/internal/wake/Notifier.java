@@ -13,16 +13,11 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Sends one shard's wake-up signals to other processes: at once after a pause, then at most one in each interval (in
- * five of them under load), each for all partitions that were appended to meanwhile; the last append of a burst is always followed by one. Thread-safe.
+ * Sends one shard's wake-up signals to other processes: at once after a pause, then at most one in each interval, each
+ * for all partitions that were appended to meanwhile; the last append of a burst is always followed by one. Thread-safe.
  */
 final class Notifier {
     private static final Logger LOG = LoggerFactory.getLogger(Notifier.class);
-
-    /** For so many events a signal the pause grows by another interval: under load a reader finds enough anyway. */
-    private static final int EVENTS_AN_INTERVAL = 100;
-
-    private static final int INTERVALS_MAX = 5;
 
     private final Shard shard;
     private final String self;
@@ -30,11 +25,7 @@ final class Notifier {
     private final ReentrantLock lock = new ReentrantLock();
     private final Condition requested = lock.newCondition();
     private final Set<Signal.Partition> partitions = new HashSet<>();
-    /** How many intervals the pause after the current signal has; used by the thread alone. */
-    private int intervals = 1;
-
     private @Nullable Thread thread;
-    private long events;
     private boolean closed;
 
     Notifier(Shard shard, String self, Duration interval) {
@@ -43,7 +34,7 @@ final class Notifier {
         this.intervalNanos = interval.toNanos();
     }
 
-    void request(int streamId, int partition, int newEvents) {
+    void request(int streamId, int partition) {
         lock.lock();
         try {
             if (closed) {
@@ -54,7 +45,6 @@ final class Notifier {
                 thread.setDaemon(true);
                 thread.start();
             }
-            events += newEvents;
             if (partitions.add(new Signal.Partition(streamId, partition))) {
                 requested.signal();
             }
@@ -67,7 +57,7 @@ final class Notifier {
         try {
             for (String payload = next(); payload != null; payload = next()) {
                 send(payload);
-                TimeUnit.NANOSECONDS.sleep(intervalNanos * intervals);
+                TimeUnit.NANOSECONDS.sleep(intervalNanos);
             }
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
@@ -85,8 +75,6 @@ final class Notifier {
             }
             String payload = Signal.encode(self, partitions);
             partitions.clear();
-            intervals = Math.clamp(events / EVENTS_AN_INTERVAL, 1, INTERVALS_MAX);
-            events = 0;
             return payload;
         } finally {
             lock.unlock();

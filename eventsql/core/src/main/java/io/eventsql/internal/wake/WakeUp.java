@@ -37,11 +37,11 @@ public final class WakeUp {
     }
 
     /** Says that events were appended to a partition. Cheap: called for each partition of each batch. */
-    public void appended(Shard shard, int streamId, int partition, int events) {
+    public void appended(Shard shard, int streamId, int partition) {
         for (Target target : targets.get(shard.number())) {
             target.wake(streamId, partition);
         }
-        notifiers.get(shard.number()).request(streamId, partition, events);
+        notifiers.get(shard.number()).request(streamId, partition);
     }
 
     /** From now on the target is told of new events on the shard, also of those of other processes. */
