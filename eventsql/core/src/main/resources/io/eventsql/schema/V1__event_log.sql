@@ -188,7 +188,7 @@ BEGIN
         END IF;
 
         -- New statements, so new snapshots: they see all that was committed before the lock was granted.
-        SELECT batch_number, base_offset INTO last
+        SELECT ctid AS place, batch_number, base_offset INTO last
         FROM eventsql.producer_batch
         WHERE producer_id = p_producer AND stream_id = p_stream_ids[i] AND partition = p_partitions[i]
         ORDER BY batch_number DESC LIMIT 1;
@@ -209,9 +209,11 @@ BEGIN
         VALUES (p_stream_ids[i], p_partitions[i], head.next_offset + p_counts[i], head.next_offset,
                 p_producer, p_number, head.published_at);
         IF last.batch_number IS NOT NULL THEN
+            -- By its place: any index could be chosen, and one of them leads through all that the partition ever had.
+            -- Somebody else removes it only when it is a day old; then the place may hold another row.
             DELETE FROM eventsql.producer_batch
-            WHERE producer_id = p_producer AND stream_id = p_stream_ids[i] AND partition = p_partitions[i]
-              AND batch_number = last.batch_number;
+            WHERE ctid = last.place AND producer_id = p_producer AND batch_number = last.batch_number
+              AND stream_id = p_stream_ids[i] AND partition = p_partitions[i];
         END IF;
         bases[i] := head.next_offset;
         times[i] := head.published_at;
