@@ -3,12 +3,14 @@ package io.eventsql;
 import io.eventsql.internal.append.Publisher;
 import io.eventsql.internal.consume.Consumers;
 import io.eventsql.internal.consume.RangeReader;
+import io.eventsql.internal.retain.DeadProducers;
 import io.eventsql.internal.retain.SegmentKeeper;
 import io.eventsql.internal.shard.Shards;
 import io.eventsql.internal.shard.StreamRegistry;
 import io.eventsql.internal.wake.WakeUp;
 import java.time.Duration;
 import java.util.List;
+import java.util.UUID;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -46,7 +48,9 @@ public final class EventSql implements AutoCloseable {
             thread.setDaemon(true);
             return thread;
         });
+        UUID producer = UUID.randomUUID();
         publisher = new Publisher(
+                producer,
                 shards,
                 streams,
                 builder.preferredShard,
@@ -57,6 +61,7 @@ public final class EventSql implements AutoCloseable {
         consumers = new Consumers(shards, streams, settings, wakeUp);
         reader = new RangeReader(shards, streams);
         shards.openMissingInBackground(OPEN_MISSING_EVERY_MS);
+        new DeadProducers(producer).removeInBackground(shards);
     }
 
     /** A builder for an instance over one database. */

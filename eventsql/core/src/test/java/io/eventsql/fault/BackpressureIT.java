@@ -33,6 +33,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Queue;
 import java.util.Set;
+import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
@@ -116,7 +117,14 @@ class BackpressureIT {
             streams.create(stream);
             wakeUp = new WakeUp(shards, settings);
             publisher = new Publisher(
-                    shards, streams, null, settings, new SegmentKeeper(settings.maxBatchEvents()), wakeUp, timer);
+                    UUID.randomUUID(),
+                    shards,
+                    streams,
+                    null,
+                    settings,
+                    new SegmentKeeper(settings.maxBatchEvents()),
+                    wakeUp,
+                    timer);
         }
 
         long bufferedBytes() {
@@ -269,7 +277,10 @@ class BackpressureIT {
                 .until(() -> place.pool.getHikariPoolMXBean().getTotalConnections() == 0 || evict(place));
         for (String key : new String[] {"k", "k", "other"}) {
             assertThatThrownBy(() -> eventSql.publisher().publish("not_sent", Event.ofText(key, "e")))
-                    .isInstanceOf(EventNotStoredException.class);
+                    .isInstanceOf(EventNotStoredException.class)
+                    .satisfies(failure -> assertThat(failure.getStackTrace())
+                            .as("shows the call that failed")
+                            .anyMatch(frame -> frame.getClassName().startsWith(BackpressureIT.class.getName())));
         }
         place.proxy.heal();
         await().atMost(Duration.ofSeconds(30))

@@ -1,11 +1,13 @@
 package io.eventsql.internal.append;
 
 import io.eventsql.Event;
+import io.eventsql.EventNotStoredException;
 import io.eventsql.EventOutcomeUnknownException;
 import io.eventsql.EventPosition;
 import io.eventsql.EventPublisher;
 import io.eventsql.EventSqlException;
 import io.eventsql.InvalidInputException;
+import io.eventsql.PartialPublishException;
 import io.eventsql.Settings;
 import io.eventsql.StreamSpec;
 import io.eventsql.internal.append.EventValidator.Valid;
@@ -38,10 +40,12 @@ public final class Publisher implements EventPublisher {
     private final ScheduledFuture<?> deadlines;
 
     /**
+     * @param producer identifies this process and start: batches are numbered under it
      * @param preferred the database of the shard that gets the events without a key while it is healthy
      * @param timer runs the deadlines
      */
     public Publisher(
+            UUID producer,
             Shards shards,
             StreamRegistry streams,
             @Nullable DataSource preferred,
@@ -53,7 +57,6 @@ public final class Publisher implements EventPublisher {
         this.router = new Router(shards, preferred);
         this.validator = new EventValidator(settings);
         this.settings = settings;
-        UUID producer = UUID.randomUUID();
         for (Shard shard : shards.all()) {
             appenders.add(new ShardAppender(shard, producer, settings, segments, wakeUp, this::reroute));
         }
@@ -193,11 +196,18 @@ public final class Publisher implements EventPublisher {
             Thread.currentThread().interrupt();
             throw new EventOutcomeUnknownException("The caller was interrupted while the event was on its way", e);
         } catch (ExecutionException e) {
-            if (e.getCause() instanceof EventSqlException failure) {
-                failure.addSuppressed(new EventSqlException("The call that failed"));
-                throw failure;
-            }
-            throw new EventSqlException("Publishing failed", e.getCause());
+            throw ofCaller(e.getCause());
         }
+    }
+
+    /** The same failure with the caller's own stack trace; what happened in the library's thread is its cause. */
+    private static EventSqlException ofCaller(@Nullable Throwable failure) {
+        return switch (failure) {
+            case EventNotStoredException e -> new EventNotStoredException(String.valueOf(e.getMessage()), e);
+            case EventOutcomeUnknownException e -> new EventOutcomeUnknownException(String.valueOf(e.getMessage()), e);
+            case PartialPublishException e ->
+                new PartialPublishException(String.valueOf(e.getMessage()), e.outcomes(), e);
+            case null, default -> new EventSqlException("Publishing failed: " + failure, failure);
+        };
     }
 }
