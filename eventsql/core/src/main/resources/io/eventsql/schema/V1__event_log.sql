@@ -261,8 +261,8 @@ END $$;
 --
 -- Each segment is named, so the cost does not depend on how many there are, and planned when it is read: a plan made
 -- while a segment was small would be kept when it is large. The settings leave only the primary key in its order, on
--- tables never analyzed, too. Counting bytes row by row doubles the cost of a page, so it is done only for a page that
--- may be too large: values are stored uncompressed, and one of more than 2,000 bytes makes the TOAST table grow.
+-- tables never analyzed, too. Bytes are counted row by row only for a page that may be too large, because it costs:
+-- values are stored uncompressed, and one of more than 2,000 bytes makes the TOAST table grow.
 CREATE FUNCTION eventsql.fetch_v1(
     p_stream text, p_segment_size bigint, p_partitions int[], p_offsets bigint[], p_max_events int, p_max_bytes bigint)
 RETURNS TABLE (page int, event_offset bigint, key text, value bytea, headers json, published_at timestamptz)
