@@ -18,7 +18,7 @@ def read(folder: Path) -> list[dict[str, Any]]:
 
 
 def table(results: Sequence[dict[str, Any]]) -> str:
-    """Markdown of the results: one row a benchmark run, then what the limits benchmark found, then the machine."""
+    """Markdown of the results: a row for each run, then what the limits benchmark found, then the machine."""
     runs = [result for result in results if "publish_rate" in result]
     limits = [result for result in results if "append" in result]
     lines = [
@@ -53,9 +53,9 @@ def _ratios(result: dict[str, Any]) -> str:
         f"{library['name']} {library['ratio_to_copy'][0]:.0%}" for library in append["library"]
     )
     return (
-        f"Of a plain binary COPY into the same tables over one connection, {copy['events_per_second']:,.0f} rows/s"
-        f" committed every {append['copy_events_per_commit']:,} rows in the same run (`{result['command']}`,"
-        f" without a consumer), the library reaches: {ratios}.\n"
+        f"Of a plain binary COPY into the same tables over one connection,"
+        f" {copy['events_per_second']:,.0f} rows/s committed every {append['copy_events_per_commit']:,} rows"
+        f" in the same run (`{result['command']}`, without a consumer), the library reaches: {ratios}.\n"
     )
 
 
@@ -65,8 +65,8 @@ def _machine(results: Sequence[dict[str, Any]]) -> str:
 
     commits = ", ".join(sorted({result["git_commit"][:8] for result in results}))
     return (
-        f"{all_of('cpus')} CPUs shared by databases, app and runners; PostgreSQL {all_of('postgres_version')} with"
-        f" `fsync={all_of('fsync')}`, `synchronous_commit={all_of('synchronous_commit')}`; Java"
+        f"{all_of('cpus')} CPUs shared by databases, app and runners; PostgreSQL {all_of('postgres_version')}"
+        f" with `fsync={all_of('fsync')}`, `synchronous_commit={all_of('synchronous_commit')}`; Java"
         f" {all_of('java_version')}; {all_of('os')}; commit {commits}."
     )
 

@@ -11,7 +11,7 @@ def newest_set() -> Path:
     return sorted(folder for folder in (ROOT / "results").glob("20*") if folder.is_dir())[-1]
 
 
-def run(**changes: Any) -> dict[str, Any]:
+def run(**changes: object) -> dict[str, Any]:
     latency = {"p50": 0.51, "p99": 1234.56}
     return {
         "command": "SHARDS=1 bash scripts/run_local_benchmark.bash",

@@ -206,9 +206,6 @@ final class Fetcher implements WakeUp.Target {
             if (request.isPresent()) {
                 partitions.add(partition);
                 requests.add(request.get());
-                if (partition.isBehind()) {
-                    break; // a full page is a round trip's worth: the handler need not wait for the others' pages
-                }
             }
         }
         if (requests.isEmpty()) {

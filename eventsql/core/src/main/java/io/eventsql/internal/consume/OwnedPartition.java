@@ -23,9 +23,6 @@ final class OwnedPartition {
     /** Set by a signal or a full page, cleared when a fetch begins: a signal that comes during a fetch is kept. */
     private boolean mayHaveMore = true;
 
-    /** The last page was full: the partition has more than one page. */
-    private boolean behind;
-
     private boolean handling;
     private boolean givenUp;
 
@@ -68,10 +65,6 @@ final class OwnedPartition {
         mayHaveMore = true;
     }
 
-    synchronized boolean isBehind() {
-        return behind;
-    }
-
     /** Where to fetch from now; empty if no page is wanted. */
     synchronized Optional<Request> beginFetch() {
         if (!wantsPage()) {
@@ -88,7 +81,6 @@ final class OwnedPartition {
      */
     synchronized boolean fetched(List<StoredEvent> page, int maxEvents, long maxBytes) {
         if (page.isEmpty() || givenUp) {
-            behind = false;
             return false;
         }
         long bytes = 0;
