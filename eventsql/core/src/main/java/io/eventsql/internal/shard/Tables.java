@@ -17,7 +17,8 @@ public record Tables(
         PartitionTable partitions,
         SegmentTable segments,
         ConsumerTable consumers,
-        Notifications notifications) {
+        Notifications notifications,
+        OutboxTables outbox) {
 
     public static Tables in(SqlSchema schema) {
         return new Tables(
@@ -27,6 +28,7 @@ public record Tables(
                 new PartitionTable(schema),
                 new SegmentTable(schema),
                 new ConsumerTable(schema),
-                new Notifications(schema));
+                new Notifications(schema),
+                OutboxTables.in(schema));
     }
 }

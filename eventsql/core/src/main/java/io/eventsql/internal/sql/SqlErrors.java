@@ -12,6 +12,8 @@ public final class SqlErrors {
     public static final String NOT_READ_COMMITTED = "ES003";
     public static final String NO_PARTITION = "ES004";
     public static final String PARTIAL_BATCH = "ES005";
+    public static final String NOT_NEXT = "ES006";
+    public static final String RELAY_LOST = "ES007";
     private static final String CHECK_VIOLATION = "23514";
     public static final String UNDEFINED_TABLE = "42P01";
     public static final String LOCK_NOT_AVAILABLE = "55P03";
@@ -41,6 +43,11 @@ public final class SqlErrors {
     public static boolean isDataError(SQLException e) {
         String errorClass = errorClass(e);
         return errorClass.equals("22") || errorClass.equals("23");
+    }
+
+    /** The database refuses what is in it: a data error, or a trigger of the user's that raised an exception (class P0). */
+    public static boolean isRefusedContent(SQLException e) {
+        return isDataError(e) || errorClass(e).equals("P0");
     }
 
     /**

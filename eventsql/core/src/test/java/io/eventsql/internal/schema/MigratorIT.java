@@ -37,7 +37,8 @@ import org.postgresql.ds.PGSimpleDataSource;
 
 @Timeout(120)
 class MigratorIT {
-    private static final String VERSIONS = "SELECT version || ' ' || description FROM eventsql.schema_version";
+    private static final String VERSIONS =
+            "SELECT version || ' ' || description FROM eventsql.schema_version ORDER BY version";
     private static final StreamSpec STREAM = StreamSpec.of("orders").withPartitions(2);
 
     private DataSource database;
@@ -82,7 +83,7 @@ class MigratorIT {
             eventSql.createStream(STREAM);
             assertWorks(eventSql);
         }
-        assertThat(Sql.query(pool, VERSIONS)).containsExactly("1 event log");
+        assertThat(Sql.query(pool, VERSIONS)).containsExactly("1 event log", "2 outbox");
     }
 
     @Test
@@ -98,7 +99,7 @@ class MigratorIT {
             assertWorks(eventSql);
         }
         assertThat(Sql.query(pool, objects)).isEqualTo(before);
-        assertThat(Sql.query(pool, VERSIONS)).containsExactly("1 event log");
+        assertThat(Sql.query(pool, VERSIONS)).containsExactly("1 event log", "2 outbox");
     }
 
     /**
@@ -126,7 +127,7 @@ class MigratorIT {
             }
             assertThat(offsets).containsExactlyInAnyOrder(0L, 1L, 2L, 3L, 4L, 5L);
         }
-        assertThat(Sql.query(pool, VERSIONS)).containsExactly("1 event log");
+        assertThat(Sql.query(pool, VERSIONS)).containsExactly("1 event log", "2 outbox");
     }
 
     @Test
@@ -141,7 +142,7 @@ class MigratorIT {
 
     @Test
     void migrate_offAfterTheFilesWereRunByAnotherTool_works() throws SQLException, IOException {
-        Sql.execute(pool, "CREATE SCHEMA eventsql", file("V1__event_log.sql"));
+        Sql.execute(pool, "CREATE SCHEMA eventsql", file("V1__event_log.sql"), file("V2__outbox.sql"));
         try (EventSql eventSql = open(pool, Settings.DEFAULT_SCHEMA, false)) {
             eventSql.createStream(STREAM);
             assertWorks(eventSql);
@@ -237,7 +238,8 @@ class MigratorIT {
         try (EventSql eventSql = open(pool, Settings.DEFAULT_SCHEMA, migrate)) {
             assertWorks(eventSql);
         }
-        assertThat(Sql.query(pool, VERSIONS)).containsExactlyInAnyOrder("1 event log", "99 from the future");
+        assertThat(Sql.query(pool, VERSIONS))
+                .containsExactlyInAnyOrder("1 event log", "2 outbox", "99 from the future");
     }
 
     @Test
