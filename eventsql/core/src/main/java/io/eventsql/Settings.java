@@ -22,6 +22,9 @@ public final class Settings {
     public static final Duration DEFAULT_NETWORK_TIMEOUT = Duration.ofSeconds(10);
     public static final Duration DEFAULT_NOTIFY_INTERVAL = Duration.ofMillis(5);
     public static final Duration DEFAULT_POLL_INTERVAL = Duration.ofSeconds(1);
+    public static final Duration DEFAULT_OUTBOX_POLL_INTERVAL = Duration.ofSeconds(1);
+    public static final Duration DEFAULT_OUTBOX_LEASE = Duration.ofSeconds(5);
+    public static final int DEFAULT_OUTBOX_PAGE_EVENTS = 5_000;
     public static final Duration DEFAULT_CLOSE_TIMEOUT = Duration.ofSeconds(30);
 
     private static final Pattern SCHEMA = Pattern.compile("(?!pg_)[a-z][a-z0-9_]{0,30}");
@@ -114,6 +117,27 @@ public final class Settings {
         return values.pollInterval;
     }
 
+    /**
+     * How often the relay looks into an outbox without any sign that something was published; 10 ms to 1 minute. The
+     * longest delay of an event whose process died right behind its commit, once another process relays.
+     */
+    public Duration outboxPollInterval() {
+        return values.outboxPollInterval;
+    }
+
+    /**
+     * How long the process that relays an outbox keeps that right without renewing it: so long its death may go unnoticed,
+     * and so long a frozen one may hold locks; 1 second to 10 minutes.
+     */
+    public Duration outboxLease() {
+        return values.outboxLease;
+    }
+
+    /** Events the relay moves in one transaction, in at most {@link #maxBatchBytes()}; 1 to 100,000. */
+    public int outboxPageEvents() {
+        return values.outboxPageEvents;
+    }
+
     /** How long {@link EventSql#close()} and {@link Subscription#close()} wait for what is under way; 0 to 1 hour. */
     public Duration closeTimeout() {
         return values.closeTimeout;
@@ -140,6 +164,9 @@ public final class Settings {
         private Duration networkTimeout = DEFAULT_NETWORK_TIMEOUT;
         private Duration notifyInterval = DEFAULT_NOTIFY_INTERVAL;
         private Duration pollInterval = DEFAULT_POLL_INTERVAL;
+        private Duration outboxPollInterval = DEFAULT_OUTBOX_POLL_INTERVAL;
+        private Duration outboxLease = DEFAULT_OUTBOX_LEASE;
+        private int outboxPageEvents = DEFAULT_OUTBOX_PAGE_EVENTS;
         private Duration closeTimeout = DEFAULT_CLOSE_TIMEOUT;
 
         private Builder() {}
@@ -158,6 +185,9 @@ public final class Settings {
             networkTimeout = other.networkTimeout;
             notifyInterval = other.notifyInterval;
             pollInterval = other.pollInterval;
+            outboxPollInterval = other.outboxPollInterval;
+            outboxLease = other.outboxLease;
+            outboxPageEvents = other.outboxPageEvents;
             closeTimeout = other.closeTimeout;
         }
 
@@ -239,6 +269,24 @@ public final class Settings {
             return this;
         }
 
+        /** See {@link Settings#outboxPollInterval()}. */
+        public Builder outboxPollInterval(Duration value) {
+            outboxPollInterval = value;
+            return this;
+        }
+
+        /** See {@link Settings#outboxLease()}. */
+        public Builder outboxLease(Duration value) {
+            outboxLease = value;
+            return this;
+        }
+
+        /** See {@link Settings#outboxPageEvents()}. */
+        public Builder outboxPageEvents(int value) {
+            outboxPageEvents = value;
+            return this;
+        }
+
         /** See {@link Settings#closeTimeout()}. */
         public Builder closeTimeout(Duration value) {
             closeTimeout = value;
@@ -269,6 +317,10 @@ public final class Settings {
             requireDuration("settings.networkTimeout", networkTimeout, Duration.ofMillis(100), Duration.ofMinutes(10));
             requireDuration("settings.notifyInterval", notifyInterval, Duration.ofMillis(1), Duration.ofSeconds(10));
             requireDuration("settings.pollInterval", pollInterval, Duration.ofMillis(10), Duration.ofMinutes(1));
+            requireDuration(
+                    "settings.outboxPollInterval", outboxPollInterval, Duration.ofMillis(10), Duration.ofMinutes(1));
+            requireDuration("settings.outboxLease", outboxLease, Duration.ofSeconds(1), Duration.ofMinutes(10));
+            InvalidInputException.requireRange("settings.outboxPageEvents", outboxPageEvents, 1, 100_000);
             requireDuration("settings.closeTimeout", closeTimeout, Duration.ZERO, Duration.ofHours(1));
             return new Settings(new Builder(this));
         }

@@ -142,6 +142,27 @@ class SettingsTest {
                                 Duration.ofMinutes(1),
                                 Duration.ofSeconds(1)),
                         Limits.ofDuration(
+                                "outboxPollInterval",
+                                Builder::outboxPollInterval,
+                                Settings::outboxPollInterval,
+                                Duration.ofMillis(10),
+                                Duration.ofMinutes(1),
+                                Duration.ofSeconds(1)),
+                        Limits.ofDuration(
+                                "outboxLease",
+                                Builder::outboxLease,
+                                Settings::outboxLease,
+                                Duration.ofSeconds(1),
+                                Duration.ofMinutes(10),
+                                Duration.ofSeconds(5)),
+                        Limits.ofInt(
+                                "outboxPageEvents",
+                                Builder::outboxPageEvents,
+                                Settings::outboxPageEvents,
+                                1,
+                                100_000,
+                                Settings.DEFAULT_OUTBOX_PAGE_EVENTS),
+                        Limits.ofDuration(
                                 "closeTimeout",
                                 Builder::closeTimeout,
                                 Settings::closeTimeout,
