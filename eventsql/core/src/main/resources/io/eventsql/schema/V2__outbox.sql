@@ -73,7 +73,7 @@ CREATE TABLE eventsql.outbox_refused (
 -- Who relays. Each transaction of the relay locks this row and compares holder and epoch: a lease alone is no fence.
 CREATE TABLE eventsql.outbox_relay (
     only_row    boolean     PRIMARY KEY DEFAULT true CHECK (only_row),
-    cluster_id  uuid,                                  -- whose streams the events are for; NULL in a shard
+    cluster_id  uuid,                                  -- whose streams the events are for
     producer_id uuid        NOT NULL DEFAULT gen_random_uuid(), -- under which other databases know this outbox
     timeline    text        NOT NULL DEFAULT '',       -- the WAL timeline the numbers belong to
     epoch       bigint      NOT NULL DEFAULT 0,

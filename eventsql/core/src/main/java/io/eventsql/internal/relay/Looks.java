@@ -15,6 +15,8 @@ final class Looks {
     /** A look that takes longer than usual is made more rarely. */
     private static final int PAUSE_FOR_EACH_LOOK = 2;
 
+    private static final long LONGEST_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(10);
+
     private final ReentrantLock lock = new ReentrantLock();
     private final Condition changed = lock.newCondition();
     /** Since the last hint. */
@@ -89,9 +91,13 @@ final class Looks {
         }
     }
 
-    /** Events were found: more may come at once. */
-    void found() {
-        next(FIRST_NANOS, FIRST_NANOS);
+    /**
+     * Events were found by a look, moving them included, that took so long: more may come at once. Under load the pause
+     * lets them gather, so that the relay takes a bounded part of what the database can do.
+     */
+    void found(long lookNanos) {
+        long pause = Math.clamp(PAUSE_FOR_EACH_LOOK * lookNanos, FIRST_NANOS, LONGEST_PAUSE_NANOS);
+        next(pause, pause);
     }
 
     /** Nothing was found by a look that took so long. */

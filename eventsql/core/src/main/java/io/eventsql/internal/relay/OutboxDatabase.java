@@ -64,18 +64,16 @@ final class OutboxDatabase {
             return;
         }
         url = database().call(OutboxDatabase::url);
-        if (apart == null) {
-            state = State.READY;
-            return;
+        if (apart != null) {
+            Optional<ShardIdentity> identity = apart.call(tables.relay()::shardIdentity);
+            if (identity.isPresent()) {
+                requireSameCluster(identity.get().clusterId());
+                state = State.SHARD;
+                return;
+            }
+            shards.migrateOutbox(apart);
         }
-        Optional<ShardIdentity> identity = apart.call(tables.relay()::shardIdentity);
-        if (identity.isPresent()) {
-            requireSameCluster(identity.get().clusterId());
-            state = State.SHARD;
-            return;
-        }
-        shards.migrateOutbox(apart);
-        requireSameCluster(apart.transaction(c -> tables.relay().claim(c, shards.clusterId())));
+        requireSameCluster(database().transaction(c -> tables.relay().claim(c, shards.clusterId())));
         state = State.READY;
     }
 

@@ -66,6 +66,7 @@ final class Pass {
         final List<PartitionGroup> groups = new ArrayList<>();
         final List<Addressed> addressed = new ArrayList<>();
         final Set<String> unknown = new LinkedHashSet<>();
+        final List<String> refused = new ArrayList<>();
         long[] bases = {};
     }
 
@@ -162,11 +163,7 @@ final class Pass {
     }
 
     private void refuse(Connection connection, Row event, String error) throws SQLException {
-        LOG.error(
-                "An event for stream {} can never be appended; it is kept in {}'s outbox_refused: {}",
-                event.stream(),
-                outbox,
-                error);
+        attempt.refused.add(error);
         outbox.tables()
                 .refused()
                 .insert(
@@ -180,6 +177,13 @@ final class Pass {
     }
 
     private void committed() {
+        if (!attempt.refused.isEmpty()) {
+            LOG.error(
+                    "{} events of outbox {} can never be appended and are kept in its table outbox_refused; the first: {}",
+                    attempt.refused.size(),
+                    outbox,
+                    attempt.refused.getFirst());
+        }
         refusal = null;
         destinations.forgetMissing();
         Shard own = outbox.shard();
@@ -215,7 +219,7 @@ final class Pass {
         if (attempt.page.size() > 1) {
             size.halve(attempt.page.size());
         } else {
-            refusal = new Refusal(attempt.page.getFirst().id(), String.valueOf(e.getMessage()));
+            refusal = new Refusal(attempt.page.getFirst().id(), SqlErrors.message(e));
         }
         return true;
     }

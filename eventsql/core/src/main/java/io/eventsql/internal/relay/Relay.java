@@ -43,6 +43,12 @@ final class Relay {
 
     private volatile long publishedAtNanos = System.nanoTime() - LATELY_NANOS;
     private int failures;
+    /** Whether the last look found events. */
+    private boolean foundLast;
+    /** Whether events wait, as far as is known. */
+    private boolean waiting;
+
+    private long polledAtNanos;
 
     /** What a relay is made of. */
     record Parts(Pass pass, Senders senders, RingKeeper ring, RelayListener listener, Looks looks) {}
@@ -139,30 +145,50 @@ final class Relay {
             return;
         }
         long begun = System.nanoTime();
-        Tenure held = tenure.get();
+        Tenure current = tenure.get();
+        if (current == null || !foundLast || begun - polledAtNanos > leaseNanos() / LEASE_PARTS) {
+            polledAtNanos = begun;
+            current = poll(current, hinted);
+            if (current == null) {
+                looks.next(settings.outboxLease().dividedBy(LEASE_PARTS), settings.notifyInterval());
+                return;
+            }
+        } else {
+            waiting = true; // it found some a moment ago: it looks by taking
+        }
+        foundLast = waiting && moveAll(current) > 0;
+        long took = System.nanoTime() - begun;
+        if (foundLast) {
+            looks.found(took);
+        } else {
+            looks.foundNothing(took, settings.outboxPollInterval());
+        }
+        ring.keep(current);
+    }
+
+    /** Takes, renews or loses the lease, and learns whether events wait. */
+    private @Nullable Tenure poll(@Nullable Tenure held, boolean hinted) throws SQLException, InterruptedException {
         Polled polled = outbox.database()
                 .call(c -> outbox.tables()
                         .relay()
                         .poll(c, self, held == null ? 0 : held.epoch(), leaseSeconds(), hinted && held == null));
+        waiting = polled.waiting();
         Long epoch = polled.epoch();
         if (epoch == null) {
             lost(held);
-            looks.next(settings.outboxLease().dividedBy(LEASE_PARTS), settings.notifyInterval());
-            return;
+            return null;
         }
-        Tenure current = held;
-        if (current == null || current.epoch() != epoch) {
-            current = new Tenure(
-                    self, epoch, Math.toIntExact(settings.outboxLease().toMillis()));
-            taken(current);
+        if (held != null && held.epoch() == epoch) {
+            return held;
         }
-        if (polled.waiting()) {
-            moveAll(current);
-            looks.found();
-        } else {
-            looks.foundNothing(System.nanoTime() - begun, settings.outboxPollInterval());
-        }
-        ring.keep(current);
+        Tenure taken =
+                new Tenure(self, epoch, Math.toIntExact(settings.outboxLease().toMillis()));
+        taken(taken);
+        return taken;
+    }
+
+    private long leaseNanos() {
+        return settings.outboxLease().toNanos();
     }
 
     private double leaseSeconds() {
@@ -179,17 +205,20 @@ final class Relay {
     }
 
     /** Moves page after page until one is not full; gives the lease's renewal its turn in between. */
-    private void moveAll(Tenure current) throws SQLException {
-        long end = System.nanoTime() + settings.outboxLease().toNanos() / LEASE_PARTS;
+    private int moveAll(Tenure current) throws SQLException {
+        long end = System.nanoTime() + leaseNanos() / LEASE_PARTS;
+        int events = 0;
         Pass.Moved moved;
         do {
             moved = pass.run(current);
+            events += moved.events();
             if (moved.events() > 0) {
                 ring.moved();
                 senders.wake(moved.toShards());
                 ring.keep(current);
             }
         } while (moved.full() && !looks.isClosed() && System.nanoTime() - end < 0);
+        return events;
     }
 
     private void lost(@Nullable Tenure former) throws InterruptedException {

@@ -44,28 +44,27 @@ public final class Relays {
         this.segments = segments;
         this.wakeUp = wakeUp;
         for (Shard shard : shards.all()) {
-            relays.add(relay(OutboxDatabase.of(shards, shard)));
+            add(OutboxDatabase.of(shards, shard));
         }
         for (DataSource dataSource : outboxes) {
             if (shards.of(dataSource).isEmpty()) {
-                OutboxDatabase outbox = OutboxDatabase.of(
+                add(OutboxDatabase.of(
                         shards,
                         shards.tables().outbox(),
                         "outbox" + (relays.size() - shards.size()),
-                        new Database(dataSource, settings.networkTimeout()));
-                openIfItAnswers(outbox);
-                relays.add(relay(outbox));
+                        new Database(dataSource, settings.networkTimeout())));
             }
         }
     }
 
-    private static void openIfItAnswers(OutboxDatabase outbox) {
+    private void add(OutboxDatabase outbox) {
         try {
             outbox.open();
         } catch (SQLException e) {
             LOG.warn(
                     "The database of {} does not answer; it is relayed as soon as it does: {}", outbox, e.getMessage());
         }
+        relays.add(relay(outbox));
     }
 
     private Relay relay(OutboxDatabase outbox) {

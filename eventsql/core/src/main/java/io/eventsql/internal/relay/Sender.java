@@ -12,6 +12,7 @@ import io.eventsql.internal.sql.SqlErrors;
 import io.eventsql.internal.sql.TransferTable.Row;
 import io.eventsql.internal.sql.TransferredAppend.Target;
 import io.eventsql.internal.wake.WakeUp;
+import java.sql.Connection;
 import java.sql.SQLException;
 import java.sql.SQLTransientConnectionException;
 import java.util.ArrayList;
@@ -231,6 +232,7 @@ final class Sender {
     /** The shard has the page, or it never can have it. */
     private void remove(Tenure current, List<Row> page) throws SQLException {
         long last = page.getLast().number();
+        List<String> errors = new ArrayList<>();
         outbox.database().transaction(connection -> {
             outbox.tables().relay().lock(connection, current);
             for (Row event : page) {
@@ -238,30 +240,37 @@ final class Sender {
                         ? "there is no stream " + event.stream()
                         : refusals.get(event.number());
                 if (error != null) {
-                    LOG.error(
-                            "An event for stream {} can never be appended to {}; it is kept in {}'s outbox_refused: {}",
-                            event.stream(),
-                            shard,
-                            outbox,
-                            error);
-                    outbox.tables()
-                            .refused()
-                            .insert(
-                                    connection,
-                                    event.stream(),
-                                    event.key(),
-                                    event.value(),
-                                    event.headers(),
-                                    event.writtenAt(),
-                                    error);
+                    errors.add(error);
+                    refuse(connection, event, error);
                 }
             }
             outbox.tables().transfer().delete(connection, shard.number(), removed, last);
             return last;
         });
+        if (!errors.isEmpty()) {
+            LOG.error(
+                    "{} events of outbox {} can never be appended to {} and are kept in its table outbox_refused; the first: {}",
+                    errors.size(),
+                    outbox,
+                    shard,
+                    errors.getFirst());
+        }
         removed = last;
         refusals.clear();
         missing.clear();
+    }
+
+    private void refuse(Connection connection, Row event, String error) throws SQLException {
+        outbox.tables()
+                .refused()
+                .insert(
+                        connection,
+                        event.stream(),
+                        event.key(),
+                        event.value(),
+                        event.headers(),
+                        event.writtenAt(),
+                        error);
     }
 
     /** Removes the reason why the shard stored nothing, if it can; then the page is sent again at once. */
@@ -300,7 +309,7 @@ final class Sender {
         if (page.size() > 1) {
             size.halve(page.size());
         } else {
-            refusals.put(page.getFirst().number(), String.valueOf(e.getMessage()));
+            refusals.put(page.getFirst().number(), SqlErrors.message(e));
         }
         return true;
     }

@@ -74,6 +74,13 @@ public final class SqlErrors {
         };
     }
 
+    /** What the server said, without the details: those may show the content of a row. */
+    public static String message(SQLException e) {
+        String message = String.valueOf(e.getMessage());
+        int end = message.indexOf('\n');
+        return end < 0 ? message : message.substring(0, end);
+    }
+
     private static String errorClass(SQLException e) {
         String state = state(e);
         return state.length() < CLASS_LENGTH ? "" : state.substring(0, CLASS_LENGTH);
