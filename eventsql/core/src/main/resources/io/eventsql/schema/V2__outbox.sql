@@ -200,6 +200,27 @@ BEGIN
     FROM taken t ORDER BY t.id;
 END $$;
 
+-- Gives back the space of the transfer table, in a transaction of the relay: empties it and puts back what is in it, with
+-- its numbers. Only if that is little; returns whether it was. Fails with 55P03 rather than wait for a reader.
+CREATE FUNCTION eventsql.compact_transfer_v1(p_max_events int, p_max_bytes bigint) RETURNS boolean
+LANGUAGE plpgsql AS $$
+DECLARE
+    events eventsql.outbox_transfer[];
+    bytes  bigint;
+BEGIN
+    LOCK TABLE ONLY eventsql.outbox_transfer IN ACCESS EXCLUSIVE MODE NOWAIT;
+    SELECT sum(octet_length(t.value)) INTO bytes
+    FROM (SELECT value FROM eventsql.outbox_transfer LIMIT p_max_events + 1) t
+    HAVING count(*) <= p_max_events;
+    IF NOT FOUND OR bytes > p_max_bytes THEN
+        RETURN false;
+    END IF;
+    SELECT array_agg(t) INTO events FROM eventsql.outbox_transfer t;
+    TRUNCATE ONLY eventsql.outbox_transfer;
+    INSERT INTO eventsql.outbox_transfer SELECT * FROM unnest(events);
+    RETURN true;
+END $$;
+
 -- Makes the outbox of another database known here, and returns the number of the last event that each partition of the
 -- given streams has from it. The write makes the commit wait for what was appended before, as an append waits.
 CREATE FUNCTION eventsql.transferred_numbers_v1(p_producer uuid, p_stream_ids int[])

@@ -9,6 +9,7 @@ import io.eventsql.internal.sql.ShardIdentity;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.sql.SQLTransientConnectionException;
+import java.util.List;
 import java.util.Optional;
 import java.util.UUID;
 import javax.sql.DataSource;
@@ -132,11 +133,11 @@ final class OutboxDatabase {
     }
 
     /** The shards whose events from here go through the transfer table. */
-    int[] otherShards() {
+    List<Integer> otherShards() {
         return shards.all().stream()
                 .filter(other -> other != shard)
-                .mapToInt(Shard::number)
-                .toArray();
+                .map(Shard::number)
+                .toList();
     }
 
     @Override

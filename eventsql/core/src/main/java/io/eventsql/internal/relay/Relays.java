@@ -76,10 +76,9 @@ public final class Relays {
                 shards.all().stream().filter(shard -> shard != own).toList(),
                 shard -> new Sender(outbox, shard, streams, segments, wakeUp, pageSize()),
                 ended -> looks.committed());
+        RingKeeper ring = new RingKeeper(outbox, () -> senders.wake(outbox.otherShards()));
         return new Relay(
-                outbox,
-                settings,
-                new Relay.Parts(pass, senders, new RingKeeper(outbox), new RelayListener(outbox, looks), looks));
+                outbox, settings, new Relay.Parts(pass, senders, ring, new RelayListener(outbox, looks), looks));
     }
 
     private PageSize pageSize() {

@@ -23,13 +23,21 @@ final class RingKeeper {
     private static final long BLOCKED_NANOS = TimeUnit.SECONDS.toNanos(2);
     private static final String INSUFFICIENT_PRIVILEGE = "42501";
 
+    /** More is not put back into the transfer table. */
+    private static final int COMPACTED_EVENTS_MAX = 2_000;
+
+    private static final long COMPACTED_BYTES_MAX = 4L << 20;
+
     private final OutboxDatabase outbox;
+    private final Runnable transferCompacted;
     private boolean moved;
     private long nextNanos = System.nanoTime();
     private boolean forbidden;
 
-    RingKeeper(OutboxDatabase outbox) {
+    /** @param transferCompacted told that who has read the transfer table must read it again */
+    RingKeeper(OutboxDatabase outbox, Runnable transferCompacted) {
         this.outbox = outbox;
+        this.transferCompacted = transferCompacted;
     }
 
     /** Says that events went through, or may have. */
@@ -76,10 +84,16 @@ final class RingKeeper {
     /** Empties a table; returns false if events or open transactions hinder it. */
     private boolean empty(Tenure tenure, Place place) throws SQLException {
         try {
-            return outbox.database().transaction(connection -> {
+            boolean emptied = outbox.database().transaction(connection -> {
                 outbox.tables().relay().lock(connection, tenure);
-                return outbox.tables().events().truncateIfEmpty(connection, place);
+                return place.isTransfer()
+                        ? outbox.tables().transfer().compact(connection, COMPACTED_EVENTS_MAX, COMPACTED_BYTES_MAX)
+                        : outbox.tables().events().truncateIfEmpty(connection, place);
             });
+            if (emptied && place.isTransfer()) {
+                transferCompacted.run();
+            }
+            return emptied;
         } catch (SQLException e) {
             switch (SqlErrors.state(e)) {
                 case SqlErrors.LOCK_NOT_AVAILABLE -> LOG.debug("{}: a table is still in use", outbox);

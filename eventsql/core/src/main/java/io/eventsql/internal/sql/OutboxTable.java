@@ -102,7 +102,7 @@ public final class OutboxTable {
      *
      * @param shards the shards that events may be on their way to
      */
-    public Backlog backlog(Connection connection, int limit, int[] shards) {
+    public Backlog backlog(Connection connection, int limit, List<Integer> shards) {
         return Database.dsl(connection)
                 .fetchSingle(
                         schema.sql("SELECT (SELECT count(*) FROM (SELECT FROM eventsql.outbox LIMIT ?) o)::int"
@@ -116,7 +116,7 @@ public final class OutboxTable {
                         limit,
                         limit,
                         limit,
-                        shards)
+                        shards.toArray(Integer[]::new))
                 .map(r -> new Backlog(
                         Math.min(r.get("events", Integer.class), limit),
                         r.get("refused", Integer.class),
@@ -126,7 +126,7 @@ public final class OutboxTable {
     /**
      * A table that events go through and that can be emptied.
      *
-     * @param ring its number in the ring; -1: {@code outbox_transfer}
+     * @param ring its number in the ring; {@value #TRANSFER}: {@code outbox_transfer}
      * @param bytes its size without what is stored out of line
      * @param current whether new events go to it
      */
@@ -136,10 +136,6 @@ public final class OutboxTable {
         /** Whether this is the table of the events on their way to other databases. */
         public boolean isTransfer() {
             return ring == TRANSFER;
-        }
-
-        private String table() {
-            return isTransfer() ? "eventsql.outbox_transfer" : "eventsql.outbox_" + ring;
         }
     }
 
@@ -161,7 +157,7 @@ public final class OutboxTable {
     }
 
     /**
-     * Gives a table's space back, in the caller's transaction, unless it holds an event. Looks only once it has the table
+     * Gives the space of a table of the ring back, in the caller's transaction, unless it holds an event. Looks only once it has the table
      * for itself (ACCESS EXCLUSIVE), in a new statement: what was committed before that is seen.
      *
      * @return whether it was empty
@@ -169,7 +165,7 @@ public final class OutboxTable {
      *     ended: never waits for it
      */
     public boolean truncateIfEmpty(Connection connection, Place place) throws SQLException {
-        String table = schema.sql(place.table());
+        String table = schema.sql("eventsql.outbox_" + place.ring());
         var dsl = Database.dsl(connection);
         dsl.execute("LOCK TABLE ONLY " + table + " IN ACCESS EXCLUSIVE MODE NOWAIT");
         boolean empty = Objects.requireNonNull(dsl.fetchValue("SELECT NOT EXISTS (SELECT FROM ONLY " + table + ")"))

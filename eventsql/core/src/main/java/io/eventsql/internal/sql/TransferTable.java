@@ -132,13 +132,26 @@ public final class TransferTable {
         }
     }
 
+    /**
+     * Gives back the table's space in the caller's transaction, which holds the relay's lock. Who reads meanwhile may see
+     * it empty, and must look again afterwards.
+     *
+     * @return false if there is too much in it
+     * @throws org.jooq.exception.DataAccessException with {@link SqlErrors#LOCK_NOT_AVAILABLE} if somebody reads it: never
+     *     waits
+     */
+    public boolean compact(Connection connection, int maxEvents, long maxBytes) {
+        return Boolean.TRUE.equals(Database.dsl(connection)
+                .fetchValue(schema.sql("SELECT eventsql.compact_transfer_v1(?, ?)"), maxEvents, maxBytes));
+    }
+
     /** Which of the shards have events on their way. */
-    public List<Integer> shardsWithEvents(Connection connection, int[] shards) {
+    public List<Integer> shardsWithEvents(Connection connection, List<Integer> shards) {
         return Database.dsl(connection)
                 .fetch(
                         schema.sql("SELECT s.number FROM unnest(?::int[]) AS s (number)"
                                 + " WHERE EXISTS (SELECT FROM eventsql.outbox_transfer t WHERE t.shard = s.number)"),
-                        (Object) shards)
+                        (Object) shards.toArray(Integer[]::new))
                 .map(r -> r.get(0, Integer.class));
     }
 }
