@@ -212,6 +212,35 @@ class OutboxFenceIT {
         assertThat(stored).isGreaterThan(50);
     }
 
+    /** One request is cut, and nothing is published afterwards that would bring the relay to look again. */
+    @Test
+    void relay_connectionCutOnceAndQuietAfterwards_eventsArrive() throws Exception {
+        List<String> requests = List.of(
+                "relay_take_v1",
+                "COMMIT",
+                "append_transferred_v1",
+                "transferred_numbers_v1",
+                "relay_lock_v1",
+                "DELETE FROM eventsql.outbox_transfer");
+        DataSource database = direct.get(2);
+        int number = 0;
+        try (EventSql eventSql = open(proxied, Duration.ofSeconds(1))) {
+            awaitHolder(eventSql, database, ++number);
+            for (String request : requests) {
+                for (RequestFault cut : RequestFault.values()) {
+                    if (cut == RequestFault.HOLD_REQUEST) {
+                        continue;
+                    }
+                    proxies.forEach(proxy -> proxy.planRequests(request, n -> n == 1 ? cut : null));
+                    publish(eventSql, database, ++number);
+                    OutboxLoad.awaitRelayed(eventSql.outbox());
+                }
+            }
+            proxies.forEach(FaultProxy::heal);
+        }
+        verify(number);
+    }
+
     @Test
     void relay_anotherShardDoesNotAnswer_delaysOnlyItsOwnEvents() throws Exception {
         DataSource database = direct.get(0);

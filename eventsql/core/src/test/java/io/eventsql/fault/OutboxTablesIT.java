@@ -343,6 +343,26 @@ class OutboxTablesIT {
     }
 
     @Test
+    void publish_roleWithTheRightsToPublishAlone_isDelivered() throws SQLException {
+        String role = "publisher_" + databases;
+        Sql.execute(eventsDb.adminDataSource(), "CREATE ROLE " + role + " LOGIN PASSWORD 'test'");
+        Sql.execute(
+                database,
+                "GRANT USAGE ON SCHEMA eventsql TO " + role,
+                "GRANT INSERT ON eventsql.outbox TO " + role,
+                "GRANT SELECT ON eventsql.outbox_ring TO " + role,
+                "GRANT USAGE ON SEQUENCE eventsql.outbox_id TO " + role);
+        try (HikariDataSource restricted = Pools.pool(database.getJdbcUrl(), role, "test", config -> {});
+                Connection transaction = restricted.getConnection()) {
+            transaction.setAutoCommit(false);
+            eventSql.outbox().publish(transaction, STREAM, Event.ofText("one"));
+            eventSql.outbox().publishAll(transaction, STREAM, List.of(Event.ofText("two")));
+            transaction.commit();
+        }
+        awaitTexts("one", "two");
+    }
+
+    @Test
     void outbox_ofAnotherCluster_isRefused() throws SQLException {
         try (HikariDataSource apart = pool();
                 HikariDataSource otherShard = pool()) {

@@ -4,6 +4,7 @@ import java.time.Duration;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.LongSupplier;
 
 /**
  * When the relay looks into the outbox. Nobody tells the library that a transaction was committed, unless the application
@@ -17,17 +18,25 @@ final class Looks {
 
     private static final long LONGEST_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(10);
 
+    private final LongSupplier clock;
     private final ReentrantLock lock = new ReentrantLock();
     private final Condition changed = lock.newCondition();
     /** Since the last hint. */
     private int quickLooksMade = QUICK_LOOKS;
 
-    private long nextNanos = System.nanoTime();
+    private long nextNanos;
     /** No hint brings the next look forward to before this moment. */
-    private long notBeforeNanos = nextNanos;
+    private long notBeforeNanos;
 
     private boolean hinted;
     private boolean closed;
+
+    /** @param clock in nanoseconds, as {@link System#nanoTime()} */
+    Looks(LongSupplier clock) {
+        this.clock = clock;
+        this.nextNanos = clock.getAsLong();
+        this.notBeforeNanos = nextNanos;
+    }
 
     /** A transaction, here or in another process, has published and will be committed or rolled back. */
     void published() {
@@ -44,7 +53,7 @@ final class Looks {
         try {
             quickLooksMade = 0;
             hinted = true;
-            long at = System.nanoTime() + delayNanos;
+            long at = clock.getAsLong() + delayNanos;
             at = at - notBeforeNanos < 0 ? notBeforeNanos : at;
             if (at - nextNanos < 0) {
                 nextNanos = at;
@@ -74,14 +83,24 @@ final class Looks {
         }
     }
 
+    /** How long until the next look; negative if it is overdue. */
+    long untilNextNanos() {
+        lock.lock();
+        try {
+            return nextNanos - clock.getAsLong();
+        } finally {
+            lock.unlock();
+        }
+    }
+
     /** Waits for the next look; returns whether there was a hint since the last one. */
     boolean await() throws InterruptedException {
         lock.lockInterruptibly();
         try {
-            long left = nextNanos - System.nanoTime();
+            long left = nextNanos - clock.getAsLong();
             while (left > 0 && !closed) {
                 changed.awaitNanos(left);
-                left = nextNanos - System.nanoTime();
+                left = nextNanos - clock.getAsLong();
             }
             boolean result = hinted;
             hinted = false;
@@ -122,7 +141,7 @@ final class Looks {
     private void next(long pauseNanos, long pauseMinNanos) {
         lock.lock();
         try {
-            long now = System.nanoTime();
+            long now = clock.getAsLong();
             notBeforeNanos = now + pauseMinNanos;
             // A hint that came during the look may have come too late for it.
             nextNanos = now + Math.max(hinted ? Math.min(pauseNanos, FIRST_NANOS) : pauseNanos, pauseMinNanos);

@@ -90,7 +90,7 @@ final class Pass {
         attempt = new Attempt();
         int limit = size.events();
         try {
-            outbox.database().transaction(connection -> move(connection, tenure, limit));
+            outbox.database().replicatedTransaction(connection -> move(connection, tenure, limit));
         } catch (SQLException e) {
             if (repair(e)) {
                 return Moved.NOTHING_YET;

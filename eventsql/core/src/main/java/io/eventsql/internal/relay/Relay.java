@@ -116,13 +116,13 @@ final class Relay {
         } catch (EventSqlException e) {
             LOG.error("The outbox {} cannot be relayed: {}", outbox, e.getMessage());
             looks.next(NO_DATABASE_PAUSE, NO_DATABASE_PAUSE);
-        } catch (RuntimeException e) {
+        } catch (RuntimeException | Error e) { // whatever goes wrong, the thread must go on
             LOG.error("Relaying the outbox {} failed, and is tried again", outbox, e);
             looks.next(NO_DATABASE_PAUSE, NO_DATABASE_PAUSE);
         }
     }
 
-    private void failed(SQLException e) throws InterruptedException {
+    private void failed(SQLException e) {
         if (SqlErrors.state(e).equals(SqlErrors.RELAY_LOST)) {
             lost(tenure.get());
             return;
@@ -132,6 +132,9 @@ final class Relay {
         } else {
             LOG.debug("The outbox {} is still not relayed", outbox, e);
         }
+        // What became of a commit without an answer is not known: taking the lease anew finds what there is to send.
+        senders.setTenure(null);
+        tenure.set(null);
         long backoff = Math.min(BACKOFF_MIN_MS << Math.min(failures++, 10), BACKOFF_MAX_MS);
         Duration pause =
                 Duration.ofMillis(backoff / 2 + ThreadLocalRandom.current().nextLong(backoff / 2 + 1));
@@ -150,6 +153,7 @@ final class Relay {
             polledAtNanos = begun;
             current = poll(current, hinted);
             if (current == null) {
+                listener.end();
                 looks.next(settings.outboxLease().dividedBy(LEASE_PARTS), settings.notifyInterval());
                 return;
             }
@@ -167,7 +171,7 @@ final class Relay {
     }
 
     /** Takes, renews or loses the lease, and learns whether events wait. */
-    private @Nullable Tenure poll(@Nullable Tenure held, boolean hinted) throws SQLException, InterruptedException {
+    private @Nullable Tenure poll(@Nullable Tenure held, boolean hinted) throws SQLException {
         Polled polled = outbox.database()
                 .call(c -> outbox.tables()
                         .relay()
@@ -221,11 +225,10 @@ final class Relay {
         return events;
     }
 
-    private void lost(@Nullable Tenure former) throws InterruptedException {
+    private void lost(@Nullable Tenure former) {
         if (former != null && tenure.compareAndSet(former, null)) {
             LOG.info("The outbox {} is relayed by another process from now on", outbox);
             senders.setTenure(null);
-            listener.end();
         }
     }
 

@@ -68,7 +68,7 @@ public final class Relays {
     }
 
     private Relay relay(OutboxDatabase outbox) {
-        Looks looks = new Looks();
+        Looks looks = new Looks(System::nanoTime);
         Shard own = outbox.shard();
         Pass pass = new Pass(outbox, new Destinations(shards, streams, own), segments, wakeUp, pageSize());
         Senders senders = new Senders(
@@ -91,12 +91,20 @@ public final class Relays {
     }
 
     /** A transaction of this process has published on this connection, and may be committed soon. */
-    void published(Connection transaction) throws SQLException {
-        String url = OutboxDatabase.url(transaction);
-        List<Relay> ofDatabase =
-                relays.stream().filter(relay -> relay.outbox().hasUrl(url)).toList();
+    void published(Connection transaction) {
+        List<Relay> ofDatabase = ofDatabase(transaction);
         // The same database may have several names.
         (ofDatabase.isEmpty() ? relays : ofDatabase).forEach(Relay::published);
+    }
+
+    private List<Relay> ofDatabase(Connection connection) {
+        try {
+            String url = OutboxDatabase.url(connection);
+            return relays.stream().filter(relay -> relay.outbox().hasUrl(url)).toList();
+        } catch (SQLException e) {
+            LOG.debug("A connection does not say where it leads", e);
+            return List.of();
+        }
     }
 
     /** Transactions that published were committed. */

@@ -152,7 +152,7 @@ final class Senders {
                 }
                 failed(e);
                 return false;
-            } catch (RuntimeException e) {
+            } catch (RuntimeException | Error e) { // whatever goes wrong, its events must not be forgotten
                 LOG.error("Sending events of outbox {} to {} failed, and is tried again", outbox, shard, e);
                 return false;
             }

@@ -69,14 +69,28 @@ public final class Database {
 
     /** Runs the work in one READ COMMITTED transaction: committed if it returns, rolled back if it throws. */
     public <T> T transaction(Work<T> work) throws SQLException {
+        return transaction(work, false);
+    }
+
+    /** The same, but fails also if the database warned at the commit: then the replicas may not have it. */
+    public <T> T replicatedTransaction(Work<T> work) throws SQLException {
+        return transaction(work, true);
+    }
+
+    private <T> T transaction(Work<T> work, boolean failIfWarned) throws SQLException {
         try (Connection connection = borrow()) {
             connection.setTransactionIsolation(Connection.TRANSACTION_READ_COMMITTED);
             connection.setAutoCommit(false);
             boolean committed = false;
             try {
                 T result = run(work, connection);
+                connection.clearWarnings();
                 connection.commit();
                 committed = true;
+                SQLException warning = connection.getWarnings();
+                if (failIfWarned && warning != null) {
+                    throw new AppendStatement.WarnedException(warning);
+                }
                 return result;
             } finally {
                 if (!committed) {

@@ -7,7 +7,6 @@ import java.time.OffsetDateTime;
 import java.util.List;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
-import org.postgresql.PGConnection;
 
 /**
  * {@code outbox} and {@code outbox_ring}: the ring of tables that a transactional publish writes to, in the caller's
@@ -76,13 +75,12 @@ public final class OutboxTable {
             @Nullable String[] headers,
             int spread)
             throws SQLException {
-        PGConnection pg = connection.unwrap(PGConnection.class);
         try (PreparedStatement statement = connection.prepareStatement(insertAll)) {
             statement.setString(1, stream);
             statement.setInt(2, spread);
-            statement.setArray(3, pg.createArrayOf("text", keys));
-            statement.setArray(4, pg.createArrayOf("bytea", values));
-            statement.setArray(5, pg.createArrayOf("text", headers));
+            statement.setArray(3, connection.createArrayOf("text", keys));
+            statement.setArray(4, connection.createArrayOf("bytea", values));
+            statement.setArray(5, connection.createArrayOf("text", headers));
             statement.executeUpdate();
         }
     }

@@ -55,6 +55,7 @@ public final class RelayTable {
      *
      * @param epoch of the lease the caller believes to have; 0: none
      * @param notifyHolder whether to notify the holder if that is somebody else
+     * @throws SQLException also if the database warned: the replicas may not have the lease
      */
     public Polled poll(Connection connection, UUID holder, long epoch, double leaseSeconds, boolean notifyHolder)
             throws SQLException {
@@ -65,7 +66,11 @@ public final class RelayTable {
             statement.setString(4, notifyHolder ? channel : null);
             try (ResultSet row = statement.executeQuery()) {
                 row.next();
-                return new Polled(row.getObject(1, Long.class), row.getBoolean(2));
+                Polled polled = new Polled(row.getObject(1, Long.class), row.getBoolean(2));
+                if (statement.getWarnings() != null) {
+                    throw new AppendStatement.WarnedException(statement.getWarnings());
+                }
+                return polled;
             }
         }
     }
