@@ -39,6 +39,9 @@ import org.postgresql.ds.PGSimpleDataSource;
 @Timeout(120)
 class OutboxFenceIT {
     private static final String STREAM = "bills";
+    /** With the end of its text: READ COMMITTED is another request. */
+    private static final String COMMIT = "COMMIT\u0000";
+
     private static final long RUN_SECONDS = Long.getLong("eventsql.test.seconds", 4);
 
     private EventsDb eventsDb;
@@ -123,7 +126,7 @@ class OutboxFenceIT {
      * it has sent.
      */
     @ParameterizedTest
-    @ValueSource(strings = {"relay_take_v1", "COMMIT", "append_transferred_v1", "DELETE FROM eventsql.outbox_transfer"})
+    @ValueSource(strings = {"relay_take_v1", COMMIT, "append_transferred_v1", "DELETE FROM eventsql.outbox_transfer"})
     void relay_frozenPastItsLease_isFencedOut(String request) throws Exception {
         boolean atShard = request.startsWith("append");
         List<FaultProxy> concerned = atShard ? proxies.subList(0, 2) : proxies.subList(2, 3);
@@ -169,7 +172,7 @@ class OutboxFenceIT {
                 RequestFault.CUT_WITHIN_RESPONSE);
         List<String> requests = List.of(
                 "relay_take_v1",
-                "COMMIT",
+                COMMIT,
                 "append_v1",
                 "outbox_transfer",
                 "append_transferred_v1",
@@ -217,7 +220,7 @@ class OutboxFenceIT {
     void relay_connectionCutOnceAndQuietAfterwards_eventsArrive() throws Exception {
         List<String> requests = List.of(
                 "relay_take_v1",
-                "COMMIT",
+                COMMIT,
                 "append_transferred_v1",
                 "transferred_numbers_v1",
                 "relay_lock_v1",
