@@ -115,9 +115,11 @@ final class Relay {
             failed(e);
         } catch (EventSqlException e) {
             LOG.error("The outbox {} cannot be relayed: {}", outbox, e.getMessage());
+            doubt();
             looks.next(NO_DATABASE_PAUSE, NO_DATABASE_PAUSE);
         } catch (RuntimeException | Error e) { // whatever goes wrong, the thread must go on
             LOG.error("Relaying the outbox {} failed, and is tried again", outbox, e);
+            doubt();
             looks.next(NO_DATABASE_PAUSE, NO_DATABASE_PAUSE);
         }
     }
@@ -132,13 +134,17 @@ final class Relay {
         } else {
             LOG.debug("The outbox {} is still not relayed", outbox, e);
         }
-        // What became of a commit without an answer is not known: taking the lease anew finds what there is to send.
-        senders.setTenure(null);
-        tenure.set(null);
+        doubt();
         long backoff = Math.min(BACKOFF_MIN_MS << Math.min(failures++, 10), BACKOFF_MAX_MS);
         Duration pause =
                 Duration.ofMillis(backoff / 2 + ThreadLocalRandom.current().nextLong(backoff / 2 + 1));
         looks.next(pause, pause);
+    }
+
+    /** What became of a commit without an answer is not known: taking the lease anew finds what there is to send. */
+    private void doubt() {
+        senders.setTenure(null);
+        tenure.set(null);
     }
 
     /** One look: for the lease, and if it has it, for events. */
