@@ -22,6 +22,8 @@ public final class Settings {
     public static final Duration DEFAULT_NETWORK_TIMEOUT = Duration.ofSeconds(10);
     public static final Duration DEFAULT_NOTIFY_INTERVAL = Duration.ofMillis(5);
     public static final Duration DEFAULT_POLL_INTERVAL = Duration.ofSeconds(1);
+    public static final Duration DEFAULT_LEASE = Duration.ofSeconds(10);
+    public static final Duration DEFAULT_HEARTBEAT = Duration.ofSeconds(3);
     public static final Duration DEFAULT_CLOSE_TIMEOUT = Duration.ofSeconds(30);
 
     private static final Pattern SCHEMA = Pattern.compile("(?!pg_)[a-z][a-z0-9_]{0,30}");
@@ -114,6 +116,19 @@ public final class Settings {
         return values.pollInterval;
     }
 
+    /**
+     * How long a member may handle its partitions without having renewed its right to: after this, others take them
+     * over; 300 ms to 10 minutes. It is the longest pause after the death of a process.
+     */
+    public Duration lease() {
+        return values.lease;
+    }
+
+    /** How often leases are renewed: 50 ms to half of {@link #lease()}. */
+    public Duration heartbeat() {
+        return values.heartbeat;
+    }
+
     /** How long {@link EventSql#close()} and {@link Subscription#close()} wait for what is under way; 0 to 1 hour. */
     public Duration closeTimeout() {
         return values.closeTimeout;
@@ -140,6 +155,8 @@ public final class Settings {
         private Duration networkTimeout = DEFAULT_NETWORK_TIMEOUT;
         private Duration notifyInterval = DEFAULT_NOTIFY_INTERVAL;
         private Duration pollInterval = DEFAULT_POLL_INTERVAL;
+        private Duration lease = DEFAULT_LEASE;
+        private Duration heartbeat = DEFAULT_HEARTBEAT;
         private Duration closeTimeout = DEFAULT_CLOSE_TIMEOUT;
 
         private Builder() {}
@@ -158,6 +175,8 @@ public final class Settings {
             networkTimeout = other.networkTimeout;
             notifyInterval = other.notifyInterval;
             pollInterval = other.pollInterval;
+            lease = other.lease;
+            heartbeat = other.heartbeat;
             closeTimeout = other.closeTimeout;
         }
 
@@ -239,6 +258,19 @@ public final class Settings {
             return this;
         }
 
+        /** See {@link Settings#lease()}; sets {@link Settings#heartbeat()} to a third of it. */
+        public Builder lease(Duration value) {
+            lease = value;
+            heartbeat = (@Nullable Duration) value == null ? DEFAULT_HEARTBEAT : value.dividedBy(3);
+            return this;
+        }
+
+        /** See {@link Settings#heartbeat()}. */
+        public Builder heartbeat(Duration value) {
+            heartbeat = value;
+            return this;
+        }
+
         /** See {@link Settings#closeTimeout()}. */
         public Builder closeTimeout(Duration value) {
             closeTimeout = value;
@@ -269,6 +301,8 @@ public final class Settings {
             requireDuration("settings.networkTimeout", networkTimeout, Duration.ofMillis(100), Duration.ofMinutes(10));
             requireDuration("settings.notifyInterval", notifyInterval, Duration.ofMillis(1), Duration.ofSeconds(10));
             requireDuration("settings.pollInterval", pollInterval, Duration.ofMillis(10), Duration.ofMinutes(1));
+            requireDuration("settings.lease", lease, Duration.ofMillis(300), Duration.ofMinutes(10));
+            requireDuration("settings.heartbeat", heartbeat, Duration.ofMillis(50), lease.dividedBy(2));
             requireDuration("settings.closeTimeout", closeTimeout, Duration.ZERO, Duration.ofHours(1));
             return new Settings(new Builder(this));
         }

@@ -107,7 +107,7 @@ class ArchitectureTest {
             .whereLayer("consume")
             .mayOnlyBeAccessedByLayers("API")
             .whereLayer("retain")
-            .mayOnlyBeAccessedByLayers("API", "append")
+            .mayOnlyBeAccessedByLayers("API", "append", "consume")
             .whereLayer("wake")
             .mayOnlyBeAccessedByLayers("API", "append", "consume")
             .whereLayer("shard")

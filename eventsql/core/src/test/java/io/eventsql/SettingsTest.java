@@ -142,6 +142,20 @@ class SettingsTest {
                                 Duration.ofMinutes(1),
                                 Duration.ofSeconds(1)),
                         Limits.ofDuration(
+                                "lease",
+                                Builder::lease,
+                                Settings::lease,
+                                Duration.ofMillis(300),
+                                Duration.ofMinutes(10),
+                                Duration.ofSeconds(10)),
+                        Limits.ofDuration(
+                                "heartbeat",
+                                Builder::heartbeat,
+                                Settings::heartbeat,
+                                Duration.ofMillis(50),
+                                Duration.ofSeconds(5),
+                                Duration.ofSeconds(3)),
+                        Limits.ofDuration(
                                 "closeTimeout",
                                 Builder::closeTimeout,
                                 Settings::closeTimeout,

@@ -22,7 +22,7 @@ public final class Migrator {
     private static final Logger LOG = LoggerFactory.getLogger(Migrator.class);
 
     /** Numbered from 1 without gaps; a file that was released is never changed. */
-    private static final List<String> FILES = List.of("V1__event_log");
+    private static final List<String> FILES = List.of("V1__event_log", "V2__consumers");
 
     private final MigrationTable versions;
     private final boolean mayMigrate;
