@@ -111,7 +111,6 @@ final class Member implements Subscription {
                 joined.add(member);
                 member.threads().fetcher().add(member);
                 member.threads().keeper().add(member);
-                consumers.changed(shard, consumerId); // others give back what is above their share
             }
         }
     }

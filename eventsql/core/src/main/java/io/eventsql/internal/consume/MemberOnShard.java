@@ -32,6 +32,7 @@ final class MemberOnShard {
     /** No longer held, but a handler is still at work: not taken again until it ends. */
     private final List<OwnedPartition> leaving = new ArrayList<>();
 
+    private boolean answered;
     private boolean closed;
 
     MemberOnShard(Member member, OnShard threads, int streamId, int consumerId) {
@@ -136,6 +137,13 @@ final class MemberOnShard {
         // With a stuck handler it takes no more, so that others get a larger share.
         int max = stuck ? Math.min(held.size(), spec().maxPartitions()) : spec().maxPartitions();
         return new Beat(consumerId, member.id(), name, max, held);
+    }
+
+    /** Says once that the member has had its first heartbeat. */
+    synchronized boolean isFirstAnswer() {
+        boolean first = !answered;
+        answered = true;
+        return first;
     }
 
     /** Partitions that must not be taken now: an earlier handler is still at work on them. */
