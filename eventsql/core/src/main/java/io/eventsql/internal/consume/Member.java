@@ -4,7 +4,6 @@ import io.eventsql.ConsumerListener.Reason;
 import io.eventsql.ConsumerSpec;
 import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
-import io.eventsql.UnknownStreamException;
 import io.eventsql.internal.shard.Shard;
 import java.sql.SQLException;
 import java.time.Duration;
@@ -78,7 +77,7 @@ final class Member implements Subscription {
     void join(Shard shard) {
         try {
             joinNow(shard);
-        } catch (SQLException | UnknownStreamException e) {
+        } catch (SQLException | RuntimeException e) { // a data source may throw anything
             LOG.warn("Consumer {} joins {} later: {}", spec.name(), shard, e.getMessage());
             joinLater(shard);
         }
@@ -89,7 +88,7 @@ final class Member implements Subscription {
             try {
                 joinNow(shard);
                 LOG.debug("Consumer {} has joined {}", spec.name(), shard);
-            } catch (SQLException | UnknownStreamException e) {
+            } catch (SQLException | RuntimeException e) { // a data source may throw anything
                 LOG.debug("Consumer {} cannot join {} yet", spec.name(), shard, e);
                 joinLater(shard);
             }
