@@ -419,6 +419,29 @@ BEGIN
     WHERE p.consumer_id = p_consumer_id AND p.partition = ANY (p_partitions) AND p.member_id = p_member_id;
 END $$;
 
+-- How far a consumer is, by partition: each newest row is the last entry of its index range.
+CREATE FUNCTION eventsql.consumer_offsets_v1(p_consumer_id int)
+RETURNS TABLE (partition int, next_offset bigint, epoch bigint)
+LANGUAGE plpgsql STABLE
+SET enable_seqscan = off
+SET enable_bitmapscan = off
+SET enable_sort = off
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+SET jit = off
+AS $$
+BEGIN
+    RETURN QUERY
+    SELECT p.partition, o.next_offset, o.epoch
+    FROM eventsql.consumer_partition p
+    CROSS JOIN LATERAL (
+        SELECT n.next_offset, n.epoch FROM eventsql.consumer_offset n
+        WHERE n.consumer_id = p.consumer_id AND n.partition = p.partition
+        ORDER BY n.commit_number DESC LIMIT 1) o
+    WHERE p.consumer_id = p_consumer_id
+    ORDER BY p.partition;
+END $$;
+
 -- How a consumer is on this shard, by partition. Nothing is counted that could be many: heads and offsets are the last
 -- entries of their index ranges, and events set aside are counted up to p_count_max.
 CREATE FUNCTION eventsql.consumer_state_v1(p_consumer_id int, p_stream text, p_segment_size bigint, p_count_max int)
@@ -428,6 +451,7 @@ RETURNS TABLE (
 LANGUAGE plpgsql
 SET enable_seqscan = off
 SET enable_bitmapscan = off
+SET enable_sort = off
 SET enable_hashjoin = off
 SET enable_mergejoin = off
 SET jit = off

@@ -96,15 +96,11 @@ public final class ConsumerTable {
                 .orElse(OptionalInt.empty());
     }
 
-    /** How far the consumer is, by partition. Each newest row is the last of its index range. */
+    /** How far the consumer is, by partition. */
     public List<Offset> offsets(Connection connection, int consumerId) {
         return Database.dsl(connection)
                 .fetch(
-                        schema.sql("SELECT p.partition, o.next_offset, o.epoch FROM eventsql.consumer_partition p"
-                                + " CROSS JOIN LATERAL (SELECT n.next_offset, n.epoch FROM eventsql.consumer_offset n"
-                                + " WHERE n.consumer_id = p.consumer_id AND n.partition = p.partition"
-                                + " ORDER BY n.commit_number DESC LIMIT 1) o"
-                                + " WHERE p.consumer_id = ? ORDER BY p.partition"),
+                        schema.sql("SELECT partition, next_offset, epoch FROM eventsql.consumer_offsets_v1(?)"),
                         consumerId)
                 .map(r -> new Offset(r.get(0, Integer.class), r.get(1, Long.class), r.get(2, Long.class)));
     }
