@@ -2,9 +2,11 @@ package io.eventsql.group;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
+import static org.awaitility.Awaitility.await;
 
 import io.eventsql.ConsumerSpec;
 import io.eventsql.EventFailedException;
+import io.eventsql.EventSql;
 import io.eventsql.FailurePolicy;
 import io.eventsql.InvalidInputException;
 import io.eventsql.RetryPolicy;
@@ -15,11 +17,13 @@ import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.SQLException;
 import java.sql.Statement;
+import java.time.Duration;
 import java.util.List;
 import java.util.Queue;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.CountDownLatch;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -154,8 +158,7 @@ class TransactionalIT extends GroupFixture {
             assertThat(effects(stream)).hasSize(60 - 17);
             failing.clear();
             eventSql.consumer(stream, "c").redrive();
-            org.awaitility.Awaitility.await()
-                    .until(() -> eventSql.consumer(stream, "c").setAside(100).isEmpty());
+            await().until(() -> eventSql.consumer(stream, "c").setAside(100).isEmpty());
         }
         assertThat(effects(stream)).containsExactlyInAnyOrderElementsOf(texts(0, 60));
         assertThat(effects(stream).stream().filter(t -> Integer.parseInt(t) % 3 == 1))
@@ -163,6 +166,34 @@ class TransactionalIT extends GroupFixture {
                 .containsExactlyElementsOf(texts(0, 60).stream()
                         .filter(t -> Integer.parseInt(t) % 3 == 1)
                         .toList());
+    }
+
+    @Test
+    void slowHandler_silentForLongerThanTheLease_isNotEnded() throws Exception {
+        String stream = newStream(1);
+        publish(stream, 0, 1, 1);
+        EventSql process = cluster.open(settings -> settings.lease(Duration.ofMillis(400)));
+        CountDownLatch begun = new CountDownLatch(1);
+        CountDownLatch release = new CountDownLatch(1);
+        Queue<String> tried = new ConcurrentLinkedQueue<>();
+        try (Subscription ignored = process.subscribeTransactional(consumer(stream), (event, connection) -> {
+            tried.add(event.text());
+            write(connection, event);
+            begun.countDown();
+            release.await();
+        })) {
+            begun.await();
+            // Three times the lease, by the database's clock.
+            await().until(() -> Sql.queryLong(
+                            cluster.dataSources().getFirst(),
+                            "SELECT count(*) FROM pg_stat_activity WHERE state = 'idle in transaction'"
+                                    + " AND clock_timestamp() - state_change > interval '1.2 seconds'")
+                    > 0);
+            release.countDown();
+            awaitLag(stream, 0);
+        }
+        assertThat(tried).containsExactly("0");
+        assertThat(effects(stream)).containsExactly("0");
     }
 
     @Test

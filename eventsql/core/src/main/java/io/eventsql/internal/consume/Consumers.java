@@ -73,15 +73,12 @@ public final class Consumers {
         requireNoKeyConcurrency(spec, "a transactional handler");
         return start(
                 spec,
-                new TransactionalCall(
-                        false,
-                        (events, connection) -> handler.handle(events.getFirst(), connection),
-                        settings.lease()));
+                new TransactionalCall(false, (events, connection) -> handler.handle(events.getFirst(), connection)));
     }
 
     public Subscription subscribeTransactionalBatch(ConsumerSpec spec, TransactionalEventBatchHandler handler) {
         requireNoKeyConcurrency(spec, "a transactional handler");
-        return start(spec, new TransactionalCall(true, handler, settings.lease()));
+        return start(spec, new TransactionalCall(true, handler));
     }
 
     /** An offset that follows keys in parallel cannot be committed with each of them. */

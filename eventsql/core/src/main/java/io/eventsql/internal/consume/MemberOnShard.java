@@ -32,6 +32,7 @@ final class MemberOnShard {
     /** No longer held, but a handler is still at work: not taken again until it ends. */
     private final List<OwnedPartition> leaving = new ArrayList<>();
 
+    private final Object commitLock = new Object();
     private boolean answered;
     private boolean closed;
 
@@ -69,6 +70,11 @@ final class MemberOnShard {
 
     Listeners listeners() {
         return member.listeners();
+    }
+
+    /** Held while offsets are committed: commits of one member follow one another. Heartbeats never wait for it. */
+    Object commitLock() {
+        return commitLock;
     }
 
     int streamId() {
