@@ -2,6 +2,7 @@ package io.eventsql;
 
 import io.eventsql.internal.append.Publisher;
 import io.eventsql.internal.consume.Consumers;
+import io.eventsql.internal.consume.Listeners;
 import io.eventsql.internal.consume.RangeReader;
 import io.eventsql.internal.relay.OutboxPublisher;
 import io.eventsql.internal.relay.Relays;
@@ -11,7 +12,9 @@ import io.eventsql.internal.shard.Shards;
 import io.eventsql.internal.shard.StreamRegistry;
 import io.eventsql.internal.wake.WakeUp;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
+import java.util.Objects;
 import java.util.UUID;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
@@ -26,8 +29,8 @@ import org.jspecify.annotations.Nullable;
  * <p>Connections it takes from each data source's pool at the same time, at most: {@link Settings#appendConnections()}
  * to append, 1 to signal, 1 in the background, 1 to relay the outbox and, where this process does that, 1 to listen for it
  * (kept) and 1 for each other shard that events go to; 1 for the outbox of each other database that has events for this
- * one; where this process consumes, also 1 to listen (kept), 1 to fetch, 1 to
- * commit offsets; and 1 for each thread of yours inside a method of this class.
+ * one; where this process consumes, also 1 to listen (kept), 1 to fetch, 1 to commit offsets, 1 to keep leases; and 1 for
+ * each thread of yours inside a method of this class.
  */
 public final class EventSql implements AutoCloseable {
     private static final long OPEN_MISSING_EVERY_MS = 1_000;
@@ -59,7 +62,7 @@ public final class EventSql implements AutoCloseable {
         });
         UUID producer = UUID.randomUUID();
         publisher = new Publisher(producer, shards, streams, builder.preferredShard, settings, segments, wakeUp, timer);
-        consumers = new Consumers(shards, streams, settings, wakeUp);
+        consumers = new Consumers(shards, streams, settings, segments, wakeUp, new Listeners(builder.listeners));
         reader = new RangeReader(shards, streams);
         shards.openMissingInBackground(OPEN_MISSING_EVERY_MS);
         new DeadProducers(producer).removeInBackground(shards);
@@ -113,10 +116,8 @@ public final class EventSql implements AutoCloseable {
 
     /**
      * Starts a consumer of this process: from now on its handler gets the stream's events one by one, beginning where
-     * the consumer's committed offsets are.
-     *
-     * <p>For the time being a consumer has one member: a second one, here or in another process, takes over all
-     * partitions, and the first one ends ({@link Subscription#isRunning()}).
+     * the consumer's committed offsets are. Any number of members of a consumer may run, in this and other processes:
+     * they share its partitions.
      *
      * @throws UnknownStreamException if there is no such stream
      */
@@ -127,6 +128,31 @@ public final class EventSql implements AutoCloseable {
     /** As {@link #subscribe}, with a handler that gets many events at a time. */
     public Subscription subscribeBatch(ConsumerSpec spec, EventBatchHandler handler) {
         return consumers.subscribeBatch(spec, handler);
+    }
+
+    /**
+     * As {@link #subscribe}, with a handler whose writes to the event's shard are committed together with the consumer's
+     * offset: exactly once. Such handlers take up to {@link ConsumerSpec#concurrency()} connections of each pool.
+     *
+     * @throws InvalidInputException if {@link ConsumerSpec#keyConcurrency()} is not 1
+     */
+    public Subscription subscribeTransactional(ConsumerSpec spec, TransactionalEventHandler handler) {
+        return consumers.subscribeTransactional(spec, handler);
+    }
+
+    /** As {@link #subscribeTransactional}, with a handler that gets many events in one transaction. */
+    public Subscription subscribeTransactionalBatch(ConsumerSpec spec, TransactionalEventBatchHandler handler) {
+        return consumers.subscribeTransactionalBatch(spec, handler);
+    }
+
+    /**
+     * Shows and changes a consumer, wherever it runs.
+     *
+     * @throws UnknownStreamException if there is no such stream
+     */
+    public ConsumerControl consumer(String stream, String name) {
+        Names.requireName("consumer.name", name, ConsumerSpec.MAX_NAME_LENGTH);
+        return consumers.control(stream, name);
     }
 
     /**
@@ -144,7 +170,8 @@ public final class EventSql implements AutoCloseable {
     }
 
     /**
-     * How far a consumer is, by shard and partition; empty if it was never started.
+     * How far a consumer is, by shard and partition; empty if it was never started. {@link ConsumerControl#state} says
+     * more.
      *
      * @throws EventSqlException if a shard does not answer
      */
@@ -189,6 +216,7 @@ public final class EventSql implements AutoCloseable {
     public static final class Builder {
         private final List<DataSource> dataSources;
         private Settings settings = Settings.defaults();
+        private final List<ConsumerListener> listeners = new ArrayList<>();
         private @Nullable DataSource preferredShard;
         private List<DataSource> outboxes = List.of();
 
@@ -200,6 +228,12 @@ public final class EventSql implements AutoCloseable {
         /** Replaces all settings. */
         public Builder settings(Settings value) {
             settings = value;
+            return this;
+        }
+
+        /** Adds a listener that is told what happens to this process's consumers. */
+        public Builder listener(ConsumerListener value) {
+            listeners.add(Objects.requireNonNull(value, "listener"));
             return this;
         }
 

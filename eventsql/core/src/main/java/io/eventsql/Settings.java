@@ -21,7 +21,9 @@ public final class Settings {
     public static final int DEFAULT_APPEND_CONNECTIONS = 2;
     public static final Duration DEFAULT_NETWORK_TIMEOUT = Duration.ofSeconds(10);
     public static final Duration DEFAULT_NOTIFY_INTERVAL = Duration.ofMillis(5);
-    public static final Duration DEFAULT_POLL_INTERVAL = Duration.ofSeconds(1);
+    public static final Duration DEFAULT_POLL_INTERVAL = Duration.ofSeconds(2);
+    public static final Duration DEFAULT_LEASE = Duration.ofSeconds(10);
+    public static final Duration DEFAULT_HEARTBEAT = Duration.ofSeconds(3);
     public static final Duration DEFAULT_OUTBOX_POLL_INTERVAL = Duration.ofSeconds(1);
     public static final Duration DEFAULT_OUTBOX_LEASE = Duration.ofSeconds(5);
     public static final int DEFAULT_OUTBOX_PAGE_EVENTS = 5_000;
@@ -118,6 +120,19 @@ public final class Settings {
     }
 
     /**
+     * How long a member may handle its partitions without having renewed its right to: after this, others take them
+     * over; 300 ms to 10 minutes. It is the longest pause after the death of a process.
+     */
+    public Duration lease() {
+        return values.lease;
+    }
+
+    /** How often leases are renewed: 50 ms to half of {@link #lease()}. */
+    public Duration heartbeat() {
+        return values.heartbeat;
+    }
+
+    /**
      * How often the relay looks into an outbox without any sign that something was published; 10 ms to 1 minute. The
      * longest delay of an event whose process died right behind its commit, once another process relays.
      */
@@ -164,6 +179,8 @@ public final class Settings {
         private Duration networkTimeout = DEFAULT_NETWORK_TIMEOUT;
         private Duration notifyInterval = DEFAULT_NOTIFY_INTERVAL;
         private Duration pollInterval = DEFAULT_POLL_INTERVAL;
+        private Duration lease = DEFAULT_LEASE;
+        private Duration heartbeat = DEFAULT_HEARTBEAT;
         private Duration outboxPollInterval = DEFAULT_OUTBOX_POLL_INTERVAL;
         private Duration outboxLease = DEFAULT_OUTBOX_LEASE;
         private int outboxPageEvents = DEFAULT_OUTBOX_PAGE_EVENTS;
@@ -185,6 +202,8 @@ public final class Settings {
             networkTimeout = other.networkTimeout;
             notifyInterval = other.notifyInterval;
             pollInterval = other.pollInterval;
+            lease = other.lease;
+            heartbeat = other.heartbeat;
             outboxPollInterval = other.outboxPollInterval;
             outboxLease = other.outboxLease;
             outboxPageEvents = other.outboxPageEvents;
@@ -269,6 +288,19 @@ public final class Settings {
             return this;
         }
 
+        /** See {@link Settings#lease()}; sets {@link Settings#heartbeat()} to a third of it. */
+        public Builder lease(Duration value) {
+            lease = value;
+            heartbeat = (@Nullable Duration) value == null ? DEFAULT_HEARTBEAT : value.dividedBy(3);
+            return this;
+        }
+
+        /** See {@link Settings#heartbeat()}. */
+        public Builder heartbeat(Duration value) {
+            heartbeat = value;
+            return this;
+        }
+
         /** See {@link Settings#outboxPollInterval()}. */
         public Builder outboxPollInterval(Duration value) {
             outboxPollInterval = value;
@@ -317,6 +349,8 @@ public final class Settings {
             requireDuration("settings.networkTimeout", networkTimeout, Duration.ofMillis(100), Duration.ofMinutes(10));
             requireDuration("settings.notifyInterval", notifyInterval, Duration.ofMillis(1), Duration.ofSeconds(10));
             requireDuration("settings.pollInterval", pollInterval, Duration.ofMillis(10), Duration.ofMinutes(1));
+            requireDuration("settings.lease", lease, Duration.ofMillis(300), Duration.ofMinutes(10));
+            requireDuration("settings.heartbeat", heartbeat, Duration.ofMillis(50), lease.dividedBy(2));
             requireDuration(
                     "settings.outboxPollInterval", outboxPollInterval, Duration.ofMillis(10), Duration.ofMinutes(1));
             requireDuration("settings.outboxLease", outboxLease, Duration.ofSeconds(1), Duration.ofMinutes(10));

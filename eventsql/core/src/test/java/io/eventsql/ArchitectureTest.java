@@ -115,7 +115,7 @@ class ArchitectureTest {
             .whereLayer("relay")
             .mayOnlyBeAccessedByLayers("API")
             .whereLayer("retain")
-            .mayOnlyBeAccessedByLayers("API", "append", "relay")
+            .mayOnlyBeAccessedByLayers("API", "append", "consume", "relay")
             .whereLayer("wake")
             .mayOnlyBeAccessedByLayers("API", "append", "consume", "relay")
             .whereLayer("shard")

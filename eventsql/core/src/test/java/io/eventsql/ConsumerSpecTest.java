@@ -5,6 +5,8 @@ import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 
 import java.time.Duration;
 import java.util.List;
+import java.util.function.Function;
+import java.util.function.UnaryOperator;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -18,37 +20,89 @@ class ConsumerSpecTest {
 
     @Test
     void of_names_hasTheDefaults() {
-        assertThat(SPEC)
-                .isEqualTo(new ConsumerSpec(
-                        "orders",
-                        "mailer",
-                        StartPosition.EARLIEST,
-                        ConsumerSpec.DEFAULT_PAGE_EVENTS,
-                        ConsumerSpec.DEFAULT_PAGE_BYTES,
-                        ConsumerSpec.DEFAULT_COMMIT_INTERVAL,
-                        ConsumerSpec.DEFAULT_CONCURRENCY,
-                        ConsumerSpec.DEFAULT_RETRY_DELAY_MIN,
-                        ConsumerSpec.DEFAULT_RETRY_DELAY_MAX));
+        assertThat(SPEC.stream()).isEqualTo("orders");
+        assertThat(SPEC.name()).isEqualTo("mailer");
+        assertThat(SPEC.startPosition()).isEqualTo(StartPosition.EARLIEST);
+        assertThat(SPEC.pageEvents()).isEqualTo(1_000);
+        assertThat(SPEC.pageBytes()).isEqualTo(4L << 20);
+        assertThat(SPEC.commitInterval()).isEqualTo(Duration.ofMillis(50));
+        assertThat(SPEC.concurrency()).isEqualTo(64);
+        assertThat(SPEC.keyConcurrency()).isEqualTo(1);
+        assertThat(SPEC.maxPartitions()).isEqualTo(Integer.MAX_VALUE);
+        assertThat(SPEC.handlerTimeout()).isEqualTo(Duration.ofMinutes(5));
+        assertThat(SPEC.retry()).isEqualTo(RetryPolicy.defaults());
+        assertThat(SPEC.failurePolicy()).isEqualTo(FailurePolicy.STOP);
+        assertThat(SPEC.deadLetterStream()).isEqualTo("orders_dead_letter");
+        assertThat(SPEC.outOfRangePolicy()).isEqualTo(OutOfRangePolicy.FAIL);
+    }
+
+    /** A change and what shows it. */
+    private record Change(
+            String name, UnaryOperator<ConsumerSpec> with, Function<ConsumerSpec, Object> get, Object to) {
+        @Override
+        public String toString() {
+            return name;
+        }
+    }
+
+    private static List<Change> changes() {
+        RetryPolicy retry = RetryPolicy.defaults().withMaxAttempts(3);
+        return List.of(
+                new Change(
+                        "startPosition",
+                        s -> s.withStartPosition(StartPosition.atOffset(7)),
+                        ConsumerSpec::startPosition,
+                        StartPosition.atOffset(7)),
+                new Change("pageEvents", s -> s.withPageEvents(7), ConsumerSpec::pageEvents, 7),
+                new Change("pageBytes", s -> s.withPageBytes(4_096), ConsumerSpec::pageBytes, 4_096L),
+                new Change(
+                        "commitInterval",
+                        s -> s.withCommitInterval(Duration.ofMillis(3)),
+                        ConsumerSpec::commitInterval,
+                        Duration.ofMillis(3)),
+                new Change("concurrency", s -> s.withConcurrency(5), ConsumerSpec::concurrency, 5),
+                new Change("keyConcurrency", s -> s.withKeyConcurrency(50), ConsumerSpec::keyConcurrency, 50),
+                new Change("maxPartitions", s -> s.withMaxPartitions(2), ConsumerSpec::maxPartitions, 2),
+                new Change(
+                        "handlerTimeout",
+                        s -> s.withHandlerTimeout(Duration.ofSeconds(1)),
+                        ConsumerSpec::handlerTimeout,
+                        Duration.ofSeconds(1)),
+                new Change("retry", s -> s.withRetry(retry), ConsumerSpec::retry, retry),
+                new Change(
+                        "failurePolicy",
+                        s -> s.withFailurePolicy(FailurePolicy.PARK_KEY),
+                        ConsumerSpec::failurePolicy,
+                        FailurePolicy.PARK_KEY),
+                new Change("deadLetterStream", s -> s.withDeadLetterStream("d"), ConsumerSpec::deadLetterStream, "d"),
+                new Change(
+                        "outOfRangePolicy",
+                        s -> s.withOutOfRangePolicy(OutOfRangePolicy.EARLIEST),
+                        ConsumerSpec::outOfRangePolicy,
+                        OutOfRangePolicy.EARLIEST));
     }
 
     @Test
     void with_eachValue_changesOnlyIt() {
-        assertThat(SPEC.withStartPosition(StartPosition.LATEST)
-                        .withPageEvents(7)
-                        .withPageBytes(4_096)
-                        .withCommitInterval(Duration.ofMillis(3))
-                        .withConcurrency(5)
-                        .withRetryDelay(Duration.ofMillis(1), Duration.ofMillis(2)))
-                .isEqualTo(new ConsumerSpec(
-                        "orders",
-                        "mailer",
-                        StartPosition.LATEST,
-                        7,
-                        4_096,
-                        Duration.ofMillis(3),
-                        5,
-                        Duration.ofMillis(1),
-                        Duration.ofMillis(2)));
+        for (Change change : changes()) {
+            ConsumerSpec changed = change.with().apply(SPEC);
+            assertThat(changed).isNotEqualTo(SPEC).isEqualTo(change.with().apply(SPEC));
+            for (Change other : changes()) {
+                assertThat(other.get().apply(changed))
+                        .as("%s after a change of %s", other, change)
+                        .isEqualTo(
+                                other == change || other.name().equals(change.name())
+                                        ? other.to()
+                                        : other.get().apply(SPEC));
+            }
+        }
+    }
+
+    @Test
+    void withRetryDelay_delays_changesOnlyThem() {
+        assertThat(SPEC.withRetryDelay(Duration.ofMillis(1), Duration.ofMillis(2))
+                        .retry())
+                .isEqualTo(RetryPolicy.defaults().withDelay(Duration.ofMillis(1), Duration.ofMillis(2)));
     }
 
     /** A field with a value at one of its limits. */
@@ -64,6 +118,10 @@ class ConsumerSpecTest {
                 SPEC.withConcurrency(10_000),
                 SPEC.withRetryDelay(Duration.ofMillis(1), Duration.ofMillis(1)),
                 SPEC.withRetryDelay(Duration.ofHours(1), Duration.ofHours(24)),
+                SPEC.withKeyConcurrency(10_000),
+                SPEC.withMaxPartitions(1),
+                SPEC.withHandlerTimeout(Duration.ofMillis(10)),
+                SPEC.withHandlerTimeout(Duration.ofDays(1)),
                 ConsumerSpec.of("orders", "a".repeat(60)));
     }
 
@@ -98,25 +156,43 @@ class ConsumerSpecTest {
                         () -> SPEC.withCommitInterval(Duration.ofMinutes(1).plus(NANO))),
                 new Wrong("consumer.commitInterval", "PT1M", () -> SPEC.withCommitInterval(null)),
                 new Wrong(
-                        "consumer.retryDelayMin",
+                        "retry.delayMin",
                         "PT0.001S",
                         () -> SPEC.withRetryDelay(Duration.ofMillis(1).minus(NANO), Duration.ofSeconds(1))),
                 new Wrong(
-                        "consumer.retryDelayMin",
+                        "retry.delayMin",
                         "PT1H",
                         () -> SPEC.withRetryDelay(Duration.ofHours(1).plus(NANO), Duration.ofHours(2))),
-                new Wrong("consumer.retryDelayMin", "PT1H", () -> SPEC.withRetryDelay(null, Duration.ofHours(2))),
+                new Wrong("retry.delayMin", "PT1H", () -> SPEC.withRetryDelay(null, Duration.ofHours(2))),
                 new Wrong(
-                        "consumer.retryDelayMax",
+                        "retry.delayMax",
                         "PT2S",
                         () -> SPEC.withRetryDelay(Duration.ofSeconds(2), Duration.ofSeconds(1))),
                 new Wrong(
-                        "consumer.retryDelayMax",
+                        "retry.delayMax",
                         "PT24H",
                         () -> SPEC.withRetryDelay(
                                 Duration.ofSeconds(1), Duration.ofHours(24).plus(NANO))),
-                new Wrong("consumer.retryDelayMax", "PT24H", () -> SPEC.withRetryDelay(Duration.ofSeconds(1), null)),
-                new Wrong("consumer.startPosition", "EARLIEST", () -> SPEC.withStartPosition(null)));
+                new Wrong("retry.delayMax", "PT24H", () -> SPEC.withRetryDelay(Duration.ofSeconds(1), null)),
+                new Wrong(
+                        "retry.maxAttempts",
+                        "between 1 and",
+                        () -> SPEC.withRetry(RetryPolicy.defaults().withMaxAttempts(0))),
+                new Wrong("retry.fatal", "null", () -> RetryPolicy.defaults().withFatal(null)),
+                new Wrong(
+                        "retry.retryable", "null", () -> RetryPolicy.defaults().withRetryable(null)),
+                new Wrong("consumer.keyConcurrency", "between 1 and 10000", () -> SPEC.withKeyConcurrency(0)),
+                new Wrong("consumer.keyConcurrency", "between 1 and 10000", () -> SPEC.withKeyConcurrency(10_001)),
+                new Wrong("consumer.maxPartitions", "between 1 and", () -> SPEC.withMaxPartitions(0)),
+                new Wrong("consumer.handlerTimeout", "PT0.01S", () -> SPEC.withHandlerTimeout(Duration.ofMillis(9))),
+                new Wrong("consumer.handlerTimeout", "PT24H", () -> SPEC.withHandlerTimeout(Duration.ofDays(2))),
+                new Wrong("consumer.deadLetterStream", "at most 36 characters", () -> SPEC.withDeadLetterStream("A")),
+                new Wrong("consumer.retry", "null", () -> SPEC.withRetry(null)),
+                new Wrong("consumer.failurePolicy", "null", () -> SPEC.withFailurePolicy(null)),
+                new Wrong("consumer.outOfRangePolicy", "null", () -> SPEC.withOutOfRangePolicy(null)),
+                new Wrong("startPosition.offset", "between 0 and", () -> StartPosition.atOffset(-1)),
+                new Wrong("startPosition.time", "null", () -> StartPosition.at(null)),
+                new Wrong("consumer.startPosition", "null", () -> SPEC.withStartPosition(null)));
     }
 
     @ParameterizedTest

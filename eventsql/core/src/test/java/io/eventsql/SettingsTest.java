@@ -140,7 +140,21 @@ class SettingsTest {
                                 Settings::pollInterval,
                                 Duration.ofMillis(10),
                                 Duration.ofMinutes(1),
-                                Duration.ofSeconds(1)),
+                                Duration.ofSeconds(2)),
+                        Limits.ofDuration(
+                                "lease",
+                                Builder::lease,
+                                Settings::lease,
+                                Duration.ofMillis(300),
+                                Duration.ofMinutes(10),
+                                Duration.ofSeconds(10)),
+                        Limits.ofDuration(
+                                "heartbeat",
+                                Builder::heartbeat,
+                                Settings::heartbeat,
+                                Duration.ofMillis(50),
+                                Duration.ofSeconds(5),
+                                Duration.ofSeconds(3)),
                         Limits.ofDuration(
                                 "outboxPollInterval",
                                 Builder::outboxPollInterval,

@@ -1,4 +1,4 @@
--- EventSQL schema, version 1: the event log, its shards and its consumers.
+-- EventSQL schema, version 1: the event log and its shards.
 --
 -- The library runs these files itself, unless Settings.migrateSchema is off. Teams that run Flyway or Liquibase can
 -- apply them unchanged; the schema "eventsql" must exist then. With another schema name, replace "eventsql.".
@@ -61,46 +61,6 @@ CREATE TABLE eventsql.producer_batch (
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0,
         autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 100000);
 
-CREATE TABLE eventsql.consumer (
-    consumer_id int         GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    stream_id   int         NOT NULL REFERENCES eventsql.stream ON DELETE CASCADE,
-    name        text        NOT NULL,
-    created_at  timestamptz NOT NULL DEFAULT now(),
-    CONSTRAINT consumer_name_unique UNIQUE (stream_id, name)
-);
-
-CREATE TABLE eventsql.consumer_offset (
-    consumer_id     int         NOT NULL REFERENCES eventsql.consumer ON DELETE CASCADE,
-    partition       int         NOT NULL,
-    next_offset     bigint      NOT NULL,              -- what is handled next
-    epoch           bigint      NOT NULL DEFAULT 0,    -- raised by each taker: fences out former holders
-    state           text        NOT NULL DEFAULT 'running'
-                    CONSTRAINT consumer_offset_state_known CHECK (state IN ('running', 'paused', 'stopped')),
-    error           text,                              -- why it is stopped
-    consumed_events bigint      NOT NULL DEFAULT 0,
-    committed_at    timestamptz,
-    PRIMARY KEY (consumer_id, partition)
-) WITH (fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
-        autovacuum_vacuum_cost_delay = 0);
-
-CREATE TABLE eventsql.consumer_member (
-    consumer_id int         NOT NULL REFERENCES eventsql.consumer ON DELETE CASCADE,
-    member_id   uuid        NOT NULL,
-    joined_at   timestamptz NOT NULL DEFAULT now(),
-    expires_at  timestamptz NOT NULL,
-    PRIMARY KEY (consumer_id, member_id)
-) WITH (fillfactor = 20);
-
--- Apart from consumer_offset, or the open transaction of an exactly-once handler would block the heartbeat.
-CREATE TABLE eventsql.consumer_lease (
-    consumer_id int         NOT NULL REFERENCES eventsql.consumer ON DELETE CASCADE,
-    partition   int         NOT NULL,
-    member_id   uuid        NOT NULL,
-    expires_at  timestamptz NOT NULL,
-    backend_pid int,                                   -- of a transactional handler's open transaction
-    PRIMARY KEY (consumer_id, partition)
-) WITH (fillfactor = 20);
-
 -- For people: how far each partition is.
 CREATE VIEW eventsql.partition_head AS
 SELECT s.name AS stream, p.partition, p.log_start, h.next_offset, h.published_at AS last_published_at
@@ -111,15 +71,6 @@ CROSS JOIN LATERAL (
     FROM eventsql.producer_batch b
     WHERE b.stream_id = p.stream_id AND b.partition = p.partition
     ORDER BY b.next_offset DESC LIMIT 1) h;
-
--- For people: how far each consumer is.
-CREATE VIEW eventsql.consumer_lag AS
-SELECT h.stream, c.name AS consumer, o.partition, o.next_offset, h.next_offset AS head,
-       h.next_offset - greatest(o.next_offset, h.log_start) AS lag, o.state, o.error, o.epoch, o.committed_at
-FROM eventsql.consumer_offset o
-JOIN eventsql.consumer c USING (consumer_id)
-JOIN eventsql.stream s USING (stream_id)
-JOIN eventsql.partition_head h ON h.stream = s.name AND h.partition = o.partition;
 
 -- The value as jsonb, NULL where it is not JSON (class 54: nested too deeply, too long). Not PARALLEL SAFE: before
 -- PostgreSQL 17 an EXCEPTION block fails in a parallel query.
@@ -329,40 +280,4 @@ BEGIN
         ORDER BY b.next_offset DESC LIMIT 1) h
     WHERE p.stream_id = ANY (p_stream_ids)
     ORDER BY p.stream_id, p.partition;
-END $$;
-
--- Commits offsets of a consumer, each only if epoch and previous offset are still the given ones; returns the
--- partitions that were committed. The others were lost to another member. Rows are locked by partition, so that two
--- members never deadlock.
-CREATE FUNCTION eventsql.commit_offsets_v1(
-    p_consumer_id int, p_partitions int[], p_epochs bigint[], p_from_offsets bigint[], p_to_offsets bigint[])
-RETURNS SETOF int
-LANGUAGE plpgsql
-SET enable_seqscan = off
-SET enable_bitmapscan = off
-SET enable_hashjoin = off
-SET enable_mergejoin = off
-SET jit = off
-SET plan_cache_mode = force_generic_plan
-AS $$
-BEGIN
-    RETURN QUERY
-    WITH asked AS (
-        SELECT * FROM unnest(p_partitions, p_epochs, p_from_offsets, p_to_offsets)
-            AS a (partition, epoch, from_offset, to_offset)
-    ), locked AS MATERIALIZED (
-        SELECT o.partition, a.from_offset, a.to_offset
-        FROM asked a
-        JOIN eventsql.consumer_offset o ON o.consumer_id = p_consumer_id AND o.partition = a.partition
-        WHERE o.epoch = a.epoch AND o.next_offset = a.from_offset
-        ORDER BY a.partition
-        FOR UPDATE OF o
-    )
-    UPDATE eventsql.consumer_offset o
-    SET next_offset = l.to_offset,
-        consumed_events = o.consumed_events + (l.to_offset - l.from_offset),
-        committed_at = clock_timestamp()
-    FROM locked l
-    WHERE o.consumer_id = p_consumer_id AND o.partition = l.partition
-    RETURNING o.partition;
 END $$;

@@ -368,7 +368,7 @@ class OutboxTablesIT {
                 HikariDataSource otherShard = pool()) {
             open(shards, apart).close();
             assertThat(Sql.query(apart, "SELECT version FROM eventsql.schema_version"))
-                    .containsExactly("2");
+                    .containsExactly("3");
             for (DataSource wrong : List.of(apart, database)) {
                 assertThatExceptionOfType(ShardIdentityException.class)
                         .isThrownBy(() -> open(List.of(otherShard), wrong).close())
@@ -385,7 +385,7 @@ class OutboxTablesIT {
                     .isThrownBy(() -> open(List.of(apart)).close())
                     .withMessageContaining("belongs to cluster");
             assertThat(Sql.query(apart, "SELECT version FROM eventsql.schema_version ORDER BY 1"))
-                    .containsExactly("1", "2");
+                    .containsExactly("1", "2", "3");
         }
     }
 

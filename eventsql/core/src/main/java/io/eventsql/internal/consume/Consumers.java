@@ -1,14 +1,20 @@
 package io.eventsql.internal.consume;
 
+import io.eventsql.ConsumerControl;
 import io.eventsql.ConsumerPosition;
 import io.eventsql.ConsumerSpec;
 import io.eventsql.EventBatchHandler;
 import io.eventsql.EventHandler;
 import io.eventsql.EventSqlException;
+import io.eventsql.FailurePolicy;
+import io.eventsql.InvalidInputException;
 import io.eventsql.Settings;
 import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
-import io.eventsql.internal.consume.Dispatcher.PageHandler;
+import io.eventsql.TransactionalEventBatchHandler;
+import io.eventsql.TransactionalEventHandler;
+import io.eventsql.UnknownStreamException;
+import io.eventsql.internal.retain.SegmentKeeper;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.shard.Shards;
 import io.eventsql.internal.shard.StreamRegistry;
@@ -22,59 +28,134 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.OptionalInt;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import org.jspecify.annotations.Nullable;
 
-/** The members of this process, and the fetchers and committers they share: one of each for each shard. Thread-safe. */
+/** The members of this process, and the threads they share: a set of them for each shard. Thread-safe. */
 public final class Consumers {
     private final Shards shards;
     private final StreamRegistry streams;
     private final Settings settings;
+    private final SegmentKeeper segments;
     private final WakeUp wakeUp;
-    private final Map<Shard, Fetcher> fetchers = new HashMap<>();
-    private final Map<Shard, OffsetCommitter> committers = new HashMap<>();
+    private final Listeners listeners;
+    private final Map<Shard, OnShard> onShards = new HashMap<>();
     private final Set<Member> members = ConcurrentHashMap.newKeySet();
     private boolean closed;
 
-    public Consumers(Shards shards, StreamRegistry streams, Settings settings, WakeUp wakeUp) {
+    public Consumers(
+            Shards shards,
+            StreamRegistry streams,
+            Settings settings,
+            SegmentKeeper segments,
+            WakeUp wakeUp,
+            Listeners listeners) {
         this.shards = shards;
         this.streams = streams;
         this.settings = settings;
+        this.segments = segments;
         this.wakeUp = wakeUp;
+        this.listeners = listeners;
     }
 
     public Subscription subscribe(ConsumerSpec spec, EventHandler handler) {
-        return start(spec, PageHandler.ofSingle(handler));
+        return start(spec, HandlerCall.ofSingle(handler));
     }
 
     public Subscription subscribeBatch(ConsumerSpec spec, EventBatchHandler handler) {
-        return start(spec, PageHandler.ofBatch(handler));
+        requireNoKeyConcurrency(spec, "a batch handler");
+        return start(spec, HandlerCall.ofBatch(handler));
     }
 
-    private Subscription start(ConsumerSpec spec, PageHandler handler) {
+    public Subscription subscribeTransactional(ConsumerSpec spec, TransactionalEventHandler handler) {
+        requireNoKeyConcurrency(spec, "a transactional handler");
+        return start(
+                spec,
+                new TransactionalCall(false, (events, connection) -> handler.handle(events.getFirst(), connection)));
+    }
+
+    public Subscription subscribeTransactionalBatch(ConsumerSpec spec, TransactionalEventBatchHandler handler) {
+        requireNoKeyConcurrency(spec, "a transactional handler");
+        return start(spec, new TransactionalCall(true, handler));
+    }
+
+    /** An offset that follows keys in parallel cannot be committed with each of them. */
+    private static void requireNoKeyConcurrency(ConsumerSpec spec, String handler) {
+        if (spec.keyConcurrency() > 1) {
+            throw new InvalidInputException(
+                    "consumer.keyConcurrency", "must be 1 with " + handler + ", but is " + spec.keyConcurrency());
+        }
+    }
+
+    private Subscription start(ConsumerSpec spec, HandlerCall call) {
         StreamSpec stream = streams.require(spec.stream());
+        Failures failures = new Failures(spec, new DeadLetters(deadLetterStream(spec, stream), segments, wakeUp));
         Member member;
         synchronized (this) {
             if (closed) {
                 throw new EventSqlException("EventSQL is closed");
             }
-            member = new Member(spec, stream, new Dispatcher(spec, handler), this, settings.closeTimeout());
+            member = new Member(MemberNames.next(), spec, stream, new Dispatcher(spec, call, failures), failures, this);
             members.add(member);
         }
         shards.all().forEach(member::join);
         return member;
     }
 
-    synchronized Fetcher fetcher(Shard shard) {
-        return fetchers.computeIfAbsent(shard, s -> {
-            Fetcher fetcher = new Fetcher(s, settings.pollInterval(), committer(s));
-            wakeUp.register(s, fetcher);
-            return fetcher;
-        });
+    private @Nullable StreamSpec deadLetterStream(ConsumerSpec spec, StreamSpec stream) {
+        if (spec.failurePolicy() == FailurePolicy.STOP) {
+            return null;
+        }
+        if (spec.deadLetterStream().equals(spec.stream())) {
+            throw new InvalidInputException("consumer.deadLetterStream", "must not be the consumer's own stream");
+        }
+        StreamSpec deadLetters = findOrCreate(spec.deadLetterStream(), stream.partitions());
+        if (deadLetters.partitions() != stream.partitions()) {
+            throw new InvalidInputException(
+                    "consumer.deadLetterStream",
+                    "must have as many partitions as stream " + stream.name() + ", " + stream.partitions() + ", but "
+                            + deadLetters.name() + " has " + deadLetters.partitions());
+        }
+        return deadLetters;
     }
 
-    synchronized OffsetCommitter committer(Shard shard) {
-        return committers.computeIfAbsent(shard, OffsetCommitter::new);
+    private StreamSpec findOrCreate(String name, int partitions) {
+        try {
+            return streams.require(name);
+        } catch (UnknownStreamException e) {
+            StreamSpec made = StreamSpec.of(name).withPartitions(partitions);
+            streams.create(made);
+            return made;
+        }
+    }
+
+    public ConsumerControl control(String stream, String consumer) {
+        return new Control(shards, streams.require(stream), consumer, wakeUp);
+    }
+
+    Listeners listeners() {
+        return listeners;
+    }
+
+    Duration closeTimeout() {
+        return settings.closeTimeout();
+    }
+
+    /** The threads of a shard; started when first asked for. */
+    synchronized OnShard on(Shard shard) {
+        return onShards.computeIfAbsent(shard, s -> {
+            Fetcher fetcher = new Fetcher(s, settings.pollInterval());
+            OffsetCommitter committer = new OffsetCommitter(s);
+            LeaseKeeper keeper = new LeaseKeeper(s, settings, wakeUp);
+            fetcher.start();
+            committer.start();
+            keeper.start();
+            wakeUp.register(s, fetcher);
+            wakeUp.register(s, keeper);
+            return new OnShard(s, fetcher, committer, keeper);
+        });
     }
 
     void closed(Member member) {
@@ -101,8 +182,12 @@ public final class Consumers {
 
     private static List<ConsumerPosition> positions(Connection connection, Shard shard, int streamId, String consumer)
             throws SQLException {
+        OptionalInt id = shard.tables().consumers().id(connection, streamId, consumer);
+        if (id.isEmpty()) {
+            return List.of();
+        }
         // Offsets first: read the other way round, an offset could be beyond its head.
-        List<Offset> offsets = shard.tables().consumers().offsets(connection, streamId, consumer);
+        List<Offset> offsets = shard.tables().consumers().offsets(connection, id.getAsInt());
         List<Head> heads = shard.tables().partitions().heads(connection, new int[] {streamId});
         return offsets.stream()
                 .map(o -> {
@@ -114,7 +199,7 @@ public final class Consumers {
     }
 
     /**
-     * Closes all members, then the threads they share.
+     * Closes all members at the same time, then the threads they share.
      *
      * @return whether all handlers ended in time
      */
@@ -123,20 +208,18 @@ public final class Consumers {
             closed = true;
         }
         boolean ended = true;
+        members.forEach(Member::stopHandling);
         for (Member member : members) {
             ended &= member.close(Duration.ofNanos(Math.max(0, deadlineNanos - System.nanoTime())));
         }
-        List<Fetcher> allFetchers;
-        List<OffsetCommitter> allCommitters;
+        List<OnShard> all;
         synchronized (this) {
-            allFetchers = List.copyOf(fetchers.values());
-            allCommitters = List.copyOf(committers.values());
+            all = List.copyOf(onShards.values());
         }
-        for (Fetcher fetcher : allFetchers) {
-            fetcher.close();
-        }
-        for (OffsetCommitter committer : allCommitters) {
-            committer.close();
+        for (OnShard onShard : all) {
+            onShard.keeper().close();
+            onShard.fetcher().close();
+            onShard.committer().close();
         }
         return ended;
     }

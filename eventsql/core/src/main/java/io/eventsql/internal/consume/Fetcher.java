@@ -49,7 +49,6 @@ final class Fetcher implements WakeUp.Target {
 
     private final Shard shard;
     private final long pollNanos;
-    private final OffsetCommitter committer;
     private final List<MemberOnShard> members = new CopyOnWriteArrayList<>();
     private final Thread thread;
 
@@ -57,6 +56,7 @@ final class Fetcher implements WakeUp.Target {
     private final Condition signal = lock.newCondition();
     private boolean signalled;
     private volatile boolean closed;
+    private volatile boolean lookWanted;
 
     private long polledAt = System.nanoTime();
     private long lookedAt = System.nanoTime();
@@ -69,12 +69,14 @@ final class Fetcher implements WakeUp.Target {
     private boolean lastPagesFull;
     private int lastEvents;
 
-    Fetcher(Shard shard, Duration pollInterval, OffsetCommitter committer) {
+    Fetcher(Shard shard, Duration pollInterval) {
         this.shard = shard;
         this.pollNanos = pollInterval.toNanos();
-        this.committer = committer;
         this.thread = new Thread(this::run, "eventsql-fetch-" + shard.name());
         thread.setDaemon(true);
+    }
+
+    void start() {
         thread.start();
     }
 
@@ -91,7 +93,7 @@ final class Fetcher implements WakeUp.Target {
     public void wake(int streamId, int partition) {
         for (MemberOnShard member : members) {
             if (member.streamId() == streamId) {
-                member.partition(partition).wake();
+                member.partition(partition).ifPresent(OwnedPartition::wake);
             }
         }
         signal();
@@ -103,7 +105,8 @@ final class Fetcher implements WakeUp.Target {
         signal();
     }
 
-    private void signal() {
+    /** There may be something to fetch, or room for it. */
+    void signal() {
         lock.lock();
         try {
             signalled = true;
@@ -195,7 +198,7 @@ final class Fetcher implements WakeUp.Target {
     }
 
     private boolean isPollDue() {
-        return System.nanoTime() - polledAt >= pollNanos;
+        return lookWanted || System.nanoTime() - polledAt >= pollNanos;
     }
 
     private void fetch(MemberOnShard member) throws SQLException {
@@ -233,14 +236,9 @@ final class Fetcher implements WakeUp.Target {
         }
     }
 
-    private void give(MemberOnShard member, OwnedPartition partition, Request request, List<StoredEvent> page)
-            throws SQLException {
+    private void give(MemberOnShard member, OwnedPartition partition, Request request, List<StoredEvent> page) {
         if (!page.isEmpty() && page.getFirst().offset() != request.fromOffset()) {
-            stop(
-                    member,
-                    partition,
-                    "offset " + request.fromOffset() + " is gone: the log begins at "
-                            + page.getFirst().offset());
+            lookNow(); // it is below the log's start, which the heads tell
             return;
         }
         lastEvents += page.size();
@@ -249,18 +247,7 @@ final class Fetcher implements WakeUp.Target {
         }
         lastPagesFull |= page.size() >= member.spec().pageEvents();
         if (partition.fetched(page, member.spec().pageEvents(), member.spec().pageBytes())) {
-            member.dispatcher().start(partition, new Dispatcher.Work() {
-                @Override
-                public void pageTaken() {
-                    signal();
-                }
-
-                @Override
-                public void handled(long nextOffset) {
-                    partition.handled(nextOffset);
-                    committer.request(member);
-                }
-            });
+            member.member().dispatcher().start(member, partition);
         }
     }
 
@@ -268,20 +255,21 @@ final class Fetcher implements WakeUp.Target {
     private void look() throws SQLException {
         long startedAt = System.nanoTime();
         if (isPollDue()) {
+            lookWanted = false;
             polledAt = startedAt;
-            look(members.stream().mapToInt(MemberOnShard::streamId).distinct().toArray());
+            look(members.stream().mapToInt(MemberOnShard::streamId).distinct().toArray(), true);
         } else if (startedAt - nextLookAt() >= 0) {
             int[] streamIds =
                     livelyStreams.keySet().stream().mapToInt(Integer::intValue).toArray();
             livelyStreams.replaceAll((streamId, looks) -> looks - 1);
             livelyStreams.values().removeIf(looks -> looks == 0);
-            look(streamIds);
+            look(streamIds, false);
             lookedAt = System.nanoTime();
             lookNanos = lookedAt - startedAt;
         }
     }
 
-    private void look(int[] streamIds) throws SQLException {
+    private void look(int[] streamIds, boolean isPoll) throws SQLException {
         if (streamIds.length == 0) {
             return;
         }
@@ -289,46 +277,34 @@ final class Fetcher implements WakeUp.Target {
                 shard.require().call(connection -> shard.tables().partitions().heads(connection, streamIds));
         for (Head head : heads) {
             for (MemberOnShard member : members) {
-                if (member.streamId() == head.streamId()) {
-                    look(member, member.partition(head.partition()), head);
+                Optional<OwnedPartition> partition =
+                        member.streamId() == head.streamId() ? member.partition(head.partition()) : Optional.empty();
+                if (partition.isPresent() && !partition.get().isEnding()) {
+                    look(member, partition.get(), head, isPoll);
                 }
             }
         }
     }
 
-    /** A consumer whose next offset is not in the log stops loudly: it never jumps. */
-    private void look(MemberOnShard member, OwnedPartition partition, Head head) throws SQLException {
+    /** A consumer whose next offset is not in the log never jumps silently. */
+    private void look(MemberOnShard member, OwnedPartition partition, Head head, boolean isPoll) {
+        if (isPoll && member.listeners().any()) {
+            long lag = Math.max(0, head.head() - Math.max(partition.committedOffset(), head.logStart()));
+            member.listeners().tell(l -> l.lag(member.name(partition), lag));
+        }
         long next = partition.fetchedOffset();
         if (next < head.logStart() || next > head.head()) {
-            stop(
-                    member,
-                    partition,
-                    "offset " + next + " is out of range: the log starts at " + head.logStart()
-                            + " and its next offset is " + head.head());
+            member.member().failures().outOfRange(member, partition, next, head.logStart(), head.head());
         } else if (partition.isIdle() && next < head.head()) {
             partition.wake();
             signal();
         }
     }
 
-    private void stop(MemberOnShard member, OwnedPartition partition, String reason) throws SQLException {
-        if (partition.isGivenUp()) {
-            return;
-        }
-        partition.giveUp();
-        LOG.error(
-                "Consumer {} stops partition {} of stream {} on {}: {}",
-                member.spec().name(),
-                partition.partition(),
-                member.spec().stream(),
-                shard,
-                reason);
-        shard.require().call(connection -> {
-            shard.tables()
-                    .consumers()
-                    .stop(connection, member.consumerId(), partition.partition(), partition.epoch(), reason);
-            return partition;
-        });
+    /** Looks at all heads at once. */
+    void lookNow() {
+        lookWanted = true;
+        signal();
     }
 
     private void retryLater(Exception e) throws InterruptedException {

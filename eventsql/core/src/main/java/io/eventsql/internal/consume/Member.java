@@ -1,47 +1,83 @@
 package io.eventsql.internal.consume;
 
+import io.eventsql.ConsumerListener.Reason;
 import io.eventsql.ConsumerSpec;
 import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
-import io.eventsql.UnknownStreamException;
 import io.eventsql.internal.shard.Shard;
-import io.eventsql.internal.sql.ConsumerTable.Taken;
 import java.sql.SQLException;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
+import java.util.UUID;
 import java.util.concurrent.CopyOnWriteArrayList;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * A running member of a consumer. On each shard it registers the consumer, takes the partitions and lets fetcher,
- * dispatcher and committer work on them; a shard that does not answer is joined when it does. Thread-safe.
+ * A running member of a consumer. On each shard it registers the consumer; then the lease keeper takes its share of the
+ * partitions, and fetcher, dispatcher and committer work on them. A shard that does not answer is joined when it does.
+ * Thread-safe.
  */
 final class Member implements Subscription {
     private static final Logger LOG = LoggerFactory.getLogger(Member.class);
     private static final long JOIN_RETRY_MS = 1_000;
 
+    private final UUID id = UUID.randomUUID();
+    private final String name;
     private final ConsumerSpec spec;
     private final StreamSpec stream;
     private final Dispatcher dispatcher;
+    private final Failures failures;
     private final Consumers consumers;
-    private final Duration closeTimeout;
     private final List<MemberOnShard> joined = new CopyOnWriteArrayList<>();
     private volatile boolean closed;
 
-    Member(ConsumerSpec spec, StreamSpec stream, Dispatcher dispatcher, Consumers consumers, Duration closeTimeout) {
+    Member(
+            String name,
+            ConsumerSpec spec,
+            StreamSpec stream,
+            Dispatcher dispatcher,
+            Failures failures,
+            Consumers consumers) {
+        this.name = name;
         this.spec = spec;
         this.stream = stream;
         this.dispatcher = dispatcher;
         this.consumers = consumers;
-        this.closeTimeout = closeTimeout;
+        this.failures = failures;
+    }
+
+    UUID id() {
+        return id;
+    }
+
+    /** For people: host, process and number. */
+    String name() {
+        return name;
+    }
+
+    StreamSpec stream() {
+        return stream;
+    }
+
+    Dispatcher dispatcher() {
+        return dispatcher;
+    }
+
+    Failures failures() {
+        return failures;
+    }
+
+    Listeners listeners() {
+        return consumers.listeners();
     }
 
     /** Joins a shard now, or later if it does not answer. */
     void join(Shard shard) {
         try {
             joinNow(shard);
-        } catch (SQLException | UnknownStreamException e) {
+        } catch (SQLException | RuntimeException e) { // a data source may throw anything
             LOG.warn("Consumer {} joins {} later: {}", spec.name(), shard, e.getMessage());
             joinLater(shard);
         }
@@ -52,7 +88,7 @@ final class Member implements Subscription {
             try {
                 joinNow(shard);
                 LOG.debug("Consumer {} has joined {}", spec.name(), shard);
-            } catch (SQLException | UnknownStreamException e) {
+            } catch (SQLException | RuntimeException e) { // a data source may throw anything
                 LOG.debug("Consumer {} cannot join {} yet", spec.name(), shard, e);
                 joinLater(shard);
             }
@@ -61,19 +97,19 @@ final class Member implements Subscription {
 
     private void joinNow(Shard shard) throws SQLException {
         if (closed) {
-            return; // or it would take the partitions from a living member
+            return;
         }
         int streamId = shard.streamId(stream);
-        MemberOnShard member = shard.require().transaction(connection -> {
-            var table = shard.tables().consumers();
-            int consumerId = table.register(connection, streamId, spec.name(), spec.startPosition());
-            List<Taken> taken = table.takeAll(connection, consumerId);
-            return MemberOnShard.of(spec, stream, shard, streamId, consumerId, taken, dispatcher);
-        });
+        int consumerId = shard.require()
+                .transaction(connection -> shard.tables()
+                        .consumers()
+                        .register(connection, streamId, stream.name(), spec.name(), spec.startPosition()));
         synchronized (this) {
             if (!closed) {
+                MemberOnShard member = new MemberOnShard(this, consumers.on(shard), streamId, consumerId);
                 joined.add(member);
-                consumers.fetcher(shard).add(member);
+                member.threads().fetcher().add(member);
+                member.threads().keeper().add(member);
             }
         }
     }
@@ -85,12 +121,18 @@ final class Member implements Subscription {
 
     @Override
     public boolean isRunning() {
-        return !closed && (joined.isEmpty() || !joined.stream().allMatch(MemberOnShard::isGivenUp));
+        return !closed && (joined.isEmpty() || !joined.stream().allMatch(MemberOnShard::isClosed));
     }
 
     @Override
     public void close() {
-        close(closeTimeout);
+        close(consumers.closeTimeout());
+    }
+
+    /** No event is given to the handler any more. */
+    void stopHandling() {
+        dispatcher.stop();
+        failures.close();
     }
 
     @Override
@@ -102,33 +144,47 @@ final class Member implements Subscription {
             closed = true;
         }
         long deadline = System.nanoTime() + timeout.toNanos();
-        joined.forEach(member -> consumers.fetcher(member.shard()).remove(member));
-        dispatcher.stop();
-        boolean ended = true;
-        try {
-            for (MemberOnShard member : joined) {
-                for (OwnedPartition partition : member.partitions()) {
-                    ended &= partition.awaitNotHandling(deadline);
-                }
-            }
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
-            ended = false;
-        }
         for (MemberOnShard member : joined) {
-            try {
-                consumers.committer(member.shard()).commit(member);
-            } catch (SQLException e) {
-                LOG.warn(
-                        "The last offsets of consumer {} on {} are not committed, events are handled again: {}",
-                        spec.name(),
-                        member.shard(),
-                        e.getMessage());
-            }
-            member.partitions().forEach(OwnedPartition::giveUp);
+            member.threads().fetcher().remove(member);
+            member.threads().keeper().remove(member);
+        }
+        stopHandling();
+        boolean ended = true;
+        for (MemberOnShard member : joined) {
+            ended &= leave(member, deadline);
         }
         dispatcher.shutdown();
         consumers.closed(this);
         return ended;
+    }
+
+    /**
+     * Waits for the handlers, commits, and gives back the partitions whose handlers have ended; the leases of the others
+     * run out.
+     */
+    private boolean leave(MemberOnShard member, long deadlineNanos) {
+        List<Integer> ended = new ArrayList<>();
+        List<OwnedPartition> partitions = member.partitions();
+        try {
+            for (OwnedPartition partition : partitions) {
+                if (partition.awaitNotHandling(deadlineNanos)) {
+                    ended.add(partition.partition());
+                }
+            }
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
+        try {
+            member.threads().committer().commit(member);
+            member.threads().keeper().leave(member, ended);
+        } catch (SQLException e) {
+            LOG.warn(
+                    "The last offsets of consumer {} on {} are not committed, events are handled again: {}",
+                    spec.name(),
+                    member.shard(),
+                    e.getMessage());
+        }
+        partitions.forEach(partition -> member.remove(partition, Reason.RELEASED));
+        return ended.size() == partitions.size();
     }
 }

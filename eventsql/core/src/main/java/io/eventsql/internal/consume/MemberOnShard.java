@@ -1,52 +1,113 @@
 package io.eventsql.internal.consume;
 
+import io.eventsql.ConsumerListener.Reason;
+import io.eventsql.ConsumerPartition;
 import io.eventsql.ConsumerSpec;
 import io.eventsql.StreamSpec;
 import io.eventsql.internal.shard.Shard;
-import io.eventsql.internal.sql.ConsumerTable.Handled;
-import io.eventsql.internal.sql.ConsumerTable.Taken;
+import io.eventsql.internal.sql.LeaseTable.Beat;
+import io.eventsql.internal.sql.LeaseTable.Taken;
+import io.eventsql.internal.sql.OffsetTable.Handled;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.Comparator;
 import java.util.List;
+import java.util.Map;
 import java.util.Objects;
+import java.util.Optional;
+import java.util.Set;
+import java.util.UUID;
 import java.util.concurrent.atomic.AtomicInteger;
 
-/**
- * A member's part on one shard: the partitions it holds there. Thread-safe.
- *
- * @param partitions by partition, so that fetches look the same from one to the next
- */
-record MemberOnShard(
-        ConsumerSpec spec,
-        StreamSpec stream,
-        Shard shard,
-        int streamId,
-        int consumerId,
-        List<OwnedPartition> partitions,
-        AtomicInteger turn,
-        Dispatcher dispatcher) {
+/** A member's part on one shard: the partitions it holds there. Thread-safe. */
+final class MemberOnShard {
+    private final Member member;
+    private final Shard shard;
+    private final OnShard threads;
+    private final int streamId;
+    private final int consumerId;
+    private final AtomicInteger turn = new AtomicInteger();
+    /** By partition, so that fetches look the same from one to the next. Replaced as a whole. */
+    private volatile List<OwnedPartition> partitions = List.of();
+    /** No longer held, but a handler is still at work: not taken again until it ends. */
+    private final List<OwnedPartition> leaving = new ArrayList<>();
 
-    static MemberOnShard of(
-            ConsumerSpec spec,
-            StreamSpec stream,
-            Shard shard,
-            int streamId,
-            int consumerId,
-            List<Taken> taken,
-            Dispatcher dispatcher) {
-        List<OwnedPartition> partitions = taken.stream()
-                .sorted(Comparator.comparingInt(Taken::partition))
-                .map(t -> new OwnedPartition(t, stream.segmentSize()))
-                .toList();
-        return new MemberOnShard(
-                spec, stream, shard, streamId, consumerId, partitions, new AtomicInteger(), dispatcher);
+    private final Object commitLock = new Object();
+    private boolean answered;
+    private boolean closed;
+
+    MemberOnShard(Member member, OnShard threads, int streamId, int consumerId) {
+        this.member = member;
+        this.shard = threads.shard();
+        this.threads = threads;
+        this.streamId = streamId;
+        this.consumerId = consumerId;
+    }
+
+    Member member() {
+        return member;
+    }
+
+    ConsumerSpec spec() {
+        return member.spec();
+    }
+
+    StreamSpec stream() {
+        return member.stream();
+    }
+
+    UUID memberId() {
+        return member.id();
+    }
+
+    Shard shard() {
+        return shard;
+    }
+
+    OnShard threads() {
+        return threads;
+    }
+
+    Listeners listeners() {
+        return member.listeners();
+    }
+
+    /** Held while offsets are committed: commits of one member follow one another. Heartbeats never wait for it. */
+    Object commitLock() {
+        return commitLock;
+    }
+
+    int streamId() {
+        return streamId;
+    }
+
+    int consumerId() {
+        return consumerId;
+    }
+
+    ConsumerPartition name(OwnedPartition partition) {
+        return new ConsumerPartition(spec().stream(), spec().name(), shard.number(), partition.partition());
+    }
+
+    List<OwnedPartition> partitions() {
+        return partitions;
+    }
+
+    Optional<OwnedPartition> partition(int number) {
+        for (OwnedPartition partition : partitions) {
+            if (partition.partition() == number) {
+                return Optional.of(partition);
+            }
+        }
+        return Optional.empty();
     }
 
     /** All partitions, each time beginning with another one. */
     Iterable<OwnedPartition> partitionsInTurn() {
-        int first = Math.floorMod(turn.getAndIncrement(), Math.max(1, partitions.size()));
-        List<OwnedPartition> inTurn = new ArrayList<>(partitions.subList(first, partitions.size()));
-        inTurn.addAll(partitions.subList(0, first));
+        List<OwnedPartition> all = partitions;
+        int first = Math.floorMod(turn.getAndIncrement(), Math.max(1, all.size()));
+        List<OwnedPartition> inTurn = new ArrayList<>(all.subList(first, all.size()));
+        inTurn.addAll(all.subList(0, first));
         return inTurn;
     }
 
@@ -61,14 +122,85 @@ record MemberOnShard(
                 .toList();
     }
 
-    OwnedPartition partition(int number) {
-        return partitions.stream()
-                .filter(p -> p.partition() == number)
-                .findFirst()
-                .orElseThrow();
+    // What the lease keeper does
+
+    /** The heartbeat: a partition whose handler runs too long is not named, so its lease runs out. */
+    Beat beat(String name) {
+        long timeout = spec().handlerTimeout().toNanos();
+        List<Integer> held = new ArrayList<>();
+        boolean stuck = false;
+        for (OwnedPartition partition : partitions) {
+            if (partition.longestCallNanos() < timeout) {
+                held.add(partition.partition());
+            } else {
+                stuck = true;
+            }
+        }
+        synchronized (this) {
+            leaving.removeIf(partition -> !partition.isHandling());
+            stuck |= leaving.stream().anyMatch(partition -> partition.longestCallNanos() >= timeout);
+        }
+        // With a stuck handler it takes no more, so that others get a larger share.
+        int max = stuck ? Math.min(held.size(), spec().maxPartitions()) : spec().maxPartitions();
+        return new Beat(consumerId, member.id(), name, max, held);
     }
 
-    boolean isGivenUp() {
-        return partitions.stream().allMatch(OwnedPartition::isGivenUp);
+    /** Says once that the member has had its first heartbeat. */
+    synchronized boolean isFirstAnswer() {
+        boolean first = !answered;
+        answered = true;
+        return first;
+    }
+
+    /** Partitions that must not be taken now: an earlier handler is still at work on them. */
+    synchronized List<Integer> notToTake() {
+        leaving.removeIf(partition -> !partition.isHandling());
+        return leaving.stream().map(OwnedPartition::partition).toList();
+    }
+
+    /**
+     * The member holds these partitions now.
+     *
+     * @return {@code false} if it was closed meanwhile: they must be released
+     */
+    synchronized boolean add(Collection<Taken> taken, Map<Integer, Set<String>> parkedKeys, long heldUntilNanos) {
+        if (closed) {
+            return false;
+        }
+        List<OwnedPartition> changed = new ArrayList<>(partitions);
+        for (Taken one : taken) {
+            changed.removeIf(former -> former.partition() == one.partition()); // its lease is known to be lost
+            changed.add(new OwnedPartition(
+                    one, stream().segmentSize(), parkedKeys.getOrDefault(one.partition(), Set.of()), heldUntilNanos));
+        }
+        changed.sort(Comparator.comparingInt(OwnedPartition::partition));
+        partitions = List.copyOf(changed);
+        return true;
+    }
+
+    /** The member no longer holds the partition; does nothing if that is known already. */
+    void remove(OwnedPartition partition, Reason reason) {
+        synchronized (this) {
+            partition.giveUp();
+            List<OwnedPartition> left =
+                    partitions.stream().filter(p -> p != partition).toList();
+            if (left.size() == partitions.size()) {
+                return;
+            }
+            partitions = left;
+            if (partition.isHandling()) {
+                leaving.add(partition);
+            }
+        }
+        listeners().tell(l -> l.partitionRevoked(name(partition), reason));
+    }
+
+    /** From now on nothing is added. */
+    synchronized void close() {
+        closed = true;
+    }
+
+    synchronized boolean isClosed() {
+        return closed;
     }
 }

@@ -1,8 +1,10 @@
 package io.eventsql.internal.consume;
 
+import io.eventsql.ConsumerListener.Reason;
+import io.eventsql.internal.consume.HandlerCall.Step;
 import io.eventsql.internal.shard.Shard;
-import io.eventsql.internal.sql.ConsumerTable.Handled;
 import io.eventsql.internal.sql.ConsumerTable.Offset;
+import io.eventsql.internal.sql.OffsetTable.Handled;
 import java.sql.SQLException;
 import java.util.List;
 import java.util.Map;
@@ -33,6 +35,9 @@ final class OffsetCommitter {
         this.shard = shard;
         this.thread = new Thread(this::run, "eventsql-commit-" + shard.name());
         thread.setDaemon(true);
+    }
+
+    void start() {
         thread.start();
     }
 
@@ -77,23 +82,50 @@ final class OffsetCommitter {
     }
 
     /** Commits now what the member has handled. */
-    synchronized void commit(MemberOnShard member) throws SQLException {
-        List<Handled> handled = member.toCommit();
-        if (handled.isEmpty()) {
-            return;
-        }
-        Set<Integer> committed = shard.require()
-                .call(connection -> shard.tables().consumers().commit(connection, member.consumerId(), handled));
-        boolean someRefused = false;
-        for (Handled one : handled) {
-            if (committed.contains(one.partition())) {
-                member.partition(one.partition()).committed(one.toOffset());
-            } else {
-                someRefused = true;
+    void commit(MemberOnShard member) throws SQLException {
+        synchronized (member.commitLock()) {
+            List<Handled> handled = member.toCommit();
+            if (handled.isEmpty()) {
+                return;
+            }
+            Set<Integer> committed = shard.require()
+                    .call(connection -> shard.tables().offsets().commit(connection, member.consumerId(), handled));
+            for (Handled one : handled) {
+                if (committed.contains(one.partition())) {
+                    member.partition(one.partition()).ifPresent(partition -> partition.committed(one.toOffset()));
+                }
+            }
+            if (committed.size() < handled.size()) {
+                checkRefused(member);
             }
         }
-        if (someRefused) {
-            checkRefused(member);
+    }
+
+    /**
+     * Commits the offset of one partition together with other things, in one transaction that ends with the fenced
+     * commit.
+     *
+     * @param first the first of the events that count as handled with it
+     * @param next the offset behind the last of them
+     * @return {@code false} if it was refused: everything was rolled back; the partition is given up if it is lost
+     */
+    boolean commitWith(MemberOnShard member, OwnedPartition partition, long first, long next, Step step)
+            throws SQLException {
+        synchronized (member.commitLock()) {
+            Handled handled = partition.progressWith(first, next);
+            boolean committed = shard.require().transactionIf(connection -> {
+                step.run(connection);
+                return !shard.tables()
+                        .offsets()
+                        .commit(connection, member.consumerId(), List.of(handled))
+                        .isEmpty();
+            });
+            if (!committed) {
+                checkRefused(member);
+                return false;
+            }
+            partition.committed(handled.toOffset());
+            return true;
         }
     }
 
@@ -101,28 +133,24 @@ final class OffsetCommitter {
      * After a refused commit: what has another epoch now is lost, partitions with nothing to commit included. Where the
      * epoch is still ours, an earlier commit whose answer never came has been stored after all.
      */
-    private void checkRefused(MemberOnShard member) throws SQLException {
-        List<Offset> stored = shard.require()
-                .call(connection -> shard.tables()
-                        .consumers()
-                        .offsets(connection, member.streamId(), member.spec().name()));
-        for (OwnedPartition partition : member.partitions()) {
-            Optional<Offset> offset = stored.stream()
-                    .filter(o -> o.partition() == partition.partition() && o.epoch() == partition.epoch())
-                    .findFirst();
-            if (offset.isPresent()) {
-                partition.committed(offset.get().nextOffset());
-            } else if (!partition.isGivenUp()) {
-                partition.giveUp();
-                LOG.info(
-                        "Consumer {} lost partition {} of stream {} on {}: another member has taken it",
-                        member.spec().name(),
-                        partition.partition(),
-                        member.spec().stream(),
-                        shard);
+    void checkRefused(MemberOnShard member) throws SQLException {
+        synchronized (member.commitLock()) {
+            List<Offset> stored = shard.require()
+                    .call(connection -> shard.tables().consumers().offsets(connection, member.consumerId()));
+            for (OwnedPartition partition : member.partitions()) {
+                Optional<Offset> offset = stored.stream()
+                        .filter(o -> o.partition() == partition.partition() && o.epoch() == partition.epoch())
+                        .findFirst();
+                if (offset.isPresent()) {
+                    partition.committed(offset.get().nextOffset());
+                } else {
+                    LOG.info("{} was lost: another member has taken it", member.name(partition));
+                    member.remove(partition, Reason.LOST);
+                }
             }
         }
         request(member);
+        member.threads().keeper().beatSoon();
     }
 
     void close() throws InterruptedException {

@@ -23,11 +23,11 @@ public final class Migrator {
     private static final Logger LOG = LoggerFactory.getLogger(Migrator.class);
 
     /** Numbered from 1 without gaps; a file that was released is never changed. */
-    private static final List<String> FILES = List.of("V1__event_log", "V2__outbox");
+    private static final List<String> FILES = List.of("V1__event_log", "V2__consumers", "V3__outbox");
     /** The numbers of the files that a shard needs, and those that a database needs which has only an outbox. */
-    private static final List<Integer> OF_SHARD = List.of(1, 2);
+    private static final List<Integer> OF_SHARD = List.of(1, 2, 3);
 
-    private static final List<Integer> OF_OUTBOX = List.of(2);
+    private static final List<Integer> OF_OUTBOX = List.of(3);
 
     private final MigrationTable versions;
     private final boolean mayMigrate;

@@ -3,9 +3,12 @@ package io.eventsql.internal.shard;
 import io.eventsql.internal.sql.AppendStatement;
 import io.eventsql.internal.sql.ConsumerTable;
 import io.eventsql.internal.sql.FetchStatement;
+import io.eventsql.internal.sql.LeaseTable;
 import io.eventsql.internal.sql.Notifications;
+import io.eventsql.internal.sql.OffsetTable;
 import io.eventsql.internal.sql.PartitionTable;
 import io.eventsql.internal.sql.SegmentTable;
+import io.eventsql.internal.sql.SetAsideTable;
 import io.eventsql.internal.sql.SqlSchema;
 import io.eventsql.internal.sql.StreamTable;
 
@@ -17,6 +20,9 @@ public record Tables(
         PartitionTable partitions,
         SegmentTable segments,
         ConsumerTable consumers,
+        OffsetTable offsets,
+        LeaseTable leases,
+        SetAsideTable setAside,
         Notifications notifications,
         OutboxTables outbox) {
 
@@ -28,6 +34,9 @@ public record Tables(
                 new PartitionTable(schema),
                 new SegmentTable(schema),
                 new ConsumerTable(schema),
+                new OffsetTable(schema),
+                new LeaseTable(schema),
+                new SetAsideTable(schema),
                 new Notifications(schema),
                 OutboxTables.in(schema));
     }

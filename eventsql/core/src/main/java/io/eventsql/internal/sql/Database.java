@@ -4,6 +4,7 @@ import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.concurrent.Executor;
+import java.util.function.Predicate;
 import javax.sql.DataSource;
 import org.jooq.DSLContext;
 import org.jooq.exception.DataAccessException;
@@ -69,29 +70,66 @@ public final class Database {
 
     /** Runs the work in one READ COMMITTED transaction: committed if it returns, rolled back if it throws. */
     public <T> T transaction(Work<T> work) throws SQLException {
-        return transaction(work, false);
+        return transaction(work, result -> true, false);
+    }
+
+    /** The same, rolled back also if the work returns {@code false}; returns whether it was committed. */
+    public boolean transactionIf(Work<Boolean> work) throws SQLException {
+        return transaction(work, result -> result, false);
     }
 
     /** The same, but fails also if the database warned at the commit: then the replicas may not have it. */
     public <T> T replicatedTransaction(Work<T> work) throws SQLException {
-        return transaction(work, true);
+        return transaction(work, result -> true, true);
     }
 
-    private <T> T transaction(Work<T> work, boolean failIfWarned) throws SQLException {
+    private <T> T transaction(Work<T> work, Predicate<T> commits, boolean failIfWarned) throws SQLException {
         try (Connection connection = borrow()) {
             connection.setTransactionIsolation(Connection.TRANSACTION_READ_COMMITTED);
             connection.setAutoCommit(false);
             boolean committed = false;
             try {
                 T result = run(work, connection);
-                connection.clearWarnings();
-                connection.commit();
-                committed = true;
-                SQLException warning = connection.getWarnings();
-                if (failIfWarned && warning != null) {
-                    throw new AppendStatement.WarnedException(warning);
+                if (commits.test(result)) {
+                    connection.clearWarnings();
+                    connection.commit();
+                    committed = true;
+                    SQLException warning = connection.getWarnings();
+                    if (failIfWarned && warning != null) {
+                        throw new AppendStatement.WarnedException(warning);
+                    }
                 }
                 return result;
+            } finally {
+                if (!committed) {
+                    rollback(connection);
+                }
+                connection.setAutoCommit(true);
+            }
+        }
+    }
+
+    /** A user's work in a transaction. */
+    @FunctionalInterface
+    public interface HandlerWork {
+        /** Returns whether to commit; otherwise, and when it throws, everything is rolled back. */
+        boolean run(Connection connection) throws Exception;
+    }
+
+    /** Runs a user's handler in one READ COMMITTED transaction; returns whether it was committed. */
+    public boolean handlerTransaction(HandlerWork work) throws Exception {
+        try (Connection connection = borrow()) {
+            connection.setTransactionIsolation(Connection.TRANSACTION_READ_COMMITTED);
+            connection.setAutoCommit(false);
+            boolean commit = false;
+            boolean committed = false;
+            try {
+                commit = work.run(connection);
+                if (commit) {
+                    connection.commit();
+                    committed = true;
+                }
+                return commit;
             } finally {
                 if (!committed) {
                     rollback(connection);

@@ -14,7 +14,7 @@ import org.slf4j.LoggerFactory;
 
 /**
  * Sends one shard's wake-up signals to other processes: at once after a pause, then at most one in each interval, each
- * for all partitions that were appended to meanwhile; the last append of a burst is always followed by one. Thread-safe.
+ * for everything that has changed meanwhile; the last change of a burst is always followed by one. Thread-safe.
  */
 final class Notifier {
     private static final Logger LOG = LoggerFactory.getLogger(Notifier.class);
@@ -24,7 +24,7 @@ final class Notifier {
     private final long intervalNanos;
     private final ReentrantLock lock = new ReentrantLock();
     private final Condition requested = lock.newCondition();
-    private final Set<Signal.Partition> partitions = new HashSet<>();
+    private final Set<Signal.News> news = new HashSet<>();
     private @Nullable Thread thread;
     private boolean closed;
 
@@ -34,7 +34,7 @@ final class Notifier {
         this.intervalNanos = interval.toNanos();
     }
 
-    void request(int streamId, int partition) {
+    void request(Signal.News one) {
         lock.lock();
         try {
             if (closed) {
@@ -45,7 +45,7 @@ final class Notifier {
                 thread.setDaemon(true);
                 thread.start();
             }
-            if (partitions.add(new Signal.Partition(streamId, partition))) {
+            if (news.add(one)) {
                 requested.signal();
             }
         } finally {
@@ -67,14 +67,14 @@ final class Notifier {
     private @Nullable String next() throws InterruptedException {
         lock.lockInterruptibly();
         try {
-            while (partitions.isEmpty()) {
+            while (news.isEmpty()) {
                 if (closed) {
                     return null;
                 }
                 requested.await();
             }
-            String payload = Signal.encode(self, partitions);
-            partitions.clear();
+            String payload = Signal.encode(self, news);
+            news.clear();
             return payload;
         } finally {
             lock.unlock();

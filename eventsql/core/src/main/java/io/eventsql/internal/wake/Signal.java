@@ -4,27 +4,38 @@ import java.util.Collection;
 
 /**
  * The text of a wake-up signal: who sends it, and for which partitions there is something new. {@code
- * <sender> <stream id>:<partition>,…}, or {@code <sender> *} for all.
+ * <sender> <stream id>:<partition>,…}, {@code c<consumer id>} for a consumer, or {@code <sender> *} for all.
  */
 final class Signal {
     /** More are not listed one by one: NOTIFY's payload has less than 8,000 bytes. */
     private static final int PARTITIONS_LISTED_MAX = 300;
 
     private static final String ALL = "*";
+    private static final char CONSUMER_PREFIX = 'c';
 
     private Signal() {}
 
-    /** A partition with something new. */
-    record Partition(int streamId, int partition) {}
+    /** What has changed: a partition has something new, or a consumer its members or its state. */
+    record News(int id, int partition) {
+        private static final int CONSUMER = -1;
 
-    static String encode(String sender, Collection<Partition> partitions) {
-        if (partitions.size() > PARTITIONS_LISTED_MAX) {
+        static News ofConsumer(int consumerId) {
+            return new News(consumerId, CONSUMER);
+        }
+
+        private String text() {
+            return partition == CONSUMER ? CONSUMER_PREFIX + Integer.toString(id) : id + ":" + partition;
+        }
+    }
+
+    static String encode(String sender, Collection<News> news) {
+        if (news.size() > PARTITIONS_LISTED_MAX) {
             return sender + " " + ALL;
         }
         StringBuilder text = new StringBuilder(sender);
         char separator = ' ';
-        for (Partition one : partitions) {
-            text.append(separator).append(one.streamId()).append(':').append(one.partition());
+        for (News one : news) {
+            text.append(separator).append(one.text());
             separator = ',';
         }
         return text.toString();
@@ -47,10 +58,14 @@ final class Signal {
     private static void dispatch(String partition, WakeUp.Target target) {
         int colon = partition.indexOf(':');
         try {
+            if (partition.charAt(0) == CONSUMER_PREFIX) {
+                target.consumerChanged(Integer.parseInt(partition, 1, partition.length(), 10));
+                return;
+            }
             target.wake(
                     Integer.parseInt(partition, 0, Math.max(colon, 0), 10),
                     Integer.parseInt(partition, colon + 1, partition.length(), 10));
-        } catch (NumberFormatException e) {
+        } catch (NumberFormatException | IndexOutOfBoundsException e) {
             target.wakeAll();
         }
     }

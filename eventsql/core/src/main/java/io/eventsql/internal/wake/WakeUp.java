@@ -16,7 +16,10 @@ public final class WakeUp {
     /** Is told that there may be new events on a shard; must return at once. */
     public interface Target {
         /** In this partition of this stream. */
-        void wake(int streamId, int partition);
+        default void wake(int streamId, int partition) {}
+
+        /** The members or the state of this consumer have changed. */
+        default void consumerChanged(int consumerId) {}
 
         /** Anywhere. */
         void wakeAll();
@@ -41,7 +44,15 @@ public final class WakeUp {
         for (Target target : targets.get(shard.number())) {
             target.wake(streamId, partition);
         }
-        notifiers.get(shard.number()).request(streamId, partition);
+        notifiers.get(shard.number()).request(new Signal.News(streamId, partition));
+    }
+
+    /** Says that members of a consumer came or went, or that its state was changed. */
+    public void consumerChanged(Shard shard, int consumerId) {
+        for (Target target : targets.get(shard.number())) {
+            target.consumerChanged(consumerId);
+        }
+        notifiers.get(shard.number()).request(Signal.News.ofConsumer(consumerId));
     }
 
     /** From now on the target is told of new events on the shard, also of those of other processes. */

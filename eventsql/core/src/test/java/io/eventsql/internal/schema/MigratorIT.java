@@ -26,6 +26,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
 import javax.sql.DataSource;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -39,6 +40,7 @@ import org.postgresql.ds.PGSimpleDataSource;
 class MigratorIT {
     private static final String VERSIONS =
             "SELECT version || ' ' || description FROM eventsql.schema_version ORDER BY version";
+    private static final List<String> ALL = List.of("1 event log", "2 consumers", "3 outbox");
     private static final StreamSpec STREAM = StreamSpec.of("orders").withPartitions(2);
 
     private DataSource database;
@@ -83,7 +85,7 @@ class MigratorIT {
             eventSql.createStream(STREAM);
             assertWorks(eventSql);
         }
-        assertThat(Sql.query(pool, VERSIONS)).containsExactly("1 event log", "2 outbox");
+        assertThat(Sql.query(pool, VERSIONS)).containsExactlyElementsOf(ALL);
     }
 
     @Test
@@ -99,7 +101,7 @@ class MigratorIT {
             assertWorks(eventSql);
         }
         assertThat(Sql.query(pool, objects)).isEqualTo(before);
-        assertThat(Sql.query(pool, VERSIONS)).containsExactly("1 event log", "2 outbox");
+        assertThat(Sql.query(pool, VERSIONS)).containsExactlyElementsOf(ALL);
     }
 
     /**
@@ -127,7 +129,7 @@ class MigratorIT {
             }
             assertThat(offsets).containsExactlyInAnyOrder(0L, 1L, 2L, 3L, 4L, 5L);
         }
-        assertThat(Sql.query(pool, VERSIONS)).containsExactly("1 event log", "2 outbox");
+        assertThat(Sql.query(pool, VERSIONS)).containsExactlyElementsOf(ALL);
     }
 
     @Test
@@ -142,7 +144,12 @@ class MigratorIT {
 
     @Test
     void migrate_offAfterTheFilesWereRunByAnotherTool_works() throws SQLException, IOException {
-        Sql.execute(pool, "CREATE SCHEMA eventsql", file("V1__event_log.sql"), file("V2__outbox.sql"));
+        Sql.execute(
+                pool,
+                "CREATE SCHEMA eventsql",
+                file("V1__event_log.sql"),
+                file("V2__consumers.sql"),
+                file("V3__outbox.sql"));
         try (EventSql eventSql = open(pool, Settings.DEFAULT_SCHEMA, false)) {
             eventSql.createStream(STREAM);
             assertWorks(eventSql);
@@ -239,7 +246,8 @@ class MigratorIT {
             assertWorks(eventSql);
         }
         assertThat(Sql.query(pool, VERSIONS))
-                .containsExactlyInAnyOrder("1 event log", "2 outbox", "99 from the future");
+                .containsExactlyElementsOf(Stream.concat(ALL.stream(), Stream.of("99 from the future"))
+                        .toList());
     }
 
     @Test
@@ -253,11 +261,11 @@ class MigratorIT {
 
     @Test
     void migrate_fails_leavesNothingBehind() throws SQLException {
-        Sql.execute(pool, "CREATE SCHEMA eventsql", "CREATE TABLE eventsql.consumer_lease (foreign_table int)");
+        Sql.execute(pool, "CREATE SCHEMA eventsql", "CREATE TABLE eventsql.consumer_member (foreign_table int)");
         assertThatExceptionOfType(EventSqlException.class)
                 .isThrownBy(this::open)
-                .withMessageContaining("consumer_lease");
+                .withMessageContaining("consumer_member");
         assertThat(Sql.query(pool, "SELECT tablename FROM pg_tables WHERE schemaname = 'eventsql'"))
-                .containsExactly("consumer_lease");
+                .containsExactly("consumer_member");
     }
 }

@@ -1,13 +1,13 @@
--- EventSQL schema, version 2: the outbox, for events that are published inside a transaction of the application.
+-- EventSQL schema, version 3: the outbox, for events that are published inside a transaction of the application.
 --
--- Every shard has it. A database that is no shard may have it alone, without version 1.
+-- Every shard has it. A database that is no shard may have it alone, without versions 1 and 2.
 
 CREATE TABLE IF NOT EXISTS eventsql.schema_version (
     version      int         PRIMARY KEY,
     description  text        NOT NULL,
     installed_at timestamptz NOT NULL DEFAULT now()
 );
-INSERT INTO eventsql.schema_version (version, description) VALUES (2, 'outbox');
+INSERT INTO eventsql.schema_version (version, description) VALUES (3, 'outbox');
 
 -- Which table of the ring new events go to. Apart from the relay's row, whose old versions every publish would visit.
 CREATE TABLE eventsql.outbox_ring (
@@ -136,7 +136,7 @@ BEGIN
     RETURN NEXT;
 END $$;
 
--- The beginning of each transaction of the relay: locks its row until the end of the transaction, or fails with ES007 if
+-- The beginning of each transaction of the relay: locks its row until the end of the transaction, or fails with ES010 if
 -- the lease belongs to somebody else by now. Returns the outbox's producer id. A client that freezes inside the
 -- transaction must not hold the lock for longer than p_patience.
 CREATE FUNCTION eventsql.relay_lock_v1(p_holder uuid, p_epoch bigint, p_patience_ms int) RETURNS uuid
@@ -158,7 +158,7 @@ BEGIN
     WHERE holder = p_holder AND epoch = p_epoch AND timeline = eventsql.wal_timeline()
     FOR UPDATE;
     IF NOT FOUND THEN
-        RAISE EXCEPTION 'the relay is not at epoch % of % any more', p_epoch, p_holder USING ERRCODE = 'ES007';
+        RAISE EXCEPTION 'the relay is not at epoch % of % any more', p_epoch, p_holder USING ERRCODE = 'ES010';
     END IF;
     RETURN producer;
 END $$;
@@ -249,7 +249,7 @@ END $$;
 -- the partition (NULL: none), p_numbers the number of the last event sent now. A partition takes a batch only directly
 -- after the one named, so whatever arrives late, twice or cut differently is stored once and in order.
 --
--- Errors: those of append_v1; ES006 another number of this producer is the last stored.
+-- Errors: those of append_v1; ES009 another number of this producer is the last stored.
 CREATE FUNCTION eventsql.append_transferred_v1(
     p_producer uuid, p_map_version int,
     p_streams text[], p_stream_ids int[], p_partitions int[], p_counts int[], p_afters bigint[], p_numbers bigint[],
@@ -280,7 +280,7 @@ BEGIN
         ORDER BY batch_number DESC LIMIT 1;
         IF last_number IS DISTINCT FROM p_afters[i] THEN
             RAISE EXCEPTION 'partition % of stream % has % of outbox %, not %',
-                p_partitions[i], p_streams[i], last_number, p_producer, p_afters[i] USING ERRCODE = 'ES006';
+                p_partitions[i], p_streams[i], last_number, p_producer, p_afters[i] USING ERRCODE = 'ES009';
         END IF;
         bases := bases || eventsql.append_v1(
             p_producer, p_numbers[i], p_map_version,

@@ -1,0 +1,261 @@
+package io.eventsql.internal.consume;
+
+import io.eventsql.ConsumerControl;
+import io.eventsql.ConsumerSpec;
+import io.eventsql.EventPosition;
+import io.eventsql.EventSqlException;
+import io.eventsql.InvalidInputException;
+import io.eventsql.PartitionState;
+import io.eventsql.SetAsideEvent;
+import io.eventsql.StartPosition;
+import io.eventsql.StoredEvent;
+import io.eventsql.StreamSpec;
+import io.eventsql.internal.shard.Shard;
+import io.eventsql.internal.shard.Shards;
+import io.eventsql.internal.shard.Tables;
+import io.eventsql.internal.sql.SetAsideTable.Row;
+import io.eventsql.internal.wake.WakeUp;
+import java.sql.Connection;
+import java.sql.SQLException;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.OptionalInt;
+import java.util.TreeMap;
+import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Shows and changes a consumer: each change is one transaction on each shard, and a signal after it. A seek frees the
+ * partitions it moves and raises their epochs, so that what holders do meanwhile is refused. Thread-safe.
+ */
+final class Control implements ConsumerControl {
+    private final Shards shards;
+    private final StreamSpec stream;
+    private final String consumer;
+    private final WakeUp wakeUp;
+
+    Control(Shards shards, StreamSpec stream, String consumer, WakeUp wakeUp) {
+        this.shards = shards;
+        this.stream = stream;
+        this.consumer = consumer;
+        this.wakeUp = wakeUp;
+    }
+
+    /** Something done on one shard, in a transaction. */
+    @FunctionalInterface
+    private interface Work<T> {
+        T run(Connection connection, Shard shard, int consumerId) throws SQLException;
+    }
+
+    @Override
+    public List<PartitionState> state() {
+        List<PartitionState> states = new ArrayList<>();
+        for (Shard shard : shards.all()) {
+            call(
+                            "read the state of",
+                            shard,
+                            (c, s, id) -> s.tables().consumers().states(c, s.number(), id, stream))
+                    .ifPresent(states::addAll);
+        }
+        return states;
+    }
+
+    @Override
+    public void pause() {
+        change("pause", (c, shard, id) -> {
+            shard.tables().leases().pause(c, id);
+            return 0L;
+        });
+    }
+
+    @Override
+    public void resume() {
+        change("resume", (c, shard, id) -> {
+            shard.tables().leases().resume(c, id);
+            return 0L;
+        });
+    }
+
+    @Override
+    public void seek(StartPosition position) {
+        change("move", (c, shard, id) -> {
+            Tables tables = shard.tables();
+            for (int partition = 0; partition < stream.partitions(); partition++) {
+                long offset = tables.consumers().offset(c, stream.name(), partition, position);
+                tables.leases().seek(c, id, partition, offset, null);
+            }
+            return 0L;
+        });
+    }
+
+    @Override
+    public void seek(EventPosition position) {
+        requireOwn(position);
+        Shard shard = shards.get(position.shard());
+        Optional<Long> moved = changeOn("move", shard, (c, s, id) -> {
+            s.tables().leases().seek(c, id, position.partition(), position.offset(), null);
+            return 1L;
+        });
+        if (moved.isEmpty()) {
+            throw new EventSqlException("There is no consumer " + consumer + " of stream " + stream.name());
+        }
+    }
+
+    @Override
+    public List<SetAsideEvent> setAside(int max) {
+        requireMax(max);
+        List<SetAsideEvent> events = new ArrayList<>();
+        for (Shard shard : shards.all()) {
+            if (events.size() < max) {
+                call(
+                                "read what was set aside by",
+                                shard,
+                                (c, s, id) -> s.tables().setAside().list(c, id, max - events.size()))
+                        .ifPresent(rows -> rows.forEach(row -> events.add(event(shard, row))));
+            }
+        }
+        return events;
+    }
+
+    private static void requireMax(int max) {
+        if (max < 1 || max > ConsumerSpec.MAX_PAGE_EVENTS) {
+            throw new InvalidInputException(
+                    "max", "must be between 1 and " + ConsumerSpec.MAX_PAGE_EVENTS + ", but is " + max);
+        }
+    }
+
+    private SetAsideEvent event(Shard shard, Row row) {
+        EventPosition position = new EventPosition(stream.name(), shard.number(), row.partition(), row.offset());
+        @Nullable Long copy = row.deadLetterOffset();
+        @Nullable String copies = row.deadLetterStream();
+        return new SetAsideEvent(
+                new StoredEvent(position, row.key(), row.value(), row.headers(), row.publishedAt()),
+                consumer,
+                copy == null || copies == null
+                        ? null
+                        : new EventPosition(copies, shard.number(), row.partition(), copy),
+                row.error(),
+                row.attempts(),
+                row.setAsideAt(),
+                row.redriving());
+    }
+
+    @Override
+    public long redrive() {
+        return change("redrive", (c, shard, id) -> {
+            long events = 0;
+            for (int partition = 0; partition < stream.partitions(); partition++) {
+                events += shard.tables().setAside().askRedrive(c, id, partition, null);
+            }
+            return events;
+        });
+    }
+
+    @Override
+    public long redrive(Collection<EventPosition> positions) {
+        return changeAt(
+                "redrive",
+                positions,
+                (c, shard, id, partition, offsets) -> shard.tables().setAside().askRedrive(c, id, partition, offsets));
+    }
+
+    @Override
+    public long drop(Collection<EventPosition> positions) {
+        return changeAt(
+                "drop",
+                positions,
+                (c, shard, id, partition, offsets) -> shard.tables().setAside().drop(c, id, partition, offsets));
+    }
+
+    @Override
+    public void delete() {
+        change("delete", (c, shard, id) -> {
+            shard.tables().consumers().delete(c, id);
+            return 0L;
+        });
+    }
+
+    /** Something done to events of one partition. */
+    @FunctionalInterface
+    private interface WorkAt {
+        long run(Connection connection, Shard shard, int consumerId, int partition, long[] offsets);
+    }
+
+    private long changeAt(String what, Collection<EventPosition> positions, WorkAt work) {
+        positions.forEach(this::requireOwn);
+        Map<Integer, Map<Integer, List<Long>>> offsets = positions.stream()
+                .collect(Collectors.groupingBy(
+                        EventPosition::shard,
+                        Collectors.groupingBy(
+                                EventPosition::partition,
+                                TreeMap::new,
+                                Collectors.mapping(EventPosition::offset, Collectors.toList()))));
+        return change(what, (c, shard, id) -> {
+            long events = 0;
+            for (var entry : offsets.getOrDefault(shard.number(), Map.of()).entrySet()) {
+                long[] ofPartition =
+                        entry.getValue().stream().mapToLong(Long::longValue).toArray();
+                events += work.run(c, shard, id, entry.getKey(), ofPartition);
+            }
+            return events;
+        });
+    }
+
+    private long change(String what, Work<Long> work) {
+        long sum = 0;
+        for (Shard shard : shards.all()) {
+            sum += changeOn(what, shard, work).orElse(0L);
+        }
+        return sum;
+    }
+
+    /** Members learn of it once it is committed. */
+    private Optional<Long> changeOn(String what, Shard shard, Work<Long> work) {
+        int[] changed = {-1};
+        Optional<Long> result = call(what, shard, (c, s, id) -> {
+            changed[0] = id;
+            return work.run(c, s, id);
+        });
+        if (result.isPresent()) {
+            wakeUp.consumerChanged(shard, changed[0]);
+        }
+        return result;
+    }
+
+    /** Empty if the shard does not know the consumer. */
+    private <T> Optional<T> call(String what, Shard shard, Work<T> work) {
+        try {
+            int streamId = shard.streamId(stream);
+            return shard.require().transaction(connection -> {
+                OptionalInt id = shard.tables().consumers().id(connection, streamId, consumer);
+                return id.isEmpty() ? Optional.empty() : Optional.of(work.run(connection, shard, id.getAsInt()));
+            });
+        } catch (SQLException e) {
+            throw new EventSqlException(
+                    "Could not " + what + " consumer " + consumer + " of stream " + stream.name() + " on " + shard
+                            + ": " + e.getMessage(),
+                    e);
+        }
+    }
+
+    private void requireOwn(EventPosition position) {
+        if (!position.stream().equals(stream.name())) {
+            throw new InvalidInputException(
+                    "position.stream", "must be " + stream.name() + ", but is " + position.stream());
+        }
+        requireIndex("position.shard", position.shard(), shards.size());
+        requireIndex("position.partition", position.partition(), stream.partitions());
+        if (position.offset() < 0) {
+            throw new InvalidInputException("position.offset", "must not be negative, but is " + position.offset());
+        }
+    }
+
+    private static void requireIndex(String field, int value, int size) {
+        if (value < 0 || value >= size) {
+            throw new InvalidInputException(field, "must be between 0 and " + (size - 1) + ", but is " + value);
+        }
+    }
+}

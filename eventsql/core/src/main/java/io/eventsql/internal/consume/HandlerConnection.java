@@ -1,0 +1,37 @@
+package io.eventsql.internal.consume;
+
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Proxy;
+import java.sql.Connection;
+import java.sql.SQLException;
+import java.util.Set;
+
+/** The connection a transactional handler gets: the transaction is the library's, so it refuses to end it. */
+final class HandlerConnection {
+    private static final Set<String> REFUSED = Set.of(
+            "commit", "close", "abort", "setAutoCommit", "setTransactionIsolation", "setReadOnly", "beginRequest");
+
+    private HandlerConnection() {}
+
+    static Connection guard(Connection connection) {
+        return (Connection) Proxy.newProxyInstance(
+                HandlerConnection.class.getClassLoader(),
+                new Class<?>[] {Connection.class},
+                (proxy, method, arguments) -> {
+                    String name = method.getName();
+                    boolean endsIt = REFUSED.contains(name) || (name.equals("rollback") && arguments == null);
+                    if (endsIt) {
+                        throw new SQLException(
+                                "a transactional handler must not call " + name
+                                        + ": the library commits when the handler returns, and rolls back when it"
+                                        + " throws",
+                                "25000");
+                    }
+                    try {
+                        return method.invoke(connection, arguments);
+                    } catch (InvocationTargetException e) {
+                        throw e.getCause();
+                    }
+                });
+    }
+}

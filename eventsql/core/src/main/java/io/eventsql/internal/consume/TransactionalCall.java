@@ -1,0 +1,83 @@
+package io.eventsql.internal.consume;
+
+import io.eventsql.StoredEvent;
+import io.eventsql.TransactionalEventBatchHandler;
+import io.eventsql.internal.shard.Shard;
+import io.eventsql.internal.sql.OffsetTable;
+import io.eventsql.internal.sql.OffsetTable.Handled;
+import io.eventsql.internal.sql.SqlErrors;
+import java.sql.SQLException;
+import java.util.List;
+import java.util.UUID;
+
+/**
+ * Exactly once: what the handler writes and the offset are committed together. The fenced commit of the offset is the
+ * transaction's last statement: a former holder finds that it has lost the partition, and everything is rolled back.
+ *
+ * <p>A holder frozen in its transaction keeps locks. Whoever takes the partition ends that transaction; where that is
+ * not permitted, the server ends it when it has been idle for the lease.
+ */
+record TransactionalCall(boolean takesBatches, TransactionalEventBatchHandler handler) implements HandlerCall {
+    @Override
+    public boolean isTransactional() {
+        return true;
+    }
+
+    @Override
+    public void call(MemberOnShard member, OwnedPartition partition, List<StoredEvent> events, Step alsoCommit)
+            throws Exception {
+        Shard shard = member.shard();
+        long first = events.getFirst().offset();
+        long next = events.getLast().offset() + 1;
+        boolean again = next <= partition.committedOffset(); // it was set aside before, its offset was passed
+        boolean[] asked = {false};
+        try {
+            Handled handled = partition.progressWith(first, next);
+            boolean committed = shard.require().handlerTransaction(connection -> {
+                OffsetTable offsets = shard.tables().offsets();
+                String token = UUID.randomUUID().toString();
+                offsets.beginHandling(
+                        connection,
+                        member.consumerId(),
+                        partition.partition(),
+                        token,
+                        member.spec().handlerTimeout().toMillis());
+                handler.handle(events, HandlerConnection.guard(connection));
+                alsoCommit.run(connection);
+                asked[0] = true;
+                return offsets.commitHandled(connection, member.consumerId(), handled, token);
+            });
+            if (committed) {
+                partition.committed(handled.toOffset());
+                return;
+            }
+        } catch (SQLException e) {
+            if (SqlErrors.state(e).equals(SqlErrors.NOT_SET_ASIDE)) {
+                return; // handled again already: everything was rolled back
+            }
+            if (!asked[0] || again || !isStored(member, partition, next, e)) {
+                throw e;
+            }
+            return;
+        }
+        // Refused: lost, or an earlier commit whose answer never came was stored after all.
+        member.threads().committer().checkRefused(member);
+        if (partition.isGivenUp()) {
+            throw new LostException("lost while its events were handled: everything was rolled back");
+        }
+        if (again || partition.committedOffset() < next) {
+            throw new SQLException("the offset had changed: everything was rolled back", "40001");
+        }
+    }
+
+    /** After a commit that failed: whether it was stored all the same. */
+    private static boolean isStored(MemberOnShard member, OwnedPartition partition, long next, SQLException failure) {
+        try {
+            member.threads().committer().checkRefused(member);
+        } catch (SQLException e) {
+            failure.addSuppressed(e); // found out by the next attempt
+            return false;
+        }
+        return partition.committedOffset() >= next;
+    }
+}

@@ -1,0 +1,105 @@
+package io.eventsql.internal.sql;
+
+import java.sql.Connection;
+import java.sql.PreparedStatement;
+import java.sql.ResultSet;
+import java.sql.SQLException;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import org.postgresql.PGConnection;
+
+/**
+ * {@code consumer_offset}: commits, each fenced by epoch and previous offset. Every statement finds a partition's newest
+ * row as the last entry of its index range and replaces it; two who replace the same row meet at its DELETE.
+ */
+public final class OffsetTable {
+    private final String commit;
+    private final String begin;
+    private final String commitHandled;
+
+    public OffsetTable(SqlSchema schema) {
+        commit = schema.sql("SELECT * FROM eventsql.commit_offsets_v1(?, ?, ?, ?, ?)");
+        begin = schema.sql("SELECT eventsql.begin_handling_v1(?, ?, ?, ?)");
+        commitHandled = schema.sql("SELECT eventsql.commit_handled_v1(?, ?, ?, ?, ?, ?)");
+    }
+
+    /** The offsets of one partition to commit: handled from {@code fromOffset} up to but not {@code toOffset}. */
+    public record Handled(int partition, long epoch, long fromOffset, long toOffset) {}
+
+    /**
+     * Commits offsets, each only if epoch and previous offset are still the given ones.
+     *
+     * @return the partitions that were committed; the others were lost to another member
+     */
+    public Set<Integer> commit(Connection connection, int consumerId, List<Handled> handled) throws SQLException {
+        PGConnection pg = connection.unwrap(PGConnection.class);
+        try (PreparedStatement statement = connection.prepareStatement(commit)) {
+            statement.setInt(1, consumerId);
+            statement.setArray(
+                    2,
+                    pg.createArrayOf(
+                            "int4",
+                            handled.stream().mapToInt(Handled::partition).toArray()));
+            statement.setArray(
+                    3,
+                    pg.createArrayOf(
+                            "int8", handled.stream().mapToLong(Handled::epoch).toArray()));
+            statement.setArray(
+                    4,
+                    pg.createArrayOf(
+                            "int8",
+                            handled.stream().mapToLong(Handled::fromOffset).toArray()));
+            statement.setArray(
+                    5,
+                    pg.createArrayOf(
+                            "int8",
+                            handled.stream().mapToLong(Handled::toOffset).toArray()));
+            Set<Integer> committed = new HashSet<>();
+            try (ResultSet rows = statement.executeQuery()) {
+                while (rows.next()) {
+                    committed.add(rows.getInt(1));
+                }
+            }
+            return committed;
+        }
+    }
+
+    /**
+     * Begins to handle events in the caller's transaction: takes a shared advisory lock by which a taker finds it, and
+     * limits how long it may idle.
+     *
+     * @param token names this transaction; none other has it
+     */
+    public void beginHandling(Connection connection, int consumerId, int partition, String token, long idleMs)
+            throws SQLException {
+        try (PreparedStatement statement = connection.prepareStatement(begin)) {
+            statement.setInt(1, consumerId);
+            statement.setInt(2, partition);
+            statement.setString(3, token);
+            statement.setLong(4, idleMs);
+            statement.execute();
+        }
+    }
+
+    /**
+     * The last statement of such a transaction.
+     *
+     * @return {@code false} if the partition was lost: the caller must roll back
+     * @throws SQLException with state {@link SqlErrors#HANDLER_ENDED_TRANSACTION} if it is another transaction now
+     */
+    public boolean commitHandled(Connection connection, int consumerId, Handled handled, String token)
+            throws SQLException {
+        try (PreparedStatement statement = connection.prepareStatement(commitHandled)) {
+            statement.setInt(1, consumerId);
+            statement.setInt(2, handled.partition());
+            statement.setLong(3, handled.epoch());
+            statement.setLong(4, handled.fromOffset());
+            statement.setLong(5, handled.toOffset());
+            statement.setString(6, token);
+            try (ResultSet row = statement.executeQuery()) {
+                return row.next() && row.getBoolean(1);
+            }
+        }
+    }
+}
