@@ -30,7 +30,7 @@ import org.jooq.DSLContext;
  *       the statement, and as ever the transaction, or its part behind the last savepoint, must be rolled back.
  * </ul>
  *
- * <p>An event is in its stream a few milliseconds after the commit: the library looks again after 1, 2, 4 … 128 ms when a
+ * <p>An event is in its stream a few milliseconds after the commit: the library looks again after 1, 2, 4 … ms when a
  * transaction has published, at once after {@link #committed()}, and else in each {@link Settings#outboxPollInterval()}.
  */
 public interface Outbox {

@@ -24,8 +24,8 @@ public final class Settings {
     public static final Duration DEFAULT_POLL_INTERVAL = Duration.ofSeconds(2);
     public static final Duration DEFAULT_LEASE = Duration.ofSeconds(10);
     public static final Duration DEFAULT_HEARTBEAT = Duration.ofSeconds(3);
-    public static final Duration DEFAULT_OUTBOX_POLL_INTERVAL = Duration.ofSeconds(1);
-    public static final Duration DEFAULT_OUTBOX_LEASE = Duration.ofSeconds(5);
+    public static final Duration DEFAULT_OUTBOX_POLL_INTERVAL = Duration.ofSeconds(5);
+    public static final Duration DEFAULT_OUTBOX_LEASE = Duration.ofSeconds(10);
     public static final int DEFAULT_OUTBOX_PAGE_EVENTS = 5_000;
     public static final Duration DEFAULT_CLOSE_TIMEOUT = Duration.ofSeconds(30);
 
@@ -133,8 +133,9 @@ public final class Settings {
     }
 
     /**
-     * How often the relay looks into an outbox without any sign that something was published; 10 ms to 1 minute. The
-     * longest delay of an event whose process died right behind its commit, once another process relays.
+     * How often the relay looks into an outbox without any sign that something was published, at least three times in
+     * each {@link #outboxLease()}; 10 ms to 1 minute. The longest delay where there can be no sign: behind {@code COMMIT
+     * PREPARED}, or when a process died right behind its commit.
      */
     public Duration outboxPollInterval() {
         return values.outboxPollInterval;

@@ -161,14 +161,14 @@ class SettingsTest {
                                 Settings::outboxPollInterval,
                                 Duration.ofMillis(10),
                                 Duration.ofMinutes(1),
-                                Duration.ofSeconds(1)),
+                                Duration.ofSeconds(5)),
                         Limits.ofDuration(
                                 "outboxLease",
                                 Builder::outboxLease,
                                 Settings::outboxLease,
                                 Duration.ofSeconds(1),
                                 Duration.ofMinutes(10),
-                                Duration.ofSeconds(5)),
+                                Duration.ofSeconds(10)),
                         Limits.ofInt(
                                 "outboxPageEvents",
                                 Builder::outboxPageEvents,

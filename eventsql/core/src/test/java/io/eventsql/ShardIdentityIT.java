@@ -346,6 +346,7 @@ class ShardIdentityIT {
         eventSql.subscribe(ConsumerSpec.of("orders", "c"), event -> {}).close();
         Subscription living = complete.subscribe(ConsumerSpec.of("orders", "c"), event -> {});
         opened.add(living);
+        await().until(() -> epochs(complete).stream().allMatch(epoch -> epoch > 0)); // it has them all
         List<Long> epochs = epochs(complete);
         databases.get(1).setAvailable(true);
         await().until(() -> eventSql.shards().size() == 2);

@@ -8,11 +8,13 @@ import java.util.function.LongSupplier;
 
 /**
  * When the relay looks into the outbox. Nobody tells the library that a transaction was committed, unless the application
- * does. So after a publish it looks after 1, 2, 4 … 128 ms, and beside that once in each poll interval. Thread-safe.
+ * does. So after a publish it looks after 1, 2, 4 … ms, until it is back at the poll interval: an event comes at most as
+ * long after its commit as its transaction has lasted behind the publish. Thread-safe.
  */
 final class Looks {
     private static final long FIRST_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
-    private static final int QUICK_LOOKS = 8;
+    /** Pauses double so often at most: to more than any poll interval. */
+    private static final int DOUBLINGS_MAX = 20;
     /** A look that takes longer than usual is made more rarely. */
     private static final int PAUSE_FOR_EACH_LOOK = 2;
 
@@ -22,7 +24,7 @@ final class Looks {
     private final ReentrantLock lock = new ReentrantLock();
     private final Condition changed = lock.newCondition();
     /** Since the last hint. */
-    private int quickLooksMade = QUICK_LOOKS;
+    private int looksSinceHint = DOUBLINGS_MAX;
 
     private long nextNanos;
     /** No hint brings the next look forward to before this moment. */
@@ -51,7 +53,7 @@ final class Looks {
     private void hint(long delayNanos) {
         lock.lock();
         try {
-            quickLooksMade = 0;
+            looksSinceHint = 0;
             hinted = true;
             long at = clock.getAsLong() + delayNanos;
             at = at - notBeforeNanos < 0 ? notBeforeNanos : at;
@@ -123,10 +125,8 @@ final class Looks {
     void foundNothing(long lookNanos, Duration pollInterval) {
         lock.lock();
         try {
-            long pause = pollInterval.toNanos();
-            if (quickLooksMade < QUICK_LOOKS) {
-                pause = Math.min(pause, FIRST_NANOS << quickLooksMade++);
-            }
+            long pause = Math.min(pollInterval.toNanos(), FIRST_NANOS << looksSinceHint);
+            looksSinceHint = Math.min(looksSinceHint + 1, DOUBLINGS_MAX);
             next(pause, PAUSE_FOR_EACH_LOOK * lookNanos);
         } finally {
             lock.unlock();

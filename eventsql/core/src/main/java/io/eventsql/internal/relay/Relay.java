@@ -171,7 +171,7 @@ final class Relay {
         if (foundLast) {
             looks.found(took);
         } else {
-            looks.foundNothing(took, settings.outboxPollInterval());
+            looks.foundNothing(took, pollInterval());
         }
         ring.keep(current);
     }
@@ -195,6 +195,12 @@ final class Relay {
                 new Tenure(self, epoch, Math.toIntExact(settings.outboxLease().toMillis()));
         taken(taken);
         return taken;
+    }
+
+    /** Often enough to renew the lease. */
+    private Duration pollInterval() {
+        Duration renewal = settings.outboxLease().dividedBy(LEASE_PARTS);
+        return renewal.compareTo(settings.outboxPollInterval()) < 0 ? renewal : settings.outboxPollInterval();
     }
 
     private long leaseNanos() {

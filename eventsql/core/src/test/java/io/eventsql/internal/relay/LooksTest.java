@@ -38,10 +38,10 @@ class LooksTest {
         assertThat(untilNextMs()).isEqualTo(1_000);
         looks.published();
         List<Long> pauses = new ArrayList<>();
-        for (int look = 0; look < 11; look++) {
+        for (int look = 0; look < 13; look++) {
             pauses.add(lookInVain());
         }
-        assertThat(pauses).containsExactly(1L, 1L, 2L, 4L, 8L, 16L, 32L, 64L, 128L, 1_000L, 1_000L);
+        assertThat(pauses).containsExactly(1L, 1L, 2L, 4L, 8L, 16L, 32L, 64L, 128L, 256L, 512L, 1_000L, 1_000L);
     }
 
     @Test
