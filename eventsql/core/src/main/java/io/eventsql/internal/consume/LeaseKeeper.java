@@ -233,15 +233,16 @@ final class LeaseKeeper implements WakeUp.Target {
         if (result.taken().isEmpty()) {
             return;
         }
+        LOG.debug("{} took {} of {}", member.member().name(), result.taken(), member.spec());
+        for (Taken one : result.taken()) { // before its first event may be handled
+            member.listeners().tell(l -> l.partitionAssigned(member.name(one.partition()), one.nextOffset()));
+        }
         if (!member.add(result.taken(), result.parkedKeys(), askedAt + lease.toNanos())) {
             release(member, result.taken().stream().map(Taken::partition).toList());
+            for (Taken one : result.taken()) {
+                member.listeners().tell(l -> l.partitionRevoked(member.name(one.partition()), Reason.RELEASED));
+            }
             return;
-        }
-        LOG.debug("{} took {} of {}", member.member().name(), result.taken(), member.spec());
-        for (Taken one : result.taken()) {
-            member.partition(one.partition())
-                    .ifPresent(partition -> member.listeners()
-                            .tell(l -> l.partitionAssigned(member.name(partition), one.nextOffset())));
         }
         member.threads().fetcher().signal();
         beatSoon(); // what was taken may have events to be redriven

@@ -79,7 +79,11 @@ final class MemberOnShard {
     }
 
     ConsumerPartition name(OwnedPartition partition) {
-        return new ConsumerPartition(spec().stream(), spec().name(), shard.number(), partition.partition());
+        return name(partition.partition());
+    }
+
+    ConsumerPartition name(int partition) {
+        return new ConsumerPartition(spec().stream(), spec().name(), shard.number(), partition);
     }
 
     List<OwnedPartition> partitions() {
