@@ -19,16 +19,13 @@ final class HandlerConnection {
                 new Class<?>[] {Connection.class},
                 (proxy, method, arguments) -> {
                     String name = method.getName();
-                    boolean endsIt = REFUSED.contains(name) || name.equals("rollback") && arguments == null;
+                    boolean endsIt = REFUSED.contains(name) || (name.equals("rollback") && arguments == null);
                     if (endsIt) {
                         throw new SQLException(
                                 "a transactional handler must not call " + name
                                         + ": the library commits when the handler returns, and rolls back when it"
                                         + " throws",
                                 "25000");
-                    }
-                    if (name.equals("equals") && arguments != null) {
-                        return proxy == arguments[0];
                     }
                     try {
                         return method.invoke(connection, arguments);

@@ -44,8 +44,8 @@ final class Redrive {
         }
         Set<String> failedKeys = new HashSet<>();
         for (Row row : rows) {
-            boolean goesOn = failedKeys.contains(row.key()) && row.deadLetterOffset() == null
-                    || redrive(member, partition, row, clock, failedKeys);
+            boolean waits = row.deadLetterOffset() == null && failedKeys.contains(row.key());
+            boolean goesOn = waits || redrive(member, partition, row, clock, failedKeys);
             if (!goesOn) {
                 return;
             }
