@@ -33,7 +33,7 @@ import java.util.stream.Collectors;
 
 /**
  * The main class of a process with members of one or more consumers of a stream. It may be killed, frozen and cut off at
- * any moment; when its standard input ends it closes in order.
+ * any moment; on the command {@code CLOSE} and when its standard input ends, it closes in order.
  *
  * <p>Plain handlers append a line for each event to a file that all members of the consumer share, each in one write, so
  * that the file's order is the order in which the events were handled; the file also says when a partition was assigned.
@@ -88,6 +88,7 @@ final class ConsumerProcess {
     private final Map<String, FileChannel> records = new ConcurrentHashMap<>();
     private final AtomicBoolean holdNext = new AtomicBoolean();
     private volatile CountDownLatch held = new CountDownLatch(0);
+    private final CountDownLatch closing = new CountDownLatch(1);
 
     private ConsumerProcess(Map<String, String> options) {
         this.options = options;
@@ -118,18 +119,26 @@ final class ConsumerProcess {
                 .migrateSchema(number("migrate", 1) == 1)
                 .build();
         try (HikariDataSource pool =
-                        Pools.pool(options.get("url"), options.get("user"), options.get("password"), config -> {
-                            config.setConnectionTimeout(5_000);
-                            config.setMaximumPoolSize((int) number("connections", 20));
-                        });
-                BufferedReader commands =
-                        new BufferedReader(new InputStreamReader(System.in, StandardCharsets.US_ASCII))) {
+                Pools.pool(options.get("url"), options.get("user"), options.get("password"), config -> {
+                    config.setConnectionTimeout(5_000);
+                    config.setMaximumPoolSize((int) number("connections", 20));
+                })) {
+            BufferedReader commands = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.US_ASCII));
             EventSql eventSql = open(pool, settings);
             for (String member : options.get("members").split(",", -1)) {
                 String[] consumerAndMode = member.split(":", 2);
                 subscribe(eventSql, consumerAndMode[0], Mode.valueOf(consumerAndMode[1]));
             }
             print("READY");
+            Thread.ofPlatform().daemon().start(() -> obey(commands));
+            closing.await();
+            print("CLOSED " + eventSql.close(Duration.ofMillis(number("closeMs", 20_000))));
+        }
+        print("DONE");
+    }
+
+    private void obey(BufferedReader commands) {
+        try {
             for (String command = commands.readLine(); command != null; command = commands.readLine()) {
                 switch (command) {
                     case "HOLD" -> {
@@ -137,12 +146,14 @@ final class ConsumerProcess {
                         holdNext.set(true);
                     }
                     case "GO" -> held.countDown();
+                    case "CLOSE" -> closing.countDown();
                     default -> throw new IllegalArgumentException(command);
                 }
             }
-            print("CLOSED " + eventSql.close(Duration.ofMillis(number("closeMs", 20_000))));
+        } catch (IOException e) {
+            print("FAILED input " + e);
         }
-        print("DONE");
+        closing.countDown();
     }
 
     /** Its way to the database may be cut just now. */

@@ -176,7 +176,7 @@ final class MemberProcess {
 
     /** Begins to close it in order. */
     void beginClose() throws IOException {
-        process.getOutputStream().close();
+        send("CLOSE");
     }
 
     /** Waits until it has closed in order, with all handlers ended. */

@@ -129,6 +129,27 @@ class MembershipIT {
     }
 
     @Test
+    void close_withOneSlowHandler_theOtherPartitionsDoNotWaitForIt() throws Exception {
+        try (ConsumerGroup group = group(Mode.SINGLE, PARTITIONS, 10).with("leaseMs", 4_000)) {
+            MemberProcess leaver = group.start("leaver", "closeMs=60000");
+            group.start("other");
+            group.awaitFair(2);
+            Set<Integer> held = group.partitionsOf(leaver);
+            int slow = Integer.parseInt(leaver.hold().split(" ", -1)[0]);
+            held.remove(slow);
+            long since = System.nanoTime();
+            leaver.beginClose();
+            double moved = movedMs(group, "leaver", held, since);
+            System.out.printf("MEASURED close with a slow handler to the others handled elsewhere: %.0f ms%n", moved);
+            assertThat(leaver.lines("CLOSED")).isEmpty();
+            leaver.go();
+            leaver.awaitClosed();
+            group.finish();
+            group.records().verifyNothingRepeated();
+        }
+    }
+
+    @Test
     void kill_whileEventsFlow_othersHandleItsPartitionsOnceTheLeaseHasExpired() throws Exception {
         long leaseMs = 3_000;
         try (ConsumerGroup group =

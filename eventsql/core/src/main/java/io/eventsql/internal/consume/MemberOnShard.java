@@ -17,6 +17,8 @@ import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import java.util.UUID;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /** A member's part on one shard: the partitions it holds there. Thread-safe. */
@@ -33,6 +35,10 @@ final class MemberOnShard {
     private final List<OwnedPartition> leaving = new ArrayList<>();
 
     private boolean closed;
+    private boolean triedToLeave;
+    private volatile boolean leavesNow;
+    private volatile boolean ended;
+    private final CountDownLatch left = new CountDownLatch(1);
 
     MemberOnShard(Member member, OnShard threads, int streamId, int consumerId) {
         this.member = member;
@@ -137,9 +143,9 @@ final class MemberOnShard {
             leaving.removeIf(partition -> !partition.isHandling());
             stuck |= leaving.stream().anyMatch(partition -> partition.longestCallNanos() >= timeout);
         }
-        // With a stuck handler it takes no more, so that others get a larger share.
+        // With a stuck handler it takes no more, so that others get a larger share; closed, others get all of it.
         int max = stuck ? Math.min(held.size(), spec().maxPartitions()) : spec().maxPartitions();
-        return new Beat(consumerId, member.id(), name, max, held);
+        return new Beat(consumerId, member.id(), name, isClosed() ? 0 : max, held);
     }
 
     /** Partitions that must not be taken now: an earlier handler is still at work on them. */
@@ -185,9 +191,45 @@ final class MemberOnShard {
         listeners().tell(l -> l.partitionRevoked(name(partition), reason));
     }
 
-    /** From now on nothing is added. */
+    // Closing
+
+    /** From now on nothing is added, and no further event is given to the handler. */
     synchronized void close() {
         closed = true;
+        partitions.forEach(OwnedPartition::drain);
+    }
+
+    /** Handlers that have not ended by now are not waited for. */
+    void leaveNow() {
+        leavesNow = true;
+    }
+
+    /** Whether it is closed, and nothing more is waited for; remembers whether all handlers have ended. */
+    synchronized boolean mayLeave() {
+        leaving.removeIf(partition -> !partition.isHandling());
+        ended = closed && leaving.isEmpty() && partitions.stream().noneMatch(OwnedPartition::isHandling);
+        return ended || (closed && leavesNow);
+    }
+
+    /** Says yes once, if there is time. */
+    boolean mayTryLeavingAgain() {
+        boolean again = !triedToLeave && !leavesNow;
+        triedToLeave = true;
+        return again;
+    }
+
+    /** It is gone. */
+    void left() {
+        left.countDown();
+    }
+
+    boolean awaitLeft(long deadlineNanos) throws InterruptedException {
+        return left.await(Math.max(0, deadlineNanos - System.nanoTime()), TimeUnit.NANOSECONDS);
+    }
+
+    /** Whether all its handlers had ended when it left. */
+    boolean hasEnded() {
+        return ended;
     }
 
     synchronized boolean isClosed() {

@@ -210,7 +210,6 @@ final class OwnedPartition {
             return false;
         }
         handling = false;
-        notifyAll();
         return true;
     }
 
@@ -232,7 +231,6 @@ final class OwnedPartition {
 
     synchronized void laneDone() {
         inLanes--;
-        notifyAll();
     }
 
     /** The events from {@code first} up to but not {@code next} are handled. */
@@ -264,18 +262,6 @@ final class OwnedPartition {
     /** How long the longest running handler call has been running, in nanoseconds; 0 if none is. */
     long longestCallNanos() {
         return clocks.stream().mapToLong(HandlerClock::runningNanos).max().orElse(0);
-    }
-
-    /** Waits until the handler is not at work on this partition. */
-    synchronized boolean awaitNotHandling(long deadlineNanos) throws InterruptedException {
-        while (isHandling()) {
-            long leftMs = (deadlineNanos - System.nanoTime()) / 1_000_000;
-            if (leftMs <= 0) {
-                return false;
-            }
-            wait(leftMs);
-        }
-        return true;
     }
 
     // Keys that are held back
