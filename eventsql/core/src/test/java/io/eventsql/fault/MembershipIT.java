@@ -239,6 +239,25 @@ class MembershipIT {
     }
 
     @Test
+    void handler_overItsTimeoutInTheOnlyPlace_thePartitionsThatWaitForItMove() throws Exception {
+        try (ConsumerGroup group = group(Mode.SINGLE, PARTITIONS, 10)
+                .with("leaseMs", 2_000)
+                .with("heartbeatMs", 300)
+                .with("handlerTimeoutMs", 1_000)) {
+            MemberProcess slow = group.start("slow", "concurrency=1");
+            MemberProcess other = group.start("other");
+            group.awaitFair(2);
+            slow.hold();
+            slow.awaitLine("TIMEOUT");
+            group.awaitThat(
+                    "all partitions move", () -> group.partitionsOf(other).size() == PARTITIONS);
+            slow.go();
+            group.awaitFair(2);
+            group.finish();
+        }
+    }
+
+    @Test
     void join_killedAtOnce_itsShareIsTakenOnceItCountsNoMore() throws Exception {
         long leaseMs = 4_000;
         try (ConsumerGroup group =

@@ -94,7 +94,7 @@ final class LeaseKeeper implements WakeUp.Target {
      * @return whether all handlers have ended
      */
     boolean awaitLeft(MemberOnShard member, long deadlineNanos) throws InterruptedException {
-        if (Thread.currentThread() == thread) { // a listener closes it
+        if (thread.equals(Thread.currentThread())) { // a listener closes it
             member.leaveNow();
             endClosed();
         } else if (!member.awaitLeft(deadlineNanos)) {
@@ -214,7 +214,7 @@ final class LeaseKeeper implements WakeUp.Target {
             } else if (beat.held().contains(partition.partition())) {
                 LOG.info("{} is no longer held", member.name(partition));
                 member.remove(partition, Reason.LOST);
-            } else {
+            } else if (!partition.isGivenUp()) {
                 reportTimeout(member, partition);
             }
         }

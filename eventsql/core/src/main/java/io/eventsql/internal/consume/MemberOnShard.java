@@ -131,21 +131,29 @@ final class MemberOnShard {
     Beat beat(String name) {
         long timeout = spec().handlerTimeout().toNanos();
         List<Integer> held = new ArrayList<>();
-        boolean stuck = false;
+        int stuck = 0;
         for (OwnedPartition partition : partitions) {
             if (partition.longestCallNanos() < timeout) {
                 held.add(partition.partition());
             } else {
-                stuck = true;
+                stuck++;
             }
         }
         synchronized (this) {
             leaving.removeIf(partition -> !partition.isHandling());
-            stuck |= leaving.stream().anyMatch(partition -> partition.longestCallNanos() >= timeout);
+            stuck += (int) leaving.stream()
+                    .filter(partition -> partition.longestCallNanos() >= timeout)
+                    .count();
         }
-        // With a stuck handler it takes no more, so that others get a larger share; closed, others get all of it.
-        int max = stuck ? Math.min(held.size(), spec().maxPartitions()) : spec().maxPartitions();
-        return new Beat(consumerId, member.id(), name, isClosed() ? 0 : max, held);
+        return new Beat(consumerId, member.id(), name, maxPartitions(held.size(), stuck), held);
+    }
+
+    /** With a stuck handler it takes no more, so that others get a larger share; if it can handle nothing, they get all. */
+    private int maxPartitions(int held, int stuck) {
+        if (isClosed() || stuck >= spec().concurrency()) {
+            return 0;
+        }
+        return stuck == 0 ? spec().maxPartitions() : Math.min(held, spec().maxPartitions());
     }
 
     /** Partitions that must not be taken now: an earlier handler is still at work on them. */

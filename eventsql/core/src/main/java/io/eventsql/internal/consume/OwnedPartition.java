@@ -33,6 +33,8 @@ final class OwnedPartition {
     private boolean mayHaveMore = true;
 
     private boolean handling;
+    /** It is its turn to be handled, but other partitions are at the moment. */
+    private boolean waitingForTurn;
     /** Events handled at this moment by lanes of keys, and waiting in them. */
     private int inLanes;
 
@@ -213,8 +215,17 @@ final class OwnedPartition {
         return true;
     }
 
+    /** Whether a handler may be at work; not while it waits for its turn, for what it would find then is not yet begun. */
     synchronized boolean isHandling() {
-        return handling || inLanes > 0;
+        return (handling && !waitingForTurn) || inLanes > 0;
+    }
+
+    synchronized void awaitsTurn() {
+        waitingForTurn = true;
+    }
+
+    synchronized void hasTurn() {
+        waitingForTurn = false;
     }
 
     /** The lanes in which keys are handled in parallel; made when first asked for. */
