@@ -4,6 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
 import com.zaxxer.hikari.HikariDataSource;
+import io.eventsql.ConsumerListener;
+import io.eventsql.ConsumerPartition;
 import io.eventsql.ConsumerSpec;
 import io.eventsql.Event;
 import io.eventsql.EventSql;
@@ -15,9 +17,14 @@ import io.eventsql.eventsdb.EventsDb;
 import io.eventsql.fault.FaultProxy.RequestFault;
 import io.eventsql.fixture.Handled;
 import io.eventsql.fixture.Sql;
+import java.sql.SQLException;
 import java.time.Duration;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.AfterAll;
@@ -37,13 +44,14 @@ import org.junit.jupiter.api.Timeout;
 @Timeout(300)
 class MembershipFaultsIT {
     private static final int PARTITIONS = 4;
-    private static final Duration DEADLINE = Duration.ofSeconds(90);
+    private static final Duration DEADLINE = Duration.ofSeconds(60);
     private static final AtomicInteger STREAMS = new AtomicInteger();
 
     private static EventsDb eventsDb;
 
     private final String stream = "faults" + STREAMS.incrementAndGet();
     private final ConsumerSpec spec = ConsumerSpec.of(stream, "c");
+    private Settings settings;
     private FaultProxy proxy;
     private HikariDataSource faultyPool;
     private HikariDataSource goodPool;
@@ -65,14 +73,15 @@ class MembershipFaultsIT {
         open(Settings.builder().lease(Duration.ofMinutes(1)).heartbeat(Duration.ofMillis(200)));
     }
 
-    private void open(Settings.Builder settings) {
+    private void open(Settings.Builder builder) {
         closeAll();
+        settings = builder.build();
         proxy = FaultProxy.to(eventsDb.jdbcUrl());
         goodPool = Pools.pool(eventsDb);
         faultyPool = Pools.pool(eventsDb, proxy.jdbcUrl(), config -> config.setConnectionTimeout(30_000));
-        good = EventSql.builder(goodPool).settings(settings.build()).build();
+        good = EventSql.builder(goodPool).settings(settings).build();
         good.createStream(StreamSpec.of(stream).withPartitions(PARTITIONS));
-        faulty = EventSql.builder(faultyPool).settings(settings.build()).build();
+        faulty = EventSql.builder(faultyPool).settings(settings).build();
     }
 
     @AfterEach
@@ -101,16 +110,32 @@ class MembershipFaultsIT {
         return Sql.queryLong(goodPool, "SELECT count(*) FROM eventsql.consumer_member");
     }
 
-    private void awaitHeld() {
+    /** The member of each partition; those that nobody holds are left out. */
+    private Map<Integer, String> holders() throws SQLException {
+        Map<Integer, String> holders = new HashMap<>();
+        for (String row : Sql.query(
+                goodPool,
+                "SELECT p.partition || ' ' || p.member_id FROM eventsql.consumer_partition p"
+                        + " JOIN eventsql.consumer USING (consumer_id) JOIN eventsql.stream s USING (stream_id)"
+                        + " WHERE p.member_id IS NOT NULL AND s.name = ?",
+                stream)) {
+            String[] fields = row.split(" ", -1);
+            holders.put(Integer.parseInt(fields[0]), fields[1]);
+        }
+        return holders;
+    }
+
+    /** Waits until so many members hold all partitions. */
+    private void awaitHeldBy(int members) {
         await().atMost(DEADLINE)
-                .until(() ->
-                        states().size() == PARTITIONS && states().stream().allMatch(state -> state.member() != null));
+                .until(() -> holders().size() == PARTITIONS
+                        && Set.copyOf(holders().values()).size() == members);
     }
 
     @Test
     void close_whileItsHeartbeatIsUnderWay_theMemberCountsNoMore() throws Exception {
         Subscription member = faulty.subscribe(spec, event -> {});
-        awaitHeld();
+        awaitHeldBy(1);
         proxy.planRequests("beat_v1", number -> number == 1 ? RequestFault.HOLD_REQUEST : null);
         await().atMost(DEADLINE).until(() -> proxy.heldConnections() == 1);
         CompletableFuture<Boolean> closing =
@@ -124,5 +149,42 @@ class MembershipFaultsIT {
         good.subscribe(spec, handled::add);
         publish(20);
         handled.awaitSize(20);
+    }
+
+    @Test
+    void take_whileTheHeadsAreRead_isNotTakenForALostLog() throws Exception {
+        Handled handled = new Handled();
+        Subscription former = good.subscribe(spec, handled::add);
+        publish(20);
+        handled.awaitSize(20);
+        String formerId = holders().get(0);
+        proxy.planRequests("heads_v1", number -> number == 1 ? RequestFault.HOLD_RESPONSE : null);
+        List<String> stopped = new CopyOnWriteArrayList<>();
+        faulty.close();
+        faulty = EventSql.builder(faultyPool)
+                .settings(settings)
+                .listener(new ConsumerListener() {
+                    @Override
+                    public void partitionStopped(ConsumerPartition partition, long nextOffset, String error) {
+                        stopped.add(error);
+                    }
+                })
+                .build();
+        faulty.subscribe(spec, handled::add);
+        await().atMost(DEADLINE).until(() -> proxy.heldConnections() == 1); // it has read the heads as they are now
+        awaitHeldBy(2);
+        publish(20);
+        Map<Integer, String> holders = holders();
+        await().atMost(DEADLINE)
+                .until(() -> states().stream()
+                        .filter(state -> formerId.equals(holders.get(state.partition())))
+                        .allMatch(state -> state.lag() == 0));
+        former.close();
+        awaitHeldBy(1);
+        proxy.releaseHeld();
+        publish(20);
+        handled.awaitSize(60);
+        assertThat(stopped).isEmpty();
+        assertThat(handled.size()).isEqualTo(60);
     }
 }
