@@ -208,9 +208,9 @@ public final class Consumers {
             closed = true;
         }
         boolean ended = true;
-        members.forEach(Member::stopHandling);
+        members.forEach(Member::beginClose);
         for (Member member : members) {
-            ended &= member.close(Duration.ofNanos(Math.max(0, deadlineNanos - System.nanoTime())));
+            ended &= member.awaitClosed(deadlineNanos);
         }
         List<OnShard> all;
         synchronized (this) {

@@ -17,6 +17,8 @@ import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import java.util.UUID;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /** A member's part on one shard: the partitions it holds there. Thread-safe. */
@@ -35,6 +37,10 @@ final class MemberOnShard {
     private final Object commitLock = new Object();
     private boolean answered;
     private boolean closed;
+    private boolean triedToLeave;
+    private volatile boolean leavesNow;
+    private volatile boolean ended;
+    private final CountDownLatch left = new CountDownLatch(1);
 
     MemberOnShard(Member member, OnShard threads, int streamId, int consumerId) {
         this.member = member;
@@ -86,7 +92,11 @@ final class MemberOnShard {
     }
 
     ConsumerPartition name(OwnedPartition partition) {
-        return new ConsumerPartition(spec().stream(), spec().name(), shard.number(), partition.partition());
+        return name(partition.partition());
+    }
+
+    ConsumerPartition name(int partition) {
+        return new ConsumerPartition(spec().stream(), spec().name(), shard.number(), partition);
     }
 
     List<OwnedPartition> partitions() {
@@ -128,21 +138,29 @@ final class MemberOnShard {
     Beat beat(String name) {
         long timeout = spec().handlerTimeout().toNanos();
         List<Integer> held = new ArrayList<>();
-        boolean stuck = false;
+        int stuck = 0;
         for (OwnedPartition partition : partitions) {
             if (partition.longestCallNanos() < timeout) {
                 held.add(partition.partition());
             } else {
-                stuck = true;
+                stuck++;
             }
         }
         synchronized (this) {
             leaving.removeIf(partition -> !partition.isHandling());
-            stuck |= leaving.stream().anyMatch(partition -> partition.longestCallNanos() >= timeout);
+            stuck += (int) leaving.stream()
+                    .filter(partition -> partition.longestCallNanos() >= timeout)
+                    .count();
         }
-        // With a stuck handler it takes no more, so that others get a larger share.
-        int max = stuck ? Math.min(held.size(), spec().maxPartitions()) : spec().maxPartitions();
-        return new Beat(consumerId, member.id(), name, max, held);
+        return new Beat(consumerId, member.id(), name, maxPartitions(held.size(), stuck), held);
+    }
+
+    /** With a stuck handler it takes no more, so that others get a larger share; if it can handle nothing, they get all. */
+    private int maxPartitions(int held, int stuck) {
+        if (isClosed() || stuck >= spec().concurrency()) {
+            return 0;
+        }
+        return stuck == 0 ? spec().maxPartitions() : Math.min(held, spec().maxPartitions());
     }
 
     /** Says once that the member has had its first heartbeat. */
@@ -195,9 +213,45 @@ final class MemberOnShard {
         listeners().tell(l -> l.partitionRevoked(name(partition), reason));
     }
 
-    /** From now on nothing is added. */
+    // Closing
+
+    /** From now on nothing is added, and no further event is given to the handler. */
     synchronized void close() {
         closed = true;
+        partitions.forEach(OwnedPartition::drain);
+    }
+
+    /** Handlers that have not ended by now are not waited for. */
+    void leaveNow() {
+        leavesNow = true;
+    }
+
+    /** Whether it is closed, and nothing more is waited for; remembers whether all handlers have ended. */
+    synchronized boolean mayLeave() {
+        leaving.removeIf(partition -> !partition.isHandling());
+        ended = closed && leaving.isEmpty() && partitions.stream().noneMatch(OwnedPartition::isHandling);
+        return ended || (closed && leavesNow);
+    }
+
+    /** Says yes once, if there is time. */
+    boolean mayTryLeavingAgain() {
+        boolean again = !triedToLeave && !leavesNow;
+        triedToLeave = true;
+        return again;
+    }
+
+    /** It is gone. */
+    void left() {
+        left.countDown();
+    }
+
+    boolean awaitLeft(long deadlineNanos) throws InterruptedException {
+        return left.await(Math.max(0, deadlineNanos - System.nanoTime()), TimeUnit.NANOSECONDS);
+    }
+
+    /** Whether all its handlers had ended when it left. */
+    boolean hasEnded() {
+        return ended;
     }
 
     synchronized boolean isClosed() {
