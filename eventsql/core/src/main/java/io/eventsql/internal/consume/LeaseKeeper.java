@@ -191,10 +191,6 @@ final class LeaseKeeper implements WakeUp.Target {
         for (Answer answer : answers) {
             MemberOnShard member = asked.get(answer.member());
             checkHistory(answer.history());
-            if (member.isClosed()) {
-                leave(member, List.of()); // it has left meanwhile: this heartbeat must not bring it back
-                continue;
-            }
             if (member.isFirstAnswer()) { // only now others can see it
                 wakeUp.consumerChanged(shard, member.consumerId());
             }
