@@ -52,6 +52,11 @@ class EventSqlConfiguration {
         return subscription;
     }
 
+    @Bean
+    ConsumerHealthIndicator consumerHealthIndicator(Subscription subscription) {
+        return new ConsumerHealthIndicator(subscription);
+    }
+
     private static void createIfAbsent(EventSql eventSql, StreamSpec wanted) {
         for (StreamSpec stream : eventSql.streams()) {
             if (stream.name().equals(wanted.name())) {
