@@ -2,6 +2,7 @@ package io.eventsql.runner;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.eventsql.runner.consumption.Apps;
 import io.eventsql.runner.workload.RunSettings;
 import java.io.PrintWriter;
 import java.io.StringWriter;
@@ -9,6 +10,7 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -170,11 +172,41 @@ class RunnerTest {
         assertThat(Runner.withCommand(new String[] {"summarize", "--run=1"})).containsExactly("summarize", "--run=1");
     }
 
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = '|',
+            nullValues = "-",
+            value = {
+                "-|-|-|1|http://localhost:8080",
+                "APP_URL|http://a|-|1|http://a",
+                "APP_URLS|http://a,http://b,http://c|-|3|http://a",
+                "APP_URL|http://a,http://b|-|2|http://a",
+                "APP_URLS|http://a,http://b|--app-url=http://x|1|http://x",
+                "-|-|--app-url=http://x --app-url=http://y|2|http://x",
+                "-|-|--app-url=http://x,http://y|2|http://x",
+            })
+    void appUrl_isGivenOnceForEachMember(
+            @Nullable String variable, @Nullable String value, @Nullable String options, int members, String first) {
+        Parsing parsing = new Parsing();
+        Map<String, String> environment = variable == null || value == null ? Map.of() : Map.of(variable, value);
+        new CommandLine(parsing)
+                .setDefaultValueProvider(new EnvironmentDefaults(environment))
+                .parseArgs(options == null ? new String[0] : options.split(" "));
+
+        try (Apps apps = parsing.apps.open()) {
+            assertThat(apps.count()).isEqualTo(members);
+            assertThat(apps.first().uri()).hasToString(first);
+        }
+    }
+
     /** Only parses, so that what is parsed can be looked at. */
     @Command
     private static final class Parsing {
         @Mixin
         private PublishOptions options = new PublishOptions();
+
+        @Mixin
+        private AppOptions apps = new AppOptions();
     }
 
     private static RunSettings settings(Map<String, String> environment, String... arguments) {
