@@ -141,7 +141,7 @@ class RunnerTest {
     @CsvSource(
             delimiter = '|',
             value = {
-                "--only=write|--only (ONLY) must be one of append, read, snapshot, but is 'write'",
+                "--only=write|--only (ONLY) must be one of append, read, snapshot, handlers, but is 'write'",
                 "--rounds=0|--rounds (ROUNDS) must be between 1 and 1000, but is 0",
                 "--round-seconds=0.01|--round-seconds (ROUND_SECONDS) must be between 0.05 and 3600, but is 0.01",
                 "--round-seconds=NaN|--round-seconds (ROUND_SECONDS) must be between 0.05 and 3600, but is NaN",
@@ -149,6 +149,9 @@ class RunnerTest {
                 "--snapshot-seconds=0|--snapshot-seconds (SNAPSHOT_SECONDS) must be between 1 and 86400, but is 0",
                 "--snapshot-rate=0|--snapshot-rate (SNAPSHOT_RATE) must be between 1 and 1000000, but is 0",
                 "--warmup-seconds=-1|--warmup-seconds (WARMUP_SECONDS) must be between 0 and 86400, but is -1",
+                "--handlers-events=0|--handlers-events (HANDLERS_EVENTS) must be between 1 and 10000000, but is 0",
+                "--handlers-sequential-events=0|--handlers-sequential-events (HANDLERS_SEQUENTIAL_EVENTS) must be between 1",
+                "--handlers-concurrency=10001|--handlers-concurrency (HANDLERS_CONCURRENCY) must be between 1 and 10000",
                 "--rounds=3|No database is given",
             })
     void limits_wrongInput_isNamedWithItsLimitAndExitsWith2(String option, String message) {
