@@ -9,6 +9,7 @@ import io.eventsql.app.benchmark.BenchmarkConsumer;
 import io.eventsql.benchmark.event.BenchmarkEvent;
 import io.eventsql.benchmark.event.EpochMicros;
 import io.eventsql.benchmark.event.NumberSet;
+import io.eventsql.benchmark.settings.Variables;
 import java.net.http.HttpResponse;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;

@@ -4,8 +4,9 @@ import io.eventsql.ConsumerSpec;
 import io.eventsql.EventSql;
 import io.eventsql.ShardInfo;
 import io.eventsql.benchmark.event.BenchmarkEvent;
-import io.eventsql.runner.database.DatabaseAddress;
-import io.eventsql.runner.database.DatabaseEnvironment;
+import io.eventsql.benchmark.settings.DatabaseAddress;
+import io.eventsql.benchmark.settings.DatabaseVariables;
+import io.eventsql.benchmark.settings.Variables;
 import io.eventsql.runner.database.Databases;
 import io.eventsql.runner.database.ShardServer;
 import io.eventsql.runner.limits.LimitsBench;
@@ -214,7 +215,7 @@ final class LimitsCommand implements Callable<Integer> {
 
     private DatabaseAddress address(CommandSpec commandSpec) {
         try {
-            List<DatabaseAddress> addresses = new DatabaseEnvironment(environment).addresses();
+            List<DatabaseAddress> addresses = DatabaseVariables.read(new Variables(environment::get));
             if (addresses.size() > 1) {
                 throw new IllegalArgumentException("One database is measured, but " + addresses.size() + " are given");
             }

@@ -4,11 +4,13 @@ import io.eventsql.EventPublisher;
 import io.eventsql.EventSql;
 import io.eventsql.ShardInfo;
 import io.eventsql.StreamSpec;
+import io.eventsql.benchmark.settings.DatabaseAddress;
+import io.eventsql.benchmark.settings.DatabaseVariables;
+import io.eventsql.benchmark.settings.InvalidSettingException;
+import io.eventsql.benchmark.settings.Variables;
 import io.eventsql.runner.consumption.Apps;
 import io.eventsql.runner.consumption.MembersWait;
 import io.eventsql.runner.consumption.StartBarrier;
-import io.eventsql.runner.database.DatabaseAddress;
-import io.eventsql.runner.database.DatabaseEnvironment;
 import io.eventsql.runner.database.Databases;
 import io.eventsql.runner.database.ShardServer;
 import io.eventsql.runner.load.Callers;
@@ -105,8 +107,9 @@ final class PublishCommand implements Callable<Integer> {
         RunSettings settings = options.settings(command.commandLine());
         List<DatabaseAddress> addresses;
         try {
-            addresses = new DatabaseEnvironment(withOptions()).addresses();
-        } catch (IllegalArgumentException e) {
+            Map<String, String> all = withOptions();
+            addresses = DatabaseVariables.read(new Variables(all::get));
+        } catch (InvalidSettingException e) {
             throw new ParameterException(command.commandLine(), e.getMessage(), e);
         }
         StopSignal stop = new StopSignal();

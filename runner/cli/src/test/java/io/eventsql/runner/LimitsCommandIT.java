@@ -154,7 +154,8 @@ class LimitsCommandIT {
 
     @Test
     void limits_severalDatabases_areRefused() {
-        int status = Runner.commandLine(Map.of("DB0_HOST", "a", "DB1_HOST", "b"))
+        int status = Runner.commandLine(
+                        Map.of("DB0_HOST", "a", "DB0_PASSWORD", "p", "DB1_HOST", "b", "DB1_PASSWORD", "p"))
                 .setErr(new PrintWriter(err, true))
                 .execute("limits");
 

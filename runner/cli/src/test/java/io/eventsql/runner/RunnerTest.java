@@ -114,7 +114,7 @@ class RunnerTest {
     void publish_noDatabase_exitsWith2() {
         assertThat(execute(Map.of(), "publish")).isEqualTo(2);
 
-        assertThat(err.toString()).contains("No database is given");
+        assertThat(err.toString()).contains("DB0_HOST is missing");
     }
 
     @Test
@@ -152,7 +152,7 @@ class RunnerTest {
                 "--handlers-events=0|--handlers-events (HANDLERS_EVENTS) must be between 1 and 10000000, but is 0",
                 "--handlers-sequential-events=0|--handlers-sequential-events (HANDLERS_SEQUENTIAL_EVENTS) must be between 1",
                 "--handlers-concurrency=10001|--handlers-concurrency (HANDLERS_CONCURRENCY) must be between 1 and 10000",
-                "--rounds=3|No database is given",
+                "--rounds=3|DB0_HOST is missing",
             })
     void limits_wrongInput_isNamedWithItsLimitAndExitsWith2(String option, String message) {
         assertThat(execute(Map.of(), "limits", option)).isEqualTo(2);
