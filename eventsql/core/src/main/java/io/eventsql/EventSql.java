@@ -4,6 +4,8 @@ import io.eventsql.internal.append.Publisher;
 import io.eventsql.internal.consume.Consumers;
 import io.eventsql.internal.consume.Listeners;
 import io.eventsql.internal.consume.RangeReader;
+import io.eventsql.internal.relay.OutboxPublisher;
+import io.eventsql.internal.relay.Relays;
 import io.eventsql.internal.retain.DeadProducers;
 import io.eventsql.internal.retain.SegmentKeeper;
 import io.eventsql.internal.shard.Shards;
@@ -25,8 +27,10 @@ import org.jspecify.annotations.Nullable;
  * needs one instance for each cluster, made at its start and closed at its end.
  *
  * <p>Connections it takes from each data source's pool at the same time, at most: {@link Settings#appendConnections()}
- * to append, 1 to signal, 1 in the background; where this process consumes, also 1 to listen (kept), 1 to fetch, 1 to
- * commit offsets, 1 to keep leases; and 1 for each thread of yours inside a method of this class.
+ * to append, 1 to signal, 1 in the background, 1 to relay the outbox and, where this process does that, 1 to listen for it
+ * (kept) and 1 for each other shard that events go to; 1 for the outbox of each other database that has events for this
+ * one; where this process consumes, also 1 to listen (kept), 1 to fetch, 1 to commit offsets, 1 to keep leases; and 1 for
+ * each thread of yours inside a method of this class.
  */
 public final class EventSql implements AutoCloseable {
     private static final long OPEN_MISSING_EVERY_MS = 1_000;
@@ -36,6 +40,8 @@ public final class EventSql implements AutoCloseable {
     private final StreamRegistry streams;
     private final WakeUp wakeUp;
     private final Publisher publisher;
+    private final Relays relays;
+    private final OutboxPublisher outbox;
     private final Consumers consumers;
     private final RangeReader reader;
     private final ScheduledExecutorService timer;
@@ -46,18 +52,21 @@ public final class EventSql implements AutoCloseable {
         shards = Shards.open(builder.dataSources, settings);
         streams = new StreamRegistry(shards);
         wakeUp = new WakeUp(shards, settings);
+        SegmentKeeper segments = new SegmentKeeper(settings.maxBatchEvents());
+        relays = new Relays(shards, streams, settings, segments, wakeUp, builder.outboxes);
+        outbox = new OutboxPublisher(streams, shards.tables().outbox(), settings, relays);
         timer = Executors.newSingleThreadScheduledExecutor(task -> {
             Thread thread = new Thread(task, "eventsql-timer");
             thread.setDaemon(true);
             return thread;
         });
         UUID producer = UUID.randomUUID();
-        SegmentKeeper segments = new SegmentKeeper(settings.maxBatchEvents());
         publisher = new Publisher(producer, shards, streams, builder.preferredShard, settings, segments, wakeUp, timer);
         consumers = new Consumers(shards, streams, settings, segments, wakeUp, new Listeners(builder.listeners));
         reader = new RangeReader(shards, streams);
         shards.openMissingInBackground(OPEN_MISSING_EVERY_MS);
         new DeadProducers(producer).removeInBackground(shards);
+        relays.start();
     }
 
     /** A builder for an instance over one database. */
@@ -98,6 +107,11 @@ public final class EventSql implements AutoCloseable {
     /** Publishes events; always the same instance. */
     public EventPublisher publisher() {
         return publisher;
+    }
+
+    /** Publishes events inside a transaction of yours; always the same instance. */
+    public Outbox outbox() {
+        return outbox;
     }
 
     /**
@@ -173,7 +187,7 @@ public final class EventSql implements AutoCloseable {
 
     /**
      * Ends this instance: first its consumers, as {@link Subscription#close}, then the publisher, which refuses further
-     * calls and appends what waits. The data sources stay open. Calling it again does nothing.
+     * calls and appends what waits, then the relay; what waits in the outbox is left to other processes or the next start. The data sources stay open. Calling it again does nothing.
      *
      * @return {@code false} if not everything ended in time: events still waiting were failed, handlers left running
      */
@@ -185,6 +199,8 @@ public final class EventSql implements AutoCloseable {
         try {
             boolean inTime = consumers.close(deadline);
             inTime &= publisher.close(deadline);
+            outbox.close();
+            inTime &= relays.close(deadline);
             wakeUp.close();
             return inTime;
         } catch (InterruptedException e) {
@@ -202,6 +218,7 @@ public final class EventSql implements AutoCloseable {
         private Settings settings = Settings.defaults();
         private final List<ConsumerListener> listeners = new ArrayList<>();
         private @Nullable DataSource preferredShard;
+        private List<DataSource> outboxes = List.of();
 
         private Builder(List<? extends DataSource> dataSources) {
             this.dataSources = List.copyOf(dataSources);
@@ -229,6 +246,19 @@ public final class EventSql implements AutoCloseable {
                 throw new InvalidInputException("preferredShard", "is none of the data sources");
             }
             preferredShard = value;
+            return this;
+        }
+
+        /**
+         * Databases besides the shards from which events are published inside transactions ({@link EventSql#outbox()}),
+         * such as an application's own. Each gets the tables of the outbox, in the same schema, and is served by every
+         * process that names it. Shards have an outbox anyway; naming one does nothing.
+         *
+         * @param values preferably pools; each takes 1 connection to relay and, in the process that does, 1 to listen
+         *     (kept) and 1 for each shard that events go to
+         */
+        public Builder outbox(DataSource... values) {
+            outboxes = List.of(values);
             return this;
         }
 

@@ -21,9 +21,12 @@ public final class Settings {
     public static final int DEFAULT_APPEND_CONNECTIONS = 2;
     public static final Duration DEFAULT_NETWORK_TIMEOUT = Duration.ofSeconds(10);
     public static final Duration DEFAULT_NOTIFY_INTERVAL = Duration.ofMillis(5);
-    public static final Duration DEFAULT_POLL_INTERVAL = Duration.ofSeconds(2);
+    public static final Duration DEFAULT_POLL_INTERVAL = Duration.ofSeconds(3);
     public static final Duration DEFAULT_LEASE = Duration.ofSeconds(10);
     public static final Duration DEFAULT_HEARTBEAT = Duration.ofSeconds(3);
+    public static final Duration DEFAULT_OUTBOX_POLL_INTERVAL = Duration.ofSeconds(5);
+    public static final Duration DEFAULT_OUTBOX_LEASE = Duration.ofSeconds(15);
+    public static final int DEFAULT_OUTBOX_PAGE_EVENTS = 5_000;
     public static final Duration DEFAULT_CLOSE_TIMEOUT = Duration.ofSeconds(30);
 
     private static final Pattern SCHEMA = Pattern.compile("(?!pg_)[a-z][a-z0-9_]{0,30}");
@@ -129,6 +132,28 @@ public final class Settings {
         return values.heartbeat;
     }
 
+    /**
+     * How often the relay looks into an outbox without any sign that something was published, but at least three times in
+     * {@link #outboxLease()}; 10 ms to 1 minute. The
+     * longest delay of an event whose process died right behind its commit, once another process relays.
+     */
+    public Duration outboxPollInterval() {
+        return values.outboxPollInterval;
+    }
+
+    /**
+     * How long the process that relays an outbox keeps that right without renewing it: so long its death may go unnoticed,
+     * and so long a frozen one may hold locks; 1 second to 10 minutes.
+     */
+    public Duration outboxLease() {
+        return values.outboxLease;
+    }
+
+    /** Events the relay moves in one transaction, in at most {@link #maxBatchBytes()}; 1 to 100,000. */
+    public int outboxPageEvents() {
+        return values.outboxPageEvents;
+    }
+
     /** How long {@link EventSql#close()} and {@link Subscription#close()} wait for what is under way; 0 to 1 hour. */
     public Duration closeTimeout() {
         return values.closeTimeout;
@@ -157,6 +182,9 @@ public final class Settings {
         private Duration pollInterval = DEFAULT_POLL_INTERVAL;
         private Duration lease = DEFAULT_LEASE;
         private Duration heartbeat = DEFAULT_HEARTBEAT;
+        private Duration outboxPollInterval = DEFAULT_OUTBOX_POLL_INTERVAL;
+        private Duration outboxLease = DEFAULT_OUTBOX_LEASE;
+        private int outboxPageEvents = DEFAULT_OUTBOX_PAGE_EVENTS;
         private Duration closeTimeout = DEFAULT_CLOSE_TIMEOUT;
 
         private Builder() {}
@@ -177,6 +205,9 @@ public final class Settings {
             pollInterval = other.pollInterval;
             lease = other.lease;
             heartbeat = other.heartbeat;
+            outboxPollInterval = other.outboxPollInterval;
+            outboxLease = other.outboxLease;
+            outboxPageEvents = other.outboxPageEvents;
             closeTimeout = other.closeTimeout;
         }
 
@@ -271,6 +302,24 @@ public final class Settings {
             return this;
         }
 
+        /** See {@link Settings#outboxPollInterval()}. */
+        public Builder outboxPollInterval(Duration value) {
+            outboxPollInterval = value;
+            return this;
+        }
+
+        /** See {@link Settings#outboxLease()}. */
+        public Builder outboxLease(Duration value) {
+            outboxLease = value;
+            return this;
+        }
+
+        /** See {@link Settings#outboxPageEvents()}. */
+        public Builder outboxPageEvents(int value) {
+            outboxPageEvents = value;
+            return this;
+        }
+
         /** See {@link Settings#closeTimeout()}. */
         public Builder closeTimeout(Duration value) {
             closeTimeout = value;
@@ -303,6 +352,10 @@ public final class Settings {
             requireDuration("settings.pollInterval", pollInterval, Duration.ofMillis(10), Duration.ofMinutes(1));
             requireDuration("settings.lease", lease, Duration.ofMillis(300), Duration.ofMinutes(10));
             requireDuration("settings.heartbeat", heartbeat, Duration.ofMillis(50), lease.dividedBy(2));
+            requireDuration(
+                    "settings.outboxPollInterval", outboxPollInterval, Duration.ofMillis(10), Duration.ofMinutes(1));
+            requireDuration("settings.outboxLease", outboxLease, Duration.ofSeconds(1), Duration.ofMinutes(10));
+            InvalidInputException.requireRange("settings.outboxPageEvents", outboxPageEvents, 1, 100_000);
             requireDuration("settings.closeTimeout", closeTimeout, Duration.ZERO, Duration.ofHours(1));
             return new Settings(new Builder(this));
         }

@@ -3,6 +3,7 @@ package io.eventsql;
 import static com.tngtech.archunit.base.DescribedPredicate.describe;
 import static com.tngtech.archunit.core.domain.JavaClass.Predicates.resideInAPackage;
 import static com.tngtech.archunit.core.domain.JavaClass.Predicates.resideInAnyPackage;
+import static com.tngtech.archunit.core.domain.JavaClass.Predicates.resideOutsideOfPackage;
 import static com.tngtech.archunit.core.domain.properties.HasName.Predicates.nameMatching;
 import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.classes;
 import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.noClasses;
@@ -34,6 +35,8 @@ import java.util.stream.Stream;
         importOptions = {DoNotIncludeTests.class, ArchitectureTest.CoreAlone.class})
 class ArchitectureTest {
     private static final String API = "io.eventsql";
+    /** What carries a jOOQ transaction. */
+    private static final Set<String> JOOQ_IN_THE_API = Set.of("org.jooq.Configuration", "org.jooq.DSLContext");
 
     /** Without the test servers, which share the library's package prefix. */
     static final class CoreAlone implements ImportOption {
@@ -50,19 +53,20 @@ class ArchitectureTest {
             .and()
             .arePublic()
             .should(haveSignaturesOf(
-                    "the API, Java and JSpecify alone",
+                    "the API, Java, JSpecify and jOOQ's entrance alone",
                     describe(
-                            "the API, Java or JSpecify",
+                            "the API, Java, JSpecify or jOOQ's entrance",
                             type -> type.isPrimitive()
                                     || type.getPackageName().equals(API)
                                     || type.getPackageName().startsWith("java.")
                                     || type.getPackageName().startsWith("javax.sql")
+                                    || JOOQ_IN_THE_API.contains(type.getName())
                                     || type.getPackageName().startsWith("org.jspecify."))));
 
     @ArchTest
     static final ArchRule jooq_isUsedOnlyInSql = noClasses()
-            .that()
-            .resideOutsideOfPackage("io.eventsql.internal.sql")
+            .that(resideOutsideOfPackage("io.eventsql.internal.sql")
+                    .and(describe("are not Outbox", type -> !type.getName().equals(Outbox.class.getName()))))
             .should()
             .dependOnClassesThat()
             .resideInAPackage("org.jooq..");
@@ -92,6 +96,8 @@ class ArchitectureTest {
             .definedBy("io.eventsql.internal.append..")
             .layer("consume")
             .definedBy("io.eventsql.internal.consume..")
+            .layer("relay")
+            .definedBy("io.eventsql.internal.relay..")
             .layer("retain")
             .definedBy("io.eventsql.internal.retain..")
             .layer("wake")
@@ -103,19 +109,21 @@ class ArchitectureTest {
             .layer("sql")
             .definedBy("io.eventsql.internal.sql..")
             .whereLayer("append")
-            .mayOnlyBeAccessedByLayers("API")
+            .mayOnlyBeAccessedByLayers("API", "relay")
             .whereLayer("consume")
             .mayOnlyBeAccessedByLayers("API")
+            .whereLayer("relay")
+            .mayOnlyBeAccessedByLayers("API")
             .whereLayer("retain")
-            .mayOnlyBeAccessedByLayers("API", "append", "consume")
+            .mayOnlyBeAccessedByLayers("API", "append", "consume", "relay")
             .whereLayer("wake")
-            .mayOnlyBeAccessedByLayers("API", "append", "consume")
+            .mayOnlyBeAccessedByLayers("API", "append", "consume", "relay")
             .whereLayer("shard")
-            .mayOnlyBeAccessedByLayers("API", "append", "consume", "retain", "wake")
+            .mayOnlyBeAccessedByLayers("API", "append", "consume", "relay", "retain", "wake")
             .whereLayer("schema")
             .mayOnlyBeAccessedByLayers("shard")
             .whereLayer("sql")
-            .mayOnlyBeAccessedByLayers("append", "consume", "retain", "wake", "shard", "schema");
+            .mayOnlyBeAccessedByLayers("append", "consume", "relay", "retain", "wake", "shard", "schema");
 
     @ArchTest
     static final ArchRule internals_haveNoCycles =

@@ -140,7 +140,7 @@ class SettingsTest {
                                 Settings::pollInterval,
                                 Duration.ofMillis(10),
                                 Duration.ofMinutes(1),
-                                Duration.ofSeconds(2)),
+                                Duration.ofSeconds(3)),
                         Limits.ofDuration(
                                 "lease",
                                 Builder::lease,
@@ -155,6 +155,27 @@ class SettingsTest {
                                 Duration.ofMillis(50),
                                 Duration.ofSeconds(5),
                                 Duration.ofSeconds(3)),
+                        Limits.ofDuration(
+                                "outboxPollInterval",
+                                Builder::outboxPollInterval,
+                                Settings::outboxPollInterval,
+                                Duration.ofMillis(10),
+                                Duration.ofMinutes(1),
+                                Duration.ofSeconds(5)),
+                        Limits.ofDuration(
+                                "outboxLease",
+                                Builder::outboxLease,
+                                Settings::outboxLease,
+                                Duration.ofSeconds(1),
+                                Duration.ofMinutes(10),
+                                Duration.ofSeconds(15)),
+                        Limits.ofInt(
+                                "outboxPageEvents",
+                                Builder::outboxPageEvents,
+                                Settings::outboxPageEvents,
+                                1,
+                                100_000,
+                                Settings.DEFAULT_OUTBOX_PAGE_EVENTS),
                         Limits.ofDuration(
                                 "closeTimeout",
                                 Builder::closeTimeout,

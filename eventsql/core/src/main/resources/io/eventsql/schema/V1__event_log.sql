@@ -4,7 +4,7 @@
 -- apply them unchanged; the schema "eventsql" must exist then. With another schema name, replace "eventsql.".
 
 -- Which of these files the database has; each records itself.
-CREATE TABLE eventsql.schema_version (
+CREATE TABLE IF NOT EXISTS eventsql.schema_version (
     version      int         PRIMARY KEY,
     description  text        NOT NULL,
     installed_at timestamptz NOT NULL DEFAULT now()

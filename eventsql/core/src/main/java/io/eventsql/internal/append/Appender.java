@@ -2,7 +2,6 @@ package io.eventsql.internal.append;
 
 import io.eventsql.Settings;
 import io.eventsql.UnknownStreamException;
-import io.eventsql.internal.append.Batch.Group;
 import io.eventsql.internal.retain.SegmentKeeper;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.sql.AppendStatement;
@@ -149,13 +148,13 @@ final class Appender {
             if (!batch.beginSending()) {
                 return; // every caller was told at its deadline
             }
-            List<Group> groups = batch.groups(shard);
-            long[] bases = execute(connection, batch.number(), Batch.rows(groups));
+            List<PartitionGroup> groups = batch.groups(shard);
+            long[] bases = execute(connection, batch.number(), PartitionGroup.rows(groups));
             for (int i = 0; i < bases.length; i++) {
                 groups.get(i).base = bases[i];
             }
             batch.stored(shard, groups);
-            for (Group group : groups) {
+            for (PartitionGroup group : groups) {
                 segments.appended(shard, group.stream, group.partition, group.base + group.events.size());
                 wakeUp.appended(shard, group.streamId, group.partition);
             }
@@ -233,7 +232,7 @@ final class Appender {
     private Verdict createSegments(Batch batch) {
         try {
             boolean created = false;
-            for (Group group : batch.groups(shard)) {
+            for (PartitionGroup group : batch.groups(shard)) {
                 created |= segments.ensureRoom(shard, group.stream, group.streamId, group.partition);
             }
             return created ? Verdict.REPEAT_AT_ONCE : Verdict.ROLLED_BACK;

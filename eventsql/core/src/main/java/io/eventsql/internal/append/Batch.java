@@ -2,9 +2,7 @@ package io.eventsql.internal.append;
 
 import io.eventsql.EventPosition;
 import io.eventsql.StreamSpec;
-import io.eventsql.internal.append.EventValidator.Valid;
 import io.eventsql.internal.shard.Shard;
-import io.eventsql.internal.sql.AppendStatement;
 import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -81,39 +79,19 @@ final class Batch {
         return call.hasNoKeys() ? Objects.requireNonNull(stickyPartitions.get(call.stream())) : call.partition(event);
     }
 
-    /** The events of one partition. */
-    static final class Group implements Comparable<Group> {
-        final StreamSpec stream;
-        final int streamId;
-        final int partition;
-        final List<Valid> events = new ArrayList<>();
-        long base;
-
-        Group(StreamSpec stream, int streamId, int partition) {
-            this.stream = stream;
-            this.streamId = streamId;
-            this.partition = partition;
-        }
-
-        @Override
-        public int compareTo(Group other) {
-            int byStream = Integer.compare(streamId, other.streamId);
-            return byStream != 0 ? byStream : Integer.compare(partition, other.partition);
-        }
-    }
-
     /** The events by partition, in the lock order: stream id, then partition; within a partition in call order. */
-    List<Group> groups(Shard shard) throws SQLException {
-        Map<StreamSpec, @Nullable Group[]> byStream = new HashMap<>();
-        List<Group> groups = new ArrayList<>();
+    List<PartitionGroup> groups(Shard shard) throws SQLException {
+        Map<StreamSpec, @Nullable PartitionGroup[]> byStream = new HashMap<>();
+        List<PartitionGroup> groups = new ArrayList<>();
         for (PublishCall call : sent()) {
             @Nullable
-            Group[] ofStream = byStream.computeIfAbsent(call.stream(), stream -> new Group[stream.partitions()]);
+            PartitionGroup[] ofStream =
+                    byStream.computeIfAbsent(call.stream(), stream -> new PartitionGroup[stream.partitions()]);
             for (int i = 0; i < call.events().size(); i++) {
                 int partition = partition(call, i);
-                Group group = ofStream[partition];
+                PartitionGroup group = ofStream[partition];
                 if (group == null) {
-                    group = new Group(call.stream(), shard.streamId(call.stream()), partition);
+                    group = new PartitionGroup(call.stream(), shard.streamId(call.stream()), partition);
                     ofStream[partition] = group;
                     groups.add(group);
                 }
@@ -124,46 +102,10 @@ final class Batch {
         return groups;
     }
 
-    /** The batch in the form of the append statement. */
-    static AppendStatement.Rows rows(List<Group> groups) {
-        int size = 0;
-        for (Group group : groups) {
-            size += group.events.size();
-        }
-        String[] streams = new String[groups.size()];
-        int[] streamIds = new int[groups.size()];
-        int[] partitions = new int[groups.size()];
-        int[] counts = new int[groups.size()];
-        int[] groupOf = new int[size];
-        int[] indexes = new int[size];
-        @Nullable String[] keys = new String[size];
-        byte[][] values = new byte[size][];
-        @Nullable String[] headers = new String[size];
-        int row = 0;
-        for (int g = 0; g < groups.size(); g++) {
-            Group group = groups.get(g);
-            streams[g] = group.stream.name();
-            streamIds[g] = group.streamId;
-            partitions[g] = group.partition;
-            counts[g] = group.events.size();
-            for (int i = 0; i < group.events.size(); i++) {
-                Valid event = group.events.get(i);
-                groupOf[row] = g + 1;
-                indexes[row] = i;
-                keys[row] = event.key();
-                values[row] = event.value();
-                headers[row] = event.headers();
-                row++;
-            }
-        }
-        return new AppendStatement.Rows(
-                streams, streamIds, partitions, counts, groupOf, indexes, keys, values, headers);
-    }
-
     /** Tells every call where its events are stored. */
-    void stored(Shard shard, List<Group> groups) {
+    void stored(Shard shard, List<PartitionGroup> groups) {
         Map<StreamSpec, long[]> nextOffsets = new HashMap<>();
-        for (Group group : groups) {
+        for (PartitionGroup group : groups) {
             nextOffsets.computeIfAbsent(group.stream, stream -> new long[stream.partitions()])[group.partition] =
                     group.base;
         }

@@ -5,18 +5,20 @@ import io.eventsql.InvalidInputException;
 import io.eventsql.Settings;
 import io.eventsql.internal.sql.HeadersJson;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Map;
 import java.util.Map.Entry;
 import org.jspecify.annotations.Nullable;
 
 /** Refuses what the database would refuse, before anything waits or is sent. */
-final class EventValidator {
+public final class EventValidator {
     /** What a row costs beside its texts and bytes, in the buffer and on the wire. */
     private static final int ROW_OVERHEAD_BYTES = 64;
 
     private final Settings settings;
 
-    EventValidator(Settings settings) {
+    public EventValidator(Settings settings) {
         this.settings = settings;
     }
 
@@ -26,11 +28,15 @@ final class EventValidator {
      * @param headers the headers as JSON; {@code null} if there are none
      * @param bytes what it counts in buffers and batches
      */
-    record Valid(
+    public record Valid(
             @Nullable String key, byte[] value, @Nullable String headers, int bytes) {}
 
-    /** @throws InvalidInputException naming the field and the limit */
-    Valid validate(Event event) {
+    /**
+     * The event, if it can be stored.
+     *
+     * @throws InvalidInputException naming the field and the limit
+     */
+    public Valid validate(Event event) {
         int bytes = ROW_OVERHEAD_BYTES + event.value().length;
         if (event.value().length > settings.maxEventBytes()) {
             throw new InvalidInputException(
@@ -48,6 +54,34 @@ final class EventValidator {
             bytes += requireHeadersSize(headers);
         }
         return new Valid(key, event.value(), headers, bytes);
+    }
+
+    /**
+     * The events of one call.
+     *
+     * @throws InvalidInputException naming the field and the limit
+     */
+    public List<Valid> validateAll(List<Event> events) {
+        if (events.size() > settings.maxBatchEvents()) {
+            throw new InvalidInputException(
+                    "events",
+                    "has " + events.size() + " events; the limit of one call is " + settings.maxBatchEvents()
+                            + " (settings.maxBatchEvents)");
+        }
+        List<Valid> valid = new ArrayList<>(events.size());
+        long bytes = 0;
+        for (Event event : events) {
+            Valid one = validate(event);
+            bytes += one.bytes();
+            valid.add(one);
+        }
+        if (bytes > settings.maxBatchBytes() && valid.size() > 1) {
+            throw new InvalidInputException(
+                    "events",
+                    "has " + bytes + " bytes; the limit of one call is " + settings.maxBatchBytes()
+                            + " (settings.maxBatchBytes)");
+        }
+        return valid;
     }
 
     private int validateKey(String key) {

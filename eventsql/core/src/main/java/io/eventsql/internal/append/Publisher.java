@@ -6,7 +6,6 @@ import io.eventsql.EventOutcomeUnknownException;
 import io.eventsql.EventPosition;
 import io.eventsql.EventPublisher;
 import io.eventsql.EventSqlException;
-import io.eventsql.InvalidInputException;
 import io.eventsql.PartialPublishException;
 import io.eventsql.Settings;
 import io.eventsql.StreamSpec;
@@ -87,7 +86,7 @@ public final class Publisher implements EventPublisher {
     @Override
     public CompletableFuture<List<EventPosition>> publishAllAsync(String stream, List<Event> events) {
         long deadline = System.nanoTime() + settings.publishTimeout().toNanos();
-        List<Valid> valid = validateAll(events);
+        List<Valid> valid = validator.validateAll(events);
         StreamSpec spec = streams.require(stream);
         if (valid.isEmpty()) {
             return CompletableFuture.completedFuture(List.of());
@@ -101,29 +100,6 @@ public final class Publisher implements EventPublisher {
                     new PublishCall(spec, ofPart, part.partitions(), deadline, outcome.ofPart(part.indexes())));
         }
         return outcome.future();
-    }
-
-    private List<Valid> validateAll(List<Event> events) {
-        if (events.size() > settings.maxBatchEvents()) {
-            throw new InvalidInputException(
-                    "events",
-                    "has " + events.size() + " events; the limit of one call is " + settings.maxBatchEvents()
-                            + " (settings.maxBatchEvents)");
-        }
-        List<Valid> valid = new ArrayList<>(events.size());
-        long bytes = 0;
-        for (Event event : events) {
-            Valid one = validator.validate(event);
-            bytes += one.bytes();
-            valid.add(one);
-        }
-        if (bytes > settings.maxBatchBytes() && valid.size() > 1) {
-            throw new InvalidInputException(
-                    "events",
-                    "has " + bytes + " bytes; the limit of one call is " + settings.maxBatchBytes()
-                            + " (settings.maxBatchBytes)");
-        }
-        return valid;
     }
 
     private static List<Valid> pick(List<Valid> events, int[] indexes) {

@@ -11,6 +11,7 @@ import java.nio.charset.StandardCharsets;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.util.List;
+import java.util.Set;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -22,7 +23,11 @@ public final class Migrator {
     private static final Logger LOG = LoggerFactory.getLogger(Migrator.class);
 
     /** Numbered from 1 without gaps; a file that was released is never changed. */
-    private static final List<String> FILES = List.of("V1__event_log", "V2__consumers");
+    private static final List<String> FILES = List.of("V1__event_log", "V2__consumers", "V3__outbox");
+    /** The numbers of the files that a shard needs, and those that a database needs which has only an outbox. */
+    private static final List<Integer> OF_SHARD = List.of(1, 2, 3);
+
+    private static final List<Integer> OF_OUTBOX = List.of(3);
 
     private final MigrationTable versions;
     private final boolean mayMigrate;
@@ -38,32 +43,45 @@ public final class Migrator {
     }
 
     /**
-     * Migrates a database, if it needs it.
+     * Migrates the database of a shard, if it needs it.
      *
      * @throws EventSqlException if the schema is older than this library needs and may not be migrated
      */
     public void migrate(Database database) throws SQLException {
-        int version = database.call(versions::version);
-        if (version >= FILES.size()) {
+        migrate(database, OF_SHARD);
+    }
+
+    /** The same for a database that has an outbox and is no shard: it gets nothing else. */
+    public void migrateOutbox(Database database) throws SQLException {
+        migrate(database, OF_OUTBOX);
+    }
+
+    private void migrate(Database database, List<Integer> needed) throws SQLException {
+        Set<Integer> versions = database.call(this.versions::versions);
+        if (versions.containsAll(needed)) {
             return; // a newer schema works with this library: schema N serves library N-1
         }
         if (!mayMigrate) {
-            throw new EventSqlException("The database schema has version " + version + ", this library needs "
-                    + FILES.size() + ", and settings.migrateSchema is off: apply the SQL files first");
+            throw new EventSqlException("The database schema has version "
+                    + versions.stream().max(Integer::compare).orElse(0) + ", this library needs "
+                    + needed.getLast() + ", and settings.migrateSchema is off: apply the SQL files first");
         }
         int migrated = database.transaction(connection -> {
-            versions.lock(connection);
-            return applyMissing(connection);
+            this.versions.lock(connection);
+            return applyMissing(connection, needed);
         });
         LOG.info("Database schema migrated to version {}", migrated);
     }
 
-    private int applyMissing(Connection connection) throws SQLException {
+    private int applyMissing(Connection connection, List<Integer> needed) throws SQLException {
         versions.createSchema(connection);
-        for (int next = versions.version(connection) + 1; next <= FILES.size(); next++) {
-            versions.apply(connection, read(FILES.get(next - 1) + ".sql"));
+        Set<Integer> applied = versions.versions(connection);
+        for (int number : needed) {
+            if (!applied.contains(number)) {
+                versions.apply(connection, read(FILES.get(number - 1) + ".sql"));
+            }
         }
-        return versions.version(connection);
+        return needed.getLast();
     }
 
     private static String read(String file) {

@@ -91,6 +91,11 @@ final class ShardOpener {
         return Optional.ofNullable(reach(database).identity());
     }
 
+    /** Prepares a database that is no shard for its outbox. */
+    void migrateOutbox(Database database) throws SQLException {
+        migrator.migrateOutbox(database);
+    }
+
     private Reached reach(Database database) throws SQLException {
         migrator.migrate(database);
         return database.call(c -> new Reached(

@@ -14,6 +14,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
+import java.util.UUID;
 import java.util.stream.Stream;
 import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
@@ -25,6 +26,7 @@ public final class Shards {
     private static final Logger LOG = LoggerFactory.getLogger(Shards.class);
 
     private final ShardOpener opener;
+    private final Tables tables;
     private final ShardIdentity cluster;
     private final List<Shard> shards;
     /** Databases that have not answered yet. */
@@ -33,6 +35,7 @@ public final class Shards {
     private Shards(
             ShardOpener opener, List<Database> databases, List<@Nullable ShardIdentity> identities, Tables tables) {
         this.opener = opener;
+        this.tables = tables;
         this.cluster =
                 identities.stream().flatMap(Stream::ofNullable).findFirst().orElseThrow();
         if (cluster.shards() != databases.size()) {
@@ -70,6 +73,21 @@ public final class Shards {
     /** All shards, by number. */
     public List<Shard> all() {
         return shards;
+    }
+
+    /** The same in all databases of the cluster. */
+    public UUID clusterId() {
+        return cluster.clusterId();
+    }
+
+    /** The statements, written for the schema of this instance. */
+    public Tables tables() {
+        return tables;
+    }
+
+    /** Brings a database that is no shard to what its outbox needs. */
+    public void migrateOutbox(Database database) throws SQLException {
+        opener.migrateOutbox(database);
     }
 
     public int size() {

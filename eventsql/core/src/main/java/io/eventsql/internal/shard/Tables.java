@@ -23,7 +23,8 @@ public record Tables(
         OffsetTable offsets,
         LeaseTable leases,
         SetAsideTable setAside,
-        Notifications notifications) {
+        Notifications notifications,
+        OutboxTables outbox) {
 
     public static Tables in(SqlSchema schema) {
         return new Tables(
@@ -36,6 +37,7 @@ public record Tables(
                 new OffsetTable(schema),
                 new LeaseTable(schema),
                 new SetAsideTable(schema),
-                new Notifications(schema));
+                new Notifications(schema),
+                OutboxTables.in(schema));
     }
 }

@@ -57,6 +57,18 @@ public final class AppendStatement {
      */
     public long[] execute(Connection connection, UUID producer, long number, int mapVersion, Rows rows)
             throws SQLException {
+        return execute(connection, producer, number, mapVersion, rows, true);
+    }
+
+    /** The same as a part of the caller's transaction: nothing is in doubt before that is committed. */
+    public long[] executeInTransaction(Connection connection, UUID producer, long number, int mapVersion, Rows rows)
+            throws SQLException {
+        return execute(connection, producer, number, mapVersion, rows, false);
+    }
+
+    private long[] execute(
+            Connection connection, UUID producer, long number, int mapVersion, Rows rows, boolean failIfWarned)
+            throws SQLException {
         PGConnection pg = connection.unwrap(PGConnection.class);
         try (PreparedStatement statement = connection.prepareStatement(sql)) {
             statement.setObject(1, producer);
@@ -74,7 +86,7 @@ public final class AppendStatement {
             try (ResultSet result = statement.executeQuery()) {
                 result.next();
                 Array bases = result.getArray(1);
-                if (statement.getWarnings() != null) {
+                if (failIfWarned && statement.getWarnings() != null) {
                     throw new WarnedException(statement.getWarnings());
                 }
                 return unboxed((Long[]) bases.getArray());

@@ -70,15 +70,20 @@ public final class Database {
 
     /** Runs the work in one READ COMMITTED transaction: committed if it returns, rolled back if it throws. */
     public <T> T transaction(Work<T> work) throws SQLException {
-        return transaction(work, result -> true);
+        return transaction(work, result -> true, false);
     }
 
     /** The same, rolled back also if the work returns {@code false}; returns whether it was committed. */
     public boolean transactionIf(Work<Boolean> work) throws SQLException {
-        return transaction(work, result -> result);
+        return transaction(work, result -> result, false);
     }
 
-    private <T> T transaction(Work<T> work, Predicate<T> commits) throws SQLException {
+    /** The same, but fails also if the database warned at the commit: then the replicas may not have it. */
+    public <T> T replicatedTransaction(Work<T> work) throws SQLException {
+        return transaction(work, result -> true, true);
+    }
+
+    private <T> T transaction(Work<T> work, Predicate<T> commits, boolean failIfWarned) throws SQLException {
         try (Connection connection = borrow()) {
             connection.setTransactionIsolation(Connection.TRANSACTION_READ_COMMITTED);
             connection.setAutoCommit(false);
@@ -86,8 +91,13 @@ public final class Database {
             try {
                 T result = run(work, connection);
                 if (commits.test(result)) {
+                    connection.clearWarnings();
                     connection.commit();
                     committed = true;
+                    SQLException warning = connection.getWarnings();
+                    if (failIfWarned && warning != null) {
+                        throw new AppendStatement.WarnedException(warning);
+                    }
                 }
                 return result;
             } finally {

@@ -3,7 +3,7 @@ package io.eventsql.internal.sql;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.sql.Statement;
-import java.util.Objects;
+import java.util.Set;
 
 /** {@code schema_version}: which of the library's SQL files a database has. */
 public final class MigrationTable {
@@ -20,15 +20,15 @@ public final class MigrationTable {
         Database.dsl(connection).fetch("SELECT pg_advisory_xact_lock(?, hashtext(?))", LOCK_CLASS, schema.name());
     }
 
-    /** The newest version applied; 0 if there is no table or no schema yet. */
-    public int version(Connection connection) {
+    /** The versions applied; none if there is no table or no schema yet. */
+    public Set<Integer> versions(Connection connection) {
         var dsl = Database.dsl(connection);
         boolean exists = Boolean.TRUE.equals(
                 dsl.fetchValue("SELECT to_regclass(?) IS NOT NULL", schema.sql("eventsql.schema_version")));
         return exists
-                ? (Integer) Objects.requireNonNull(
-                        dsl.fetchValue(schema.sql("SELECT coalesce(max(version), 0) FROM eventsql.schema_version")))
-                : 0;
+                ? Set.copyOf(dsl.fetch(schema.sql("SELECT version FROM eventsql.schema_version"))
+                        .map(r -> r.get(0, Integer.class)))
+                : Set.of();
     }
 
     /** Creates the schema if needed. One that exists is not created again: the role may lack the right. */

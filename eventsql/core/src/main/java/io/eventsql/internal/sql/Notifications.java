@@ -10,15 +10,29 @@ import org.jspecify.annotations.Nullable;
 import org.postgresql.PGConnection;
 import org.postgresql.PGNotification;
 
-/** The shard's NOTIFY channel, named after the schema. */
+/** A NOTIFY channel of a database, named after the schema: the shard's, or the outbox's. */
 public final class Notifications {
+    /** The end of the channel on which the relay of an outbox is told of new events. */
+    static final String OUTBOX = "_outbox";
+
+    private static final String WAKE = "_wake";
+
     private final String channel;
     private final String notify;
 
     public Notifications(SqlSchema schema) {
-        channel = schema.name() + "_wake";
+        this(schema, WAKE);
+    }
+
+    private Notifications(SqlSchema schema, String ending) {
+        channel = schema.name() + ending;
         // A signal need not be durable: it must not wait for the disk.
         notify = "SELECT set_config('synchronous_commit', 'off', true), pg_notify('" + channel + "', ?)";
+    }
+
+    /** The channel of the outbox's relay, apart: it exists also in a database that is no shard. */
+    public static Notifications ofOutbox(SqlSchema schema) {
+        return new Notifications(schema, OUTBOX);
     }
 
     /** Signals everyone who listens; a transaction of its own, never part of an append. */

@@ -18,6 +18,7 @@ public final class PartitionTable {
         heads = schema.sql("SELECT stream_id, partition, log_start, next_offset FROM eventsql.heads_v1(?)");
         deleteDeadProducers = schema.sql("DELETE FROM eventsql.producer_batch b"
                 + " WHERE b.published_at < clock_timestamp() - make_interval(secs => ?) AND b.producer_id <> ?"
+                + " AND NOT EXISTS (SELECT FROM eventsql.outbox_producer o WHERE o.producer_id = b.producer_id)"
                 + " AND EXISTS (SELECT FROM eventsql.producer_batch later WHERE later.stream_id = b.stream_id"
                 + " AND later.partition = b.partition AND later.next_offset > b.next_offset)");
     }
@@ -46,7 +47,7 @@ public final class PartitionTable {
 
     /**
      * Forgets producers that have not published for so long that none of their batches can still be on its way; keeps
-     * the newest row of each partition, which is its head.
+     * the newest row of each partition, which is its head, and those of outboxes, which may send again after any time.
      *
      * @return how many rows went
      */

@@ -15,6 +15,8 @@ public final class SqlErrors {
     public static final String HANDLER_ENDED_TRANSACTION = "ES006";
     public static final String TAKEN_MEANWHILE = "ES007";
     public static final String NOT_SET_ASIDE = "ES008";
+    public static final String NOT_NEXT = "ES009";
+    public static final String RELAY_LOST = "ES010";
     private static final String CHECK_VIOLATION = "23514";
     public static final String UNDEFINED_TABLE = "42P01";
     public static final String LOCK_NOT_AVAILABLE = "55P03";
@@ -46,6 +48,11 @@ public final class SqlErrors {
         return errorClass.equals("22") || errorClass.equals("23");
     }
 
+    /** The database refuses what is in it: a data error, or a trigger of the user's that raised an exception (class P0). */
+    public static boolean isRefusedContent(SQLException e) {
+        return isDataError(e) || errorClass(e).equals("P0");
+    }
+
     /**
      * The server refused the statement for a reason that does not pass by itself: a missing table, column, function or
      * permission, an unsupported feature, a role that may not log in.
@@ -68,6 +75,13 @@ public final class SqlErrors {
             case "53", "54", "55", "25" -> true;
             default -> state(e).equals("57014");
         };
+    }
+
+    /** What the server said, without the details: those may show the content of a row. */
+    public static String message(SQLException e) {
+        String message = String.valueOf(e.getMessage());
+        int end = message.indexOf('\n');
+        return end < 0 ? message : message.substring(0, end);
     }
 
     private static String errorClass(SQLException e) {

@@ -40,7 +40,7 @@ import org.postgresql.ds.PGSimpleDataSource;
 class MigratorIT {
     private static final String VERSIONS =
             "SELECT version || ' ' || description FROM eventsql.schema_version ORDER BY version";
-    private static final List<String> ALL = List.of("1 event log", "2 consumers");
+    private static final List<String> ALL = List.of("1 event log", "2 consumers", "3 outbox");
     private static final StreamSpec STREAM = StreamSpec.of("orders").withPartitions(2);
 
     private DataSource database;
@@ -144,7 +144,12 @@ class MigratorIT {
 
     @Test
     void migrate_offAfterTheFilesWereRunByAnotherTool_works() throws SQLException, IOException {
-        Sql.execute(pool, "CREATE SCHEMA eventsql", file("V1__event_log.sql"), file("V2__consumers.sql"));
+        Sql.execute(
+                pool,
+                "CREATE SCHEMA eventsql",
+                file("V1__event_log.sql"),
+                file("V2__consumers.sql"),
+                file("V3__outbox.sql"));
         try (EventSql eventSql = open(pool, Settings.DEFAULT_SCHEMA, false)) {
             eventSql.createStream(STREAM);
             assertWorks(eventSql);

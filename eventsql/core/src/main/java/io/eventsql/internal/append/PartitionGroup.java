@@ -1,0 +1,87 @@
+package io.eventsql.internal.append;
+
+import io.eventsql.StreamSpec;
+import io.eventsql.internal.append.EventValidator.Valid;
+import io.eventsql.internal.sql.AppendStatement;
+import java.util.ArrayList;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/** The events of one partition in one append. Groups are sorted in the lock order. Used by one thread. */
+public final class PartitionGroup implements Comparable<PartitionGroup> {
+    final StreamSpec stream;
+    final int streamId;
+    final int partition;
+    final List<Valid> events = new ArrayList<>();
+    long base;
+
+    public PartitionGroup(StreamSpec stream, int streamId, int partition) {
+        this.stream = stream;
+        this.streamId = streamId;
+        this.partition = partition;
+    }
+
+    public StreamSpec stream() {
+        return stream;
+    }
+
+    /** The stream's number on the shard. */
+    public int streamId() {
+        return streamId;
+    }
+
+    public int partition() {
+        return partition;
+    }
+
+    public int size() {
+        return events.size();
+    }
+
+    /** Adds an event behind the others. */
+    public void add(@Nullable String key, byte[] value, @Nullable String headers) {
+        events.add(new Valid(key, value, headers, value.length));
+    }
+
+    @Override
+    public int compareTo(PartitionGroup other) {
+        int byStream = Integer.compare(streamId, other.streamId);
+        return byStream != 0 ? byStream : Integer.compare(partition, other.partition);
+    }
+
+    /** The events of partitions in the lock order, in the form of the append statement. */
+    public static AppendStatement.Rows rows(List<PartitionGroup> groups) {
+        int size = 0;
+        for (PartitionGroup group : groups) {
+            size += group.events.size();
+        }
+        String[] streams = new String[groups.size()];
+        int[] streamIds = new int[groups.size()];
+        int[] partitions = new int[groups.size()];
+        int[] counts = new int[groups.size()];
+        int[] groupOf = new int[size];
+        int[] indexes = new int[size];
+        @Nullable String[] keys = new String[size];
+        byte[][] values = new byte[size][];
+        @Nullable String[] headers = new String[size];
+        int row = 0;
+        for (int g = 0; g < groups.size(); g++) {
+            PartitionGroup group = groups.get(g);
+            streams[g] = group.stream.name();
+            streamIds[g] = group.streamId;
+            partitions[g] = group.partition;
+            counts[g] = group.events.size();
+            for (int i = 0; i < group.events.size(); i++) {
+                Valid event = group.events.get(i);
+                groupOf[row] = g + 1;
+                indexes[row] = i;
+                keys[row] = event.key();
+                values[row] = event.value();
+                headers[row] = event.headers();
+                row++;
+            }
+        }
+        return new AppendStatement.Rows(
+                streams, streamIds, partitions, counts, groupOf, indexes, keys, values, headers);
+    }
+}

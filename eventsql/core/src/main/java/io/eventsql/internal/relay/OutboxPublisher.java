@@ -1,0 +1,137 @@
+package io.eventsql.internal.relay;
+
+import io.eventsql.Event;
+import io.eventsql.EventSqlException;
+import io.eventsql.InvalidInputException;
+import io.eventsql.Outbox;
+import io.eventsql.OutboxBacklog;
+import io.eventsql.Settings;
+import io.eventsql.StreamSpec;
+import io.eventsql.internal.append.EventValidator;
+import io.eventsql.internal.append.EventValidator.Valid;
+import io.eventsql.internal.shard.OutboxTables;
+import io.eventsql.internal.shard.StreamRegistry;
+import io.eventsql.internal.sql.OutboxTable;
+import io.eventsql.internal.sql.SqlErrors;
+import java.sql.Connection;
+import java.sql.SQLException;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.ThreadLocalRandom;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.jspecify.annotations.Nullable;
+
+/** Writes events to the outbox on the caller's connection, in the caller's transaction. Thread-safe. */
+public final class OutboxPublisher implements Outbox {
+    /** So many calls of events without a key go to the same partition: few appends, and every partition in its turn. */
+    private static final int CALLS_OF_A_SPREAD = 64;
+
+    private final StreamRegistry streams;
+    private final OutboxTables tables;
+    private final EventValidator validator;
+    private final Relays relays;
+    private final AtomicInteger calls = new AtomicInteger();
+    private volatile int spread = ThreadLocalRandom.current().nextInt();
+    private volatile boolean closed;
+
+    public OutboxPublisher(StreamRegistry streams, OutboxTables tables, Settings settings, Relays relays) {
+        this.streams = streams;
+        this.tables = tables;
+        this.validator = new EventValidator(settings);
+        this.relays = relays;
+    }
+
+    @Override
+    public void publish(Connection transaction, String stream, Event event) {
+        Valid valid = validator.validate(event);
+        write(
+                transaction,
+                streams.require(stream),
+                (connection, name) -> tables.events()
+                        .insert(connection, name, valid.key(), valid.value(), valid.headers(), nextSpread()));
+    }
+
+    @Override
+    public void publishAll(Connection transaction, String stream, List<Event> events) {
+        List<Valid> valid = validator.validateAll(events);
+        StreamSpec spec = streams.require(stream);
+        @Nullable String[] keys = new String[valid.size()];
+        byte[][] values = new byte[valid.size()][];
+        @Nullable String[] headers = new String[valid.size()];
+        for (int i = 0; i < values.length; i++) {
+            keys[i] = valid.get(i).key();
+            values[i] = valid.get(i).value();
+            headers[i] = valid.get(i).headers();
+        }
+        write(transaction, spec, (connection, name) -> {
+            if (values.length > 0) {
+                tables.events().insertAll(connection, name, keys, values, headers, nextSpread());
+            }
+        });
+    }
+
+    private interface Write {
+        void to(Connection connection, String stream) throws SQLException;
+    }
+
+    private void write(Connection transaction, StreamSpec stream, Write write) {
+        if (closed) {
+            throw new EventSqlException("This instance is closed: nothing was written");
+        }
+        try {
+            if (transaction.getAutoCommit()) {
+                throw new InvalidInputException(
+                        "transaction",
+                        "is a connection in autocommit mode: the event would be committed alone; begin a transaction"
+                                + " (setAutoCommit(false)), or use EventSql.publisher()");
+            }
+            write.to(transaction, stream.name());
+            relays.published(transaction);
+        } catch (SQLException e) {
+            throw new EventSqlException(problem(e), e);
+        }
+    }
+
+    private static String problem(SQLException e) {
+        if (SqlErrors.state(e).equals(SqlErrors.UNDEFINED_TABLE)) {
+            return "The connection's database has no outbox; name it with EventSql.Builder.outbox: " + e.getMessage();
+        }
+        return "The outbox was not written, and the transaction cannot be committed: " + e.getMessage();
+    }
+
+    /** Where events without a key go: the same for all of one call, another one from time to time. */
+    private int nextSpread() {
+        if (calls.incrementAndGet() % CALLS_OF_A_SPREAD == 0) {
+            spread = ThreadLocalRandom.current().nextInt();
+        }
+        return spread;
+    }
+
+    @Override
+    public void committed() {
+        relays.committed();
+    }
+
+    @Override
+    public List<OutboxBacklog> backlogs() {
+        List<OutboxBacklog> backlogs = new ArrayList<>();
+        for (OutboxDatabase outbox : relays.outboxes()) {
+            try {
+                outbox.open();
+                OutboxTable.Backlog found = outbox.database()
+                        .call(c -> tables.events().backlog(c, OutboxBacklog.MAX_COUNTED, outbox.otherShards()));
+                backlogs.add(new OutboxBacklog(
+                        outbox.dataSource(), found.events(), found.refused(), Duration.ofMillis(found.oldestMillis())));
+            } catch (SQLException e) {
+                throw new EventSqlException("The backlog of " + outbox + " could not be read: " + e.getMessage(), e);
+            }
+        }
+        return backlogs;
+    }
+
+    /** From now on refuses to write. */
+    public void close() {
+        closed = true;
+    }
+}

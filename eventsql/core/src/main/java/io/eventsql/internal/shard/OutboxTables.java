@@ -1,0 +1,34 @@
+package io.eventsql.internal.shard;
+
+import io.eventsql.internal.sql.Notifications;
+import io.eventsql.internal.sql.OutboxTable;
+import io.eventsql.internal.sql.RefusedTable;
+import io.eventsql.internal.sql.RelayTable;
+import io.eventsql.internal.sql.SqlSchema;
+import io.eventsql.internal.sql.TransferTable;
+import io.eventsql.internal.sql.TransferredAppend;
+
+/**
+ * The statements of the outbox, written for one schema.
+ *
+ * @param append in the shards that get events from the outbox of another database
+ * @param notifications the channel of the relay
+ */
+public record OutboxTables(
+        OutboxTable events,
+        RelayTable relay,
+        TransferTable transfer,
+        RefusedTable refused,
+        TransferredAppend append,
+        Notifications notifications) {
+
+    static OutboxTables in(SqlSchema schema) {
+        return new OutboxTables(
+                new OutboxTable(schema),
+                new RelayTable(schema),
+                new TransferTable(schema),
+                new RefusedTable(schema),
+                new TransferredAppend(schema),
+                Notifications.ofOutbox(schema));
+    }
+}

@@ -1,0 +1,287 @@
+package io.eventsql.internal.sql;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
+
+import io.eventsql.EventSql;
+import io.eventsql.StreamSpec;
+import io.eventsql.fixture.Sql;
+import io.eventsql.fixture.TestCluster;
+import io.eventsql.internal.sql.OutboxTable.Row;
+import io.eventsql.internal.sql.RelayTable.Polled;
+import io.eventsql.internal.sql.RelayTable.Tenure;
+import io.eventsql.internal.sql.TransferredAppend.Target;
+import java.nio.charset.StandardCharsets;
+import java.sql.SQLException;
+import java.time.Duration;
+import java.util.Collections;
+import java.util.List;
+import java.util.Map;
+import java.util.UUID;
+import javax.sql.DataSource;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
+import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** The rules of the outbox that its statements enforce, each by itself: lease and fence, pages, and what a target takes. */
+@Timeout(60)
+class OutboxStatementsIT {
+    private static final double LEASE_SECONDS = 3_600;
+    private static final UUID ONE = new UUID(1, 1);
+    private static final UUID OTHER = new UUID(2, 2);
+    private static final UUID PRODUCER = new UUID(3, 3);
+
+    private final SqlSchema schema = new SqlSchema("eventsql");
+    private final RelayTable relay = new RelayTable(schema);
+    private final OutboxTable outbox = new OutboxTable(schema);
+    private final TransferredAppend transferred = new TransferredAppend(schema);
+    private TestCluster cluster;
+    private DataSource dataSource;
+    private Database database;
+
+    /** The tables are there, and nobody relays. */
+    @BeforeEach
+    void prepare() {
+        cluster = TestCluster.ofShards(1);
+        dataSource = cluster.dataSources().getFirst();
+        database = new Database(dataSource, Duration.ofSeconds(10));
+        try (EventSql eventSql = cluster.open()) {
+            eventSql.createStream(StreamSpec.of("s").withPartitions(2));
+        }
+    }
+
+    @AfterEach
+    void close() {
+        cluster.close();
+    }
+
+    private Polled poll(UUID holder, long epoch) throws SQLException {
+        return database.call(c -> relay.poll(c, holder, epoch, LEASE_SECONDS, false));
+    }
+
+    private Tenure take(UUID holder) throws SQLException {
+        Long epoch = poll(holder, 0).epoch();
+        return new Tenure(holder, epoch == null ? -1 : epoch, 1_000);
+    }
+
+    private void expire() throws SQLException {
+        Sql.execute(dataSource, "UPDATE eventsql.outbox_relay SET expires_at = clock_timestamp() - interval '1 ms'");
+    }
+
+    private static void assertFails(String state, ThrowingCallable call) {
+        assertThatExceptionOfType(SQLException.class)
+                .isThrownBy(call)
+                .satisfies(e -> assertThat(SqlErrors.state(e)).isEqualTo(state));
+    }
+
+    private List<Row> takePage(Tenure tenure, int maxEvents, long maxBytes) throws SQLException {
+        return database.transaction(c -> relay.take(c, tenure, maxEvents, maxBytes))
+                .rows();
+    }
+
+    private static byte[] bytes(String text) {
+        return text.getBytes(StandardCharsets.UTF_8);
+    }
+
+    private void write(String... values) throws SQLException {
+        database.transaction(c -> {
+            for (String value : values) {
+                outbox.insert(c, "s", "key", bytes(value), null, 0);
+            }
+            return values;
+        });
+    }
+
+    private static List<String> values(List<Row> rows) {
+        return rows.stream()
+                .map(row -> new String(row.value(), StandardCharsets.UTF_8))
+                .toList();
+    }
+
+    @Test
+    void poll_leaseOfAnother_isTakenOnlyWhenItExpiresOrIsReleased() throws SQLException {
+        Tenure first = take(ONE);
+        assertThat(poll(OTHER, 0).epoch()).isNull();
+        expire();
+        Tenure second = take(OTHER);
+        assertThat(second.epoch()).isEqualTo(first.epoch() + 1);
+        assertThat(poll(ONE, first.epoch()).epoch()).isNull();
+        database.call(c -> {
+            relay.release(c, first); // not his any more: does nothing
+            return first;
+        });
+        assertThat(poll(ONE, first.epoch()).epoch()).isNull();
+        database.call(c -> {
+            relay.release(c, second);
+            return second;
+        });
+        assertThat(take(ONE).epoch()).isEqualTo(second.epoch() + 1);
+    }
+
+    @Test
+    void poll_byTheHolder_writesOnlyWhenTheRenewalIsDue() throws SQLException {
+        Tenure tenure = take(ONE);
+        String version = "SELECT xmin || ' ' || ctid FROM eventsql.outbox_relay";
+        List<String> before = Sql.query(dataSource, version);
+        for (int i = 0; i < 5; i++) {
+            assertThat(poll(ONE, tenure.epoch()).epoch()).isEqualTo(tenure.epoch());
+        }
+        assertThat(Sql.query(dataSource, version)).isEqualTo(before);
+        expire();
+        assertThat(poll(ONE, tenure.epoch()).epoch())
+                .as("expired, and nobody has taken it")
+                .isEqualTo(tenure.epoch());
+        assertThat(poll(OTHER, 0).epoch()).as("renewed").isNull();
+    }
+
+    @Test
+    void poll_saysWhetherEventsWait() throws SQLException {
+        Tenure tenure = take(ONE);
+        assertThat(poll(ONE, tenure.epoch()).waiting()).isFalse();
+        write("x");
+        assertThat(poll(ONE, tenure.epoch()).waiting()).isTrue();
+        assertThat(poll(OTHER, 0).waiting()).as("to somebody else").isFalse();
+    }
+
+    @Test
+    void take_byAFormerHolder_isRefusedAndTakesNothing() throws SQLException {
+        write("x");
+        Tenure former = take(ONE);
+        expire();
+        Tenure current = take(OTHER);
+        assertFails(SqlErrors.RELAY_LOST, () -> takePage(former, 10, 1_000));
+        assertFails(
+                SqlErrors.RELAY_LOST,
+                () -> database.transaction(c -> {
+                    relay.lock(c, former);
+                    return former;
+                }));
+        assertFails(
+                SqlErrors.RELAY_LOST,
+                () -> takePage(new Tenure(OTHER, current.epoch() - 1, 1_000), 10, 1_000)); // right holder, wrong epoch
+        assertThat(values(takePage(current, 10, 1_000))).containsExactly("x");
+    }
+
+    /** After a failover the numbers of the former history must not be used again under the same producer. */
+    @Test
+    void take_historyHasChanged_needsANewTenureWithANewProducer() throws SQLException {
+        String producer = "SELECT producer_id FROM eventsql.outbox_relay";
+        Tenure former = take(ONE);
+        List<String> before = Sql.query(dataSource, producer);
+        Sql.execute(dataSource, "UPDATE eventsql.outbox_relay SET timeline = '00000000'");
+        assertFails(SqlErrors.RELAY_LOST, () -> takePage(former, 10, 1_000));
+        Long epoch = poll(ONE, former.epoch()).epoch();
+        assertThat(epoch).isEqualTo(former.epoch() + 1);
+        assertThat(Sql.query(dataSource, producer)).isNotEqualTo(before);
+        takePage(new Tenure(ONE, former.epoch() + 1, 1_000), 10, 1_000);
+    }
+
+    @Test
+    void take_pages_areBoundedInEventsAndBytesAndInTheOrderOfTheIds() throws SQLException {
+        Tenure tenure = take(ONE);
+        write("a", "b", "c");
+        for (int ring = 3; ring >= 0; ring--) { // later ids in other tables of the ring
+            Sql.execute(dataSource, "UPDATE eventsql.outbox_ring SET current_ring = " + ring);
+            write("ring " + ring, "r");
+        }
+        assertThat(values(takePage(tenure, 2, 1_000))).containsExactly("a", "b");
+        assertThat(values(takePage(tenure, 100, 8)))
+                .as("ends with the one that brings it to 8 bytes")
+                .containsExactly("c", "ring 3", "r");
+        assertThat(values(takePage(tenure, 100, 1))).containsExactly("ring 2");
+        assertThat(values(takePage(tenure, 100, 1_000))).containsExactly("r", "ring 1", "r", "ring 0", "r");
+        assertThat(takePage(tenure, 100, 1_000)).isEmpty();
+    }
+
+    @Test
+    void take_rolledBack_takesNothing() throws SQLException {
+        Tenure tenure = take(ONE);
+        write("a", "b");
+        assertThatExceptionOfType(IllegalStateException.class)
+                .isThrownBy(() -> database.transaction(c -> {
+                    assertThat(relay.take(c, tenure, 10, 1_000).rows()).hasSize(2);
+                    throw new IllegalStateException("rolls back");
+                }));
+        assertThat(values(takePage(tenure, 10, 1_000))).containsExactly("a", "b");
+    }
+
+    /** Sends events {@code from}, …, {@code to} of partition 0, which are numbered so. */
+    private void send(@Nullable Long after, long from, long to) throws SQLException {
+        int count = Math.toIntExact(to - from + 1);
+        byte[][] values = new byte[count][];
+        for (int i = 0; i < count; i++) {
+            values[i] = bytes(Long.toString(from + i));
+        }
+        var rows = new AppendStatement.Rows(
+                new String[] {"s"},
+                new int[] {1},
+                new int[] {0},
+                new int[] {count},
+                new int[0],
+                new int[0],
+                new String[count],
+                values,
+                new String[count]);
+        database.call(c -> transferred.execute(c, PRODUCER, 1, rows, Collections.singletonList(after), List.of(to)));
+    }
+
+    private List<String> stored() throws SQLException {
+        return Sql.query(
+                dataSource,
+                "SELECT convert_from(value, 'UTF8') FROM eventsql.events_s ORDER BY partition, event_offset");
+    }
+
+    @Test
+    void appendTransferred_isTakenOnlyDirectlyBehindTheLast() throws SQLException {
+        send(null, 5, 6);
+        send(6L, 9, 9); // numbers need not be without gaps: others are for other partitions
+        assertFails(SqlErrors.NOT_NEXT, () -> send(null, 5, 6)); // repeated
+        assertFails(SqlErrors.NOT_NEXT, () -> send(6L, 9, 9));
+        assertFails(SqlErrors.NOT_NEXT, () -> send(6L, 9, 12)); // cut differently: contains what is stored
+        assertFails(SqlErrors.NOT_NEXT, () -> send(null, 5, 12));
+        assertFails(SqlErrors.NOT_NEXT, () -> send(10L, 11, 12)); // not behind what is stored
+        send(9L, 10, 12);
+        assertThat(stored()).containsExactly("5", "6", "9", "10", "11", "12");
+        Map<Target, Long> lastNumbers = database.call(c -> transferred.lastNumbers(c, PRODUCER, new int[] {1}));
+        assertThat(lastNumbers).isEqualTo(Map.of(new Target(1, 0), 12L));
+    }
+
+    @Test
+    void appendTransferred_onePartitionNotNext_storesNothing() throws SQLException {
+        send(null, 1, 1);
+        var rows = new AppendStatement.Rows(
+                new String[] {"s", "s"},
+                new int[] {1, 1},
+                new int[] {0, 1},
+                new int[] {1, 1},
+                new int[0],
+                new int[0],
+                new String[2],
+                new byte[][] {bytes("2"), bytes("3")},
+                new String[2]);
+        assertFails(
+                SqlErrors.NOT_NEXT,
+                () -> database.call(c ->
+                        transferred.execute(c, PRODUCER, 1, rows, java.util.Arrays.asList(1L, 1L), List.of(2L, 3L))));
+        assertThat(stored()).containsExactly("1");
+    }
+
+    @Test
+    void producersOfOutboxes_areNotForgottenWhenOthersAre() throws SQLException {
+        database.call(c -> transferred.lastNumbers(c, PRODUCER, new int[] {1}));
+        send(null, 1, 1);
+        Sql.execute(
+                dataSource,
+                "INSERT INTO eventsql.producer_batch VALUES (1, 0, 10, 9, '" + OTHER + "', 1, now())", // the head
+                "UPDATE eventsql.producer_batch SET published_at = now() - interval '2 days'");
+        PartitionTable partitions = new PartitionTable(schema);
+        database.call(c -> partitions.deleteDeadProducers(c, 86_400, ONE));
+        assertThat(Sql.query(
+                        dataSource,
+                        "SELECT batch_number FROM eventsql.producer_batch WHERE producer_id = '" + PRODUCER + "'"))
+                .containsExactly("1");
+    }
+}
