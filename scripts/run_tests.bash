@@ -92,7 +92,26 @@ step() {
 }
 
 run_maven() {
+  install_program pgbouncer || echo "pgbouncer is $skip_reason: its test is skipped"
   "${MAVEN[@]}" -B -ntp -T1 verify "${maven_arguments[@]}"
+}
+
+# Installs the Debian package $1 if there is no program of its name and this user may; else says so in skip_reason.
+install_program() {
+  if command -v "$1" >/dev/null || [[ -x /usr/sbin/$1 ]]; then
+    return
+  fi
+  if [[ $(id -u) != 0 ]] || ! command -v apt-get >/dev/null; then
+    skip_reason="not installed (Debian: apt-get install $1)"
+    return 3
+  fi
+  if ! DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$1" >/dev/null 2>&1; then
+    apt-get update -qq >/dev/null 2>&1 || true
+    if ! DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$1" >/dev/null; then
+      skip_reason='not installed, and apt-get could not install it'
+      return 3
+    fi
+  fi
 }
 
 run_python() {
@@ -132,19 +151,7 @@ make_venv() {
 
 run_shellcheck() {
   local scripts
-  if ! command -v shellcheck >/dev/null; then
-    if [[ $(id -u) != 0 ]] || ! command -v apt-get >/dev/null; then
-      skip_reason='not installed (Debian: apt-get install shellcheck)'
-      return 3
-    fi
-    if ! DEBIAN_FRONTEND=noninteractive apt-get install -y -qq shellcheck >/dev/null 2>&1; then
-      apt-get update -qq >/dev/null 2>&1 || true
-      if ! DEBIAN_FRONTEND=noninteractive apt-get install -y -qq shellcheck >/dev/null; then
-        skip_reason='apt-get could not install it'
-        return 3
-      fi
-    fi
-  fi
+  install_program shellcheck || return
   mapfile -t scripts < <(
     find . \( -name .git -o -name target -o -name .venv -o -name node_modules \) -prune -o -name '*.bash' -print | sort
   )

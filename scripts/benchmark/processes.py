@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self, TextIO
@@ -147,9 +149,9 @@ class Processes:
         err: int | TextIO,
     ) -> subprocess.Popen[str]:
         # A session of its own: Ctrl-C in the terminal reaches only this script, which knows the order.
-        # Standard input is a pipe that nobody writes to: its end tells that this script is gone.
+        # Standard input is a pipe that nobody writes to: its end tells the databases that we are gone.
         return subprocess.Popen(
-            command,
+            [*end_with_this_process(), *command],
             cwd=self._folder,
             env=environment,
             stdin=subprocess.PIPE,
@@ -179,6 +181,20 @@ class Processes:
                 raise Failure(
                     f"{child.name} ended with status {child.status}, see {child.log}{_tail(child.log)}"
                 )
+
+
+@cache
+def end_with_this_process() -> Sequence[str]:
+    """What stands before a command that is to get SIGTERM when this process is gone, SIGKILL included.
+
+    Empty where the system has no such thing, as outside Linux.
+    """
+    setpriv = shutil.which("setpriv")
+    if setpriv is None:
+        return []
+    prefix = [setpriv, "--pdeathsig", "TERM"]
+    # There are some without this option.
+    return prefix if subprocess.run([*prefix, "true"], capture_output=True).returncode == 0 else []
 
 
 def _copy_lines(source: IO[str] | None, file: Path, name: str, console: TextIO) -> threading.Thread:

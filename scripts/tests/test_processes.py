@@ -2,11 +2,12 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 from benchmark.errors import Failure
-from benchmark.processes import Processes
+from benchmark.processes import Processes, end_with_this_process
 from benchmark.signals import Signals
 
 SCRIPTS = Path(__file__).parent.parent
@@ -57,6 +58,21 @@ try:
 except Interrupted as e:
     print("interrupted by", e.signal_number, flush=True)
     sys.exit(128 + e.signal_number)
+"""
+
+# Starts a child, tells its id, and waits to be killed.
+KILLED = """
+import signal, sys
+from pathlib import Path
+from benchmark.processes import Processes
+from benchmark.signals import Signals
+folder = Path(sys.argv[1])
+code = "import os, signal; print(os.getpid(), flush=True); signal.pause()"
+with Processes(Signals(), folder, folder) as processes:
+    child = processes.start("child", [sys.executable, "-c", code], {}, 5)
+    processes.wait_until(lambda: child.log.read_text().endswith("\\n"), "child", 30, [child])
+    print(child.log.read_text().strip(), flush=True)
+    signal.pause()
 """
 
 
@@ -119,6 +135,30 @@ def test_signal_ends_all_children(tmp_path: Path, number: signal.Signals) -> Non
     assert benchmark.stdout.read() == f"interrupted by {number.value}\n"
     assert benchmark.wait(30) == 128 + number
     assert [i for i in ids if is_running(i)] == []
+
+
+@pytest.mark.skipif(not end_with_this_process(), reason="this system cannot")
+def test_sigkill_children_end_too(tmp_path: Path) -> None:
+    benchmark = subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(tmp_path)],
+        env={**os.environ, "PYTHONPATH": str(SCRIPTS)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert benchmark.stdout is not None
+    child = int(benchmark.stdout.readline())
+    assert is_running(child)
+
+    benchmark.kill()
+
+    assert benchmark.wait(30) == -signal.SIGKILL
+    deadline = time.monotonic() + 30
+    while is_running(child) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    outlives = is_running(child)
+    if outlives:
+        os.kill(child, signal.SIGKILL)
+    assert not outlives
 
 
 def test_signal_while_deferred_is_raised_at_the_end() -> None:

@@ -1,7 +1,5 @@
 package io.eventsql.eventsdb;
 
-import static java.nio.charset.StandardCharsets.UTF_8;
-
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.net.BindException;
@@ -9,17 +7,11 @@ import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.attribute.PosixFilePermissions;
 import java.sql.SQLException;
-import java.util.ArrayList;
-import java.util.Comparator;
 import java.util.LinkedHashMap;
-import java.util.List;
 import java.util.Map;
-import java.util.Properties;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
-import java.util.stream.Stream;
 import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
 import org.postgresql.ds.PGSimpleDataSource;
@@ -28,50 +20,26 @@ import org.postgresql.ds.PGSimpleDataSource;
  * A PostgreSQL server of this process, from the binaries on the class path. It listens on the loopback address only, and
  * it ends with this process, however that ends. It can be crashed and started again on the same data and port.
  * Thread-safe.
- *
- * <p>In its folder lie {@code data} (PostgreSQL's), {@code server.log} and {@code secrets.properties}.
  */
 public final class EmbeddedEventsDb implements EventsDb {
 
     private static final int PORT_ATTEMPTS = 20;
 
     private static final String HOST = "127.0.0.1";
-    private static final String SUPERUSER = "postgres";
 
     private final PostgresBinaries binaries;
-    private final Path folder;
-    private final boolean temporary;
+    private final ServerFolder folder;
     private final boolean durable;
     private final PostgresConf conf;
-    private final Secrets secrets;
     private final Thread shutdownHook = new Thread(this::stopAndRemove, "events-db-shutdown");
 
     private volatile int port;
     private @Nullable Postmaster postmaster;
     private boolean closed;
 
-    private record Secrets(String superuserPassword, String password) {
-
-        static Secrets load(Path file) throws IOException {
-            var properties = new Properties();
-            try (var in = Files.newBufferedReader(file)) {
-                properties.load(in);
-            }
-            return new Secrets(properties.getProperty(SUPERUSER, ""), properties.getProperty(InitSql.USERNAME, ""));
-        }
-
-        void store(Path file) throws IOException {
-            Files.deleteIfExists(file);
-            Files.createFile(file, PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
-            Files.writeString(
-                    file, SUPERUSER + "=" + superuserPassword + "\n" + InitSql.USERNAME + "=" + password + "\n");
-        }
-    }
-
-    private EmbeddedEventsDb(Builder builder, Path folder, boolean temporary, Secrets secrets) {
+    private EmbeddedEventsDb(Builder builder, ServerFolder folder) {
         this.binaries = PostgresBinaries.unpacked();
         this.folder = folder;
-        this.temporary = temporary;
         this.durable = builder.durable;
         var overrides = new LinkedHashMap<String, String>();
         if (!durable) {
@@ -83,7 +51,6 @@ public final class EmbeddedEventsDb implements EventsDb {
         }
         this.conf = PostgresConf.load().with(overrides);
         this.port = builder.port;
-        this.secrets = secrets;
     }
 
     public static Builder builder() {
@@ -159,27 +126,18 @@ public final class EmbeddedEventsDb implements EventsDb {
     }
 
     private static EmbeddedEventsDb start(Builder builder) throws IOException {
-        Path given = builder.dataFolder;
-        Path folder = given == null
-                ? Files.createTempDirectory("eventsql-db-")
-                : Files.createDirectories(given).toAbsolutePath();
-        Path secretsFile = folder.resolve("secrets.properties");
-        boolean isNew = !Files.exists(secretsFile);
-        if (isNew && Files.exists(folder.resolve("data"))) {
-            throw new IllegalStateException("an earlier start in " + folder + " did not finish: remove the folder");
-        }
-        var secrets = isNew ? new Secrets(Passwords.random(), Passwords.random()) : Secrets.load(secretsFile);
-        var eventsDb = new EmbeddedEventsDb(builder, folder, given == null, secrets);
+        var folder = ServerFolder.open(builder.dataFolder);
+        var eventsDb = new EmbeddedEventsDb(builder, folder);
         Runtime.getRuntime().addShutdownHook(eventsDb.shutdownHook);
         try {
-            if (isNew) {
-                eventsDb.createCluster();
+            if (folder.isNew()) {
+                folder.createCluster(eventsDb.binaries);
             }
-            Files.writeString(eventsDb.data().resolve("postgresql.conf"), eventsDb.conf.text());
+            Files.writeString(folder.data().resolve("postgresql.conf"), eventsDb.conf.text());
             eventsDb.launchOnFreePort(builder.port != 0);
-            if (isNew) {
+            if (folder.isNew()) {
                 eventsDb.createRoleAndDatabase();
-                secrets.store(secretsFile);
+                folder.finish();
                 if (builder.recycledWalMegabytes > 0) {
                     RecycledWal.make(eventsDb.adminDataSource(), builder.recycledWalMegabytes);
                 }
@@ -206,7 +164,7 @@ public final class EmbeddedEventsDb implements EventsDb {
 
     @Override
     public String password() {
-        return secrets.password;
+        return folder.password();
     }
 
     public String host() {
@@ -219,17 +177,17 @@ public final class EmbeddedEventsDb implements EventsDb {
 
     /** The folder with the data and the server's log. */
     public Path folder() {
-        return folder;
+        return folder.path();
     }
 
     @Override
     public DataSource dataSource() {
-        return dataSource(InitSql.DATABASE, InitSql.USERNAME, secrets.password);
+        return dataSource(InitSql.DATABASE, InitSql.USERNAME, folder.password());
     }
 
     @Override
     public DataSource adminDataSource() {
-        return dataSource(InitSql.DATABASE, SUPERUSER, secrets.superuserPassword);
+        return dataSource(InitSql.DATABASE, ServerFolder.SUPERUSER, folder.superuserPassword());
     }
 
     /**
@@ -308,49 +266,14 @@ public final class EmbeddedEventsDb implements EventsDb {
             return;
         }
         closed = true;
-        if (postmaster != null && temporary) {
+        if (postmaster != null && folder.isTemporary()) {
             // The data is thrown away, so no checkpoint.
             postmaster.stopImmediately();
             postmaster = null;
         }
         stop();
-        if (temporary) {
-            remove(folder);
-        }
-    }
-
-    private void createCluster() throws IOException {
-        Path passwordFile = Files.createTempFile(folder, "password", "");
-        try {
-            Files.writeString(passwordFile, secrets.superuserPassword);
-            var arguments = new ArrayList<>(List.of(
-                    "--pgdata=" + data(),
-                    "--username=" + SUPERUSER,
-                    "--pwfile=" + passwordFile,
-                    "--auth=scram-sha-256",
-                    "--encoding=UTF8",
-                    "--locale=C",
-                    "--no-instructions"));
-            if (temporary) {
-                // The empty cluster itself need not survive a power cut; what the server writes later does.
-                arguments.add("--no-sync");
-            }
-            Process initdb = binaries.process("initdb", arguments)
-                    .redirectErrorStream(true)
-                    .start();
-            String output;
-            try (var in = initdb.getInputStream()) {
-                output = new String(in.readAllBytes(), UTF_8);
-            }
-            int exitCode = initdb.waitFor();
-            if (exitCode != 0) {
-                throw new IllegalStateException("initdb ended with " + exitCode + ":\n" + output
-                        + "\n(PostgreSQL refuses to run as root; as root it needs `unshare --user`)");
-            }
-        } catch (InterruptedException e) {
-            throw Postmaster.interrupted(e);
-        } finally {
-            Files.delete(passwordFile);
+        if (folder.isTemporary()) {
+            folder.remove();
         }
     }
 
@@ -371,14 +294,17 @@ public final class EmbeddedEventsDb implements EventsDb {
     }
 
     private void launch() throws IOException {
-        var place = new Postmaster.Place(data(), folder.resolve("server.log"), temporary ? folder.toString() : "");
+        var place = new Postmaster.Place(
+                folder.data(),
+                folder.log(),
+                folder.isTemporary() ? folder.path().toString() : "");
         postmaster = Postmaster.start(binaries, place, HOST, port);
     }
 
     private void createRoleAndDatabase() {
-        try (var connection =
-                dataSource("postgres", SUPERUSER, secrets.superuserPassword).getConnection()) {
-            InitSql.run(connection, secrets.password);
+        try (var connection = dataSource("postgres", ServerFolder.SUPERUSER, folder.superuserPassword())
+                .getConnection()) {
+            InitSql.run(connection, folder.password());
         } catch (SQLException e) {
             throw new IllegalStateException("init.sql failed", e);
         }
@@ -389,10 +315,6 @@ public final class EmbeddedEventsDb implements EventsDb {
             throw new IllegalStateException("the server does not run");
         }
         return postmaster;
-    }
-
-    private Path data() {
-        return folder.resolve("data");
     }
 
     private String url(String database) {
@@ -418,15 +340,5 @@ public final class EmbeddedEventsDb implements EventsDb {
             }
         }
         throw new IOException("no free port between 15000 and 32000");
-    }
-
-    private static void remove(Path folder) {
-        try (Stream<Path> paths = Files.walk(folder)) {
-            for (Path path : paths.sorted(Comparator.reverseOrder()).toList()) {
-                Files.delete(path);
-            }
-        } catch (IOException e) {
-            throw new UncheckedIOException("cannot remove " + folder, e);
-        }
     }
 }

@@ -1,6 +1,7 @@
 package io.eventsql;
 
 import java.time.Duration;
+import java.util.List;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
@@ -210,8 +211,18 @@ public final class ConsumerSpec {
     }
 
     @Override
+    public boolean equals(@Nullable Object other) {
+        return other instanceof ConsumerSpec that && values.all().equals(that.values.all());
+    }
+
+    @Override
+    public int hashCode() {
+        return values.all().hashCode();
+    }
+
+    @Override
     public String toString() {
-        return "ConsumerSpec[" + values.name + " of " + values.stream + "]";
+        return "ConsumerSpec" + values.all();
     }
 
     /** Changed only before the spec that holds it is made. */
@@ -234,6 +245,24 @@ public final class ConsumerSpec {
         private Values(String stream, String name) {
             this.stream = stream;
             this.name = name;
+        }
+
+        private List<Object> all() {
+            return List.of(
+                    stream,
+                    name,
+                    startPosition,
+                    pageEvents,
+                    pageBytes,
+                    commitInterval,
+                    concurrency,
+                    keyConcurrency,
+                    maxPartitions,
+                    handlerTimeout,
+                    retry,
+                    failurePolicy,
+                    deadLetterStream == null ? stream + DEAD_LETTER_SUFFIX : deadLetterStream,
+                    outOfRangePolicy);
         }
 
         private Values(Values other) {

@@ -11,7 +11,7 @@ public interface TransactionalEventHandler {
      *
      * @param connection of the event's shard, in a READ COMMITTED transaction. It refuses {@code commit}, {@code
      *     rollback} without a savepoint, {@code close} and changes of autocommit or isolation. The server ends the
-     *     transaction when nothing is sent for {@link Settings#lease()}.
+     *     transaction when nothing is sent for {@link ConsumerSpec#handlerTimeout()}.
      * @throws Exception to have everything rolled back and the event handled again
      */
     void handle(StoredEvent event, Connection connection) throws Exception;

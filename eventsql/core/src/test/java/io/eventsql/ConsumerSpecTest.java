@@ -86,6 +86,7 @@ class ConsumerSpecTest {
     void with_eachValue_changesOnlyIt() {
         for (Change change : changes()) {
             ConsumerSpec changed = change.with().apply(SPEC);
+            assertThat(changed).isNotEqualTo(SPEC).isEqualTo(change.with().apply(SPEC));
             for (Change other : changes()) {
                 assertThat(other.get().apply(changed))
                         .as("%s after a change of %s", other, change)

@@ -1,11 +1,18 @@
 package io.eventsql;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
 
+import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.TestCluster;
+import java.sql.PreparedStatement;
+import java.time.Duration;
+import java.time.Instant;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
 import javax.sql.DataSource;
 import org.junit.jupiter.api.Test;
 
@@ -52,5 +59,53 @@ class QuickStartIT {
             eventSql.close();
             // end::close[]
         }
+    }
+
+    @Test
+    void consumers_work() throws Exception {
+        try (TestCluster cluster = TestCluster.ofShards(1)) {
+            cluster.execute("CREATE TABLE stock (left_over int)", "INSERT INTO stock VALUES (10)");
+            EventSql eventSql = cluster.open();
+            eventSql.createStream(StreamSpec.of("order_events"));
+            eventSql.publisher().publish("order_events", Event.ofText("order-4711", "{}"));
+
+            // tag::consumers[]
+            ConsumerSpec mailer = ConsumerSpec.of("order_events", "mailer")
+                    .withRetry(
+                            RetryPolicy.defaults().withMaxAttempts(5).withFatal(Set.of(IllegalArgumentException.class)))
+                    .withFailurePolicy(FailurePolicy.PARK_KEY);
+            eventSql.subscribe(mailer, event -> send(event)); // at least once
+            // end::consumers[]
+
+            // tag::consumers[]
+            eventSql.subscribeTransactional(ConsumerSpec.of("order_events", "stock"), (event, connection) -> {
+                try (PreparedStatement update =
+                        connection.prepareStatement("UPDATE stock SET left_over = left_over - 1")) {
+                    update.execute(); // committed together with the offset: exactly once
+                }
+            });
+            // end::consumers[]
+            await().until(() ->
+                    eventSql.positions("order_events", "stock").stream().allMatch(p -> p.lag() == 0));
+            await().until(() -> SENT.get() == 1);
+
+            // tag::consumers[]
+            ConsumerControl control = eventSql.consumer("order_events", "mailer");
+            control.state().forEach(System.out::println); // lag, member, lease, error, parked keys of each partition
+            control.setAside(100).forEach(System.out::println); // what could not be handled
+            control.redrive(); // have it handled again, in order
+            control.seek(StartPosition.at(Instant.now().minus(Duration.ofHours(1)))); // replay the last hour
+            // end::consumers[]
+            await().until(() -> SENT.get() == 2);
+            assertThat(Sql.queryLong(cluster.dataSources().getFirst(), "SELECT left_over FROM stock"))
+                    .isEqualTo(9);
+        }
+    }
+
+    private static final AtomicInteger SENT = new AtomicInteger();
+
+    private static void send(StoredEvent event) {
+        assertThat(event.text()).isEqualTo("{}");
+        SENT.incrementAndGet();
     }
 }

@@ -140,7 +140,7 @@ class SettingsTest {
                                 Settings::pollInterval,
                                 Duration.ofMillis(10),
                                 Duration.ofMinutes(1),
-                                Duration.ofSeconds(1)),
+                                Duration.ofSeconds(2)),
                         Limits.ofDuration(
                                 "lease",
                                 Builder::lease,

@@ -349,11 +349,11 @@ BEGIN
 END $$;
 
 -- Takes partitions that nobody holds, at most so many and none of p_except: raises their epochs, which fences out
--- former holders, and returns where to begin.
+-- former holders, and returns where to begin. Waits only for transactions that commit an offset at this moment.
 CREATE FUNCTION eventsql.take_v1(p_consumer_id int, p_member_id uuid, p_lease interval, p_count int, p_except int[])
 RETURNS TABLE (partition int, epoch bigint, next_offset bigint)
 LANGUAGE plpgsql
-SET lock_timeout = '1s'
+SET lock_timeout = '500ms'
 SET enable_seqscan = off
 SET enable_bitmapscan = off
 SET jit = off
@@ -367,14 +367,18 @@ BEGIN
         FROM eventsql.consumer_partition p
         WHERE p.consumer_id = p_consumer_id AND p.state = 'running' AND p.partition <> ALL (p_except)
           AND (p.member_id IS NULL OR p.expires_at <= clock_timestamp())
-        ORDER BY p.partition LIMIT p_count
+        ORDER BY random() LIMIT p_count -- one that cannot be taken must not stand before the others for ever
         FOR NO KEY UPDATE SKIP LOCKED
     LOOP
         IF taken.former IS NOT NULL THEN
             PERFORM eventsql.end_handling_v1(p_consumer_id, taken.partition);
         END IF;
-        SELECT r.new_epoch, r.new_offset INTO epoch, next_offset
-        FROM eventsql.raise_epoch_v1(p_consumer_id, taken.partition, NULL) r;
+        BEGIN
+            SELECT r.new_epoch, r.new_offset INTO epoch, next_offset
+            FROM eventsql.raise_epoch_v1(p_consumer_id, taken.partition, NULL) r;
+        EXCEPTION WHEN lock_not_available THEN
+            EXIT; -- a transaction that could not be ended still commits an offset: another time
+        END;
         UPDATE eventsql.consumer_partition p
         SET member_id = p_member_id, expires_at = clock_timestamp() + p_lease
         WHERE p.consumer_id = p_consumer_id AND p.partition = taken.partition;
@@ -419,6 +423,29 @@ BEGIN
     WHERE p.consumer_id = p_consumer_id AND p.partition = ANY (p_partitions) AND p.member_id = p_member_id;
 END $$;
 
+-- How far a consumer is, by partition: each newest row is the last entry of its index range.
+CREATE FUNCTION eventsql.consumer_offsets_v1(p_consumer_id int)
+RETURNS TABLE (partition int, next_offset bigint, epoch bigint)
+LANGUAGE plpgsql STABLE
+SET enable_seqscan = off
+SET enable_bitmapscan = off
+SET enable_sort = off
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+SET jit = off
+AS $$
+BEGIN
+    RETURN QUERY
+    SELECT p.partition, o.next_offset, o.epoch
+    FROM eventsql.consumer_partition p
+    CROSS JOIN LATERAL (
+        SELECT n.next_offset, n.epoch FROM eventsql.consumer_offset n
+        WHERE n.consumer_id = p.consumer_id AND n.partition = p.partition
+        ORDER BY n.commit_number DESC LIMIT 1) o
+    WHERE p.consumer_id = p_consumer_id
+    ORDER BY p.partition;
+END $$;
+
 -- How a consumer is on this shard, by partition. Nothing is counted that could be many: heads and offsets are the last
 -- entries of their index ranges, and events set aside are counted up to p_count_max.
 CREATE FUNCTION eventsql.consumer_state_v1(p_consumer_id int, p_stream text, p_segment_size bigint, p_count_max int)
@@ -428,6 +455,7 @@ RETURNS TABLE (
 LANGUAGE plpgsql
 SET enable_seqscan = off
 SET enable_bitmapscan = off
+SET enable_sort = off
 SET enable_hashjoin = off
 SET enable_mergejoin = off
 SET jit = off

@@ -4,8 +4,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.awaitility.Awaitility.await;
 
-import com.zaxxer.hikari.HikariDataSource;
-import io.eventsql.ConsumerSpec;
 import io.eventsql.Event;
 import io.eventsql.EventNotStoredException;
 import io.eventsql.EventOutcomeUnknownException;
@@ -15,35 +13,26 @@ import io.eventsql.Settings;
 import io.eventsql.StreamSpec;
 import io.eventsql.eventsdb.EmbeddedEventsDb;
 import io.eventsql.fault.FaultProxy.RequestFault;
+import io.eventsql.fixture.DelegatingDataSource;
 import io.eventsql.internal.append.Publisher;
 import io.eventsql.internal.retain.SegmentKeeper;
 import io.eventsql.internal.shard.Shards;
 import io.eventsql.internal.shard.StreamRegistry;
 import io.eventsql.internal.wake.WakeUp;
 import java.io.IOException;
-import java.io.PrintWriter;
 import java.nio.charset.StandardCharsets;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.HashMap;
-import java.util.HashSet;
 import java.util.List;
-import java.util.Map;
-import java.util.Queue;
-import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.ConcurrentLinkedQueue;
-import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicLong;
-import java.util.logging.Logger;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import javax.sql.DataSource;
@@ -56,7 +45,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 
 /**
  * Goal: when a database is away, frozen or slow, memory stays bounded, publishers wait and then fail at their deadline
- * with the truth, shards that are well are not held up, and afterwards everything goes on by itself.
+ * with the truth, and afterwards everything goes on by itself.
  *
  * <p>Method: a proxy refuses or swallows what is sent, or all processes of the server are stopped (SIGSTOP), while more
  * is published than the buffer holds.
@@ -65,7 +54,6 @@ class BackpressureIT {
     private static final String APPEND = "append_v1";
 
     private static EmbeddedEventsDb eventsDb;
-    private static int clusters;
 
     private final List<AutoCloseable> open = new ArrayList<>();
 
@@ -91,17 +79,8 @@ class BackpressureIT {
         return closeable;
     }
 
-    /** A new database on the server, behind a proxy of its own. */
-    private record Place(FaultProxy proxy, HikariDataSource pool, DataSource direct) {}
-
-    private Place place() throws SQLException {
-        DataSource direct = eventsDb.createDatabase("backpressure" + clusters++);
-        String url;
-        try (Connection connection = direct.getConnection()) {
-            url = connection.getMetaData().getURL();
-        }
-        FaultProxy proxy = opened(FaultProxy.to(url.replaceFirst("[?].*", "")));
-        return new Place(proxy, opened(Pools.pool(eventsDb, proxy.jdbcUrl())), direct);
+    private ProxiedDatabase proxied() throws SQLException {
+        return opened(ProxiedDatabase.on(eventsDb));
     }
 
     /** A publisher with its parts, so that its buffer can be looked at. */
@@ -143,33 +122,33 @@ class BackpressureIT {
     private enum Trouble {
         REFUSED {
             @Override
-            void begin(Place place) {
-                place.proxy.refuse();
-                place.proxy.cut();
+            void begin(ProxiedDatabase database) {
+                database.proxy().refuse();
+                database.proxy().cut();
             }
         },
         BLACKHOLE {
             @Override
-            void begin(Place place) {
-                place.proxy.blackhole();
+            void begin(ProxiedDatabase database) {
+                database.proxy().blackhole();
             }
         },
         FROZEN {
             @Override
-            void begin(Place place) throws Exception {
+            void begin(ProxiedDatabase database) throws Exception {
                 signalServer("STOP");
             }
 
             @Override
-            void end(Place place) throws Exception {
+            void end(ProxiedDatabase database) throws Exception {
                 signalServer("CONT");
             }
         };
 
-        abstract void begin(Place place) throws Exception;
+        abstract void begin(ProxiedDatabase database) throws Exception;
 
-        void end(Place place) throws Exception {
-            place.proxy.heal();
+        void end(ProxiedDatabase database) throws Exception {
+            database.proxy().heal();
         }
 
         /** To the server of this test, then to its children, which are no more made then. */
@@ -191,15 +170,15 @@ class BackpressureIT {
     @EnumSource
     void publish_databaseIsAway_bufferIsBoundedCallersFailAtTheirDeadlineThenItGoesOn(Trouble trouble)
             throws Exception {
-        Place place = place();
+        ProxiedDatabase database = proxied();
         Settings settings = Settings.builder()
                 .bufferBytes(64 << 10)
                 .publishTimeout(Duration.ofSeconds(1))
                 .networkTimeout(Duration.ofMillis(300))
                 .maxBatchEvents(10)
                 .build();
-        Parts parts =
-                opened(new Parts(place.pool, settings, StreamSpec.of("events").withPartitions(4)));
+        Parts parts = opened(
+                new Parts(database.pool(), settings, StreamSpec.of("events").withPartitions(4)));
         Ledger ledger = new Ledger();
         publish(parts.publisher, ledger, "before");
         assertThat(ledger.storedCount()).isEqualTo(1);
@@ -212,7 +191,7 @@ class BackpressureIT {
                 Thread.onSpinWait();
             }
         });
-        trouble.begin(place);
+        trouble.begin(database);
         try {
             List<Thread> callers = new ArrayList<>();
             for (int caller = 0; caller < 200; caller++) { // 200 events of 1 KB: three times the buffer
@@ -229,7 +208,7 @@ class BackpressureIT {
                         .isTrue();
             }
         } finally {
-            trouble.end(place);
+            trouble.end(database);
             watching.set(false);
             watcher.join();
         }
@@ -248,7 +227,7 @@ class BackpressureIT {
             return ledger.storedCount() == before + 2;
         });
         await().atMost(Duration.ofSeconds(10)).until(() -> parts.bufferedBytes() == 0);
-        ledger.verify(Ledger.read("events", List.of(place.direct)));
+        ledger.verify(Ledger.read("events", List.of(database.direct())));
     }
 
     private static void publish(Publisher publisher, Ledger ledger, String key) {
@@ -264,17 +243,17 @@ class BackpressureIT {
 
     @Test
     void publish_noConnectionCanBeMade_failsAsNotStoredBecauseNothingWasSent() throws Exception {
-        Place place = place();
-        EventSql eventSql = opened(EventSql.builder(place.pool)
+        ProxiedDatabase database = proxied();
+        EventSql eventSql = opened(EventSql.builder(database.pool())
                 .settings(Settings.builder()
                         .publishTimeout(Duration.ofMillis(500))
                         .build())
                 .build());
         eventSql.createStream(StreamSpec.of("not_sent"));
-        place.proxy.refuse();
-        place.proxy.cut();
+        database.proxy().refuse();
+        database.proxy().cut();
         await().atMost(Duration.ofSeconds(10))
-                .until(() -> place.pool.getHikariPoolMXBean().getTotalConnections() == 0 || evict(place));
+                .until(() -> database.pool().getHikariPoolMXBean().getTotalConnections() == 0 || evict(database));
         for (String key : new String[] {"k", "k", "other"}) {
             assertThatThrownBy(() -> eventSql.publisher().publish("not_sent", Event.ofText(key, "e")))
                     .isInstanceOf(EventNotStoredException.class)
@@ -282,27 +261,27 @@ class BackpressureIT {
                             .as("shows the call that failed")
                             .anyMatch(frame -> frame.getClassName().startsWith(BackpressureIT.class.getName())));
         }
-        place.proxy.heal();
+        database.proxy().heal();
         await().atMost(Duration.ofSeconds(30))
                 .ignoreExceptions()
                 .until(() -> eventSql.publisher()
                                 .publish("not_sent", Event.ofText("k", "after"))
                                 .offset()
                         >= 0);
-        assertThat(Ledger.values(Ledger.read("not_sent", List.of(place.direct))))
+        assertThat(Ledger.values(Ledger.read("not_sent", List.of(database.direct()))))
                 .containsExactly("after");
     }
 
-    private static boolean evict(Place place) {
-        place.pool.getHikariPoolMXBean().softEvictConnections();
+    private static boolean evict(ProxiedDatabase database) {
+        database.pool().getHikariPoolMXBean().softEvictConnections();
         return false;
     }
 
     /** A write blocks, too, once the buffers of the sockets are full, and a read's time limit does not end it. */
     @Test
     void publishAll_connectionTakesNoMoreOfABigBatch_isResentOnAnotherOne() throws Exception {
-        Place place = place();
-        EventSql eventSql = opened(EventSql.builder(place.pool)
+        ProxiedDatabase database = proxied();
+        EventSql eventSql = opened(EventSql.builder(database.pool())
                 .settings(Settings.builder()
                         .networkTimeout(Duration.ofMillis(500))
                         .publishTimeout(Duration.ofSeconds(60))
@@ -310,7 +289,7 @@ class BackpressureIT {
                         .build())
                 .build());
         eventSql.createStream(StreamSpec.of("big").withPartitions(1));
-        place.proxy.planRequests(APPEND, number -> number == 1 ? RequestFault.HOLD_REQUEST : null);
+        database.proxy().planRequests(APPEND, number -> number == 1 ? RequestFault.HOLD_REQUEST : null);
         byte[] big = "x".repeat(1 << 20).getBytes(StandardCharsets.US_ASCII);
         List<Event> events = Stream.generate(() -> Event.of("k", big)).limit(24).toList();
 
@@ -321,15 +300,15 @@ class BackpressureIT {
                 .extracting(EventPosition::offset)
                 .containsExactlyElementsOf(
                         IntStream.range(0, 24).mapToObj(i -> (long) i).toList());
-        place.proxy.releaseHeld();
-        await().atMost(Duration.ofSeconds(30)).until(() -> place.proxy.heldConnections() == 0);
-        assertThat(Ledger.read("big", List.of(place.direct))).hasSize(24);
+        database.proxy().releaseHeld();
+        await().atMost(Duration.ofSeconds(30)).until(() -> database.proxy().heldConnections() == 0);
+        assertThat(Ledger.read("big", List.of(database.direct()))).hasSize(24);
     }
 
     @Test
     void publish_muchWaitsForAStreamWithOnePartition_allIsStored() throws Exception {
-        Place place = place();
-        EventSql eventSql = opened(EventSql.builder(place.pool).build());
+        ProxiedDatabase database = proxied();
+        EventSql eventSql = opened(EventSql.builder(database.pool()).build());
         eventSql.createStream(StreamSpec.of("one_partition").withPartitions(1));
         Ledger ledger = new Ledger();
         List<Event> events = new ArrayList<>();
@@ -342,15 +321,15 @@ class BackpressureIT {
         for (int i = 0; i < events.size(); i++) {
             ledger.stored(events.get(i), futures.get(i).get(30, TimeUnit.SECONDS));
         }
-        ledger.verify(Ledger.read("one_partition", List.of(place.direct)));
+        ledger.verify(Ledger.read("one_partition", List.of(database.direct())));
     }
 
     /** Whatever a data source throws, the publisher goes on with the next calls. */
     @Test
     void publish_dataSourceThrowsAnError_laterCallsAreStored() throws Exception {
-        Place place = place();
+        ProxiedDatabase database = proxied();
         AtomicBoolean failing = new AtomicBoolean();
-        DataSource moody = new DelegatingDataSource(place.pool) {
+        DataSource moody = new DelegatingDataSource(database.pool()) {
             @Override
             public Connection getConnection() throws SQLException {
                 if (failing.get()) {
@@ -374,138 +353,9 @@ class BackpressureIT {
         for (int i = 0; i < 8; i++) {
             eventSql.publisher().publish("errors", Event.ofText("k" + i, "good"));
         }
-        assertThat(Ledger.read("errors", List.of(place.direct)))
+        assertThat(Ledger.read("errors", List.of(database.direct())))
                 .extracting(Ledger.Stored::value)
                 .hasSize(8)
                 .containsOnly("good");
-    }
-
-    private static class DelegatingDataSource implements DataSource {
-        private final DataSource delegate;
-
-        DelegatingDataSource(DataSource delegate) {
-            this.delegate = delegate;
-        }
-
-        @Override
-        public Connection getConnection() throws SQLException {
-            return delegate.getConnection();
-        }
-
-        @Override
-        public Connection getConnection(String username, String password) throws SQLException {
-            return delegate.getConnection(username, password);
-        }
-
-        @Override
-        public PrintWriter getLogWriter() throws SQLException {
-            return delegate.getLogWriter();
-        }
-
-        @Override
-        public void setLogWriter(PrintWriter out) throws SQLException {
-            delegate.setLogWriter(out);
-        }
-
-        @Override
-        public void setLoginTimeout(int seconds) throws SQLException {
-            delegate.setLoginTimeout(seconds);
-        }
-
-        @Override
-        public int getLoginTimeout() throws SQLException {
-            return delegate.getLoginTimeout();
-        }
-
-        @Override
-        public Logger getParentLogger() {
-            return Logger.getGlobal();
-        }
-
-        @Override
-        public <T> T unwrap(Class<T> type) throws SQLException {
-            return delegate.unwrap(type);
-        }
-
-        @Override
-        public boolean isWrapperFor(Class<?> type) throws SQLException {
-            return delegate.isWrapperFor(type);
-        }
-    }
-
-    @Test
-    void publishAndConsume_oneShardOfThreeDoesNotAnswer_theOthersGoOnAndItCatchesUp() throws Exception {
-        List<Place> places = List.of(place(), place(), place());
-        EventSql eventSql =
-                opened(EventSql.builder(places.stream().map(Place::pool).toList())
-                        .settings(Settings.builder()
-                                .networkTimeout(Duration.ofMillis(500))
-                                .publishTimeout(Duration.ofSeconds(3))
-                                .build())
-                        .build());
-        eventSql.createStream(StreamSpec.of("sharded").withPartitions(2));
-        Map<String, Integer> handledOn = new ConcurrentHashMap<>();
-        Queue<String> handledTwice = new ConcurrentLinkedQueue<>();
-        eventSql.subscribe(ConsumerSpec.of("sharded", "reader"), event -> {
-            if (handledOn.put(event.text(), event.shard()) != null) {
-                handledTwice.add(event.text());
-            }
-        });
-        Map<String, Integer> shardOfKey = new HashMap<>();
-        for (int i = 0; i < 60; i++) {
-            EventPosition position = eventSql.publisher().publish("sharded", Event.ofText("k" + i, "before" + i));
-            shardOfKey.put("k" + i, position.shard());
-        }
-        assertThat(new HashSet<>(shardOfKey.values())).hasSize(3);
-
-        Place sick = places.get(1);
-        int sickNumber = eventSql.shards().stream()
-                .filter(info -> info.dataSource() == sick.pool)
-                .findFirst()
-                .orElseThrow()
-                .number();
-        sick.proxy.blackhole();
-        // Keyed events of the sick shard wait, all others are stored meanwhile.
-        List<CompletableFuture<EventPosition>> waiting = new ArrayList<>();
-        Set<String> published = new HashSet<>();
-        shardOfKey.forEach((key, shard) -> {
-            if (shard == sickNumber) {
-                waiting.add(eventSql.publisher().publishAsync("sharded", Event.ofText(key, "sick " + key)));
-            } else {
-                eventSql.publisher().publish("sharded", Event.ofText(key, "well " + key));
-                published.add("well " + key);
-            }
-        });
-        for (CompletableFuture<EventPosition> future : waiting) {
-            assertThatThrownBy(() -> future.get(30, TimeUnit.SECONDS))
-                    .isInstanceOf(ExecutionException.class)
-                    .cause()
-                    .isInstanceOfAny(EventNotStoredException.class, EventOutcomeUnknownException.class);
-        }
-        // By now it is known to be sick: events without keys go to the others.
-        for (int i = 0; i < 100; i++) {
-            EventPosition position = eventSql.publisher().publish("sharded", Event.ofText("without key " + i));
-            assertThat(position.shard()).isNotEqualTo(sickNumber);
-            published.add("without key " + i);
-        }
-        await().atMost(Duration.ofSeconds(30)).until(() -> handledOn.keySet().containsAll(published));
-
-        sick.proxy.heal();
-        // Only events without keys: the shard must be found to be well again without any for it.
-        await().atMost(Duration.ofSeconds(30))
-                .until(() -> eventSql.publisher()
-                                .publish("sharded", Event.ofText("again " + handledOn.size() + System.nanoTime()))
-                                .shard()
-                        == sickNumber);
-        for (Map.Entry<String, Integer> key : shardOfKey.entrySet()) {
-            eventSql.publisher().publish("sharded", Event.ofText(key.getKey(), "after " + key.getKey()));
-        }
-        await().atMost(Duration.ofSeconds(30))
-                .until(() -> shardOfKey.keySet().stream().allMatch(key -> handledOn.containsKey("after " + key)));
-        assertThat(handledTwice).isEmpty();
-        List<Ledger.Stored> stored =
-                Ledger.read("sharded", places.stream().map(Place::direct).toList());
-        Ledger.assertGapless(stored);
-        assertThat(stored).extracting(Ledger.Stored::value).doesNotHaveDuplicates();
     }
 }

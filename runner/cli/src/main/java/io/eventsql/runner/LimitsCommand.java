@@ -120,7 +120,7 @@ final class LimitsCommand implements Callable<Integer> {
     private int warmupSeconds;
 
     @Mixin
-    private final ProvenanceOptions provenance = new ProvenanceOptions();
+    private final ResultOptions resultOptions = new ResultOptions();
 
     LimitsCommand(Map<String, String> environment) {
         this.environment = Map.copyOf(environment);
@@ -137,8 +137,8 @@ final class LimitsCommand implements Callable<Integer> {
                 EventSql eventSql = EventSql.builder(databases.dataSources()).build()) {
             LimitsResult result = measure(settings, eventSql, stop);
             List<String> report = LimitsText.of(result);
-            JsonFiles.write(provenance.report(), String.join("\n", report) + "\n");
-            JsonFiles.write(provenance.out(), result);
+            JsonFiles.write(resultOptions.report(), String.join("\n", report) + "\n");
+            JsonFiles.write(resultOptions.out(), result);
             hook.wrote();
             commandSpec.commandLine().getOut().println();
             report.forEach(commandSpec.commandLine().getOut()::println);
@@ -205,7 +205,7 @@ final class LimitsCommand implements Callable<Integer> {
                         server.serverVersion(),
                         System.getProperty("java.version", "unknown"),
                         Summary.Machine.thisSystem(),
-                        provenance.provenance()),
+                        resultOptions.provenance()),
                 settings,
                 measured);
     }

@@ -67,7 +67,7 @@ final class SummarizeCommand implements Callable<Integer> {
     private Path runnerResults = Path.of("");
 
     @Mixin
-    private final ProvenanceOptions provenance = new ProvenanceOptions();
+    private final ResultOptions resultOptions = new ResultOptions();
 
     @Override
     public Integer call() throws IOException {
@@ -82,8 +82,8 @@ final class SummarizeCommand implements Callable<Integer> {
         List<RunnerResult> runners = read(limits);
         Summary summary = summarize(runners);
         List<String> report = SummaryText.of(summary);
-        JsonFiles.write(provenance.out(), summary);
-        JsonFiles.write(provenance.report(), String.join("\n", report) + "\n");
+        JsonFiles.write(resultOptions.out(), summary);
+        JsonFiles.write(resultOptions.report(), String.join("\n", report) + "\n");
         report.forEach(commandLine.getOut()::println);
         return summary.verdict().passed() ? Runner.OK : Runner.FAILED;
     }
@@ -114,6 +114,6 @@ final class SummarizeCommand implements Callable<Integer> {
         } catch (IOException e) {
             problems.add(e.getMessage());
         }
-        return new Summarizer(runners, seen, problems).summarize(provenance.provenance());
+        return new Summarizer(runners, seen, problems).summarize(resultOptions.provenance());
     }
 }

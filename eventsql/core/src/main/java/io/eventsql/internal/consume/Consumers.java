@@ -31,7 +31,6 @@ import java.util.Map;
 import java.util.OptionalInt;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
 
 /** The members of this process, and the threads they share: a set of them for each shard. Thread-safe. */
@@ -44,7 +43,6 @@ public final class Consumers {
     private final Listeners listeners;
     private final Map<Shard, OnShard> onShards = new HashMap<>();
     private final Set<Member> members = ConcurrentHashMap.newKeySet();
-    private final AtomicInteger started = new AtomicInteger();
     private boolean closed;
 
     public Consumers(
@@ -75,15 +73,12 @@ public final class Consumers {
         requireNoKeyConcurrency(spec, "a transactional handler");
         return start(
                 spec,
-                new TransactionalCall(
-                        false,
-                        (events, connection) -> handler.handle(events.getFirst(), connection),
-                        settings.lease()));
+                new TransactionalCall(false, (events, connection) -> handler.handle(events.getFirst(), connection)));
     }
 
     public Subscription subscribeTransactionalBatch(ConsumerSpec spec, TransactionalEventBatchHandler handler) {
         requireNoKeyConcurrency(spec, "a transactional handler");
-        return start(spec, new TransactionalCall(true, handler, settings.lease()));
+        return start(spec, new TransactionalCall(true, handler));
     }
 
     /** An offset that follows keys in parallel cannot be committed with each of them. */
@@ -102,8 +97,7 @@ public final class Consumers {
             if (closed) {
                 throw new EventSqlException("EventSQL is closed");
             }
-            String name = MemberNames.PROCESS + "/" + started.incrementAndGet();
-            member = new Member(name, spec, stream, new Dispatcher(spec, call, failures), failures, this);
+            member = new Member(MemberNames.next(), spec, stream, new Dispatcher(spec, call, failures), failures, this);
             members.add(member);
         }
         shards.all().forEach(member::join);
@@ -162,10 +156,6 @@ public final class Consumers {
             wakeUp.register(s, keeper);
             return new OnShard(s, fetcher, committer, keeper);
         });
-    }
-
-    void changed(Shard shard, int consumerId) {
-        wakeUp.consumerChanged(shard, consumerId);
     }
 
     void closed(Member member) {

@@ -21,6 +21,7 @@ import java.util.ArrayList;
 import java.util.Collection;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.OptionalInt;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
@@ -53,13 +54,11 @@ final class Control implements ConsumerControl {
     public List<PartitionState> state() {
         List<PartitionState> states = new ArrayList<>();
         for (Shard shard : shards.all()) {
-            List<PartitionState> ofShard = call(
-                    "read the state of",
-                    shard,
-                    (c, s, id) -> s.tables().consumers().states(c, s.number(), id, stream));
-            if (ofShard != null) {
-                states.addAll(ofShard);
-            }
+            call(
+                            "read the state of",
+                            shard,
+                            (c, s, id) -> s.tables().consumers().states(c, s.number(), id, stream))
+                    .ifPresent(states::addAll);
         }
         return states;
     }
@@ -96,11 +95,11 @@ final class Control implements ConsumerControl {
     public void seek(EventPosition position) {
         requireOwn(position);
         Shard shard = shards.get(position.shard());
-        Long moved = changeOn("move", shard, (c, s, id) -> {
+        Optional<Long> moved = changeOn("move", shard, (c, s, id) -> {
             s.tables().leases().seek(c, id, position.partition(), position.offset(), null);
             return 1L;
         });
-        if (moved == null) {
+        if (moved.isEmpty()) {
             throw new EventSqlException("There is no consumer " + consumer + " of stream " + stream.name());
         }
     }
@@ -111,13 +110,11 @@ final class Control implements ConsumerControl {
         List<SetAsideEvent> events = new ArrayList<>();
         for (Shard shard : shards.all()) {
             if (events.size() < max) {
-                List<Row> rows = call(
-                        "read what was set aside by",
-                        shard,
-                        (c, s, id) -> s.tables().setAside().list(c, id, max - events.size()));
-                if (rows != null) {
-                    rows.forEach(row -> events.add(event(shard, row)));
-                }
+                call(
+                                "read what was set aside by",
+                                shard,
+                                (c, s, id) -> s.tables().setAside().list(c, id, max - events.size()))
+                        .ifPresent(rows -> rows.forEach(row -> events.add(event(shard, row))));
             }
         }
         return events;
@@ -210,32 +207,31 @@ final class Control implements ConsumerControl {
     private long change(String what, Work<Long> work) {
         long sum = 0;
         for (Shard shard : shards.all()) {
-            Long result = changeOn(what, shard, work);
-            sum += result == null ? 0 : result;
+            sum += changeOn(what, shard, work).orElse(0L);
         }
         return sum;
     }
 
     /** Members learn of it once it is committed. */
-    private @Nullable Long changeOn(String what, Shard shard, Work<Long> work) {
+    private Optional<Long> changeOn(String what, Shard shard, Work<Long> work) {
         int[] changed = {-1};
-        Long result = call(what, shard, (c, s, id) -> {
+        Optional<Long> result = call(what, shard, (c, s, id) -> {
             changed[0] = id;
             return work.run(c, s, id);
         });
-        if (result != null) {
+        if (result.isPresent()) {
             wakeUp.consumerChanged(shard, changed[0]);
         }
         return result;
     }
 
-    /** Returns {@code null} if the shard does not know the consumer. */
-    private <T> @Nullable T call(String what, Shard shard, Work<T> work) {
+    /** Empty if the shard does not know the consumer. */
+    private <T> Optional<T> call(String what, Shard shard, Work<T> work) {
         try {
             int streamId = shard.streamId(stream);
             return shard.require().transaction(connection -> {
                 OptionalInt id = shard.tables().consumers().id(connection, streamId, consumer);
-                return id.isEmpty() ? null : work.run(connection, shard, id.getAsInt());
+                return id.isEmpty() ? Optional.empty() : Optional.of(work.run(connection, shard, id.getAsInt()));
             });
         } catch (SQLException e) {
             throw new EventSqlException(

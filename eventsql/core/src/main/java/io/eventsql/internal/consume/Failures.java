@@ -149,9 +149,7 @@ final class Failures {
     /** Stops the partition, visibly: it is handled again when it is resumed. */
     void stop(MemberOnShard member, OwnedPartition partition, String error) {
         long next = partition.progress().toOffset();
-        partition.beginStop();
-        boolean stopped = stopStored(member, partition, error);
-        if (stopped) {
+        if (partition.beginStop() && stopStored(member, partition, error)) {
             LOG.error("{} stops at offset {}: {}", member.name(partition), next, error);
             member.listeners().tell(l -> l.partitionStopped(member.name(partition), next, error));
             member.remove(partition, Reason.STOPPED);

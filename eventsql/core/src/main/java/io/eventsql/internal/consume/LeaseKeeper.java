@@ -191,6 +191,9 @@ final class LeaseKeeper implements WakeUp.Target {
         for (Answer answer : answers) {
             MemberOnShard member = asked.get(answer.member());
             checkHistory(answer.history());
+            if (member.isFirstAnswer()) { // only now others can see it
+                wakeUp.consumerChanged(shard, member.consumerId());
+            }
             keepRenewed(member, held.get(answer.member()), beats.get(answer.member()), answer, askedAt);
             giveBackSurplus(member, answer);
             takeFree(member, answer);

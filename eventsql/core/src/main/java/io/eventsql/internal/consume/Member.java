@@ -3,7 +3,6 @@ package io.eventsql.internal.consume;
 import io.eventsql.ConsumerSpec;
 import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
-import io.eventsql.UnknownStreamException;
 import io.eventsql.internal.shard.Shard;
 import java.sql.SQLException;
 import java.time.Duration;
@@ -76,7 +75,7 @@ final class Member implements Subscription {
     void join(Shard shard) {
         try {
             joinNow(shard);
-        } catch (SQLException | UnknownStreamException e) {
+        } catch (SQLException | RuntimeException e) { // a data source may throw anything
             LOG.warn("Consumer {} joins {} later: {}", spec.name(), shard, e.getMessage());
             joinLater(shard);
         }
@@ -87,7 +86,7 @@ final class Member implements Subscription {
             try {
                 joinNow(shard);
                 LOG.debug("Consumer {} has joined {}", spec.name(), shard);
-            } catch (SQLException | UnknownStreamException e) {
+            } catch (SQLException | RuntimeException e) { // a data source may throw anything
                 LOG.debug("Consumer {} cannot join {} yet", spec.name(), shard, e);
                 joinLater(shard);
             }
@@ -109,7 +108,6 @@ final class Member implements Subscription {
                 joined.add(member);
                 member.threads().fetcher().add(member);
                 member.threads().keeper().add(member);
-                consumers.changed(shard, consumerId); // others give back what is above their share
             }
         }
     }

@@ -34,6 +34,8 @@ final class MemberOnShard {
     /** No longer held, but a handler is still at work: not taken again until it ends. */
     private final List<OwnedPartition> leaving = new ArrayList<>();
 
+    private final Object commitLock = new Object();
+    private boolean answered;
     private boolean closed;
     private boolean triedToLeave;
     private volatile boolean leavesNow;
@@ -74,6 +76,11 @@ final class MemberOnShard {
 
     Listeners listeners() {
         return member.listeners();
+    }
+
+    /** Held while offsets are committed: commits of one member follow one another. Heartbeats never wait for it. */
+    Object commitLock() {
+        return commitLock;
     }
 
     int streamId() {
@@ -154,6 +161,13 @@ final class MemberOnShard {
             return 0;
         }
         return stuck == 0 ? spec().maxPartitions() : Math.min(held, spec().maxPartitions());
+    }
+
+    /** Says once that the member has had its first heartbeat. */
+    synchronized boolean isFirstAnswer() {
+        boolean first = !answered;
+        answered = true;
+        return first;
     }
 
     /** Partitions that must not be taken now: an earlier handler is still at work on them. */

@@ -83,7 +83,7 @@ final class OffsetCommitter {
 
     /** Commits now what the member has handled. */
     void commit(MemberOnShard member) throws SQLException {
-        synchronized (member) {
+        synchronized (member.commitLock()) {
             List<Handled> handled = member.toCommit();
             if (handled.isEmpty()) {
                 return;
@@ -111,7 +111,7 @@ final class OffsetCommitter {
      */
     boolean commitWith(MemberOnShard member, OwnedPartition partition, long first, long next, Step step)
             throws SQLException {
-        synchronized (member) {
+        synchronized (member.commitLock()) {
             Handled handled = partition.progressWith(first, next);
             boolean committed = shard.require().transactionIf(connection -> {
                 step.run(connection);
@@ -134,7 +134,7 @@ final class OffsetCommitter {
      * epoch is still ours, an earlier commit whose answer never came has been stored after all.
      */
     void checkRefused(MemberOnShard member) throws SQLException {
-        synchronized (member) {
+        synchronized (member.commitLock()) {
             List<Offset> stored = shard.require()
                     .call(connection -> shard.tables().consumers().offsets(connection, member.consumerId()));
             for (OwnedPartition partition : member.partitions()) {

@@ -101,10 +101,16 @@ final class OwnedPartition {
         waitingPage = null;
     }
 
-    /** No further event is given to the handler: the partition is about to be stopped. */
-    synchronized void beginStop() {
+    /**
+     * No further event is given to the handler: the partition is about to be stopped.
+     *
+     * @return {@code false} if that had been said before
+     */
+    synchronized boolean beginStop() {
+        boolean first = !stopping;
         stopping = true;
         waitingPage = null;
+        return first;
     }
 
     /** No further event is given to the handler, nothing more is committed. */

@@ -7,7 +7,6 @@ import io.eventsql.internal.sql.OffsetTable;
 import io.eventsql.internal.sql.OffsetTable.Handled;
 import io.eventsql.internal.sql.SqlErrors;
 import java.sql.SQLException;
-import java.time.Duration;
 import java.util.List;
 import java.util.UUID;
 
@@ -18,8 +17,7 @@ import java.util.UUID;
  * <p>A holder frozen in its transaction keeps locks. Whoever takes the partition ends that transaction; where that is
  * not permitted, the server ends it when it has been idle for the lease.
  */
-record TransactionalCall(boolean takesBatches, TransactionalEventBatchHandler handler, Duration lease)
-        implements HandlerCall {
+record TransactionalCall(boolean takesBatches, TransactionalEventBatchHandler handler) implements HandlerCall {
     @Override
     public boolean isTransactional() {
         return true;
@@ -38,7 +36,12 @@ record TransactionalCall(boolean takesBatches, TransactionalEventBatchHandler ha
             boolean committed = shard.require().handlerTransaction(connection -> {
                 OffsetTable offsets = shard.tables().offsets();
                 String token = UUID.randomUUID().toString();
-                offsets.beginHandling(connection, member.consumerId(), partition.partition(), token, lease.toMillis());
+                offsets.beginHandling(
+                        connection,
+                        member.consumerId(),
+                        partition.partition(),
+                        token,
+                        member.spec().handlerTimeout().toMillis());
                 handler.handle(events, HandlerConnection.guard(connection));
                 alsoCommit.run(connection);
                 asked[0] = true;

@@ -18,25 +18,34 @@ public final class DeadProducers {
     /** Far beyond the longest time for which a batch is resent (settings.publishTimeout, at most an hour). */
     private static final Duration SILENT_FOR = Duration.ofDays(1);
 
-    private static final long EVERY_MS = Duration.ofHours(1).toMillis();
+    private static final Duration EVERY = Duration.ofHours(1);
 
     private final UUID own;
+    private final long everyMs;
 
     /** @param own this process's producer */
     public DeadProducers(UUID own) {
+        this(own, EVERY);
+    }
+
+    DeadProducers(UUID own, Duration every) {
         this.own = own;
+        this.everyMs = every.toMillis();
     }
 
     /** From now on removes them once an hour; processes started together do so at different times. */
     public void removeInBackground(Shards shards) {
         shards.all()
-                .forEach(shard -> removeLater(shard, ThreadLocalRandom.current().nextLong(EVERY_MS)));
+                .forEach(shard -> removeLater(shard, ThreadLocalRandom.current().nextLong(everyMs)));
     }
 
     private void removeLater(Shard shard, long delayMs) {
         shard.inBackground(delayMs, () -> {
-            remove(shard);
-            removeLater(shard, EVERY_MS);
+            try {
+                remove(shard);
+            } finally { // whatever the data source throws, there is a next time
+                removeLater(shard, everyMs);
+            }
         });
     }
 

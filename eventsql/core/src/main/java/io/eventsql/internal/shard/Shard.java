@@ -94,9 +94,10 @@ public final class Shard {
             }
         } catch (SQLException e) {
             LOG.debug("{} still does not answer", name, e);
-        }
-        if (!healthy) {
-            inBackground(PROBE_EVERY_MS, this::probe);
+        } finally { // also when a data source throws something else
+            if (!healthy) {
+                inBackground(PROBE_EVERY_MS, this::probe);
+            }
         }
     }
 

@@ -127,8 +127,11 @@ public final class Shards {
     public void openMissingInBackground(long everyMs) {
         if (hasMissing()) {
             shards.get(0).inBackground(everyMs, () -> {
-                openMissing();
-                openMissingInBackground(everyMs);
+                try {
+                    openMissing();
+                } finally {
+                    openMissingInBackground(everyMs);
+                }
             });
         }
     }

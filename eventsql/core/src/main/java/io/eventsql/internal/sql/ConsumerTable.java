@@ -27,7 +27,7 @@ public final class ConsumerTable {
 
     /**
      * The consumer's id; created with an offset and a free lease for each partition if there is none, in the caller's
-     * transaction. Locks the consumer's row, so that of two who create it one does.
+     * transaction. Locks the consumer's row, so that of two who create it one does; it never waits for heartbeats.
      */
     public int register(Connection connection, int streamId, String stream, String name, StartPosition start) {
         var dsl = Database.dsl(connection);
@@ -38,16 +38,19 @@ public final class ConsumerTable {
                 name);
         int id = Objects.requireNonNull(dsl.fetchSingle(
                         schema.sql("SELECT consumer_id FROM eventsql.consumer WHERE stream_id = ? AND name = ?"
-                                + " FOR UPDATE"),
+                                + " FOR NO KEY UPDATE"),
                         streamId,
                         name)
                 .get(0, Integer.class));
         List<Integer> partitions = dsl.fetch(
                         schema.sql("INSERT INTO eventsql.consumer_partition (consumer_id, partition)"
                                 + " SELECT ?, p.partition FROM eventsql.stream_partition p WHERE p.stream_id = ?"
-                                + " ORDER BY p.partition ON CONFLICT DO NOTHING RETURNING partition"),
+                                + " AND NOT EXISTS (SELECT FROM eventsql.consumer_partition c"
+                                + " WHERE c.consumer_id = ? AND c.partition = p.partition)"
+                                + " ORDER BY p.partition RETURNING partition"),
                         id,
-                        streamId)
+                        streamId,
+                        id)
                 .getValues(0, Integer.class);
         for (int partition : partitions) {
             dsl.execute(
@@ -93,15 +96,11 @@ public final class ConsumerTable {
                 .orElse(OptionalInt.empty());
     }
 
-    /** How far the consumer is, by partition. Each newest row is the last of its index range. */
+    /** How far the consumer is, by partition. */
     public List<Offset> offsets(Connection connection, int consumerId) {
         return Database.dsl(connection)
                 .fetch(
-                        schema.sql("SELECT p.partition, o.next_offset, o.epoch FROM eventsql.consumer_partition p"
-                                + " CROSS JOIN LATERAL (SELECT n.next_offset, n.epoch FROM eventsql.consumer_offset n"
-                                + " WHERE n.consumer_id = p.consumer_id AND n.partition = p.partition"
-                                + " ORDER BY n.commit_number DESC LIMIT 1) o"
-                                + " WHERE p.consumer_id = ? ORDER BY p.partition"),
+                        schema.sql("SELECT partition, next_offset, epoch FROM eventsql.consumer_offsets_v1(?)"),
                         consumerId)
                 .map(r -> new Offset(r.get(0, Integer.class), r.get(1, Long.class), r.get(2, Long.class)));
     }

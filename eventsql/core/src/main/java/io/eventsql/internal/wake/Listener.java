@@ -24,6 +24,7 @@ final class Listener {
     private final int networkTimeoutSeconds;
     private final List<WakeUp.Target> targets;
     private @Nullable Thread thread;
+    private boolean deafnessTold;
     private volatile boolean closed;
 
     /**
@@ -74,10 +75,24 @@ final class Listener {
     private void listen(Connection connection) throws SQLException {
         shard.tables().notifications().listen(connection);
         targets.forEach(WakeUp.Target::wakeAll); // what came before is not signalled
+        String echo = self + " " + System.nanoTime();
+        shard.require().call(other -> {
+            shard.tables().notifications().send(other, echo);
+            return echo;
+        });
+        boolean heard = false;
         long checkedAt = System.nanoTime();
         while (!closed) {
             for (String payload : shard.tables().notifications().await(connection, WAIT_MS)) {
+                heard |= payload.equals(echo);
                 Signal.dispatch(payload, self, targets);
+            }
+            if (System.nanoTime() - checkedAt > CHECK_EVERY_NANOS && !heard && !deafnessTold) {
+                deafnessTold = true;
+                LOG.warn(
+                        "No signal comes through {} (a connection pooler in transaction mode?): consumers find the events"
+                                + " of other processes only by polling, every settings.pollInterval",
+                        shard);
             }
             if (System.nanoTime() - checkedAt > CHECK_EVERY_NANOS) {
                 if (!connection.isValid(networkTimeoutSeconds)) {

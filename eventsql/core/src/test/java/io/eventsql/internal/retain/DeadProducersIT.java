@@ -1,18 +1,23 @@
 package io.eventsql.internal.retain;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
 
 import io.eventsql.Event;
 import io.eventsql.EventSql;
 import io.eventsql.Settings;
 import io.eventsql.StreamSpec;
+import io.eventsql.fixture.DelegatingDataSource;
 import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.TestCluster;
 import io.eventsql.internal.shard.Shards;
+import java.sql.Connection;
 import java.sql.SQLException;
+import java.time.Duration;
 import java.util.List;
 import java.util.UUID;
 import java.util.concurrent.atomic.AtomicInteger;
+import javax.sql.DataSource;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
@@ -98,5 +103,29 @@ class DeadProducersIT {
         new DeadProducers(UUID.fromString(both.getFirst())).remove(shards.get(0));
 
         assertThat(producers()).isEqualTo(both);
+    }
+
+    @Test
+    void removeInBackground_dataSourceThrowsARuntimeException_goesOnNextTime() throws SQLException {
+        String head = producers().getLast();
+        letDaysPass();
+        AtomicInteger failures = new AtomicInteger();
+        DataSource moody = new DelegatingDataSource(cluster.dataSources().getFirst()) {
+            @Override
+            public Connection getConnection() throws SQLException {
+                if (failures.getAndDecrement() > 0) {
+                    throw new IllegalStateException("as a pool does that is misconfigured");
+                }
+                return super.getConnection();
+            }
+        };
+        Shards moodyShards = Shards.open(List.of(moody), Settings.defaults());
+        try {
+            failures.set(2);
+            new DeadProducers(UUID.randomUUID(), Duration.ofMillis(1)).removeInBackground(moodyShards);
+            await().untilAsserted(() -> assertThat(producers()).containsExactly(head));
+        } finally {
+            moodyShards.close();
+        }
     }
 }

@@ -6,7 +6,7 @@ import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Option;
 
 /** Where a result goes, and what only the caller knows about the run. */
-final class ProvenanceOptions {
+final class ResultOptions {
     @Option(
             names = "--out",
             paramLabel = "FILE",

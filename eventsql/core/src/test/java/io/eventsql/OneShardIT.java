@@ -1,7 +1,0 @@
-package io.eventsql;
-
-class OneShardIT extends EventSqlContract {
-    OneShardIT() {
-        super(1);
-    }
-}

@@ -1,7 +1,0 @@
-package io.eventsql;
-
-class ThreeShardsIT extends EventSqlContract {
-    ThreeShardsIT() {
-        super(3);
-    }
-}

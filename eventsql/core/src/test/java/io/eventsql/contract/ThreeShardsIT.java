@@ -1,0 +1,69 @@
+package io.eventsql.contract;
+
+import org.junit.jupiter.api.Nested;
+
+/** The contract with three shards. */
+class ThreeShardsIT {
+    @Nested
+    class Streams extends StreamsContract {
+        Streams() {
+            super(3);
+        }
+    }
+
+    @Nested
+    class Publishing extends PublishingContract {
+        Publishing() {
+            super(3);
+        }
+    }
+
+    @Nested
+    class PublishingOrder extends PublishingOrderContract {
+        PublishingOrder() {
+            super(3);
+        }
+    }
+
+    @Nested
+    class Reading extends ReadingContract {
+        Reading() {
+            super(3);
+        }
+    }
+
+    @Nested
+    class Consuming extends ConsumingContract {
+        Consuming() {
+            super(3);
+        }
+    }
+
+    @Nested
+    class FailingHandlers extends FailingHandlersContract {
+        FailingHandlers() {
+            super(3);
+        }
+    }
+
+    @Nested
+    class Members extends MembersContract {
+        Members() {
+            super(3);
+        }
+    }
+
+    @Nested
+    class WakeUp extends WakeUpContract {
+        WakeUp() {
+            super(3);
+        }
+    }
+
+    @Nested
+    class Closing extends ClosingContract {
+        Closing() {
+            super(3);
+        }
+    }
+}

@@ -1,0 +1,164 @@
+package io.eventsql.contract;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
+
+import io.eventsql.Event;
+import io.eventsql.EventSql;
+import io.eventsql.StreamSpec;
+import io.eventsql.fixture.Handled;
+import io.eventsql.fixture.Sql;
+import io.eventsql.internal.sql.AppendStatement;
+import io.eventsql.internal.sql.SqlSchema;
+import java.sql.Connection;
+import java.sql.SQLException;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.UUID;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.stream.Stream;
+import javax.sql.DataSource;
+import org.junit.jupiter.api.Test;
+
+/** How consumers learn of new events: by signals, by looking again, by the poll. */
+abstract class WakeUpContract extends Contract {
+    WakeUpContract(int shards) {
+        super(shards);
+    }
+
+    private EventSql openConsuming() {
+        return openConsuming(Duration.ofMinutes(1));
+    }
+
+    /** An instance that each test closes itself: then nobody else listens in the next one. */
+    private EventSql openConsuming(Duration pollInterval) {
+        return cluster.open(settings -> settings.pollInterval(pollInterval));
+    }
+
+    private void awaitListening() {
+        await().untilAsserted(() -> assertThat(listeners()).hasSize(shards));
+    }
+
+    private List<String> listeners() throws SQLException {
+        List<String> pids = new ArrayList<>();
+        for (DataSource dataSource : cluster.dataSources()) {
+            pids.addAll(Sql.query(
+                    dataSource,
+                    "SELECT pid FROM pg_stat_activity WHERE datname = current_database()"
+                            + " AND query LIKE 'LISTEN%' AND state = 'idle'"));
+        }
+        return pids;
+    }
+
+    @Test
+    void wakeUp_publishedByAnotherInstance_arrivesWithoutAPoll() {
+        String stream = newStream();
+        Handled handled = new Handled();
+        try (EventSql consuming = openConsuming()) {
+            consuming.subscribe(consumer(stream, "c"), handled::add);
+            publisher.publish(stream, Event.ofText("key-0", "0")); // may be found as it starts
+            handled.awaitSize(1);
+            awaitListening();
+            for (int i = 1; i < 20; i++) {
+                publisher.publish(stream, Event.ofText("key-" + i, "" + i));
+                handled.awaitSize(i + 1); // less than the poll interval
+            }
+        }
+    }
+
+    /** Nothing of these streams was handled before, so nobody looks at them: only a signal tells. */
+    @Test
+    void wakeUp_firstEventsOfManyStreams_areSignalled() {
+        List<String> names = Stream.generate(this::newStream).limit(10).toList();
+        Handled handled = new Handled();
+        try (EventSql consuming = openConsuming()) {
+            for (String name : names) {
+                consuming.subscribe(consumer(name, "c"), handled::add);
+            }
+            awaitListening();
+            for (String name : names) {
+                publisher.publish(name, Event.ofText("key", name));
+            }
+            handled.awaitSize(names.size()); // less than the poll interval
+        }
+    }
+
+    /** The publisher signals once and then not for a long time; as long as events come, the consumer finds them. */
+    @Test
+    void wakeUp_eventsFollowEachOther_areFoundWithoutSignals() {
+        EventSql publishing = cluster.open(settings -> settings.notifyInterval(Duration.ofSeconds(10)));
+        String stream = newStream(StreamSpec.of(newName()).withPartitions(1));
+        AtomicInteger pages = new AtomicInteger();
+        long start = System.nanoTime();
+        try (EventSql consuming = openConsuming()) {
+            consuming.subscribeBatch(consumer(stream, "c"), page -> pages.incrementAndGet());
+            while (pages.get() < 5 * shards) {
+                publishing.publisher().publish(stream, Event.ofText("tick"));
+                assertThat(Duration.ofNanos(System.nanoTime() - start))
+                        .as("pages found without signals: %s", pages)
+                        .isLessThan(Duration.ofSeconds(9));
+            }
+        }
+    }
+
+    @Test
+    void wakeUp_listeningConnectionIsCut_listensAgain() throws SQLException {
+        String stream = newStream();
+        Handled handled = new Handled();
+        try (EventSql consuming = openConsuming()) {
+            consuming.subscribe(consumer(stream, "c"), handled::add);
+            for (int round = 0; round < 3; round++) {
+                awaitListening();
+                cluster.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                        + " WHERE datname = current_database() AND query LIKE 'LISTEN%'");
+                for (int i = 0; i < 10; i++) {
+                    publisher.publish(stream, Event.ofText("key-" + i, round + "/" + i));
+                }
+                handled.awaitSize((round + 1) * 10);
+            }
+            handled.assertOnceAndInOrder();
+        }
+    }
+
+    @Test
+    void wakeUp_signalLost_isFoundByThePoll() throws SQLException {
+        String stream = newStream(StreamSpec.of(newName()).withPartitions(1));
+        Handled handled = new Handled();
+        try (EventSql consuming = openConsuming(Duration.ofMillis(100))) {
+            consuming.subscribe(consumer(stream, "c"), handled::add);
+            publisher.publish(stream, Event.ofText("signalled"));
+            handled.awaitSize(1);
+            int expected = 1;
+            for (int shard = 0; shard < shards; shard++) {
+                // As a publisher does that dies between its commit and its signal.
+                try (Connection connection = database(shard).getConnection()) {
+                    appendWithoutSignal(connection, stream);
+                }
+                handled.awaitSize(++expected);
+            }
+        }
+    }
+
+    private static void appendWithoutSignal(Connection connection, String stream) throws SQLException {
+        int streamId =
+                Integer.parseInt(Sql.query(connection, "SELECT stream_id FROM eventsql.stream WHERE name = ?", stream)
+                        .getFirst());
+        new AppendStatement(new SqlSchema("eventsql"))
+                .execute(
+                        connection,
+                        UUID.randomUUID(),
+                        1,
+                        1,
+                        new AppendStatement.Rows(
+                                new String[] {stream},
+                                new int[] {streamId},
+                                new int[] {0},
+                                new int[] {1},
+                                new int[] {1},
+                                new int[] {0},
+                                new String[] {null},
+                                new byte[][] {{1}},
+                                new String[] {null}));
+    }
+}
