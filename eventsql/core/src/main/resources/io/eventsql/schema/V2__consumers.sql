@@ -335,15 +335,18 @@ BEGIN
 END $$;
 
 -- Commits the offset as the last statement of the transaction begun with begin_handling_v1; false if the partition was
--- lost: the caller rolls back then. Error ES006: it is another transaction, the handler has ended that one.
+-- lost: the caller rolls back then. Error ES006: it is another transaction, the handler has ended that one. From now on
+-- a taker waits for this transaction: the server ends it when it is silent for p_idle_ms.
 CREATE FUNCTION eventsql.commit_handled_v1(
-    p_consumer_id int, p_partition int, p_epoch bigint, p_from_offset bigint, p_to_offset bigint, p_handling text)
+    p_consumer_id int, p_partition int, p_epoch bigint, p_from_offset bigint, p_to_offset bigint, p_handling text,
+    p_idle_ms bigint)
 RETURNS boolean
 LANGUAGE plpgsql AS $$
 BEGIN
     IF current_setting('eventsql_handler.token', true) IS DISTINCT FROM p_handling THEN
         RAISE EXCEPTION 'the handler has ended the transaction' USING ERRCODE = 'ES006';
     END IF;
+    PERFORM set_config('idle_in_transaction_session_timeout', p_idle_ms::text, true);
     RETURN EXISTS (SELECT FROM eventsql.commit_offsets_v1(
         p_consumer_id, ARRAY[p_partition], ARRAY[p_epoch], ARRAY[p_from_offset], ARRAY[p_to_offset]));
 END $$;

@@ -25,7 +25,7 @@ import org.junit.jupiter.params.provider.ValueSource;
  *
  * <p>Method: a process gets SIGSTOP at a known place in its handler or at its COMMIT (which a proxy holds back), others
  * go on, then it gets SIGCONT. Frozen transactions hold row locks that the taker needs. Where the taker's role may not
- * end them, the server does after the lease.
+ * end them, the server does: in a handler after its {@code handlerTimeout}, at COMMIT after the lease.
  */
 @Timeout(300)
 class FrozenMemberIT {
@@ -170,8 +170,8 @@ class FrozenMemberIT {
 
     @ParameterizedTest
     @EnumSource(names = {"TRANSACTIONAL", "TRANSACTIONAL_BATCH"})
-    void freeze_insideATransactionNobodyMayEnd_theServerEndsItAfterTheLease(Mode mode) throws Exception {
-        try (ConsumerGroup group = group(mode)) {
+    void freeze_insideATransactionNobodyMayEnd_theServerEndsItAfterTheHandlersTimeout(Mode mode) throws Exception {
+        try (ConsumerGroup group = group(mode).with("handlerTimeoutMs", LEASE_MS)) {
             MemberProcess frozen = group.start("frozen");
             group.start("other", otherRole());
             group.awaitFair(2);
@@ -181,7 +181,7 @@ class FrozenMemberIT {
             awaitEffect(group, event[1], "other");
             System.out.printf(
                     "MEASURED frozen in a transaction that nobody may end: its event is handled after %d ms, with a"
-                            + " lease of %d ms%n",
+                            + " lease and a handlerTimeout of %d ms%n",
                     (System.nanoTime() - since) / 1_000_000, LEASE_MS);
             frozen.go();
             frozen.thaw();
