@@ -40,6 +40,7 @@ class ConsumerChaosIT {
 
     private final Map<String, Integer> done = new TreeMap<>();
     private final List<Victim> victims = new ArrayList<>();
+    private final List<Victim> dead = new ArrayList<>();
     private int started;
 
     /** A process and its way to the database. */
@@ -90,6 +91,7 @@ class ConsumerChaosIT {
                 assertThat(group.printed("STOPPED")).isEmpty();
             } finally {
                 victims.forEach(victim -> victim.proxy.close());
+                dead.forEach(victim -> victim.proxy.close());
             }
         }
     }
@@ -111,6 +113,11 @@ class ConsumerChaosIT {
                 what = "kill";
                 victim.process.kill();
                 victims.remove(victim);
+                // Behind a black hole the server keeps a dead process's connections; for a while, as there are not so
+                // many.
+                dead.forEach(earlier -> earlier.proxy.close());
+                dead.clear();
+                dead.add(victim);
             }
             case 2 -> {
                 what = "close";
@@ -118,6 +125,7 @@ class ConsumerChaosIT {
                 victim.process.awaitLine("READY");
                 victim.process.close();
                 victims.remove(victim);
+                victim.proxy.close();
             }
             case 3, 4 -> {
                 what = "freeze";

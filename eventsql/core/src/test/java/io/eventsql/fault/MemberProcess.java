@@ -36,6 +36,8 @@ final class MemberProcess {
         this.process = process;
         this.errors = errors;
         Thread.ofVirtual().name("output-of-" + name).start(this::readOutput);
+        // A frozen one would not notice that its standard input has ended.
+        Runtime.getRuntime().addShutdownHook(new Thread(process::destroyForcibly));
     }
 
     /** Starts a process; its standard error goes to a file in the folder. */
