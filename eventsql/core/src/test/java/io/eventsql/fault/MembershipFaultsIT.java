@@ -187,4 +187,62 @@ class MembershipFaultsIT {
         assertThat(stopped).isEmpty();
         assertThat(handled.size()).isEqualTo(60);
     }
+
+    @Test
+    void take_answerLost_theMemberTakesThemAgainAtOnce() throws Exception {
+        publish(20);
+        Handled handled = new Handled();
+        proxy.planRequests("parked_key", number -> RequestFault.HOLD_RESPONSE); // before the COMMIT of taking
+        faulty.subscribe(spec, handled::add);
+        await().atMost(DEADLINE).until(() -> proxy.heldConnections() == 1);
+        proxy.planRequests("COMMIT", number -> number == 1 ? RequestFault.CUT_BEFORE_RESPONSE : null);
+        proxy.releaseHeld();
+        handled.awaitSize(20); // the lease of those that it does not know it has taken is longer
+        assertThat(proxy.requests()).isGreaterThan(1);
+        assertThat(handled.size()).isEqualTo(20);
+    }
+
+    @Test
+    void take_standsStillInItsTransaction_othersTakeThePartitions() throws Exception {
+        open(Settings.builder()
+                .lease(Duration.ofSeconds(2))
+                .heartbeat(Duration.ofMillis(200))
+                .networkTimeout(Duration.ofSeconds(2)));
+        publish(20);
+        proxy.planRequests("parked_key", number -> RequestFault.HOLD_REQUEST);
+        Handled byFaulty = new Handled();
+        faulty.subscribe(spec, byFaulty::add);
+        await().atMost(DEADLINE).until(() -> proxy.heldConnections() == 1); // it has locked the partitions
+        Handled byGood = new Handled();
+        good.subscribe(spec, byGood::add);
+        byGood.awaitSize(20);
+        assertThat(byFaulty.size()).isZero();
+    }
+
+    @Test
+    void commit_isHeldBack_leasesAreRenewedAllTheSame() throws Exception {
+        open(Settings.builder().lease(Duration.ofSeconds(1)).heartbeat(Duration.ofMillis(200)));
+        Handled handled = new Handled();
+        faulty.subscribe(spec, handled::add);
+        awaitHeldBy(1);
+        Map<Integer, String> holders = holders();
+        proxy.planRequests("commit_offsets_v1", number -> number == 1 ? RequestFault.HOLD_REQUEST : null);
+        publish(20);
+        await().atMost(DEADLINE).until(() -> proxy.heldConnections() == 1);
+        Handled byGood = new Handled();
+        good.subscribe(spec.withMaxPartitions(1), byGood::add); // takes what is free
+        long from = beats();
+        await().atMost(DEADLINE)
+                .until(() -> beats() > from + Duration.ofSeconds(3).toMillis());
+        assertThat(holders().values().stream().filter(holders.get(0)::equals))
+                .hasSizeGreaterThanOrEqualTo(PARTITIONS - 1);
+        proxy.releaseHeld();
+        await().atMost(DEADLINE).until(() -> states().stream().allMatch(state -> state.lag() == 0));
+    }
+
+    /** By the database's clock, in milliseconds, until when the members are renewed. */
+    private long beats() throws SQLException {
+        return Sql.queryLong(
+                goodPool, "SELECT (extract(epoch FROM min(expires_at)) * 1000)::bigint FROM eventsql.consumer_member");
+    }
 }

@@ -196,11 +196,13 @@ final class LeaseKeeper implements WakeUp.Target {
             }
             keepRenewed(member, held.get(answer.member()), beats.get(answer.member()), answer, askedAt);
             giveBackSurplus(member, answer);
-            takeFree(member, answer);
             if (answer.nextExpiryMs() != null) {
                 long expiry = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(answer.nextExpiryMs());
                 beatAt = Math.min(beatAt, expiry + AFTER_EXPIRY_NANOS);
             }
+        }
+        for (Answer answer : answers) { // when all know what they still have: taking may fail
+            takeFree(asked.get(answer.member()), answer);
         }
     }
 

@@ -20,6 +20,7 @@ import java.util.UUID;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.stream.Stream;
 
 /** A member's part on one shard: the partitions it holds there. Thread-safe. */
 final class MemberOnShard {
@@ -170,10 +171,13 @@ final class MemberOnShard {
         return first;
     }
 
-    /** Partitions that must not be taken now: an earlier handler is still at work on them. */
+    /** Partitions that must not be taken now: held already, or an earlier handler is still at work on them. */
     synchronized List<Integer> notToTake() {
         leaving.removeIf(partition -> !partition.isHandling());
-        return leaving.stream().map(OwnedPartition::partition).toList();
+        return Stream.concat(leaving.stream(), partitions.stream())
+                .map(OwnedPartition::partition)
+                .distinct()
+                .toList();
     }
 
     /**
@@ -187,7 +191,6 @@ final class MemberOnShard {
         }
         List<OwnedPartition> changed = new ArrayList<>(partitions);
         for (Taken one : taken) {
-            changed.removeIf(former -> former.partition() == one.partition()); // its lease is known to be lost
             changed.add(new OwnedPartition(
                     one, stream().segmentSize(), parkedKeys.getOrDefault(one.partition(), Set.of()), heldUntilNanos));
         }

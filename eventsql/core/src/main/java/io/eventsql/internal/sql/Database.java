@@ -2,6 +2,7 @@ package io.eventsql.internal.sql;
 
 import java.net.SocketTimeoutException;
 import java.sql.Connection;
+import java.sql.PreparedStatement;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.concurrent.Executor;
@@ -69,7 +70,10 @@ public final class Database {
         }
     }
 
-    /** Runs the work in one READ COMMITTED transaction: committed if it returns, rolled back if it throws. */
+    /**
+     * Runs the work in one READ COMMITTED transaction: committed if it returns, rolled back if it throws. Between its
+     * statements it must not be silent for longer than an answer is waited for.
+     */
     public <T> T transaction(Work<T> work) throws SQLException {
         return transaction(work, result -> true);
     }
@@ -85,6 +89,7 @@ public final class Database {
             connection.setAutoCommit(false);
             boolean committed = false;
             try {
+                limitSilence(connection);
                 T result = run(work, connection);
                 if (commits.test(result)) {
                     connection.commit();
@@ -97,6 +102,15 @@ public final class Database {
                 }
                 connection.setAutoCommit(true);
             }
+        }
+    }
+
+    /** A process that stands still in its transaction must not keep its locks: the server ends it after this. */
+    private void limitSilence(Connection connection) throws SQLException {
+        try (PreparedStatement statement =
+                connection.prepareStatement("SELECT set_config('idle_in_transaction_session_timeout', ?, true)")) {
+            statement.setString(1, Integer.toString(networkTimeoutMs));
+            statement.execute();
         }
     }
 
