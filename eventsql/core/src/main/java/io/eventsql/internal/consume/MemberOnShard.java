@@ -20,6 +20,7 @@ import java.util.UUID;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.ReentrantLock;
 import java.util.stream.Stream;
 
 /** A member's part on one shard: the partitions it holds there. Thread-safe. */
@@ -35,7 +36,7 @@ final class MemberOnShard {
     /** No longer held, but a handler is still at work: not taken again until it ends. */
     private final List<OwnedPartition> leaving = new ArrayList<>();
 
-    private final Object commitLock = new Object();
+    private final ReentrantLock commitLock = new ReentrantLock();
     private boolean answered;
     private boolean closed;
     private boolean triedToLeave;
@@ -80,7 +81,7 @@ final class MemberOnShard {
     }
 
     /** Held while offsets are committed: commits of one member follow one another. Heartbeats never wait for it. */
-    Object commitLock() {
+    ReentrantLock commitLock() {
         return commitLock;
     }
 
