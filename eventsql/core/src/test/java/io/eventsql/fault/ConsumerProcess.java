@@ -165,6 +165,9 @@ final class ConsumerProcess {
                         .listener(new Printer())
                         .build();
             } catch (EventSqlException e) {
+                for (Throwable cause = e; cause != null; cause = cause.getCause()) {
+                    print("FAILED to open " + cause.toString().replace('\n', ' '));
+                }
                 TimeUnit.MILLISECONDS.sleep(200);
             }
         }
