@@ -73,15 +73,15 @@ final class ConsumerProcess {
     static final int PAGE_EVENTS = 20;
     /** The tables of the transactional handlers; {@code effect} has no constraint, so that doubled effects show. */
     static final List<String> TABLES = List.of(
-            "DROP TABLE IF EXISTS handled_key, effect",
-            "CREATE TABLE handled_key (consumer text, key text, events int, PRIMARY KEY (consumer, key))",
-            "CREATE TABLE effect (consumer text, process text, partition int, event_offset bigint, key text,"
+            "DROP TABLE IF EXISTS public.handled_key, public.effect",
+            "CREATE TABLE public.handled_key (consumer text, key text, events int, PRIMARY KEY (consumer, key))",
+            "CREATE TABLE public.effect (consumer text, process text, partition int, event_offset bigint, key text,"
                     + " value text, key_order int)");
 
     private static final String EFFECT = "WITH counted AS ("
-            + " INSERT INTO handled_key AS h VALUES (?, ?, 1)"
+            + " INSERT INTO public.handled_key AS h VALUES (?, ?, 1)"
             + " ON CONFLICT (consumer, key) DO UPDATE SET events = h.events + 1 RETURNING h.*)"
-            + " INSERT INTO effect SELECT consumer, ?, ?, ?, key, ?, events FROM counted";
+            + " INSERT INTO public.effect SELECT consumer, ?, ?, ?, key, ?, events FROM counted";
 
     private final Map<String, String> options;
     private final String name;
@@ -165,6 +165,9 @@ final class ConsumerProcess {
                         .listener(new Printer())
                         .build();
             } catch (EventSqlException e) {
+                for (Throwable cause = e; cause != null; cause = cause.getCause()) {
+                    print("FAILED to open " + cause.toString().replace('\n', ' '));
+                }
                 TimeUnit.MILLISECONDS.sleep(200);
             }
         }

@@ -26,7 +26,7 @@ record Effects(List<Effect> rows) {
         try (Connection connection = dataSource.getConnection();
                 PreparedStatement statement = connection.prepareStatement(
                         "SELECT process, partition, event_offset, key,"
-                                + " value, key_order FROM effect WHERE consumer = ? ORDER BY key, key_order, event_offset")) {
+                                + " value, key_order FROM public.effect WHERE consumer = ? ORDER BY key, key_order, event_offset")) {
             statement.setString(1, consumer);
             try (ResultSet row = statement.executeQuery()) {
                 while (row.next()) {

@@ -35,7 +35,10 @@ final class MemberProcess {
         this.name = name;
         this.process = process;
         this.errors = errors;
-        Thread.ofVirtual().name("output-of-" + name).start(this::readOutput);
+        // Not a virtual thread: reading a pipe keeps its carrier, of which the proxies need some.
+        Thread.ofPlatform().daemon().name("output-of-" + name).start(this::readOutput);
+        // A frozen one would not notice that its standard input has ended.
+        Runtime.getRuntime().addShutdownHook(new Thread(process::destroyForcibly));
     }
 
     /** Starts a process; its standard error goes to a file in the folder. */

@@ -26,6 +26,7 @@ import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
@@ -186,5 +187,73 @@ class MembershipFaultsIT {
         handled.awaitSize(60);
         assertThat(stopped).isEmpty();
         assertThat(handled.size()).isEqualTo(60);
+    }
+
+    @Test
+    void take_answerLost_theMemberTakesThemAgainAtOnce() throws Exception {
+        publish(20);
+        Handled handled = new Handled();
+        proxy.planRequests("parked_key", number -> RequestFault.HOLD_RESPONSE); // before the COMMIT of taking
+        faulty.subscribe(spec, handled::add);
+        await().atMost(DEADLINE).until(() -> proxy.heldConnections() == 1);
+        proxy.planRequests("COMMIT", number -> number == 1 ? RequestFault.CUT_BEFORE_RESPONSE : null);
+        proxy.releaseHeld();
+        handled.awaitSize(20); // the lease of those that it does not know it has taken is longer
+        assertThat(proxy.requests()).isGreaterThan(1);
+        assertThat(handled.size()).isEqualTo(20);
+    }
+
+    @Test
+    void take_standsStillInItsTransaction_othersTakeThePartitions() throws Exception {
+        open(Settings.builder()
+                .lease(Duration.ofSeconds(2))
+                .heartbeat(Duration.ofMillis(200))
+                .networkTimeout(Duration.ofSeconds(2)));
+        publish(20);
+        proxy.planRequests("parked_key", number -> RequestFault.HOLD_REQUEST);
+        Handled byFaulty = new Handled();
+        faulty.subscribe(spec, byFaulty::add);
+        await().atMost(DEADLINE).until(() -> proxy.heldConnections() == 1); // it has locked the partitions
+        Handled byGood = new Handled();
+        good.subscribe(spec, byGood::add);
+        byGood.awaitSize(20);
+        assertThat(byFaulty.size()).isZero();
+    }
+
+    @Test
+    void commit_isHeldBack_leasesAreRenewedAllTheSame() throws Exception {
+        open(Settings.builder().lease(Duration.ofSeconds(4)).heartbeat(Duration.ofMillis(500)));
+        Handled handled = new Handled();
+        faulty.subscribe(spec, handled::add);
+        awaitHeldBy(1);
+        proxy.planRequests("commit_offsets_v1", number -> number == 1 ? RequestFault.HOLD_REQUEST : null);
+        publish(20);
+        await().atMost(DEADLINE).until(() -> proxy.heldConnections() == 1);
+        good.subscribe(spec, handled::add); // the other gives partitions back, which it would commit before
+        long from = renewedUntilMs();
+        AtomicBoolean expired = new AtomicBoolean();
+        await().atMost(DEADLINE).until(() -> {
+            long until = renewedUntilMs();
+            expired.compareAndSet(false, until < databaseClockMs());
+            return until > from + 6_000;
+        });
+        assertThat(expired).isFalse();
+        proxy.releaseHeld();
+        await().atMost(DEADLINE).until(() -> states().stream().allMatch(state -> state.lag() == 0));
+    }
+
+    /** When the next lease of this stream's consumer ends. */
+    private long renewedUntilMs() throws SQLException {
+        return Long.parseLong(Sql.query(
+                        goodPool,
+                        "SELECT (extract(epoch FROM min(p.expires_at)) * 1000)::bigint FROM eventsql.consumer_partition p"
+                                + " JOIN eventsql.consumer USING (consumer_id) JOIN eventsql.stream s USING (stream_id)"
+                                + " WHERE s.name = ?",
+                        stream)
+                .getFirst());
+    }
+
+    private long databaseClockMs() throws SQLException {
+        return Sql.queryLong(goodPool, "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint");
     }
 }

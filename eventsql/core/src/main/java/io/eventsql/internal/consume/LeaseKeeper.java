@@ -37,6 +37,8 @@ final class LeaseKeeper implements WakeUp.Target {
     private static final long AFTER_EXPIRY_NANOS = TimeUnit.MILLISECONDS.toNanos(5);
     /** When others were quicker to take what was free, it is looked at again so much later. */
     private static final long TAKE_AGAIN_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
+    /** While a commit of the member is under way, what has drained is given back so much later. */
+    private static final long RELEASE_AGAIN_NANOS = TimeUnit.MILLISECONDS.toNanos(20);
     /** A member that closes tries once more to say so, after this: a connection may just have broken. */
     private static final long LEAVE_AGAIN_NANOS = TimeUnit.MILLISECONDS.toNanos(50);
 
@@ -196,11 +198,13 @@ final class LeaseKeeper implements WakeUp.Target {
             }
             keepRenewed(member, held.get(answer.member()), beats.get(answer.member()), answer, askedAt);
             giveBackSurplus(member, answer);
-            takeFree(member, answer);
             if (answer.nextExpiryMs() != null) {
                 long expiry = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(answer.nextExpiryMs());
                 beatAt = Math.min(beatAt, expiry + AFTER_EXPIRY_NANOS);
             }
+        }
+        for (Answer answer : answers) { // when all know what they still have: taking may fail
+            takeFree(asked.get(answer.member()), answer);
         }
     }
 
@@ -284,8 +288,9 @@ final class LeaseKeeper implements WakeUp.Target {
             List<OwnedPartition> drained = member.partitions().stream()
                     .filter(p -> p.isDraining() && !p.isHandling())
                     .toList();
-            if (!drained.isEmpty()) {
-                member.threads().committer().commit(member);
+            if (!drained.isEmpty() && !member.threads().committer().tryCommit(member)) {
+                beatAt = Math.min(beatAt, System.nanoTime() + RELEASE_AGAIN_NANOS); // heartbeats wait for no commit
+            } else if (!drained.isEmpty()) {
                 release(member, drained.stream().map(OwnedPartition::partition).toList());
                 drained.forEach(partition -> member.remove(partition, Reason.RELEASED));
             }

@@ -20,6 +20,8 @@ import java.util.UUID;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.ReentrantLock;
+import java.util.stream.Stream;
 
 /** A member's part on one shard: the partitions it holds there. Thread-safe. */
 final class MemberOnShard {
@@ -34,7 +36,7 @@ final class MemberOnShard {
     /** No longer held, but a handler is still at work: not taken again until it ends. */
     private final List<OwnedPartition> leaving = new ArrayList<>();
 
-    private final Object commitLock = new Object();
+    private final ReentrantLock commitLock = new ReentrantLock();
     private boolean answered;
     private boolean closed;
     private boolean triedToLeave;
@@ -79,7 +81,7 @@ final class MemberOnShard {
     }
 
     /** Held while offsets are committed: commits of one member follow one another. Heartbeats never wait for it. */
-    Object commitLock() {
+    ReentrantLock commitLock() {
         return commitLock;
     }
 
@@ -170,10 +172,13 @@ final class MemberOnShard {
         return first;
     }
 
-    /** Partitions that must not be taken now: an earlier handler is still at work on them. */
+    /** Partitions that must not be taken now: held already, or an earlier handler is still at work on them. */
     synchronized List<Integer> notToTake() {
         leaving.removeIf(partition -> !partition.isHandling());
-        return leaving.stream().map(OwnedPartition::partition).toList();
+        return Stream.concat(leaving.stream(), partitions.stream())
+                .map(OwnedPartition::partition)
+                .distinct()
+                .toList();
     }
 
     /**
@@ -187,7 +192,6 @@ final class MemberOnShard {
         }
         List<OwnedPartition> changed = new ArrayList<>(partitions);
         for (Taken one : taken) {
-            changed.removeIf(former -> former.partition() == one.partition()); // its lease is known to be lost
             changed.add(new OwnedPartition(
                     one, stream().segmentSize(), parkedKeys.getOrDefault(one.partition(), Set.of()), heldUntilNanos));
         }

@@ -316,8 +316,9 @@ final class OwnedPartition {
         return new Handled(partition, epoch, committedOffset, first == handledOffset ? next : handledOffset);
     }
 
+    /** Within an epoch offsets only rise: who comes late with an older one, read meanwhile, changes nothing. */
     synchronized void committed(long nextOffset) {
-        committedOffset = nextOffset;
+        committedOffset = Math.max(committedOffset, nextOffset);
         handledOffset = Math.max(handledOffset, nextOffset);
     }
 
