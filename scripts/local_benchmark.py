@@ -27,6 +27,14 @@ SUMMARIZE_SECONDS = 120
 
 
 @dataclass(frozen=True)
+class App:
+    """A running app, and where it answers."""
+
+    process: Child
+    address: str
+
+
+@dataclass(frozen=True)
 class Run:
     """One run: its settings, its id, and where it works."""
 
@@ -34,28 +42,48 @@ class Run:
     run_id: str
     place: Workplace
 
-    def start_app(self, databases: Child, database_variables: Mapping[str, str]) -> tuple[Child, str]:
-        """Starts the app; returns the process and its address."""
-        print("Starting the app...", flush=True)
-        port_file = self.place.temporary / "app.port"
+    def start_apps(self, databases: Child, database_variables: Mapping[str, str]) -> list[App]:
+        """Starts all members of the consumer and waits until each runs.
+
+        The first one makes the stream; the others start at the same time. That they share the
+        partitions is waited for by the runners, which see it in the databases.
+        """
+        members = self.settings.members
+        print("Starting the app..." if members == 1 else f"Starting {members} apps...", flush=True)
+        names = ["app"] if members == 1 else [f"app-{number}" for number in range(members)]
+        first = self.start_app(names[0], database_variables)
+        first_address = self.await_app(first, databases)
+        others = [self.start_app(name, database_variables) for name in names[1:]]
+        apps = [App(first, first_address)]
+        for other in others:
+            apps.append(App(other, self.await_app(other, databases)))
+        return apps
+
+    def port_file(self, name: str) -> Path:
+        return self.place.temporary / f"{name}.port"
+
+    def start_app(self, name: str, database_variables: Mapping[str, str]) -> Child:
         environment = {
             **clean_environment(),
             **database_variables,
             **self.settings.app_environment(),
             "SERVER_PORT": "0",
-            "PORT_FILE": str(port_file),
+            "PORT_FILE": str(self.port_file(name)),
         }
-        command = [*java(*self.settings.options("JAVA_OPTS_APP")), "-jar", str(ROOT / build.APP)]
-        app = self.place.processes.start("app", command, environment, APP_STOP_SECONDS)
-        needed = [databases, app]
-        self.place.processes.wait_until(port_file.exists, "Starting the app", APP_START_SECONDS, needed)
-        address = f"http://localhost:{port_file.read_text().strip()}"
-        self.place.processes.wait_until(
-            lambda: is_healthy(address), "The app's health", APP_START_SECONDS, needed
-        )
-        return app, address
+        command = [*java(*self.settings.app_options), "-jar", str(ROOT / build.APP)]
+        return self.place.processes.start(name, command, environment, APP_STOP_SECONDS)
 
-    def start_runners(self, database_variables: Mapping[str, str], address: str) -> list[Child]:
+    def await_app(self, app: Child, databases: Child) -> str:
+        """Waits until the app answers that it consumes; returns its address."""
+        needed = [databases, app]
+        port_file = self.port_file(app.name)
+        wait_until = self.place.processes.wait_until
+        wait_until(port_file.exists, f"Starting the {app.name}", APP_START_SECONDS, needed)
+        address = f"http://localhost:{port_file.read_text().strip()}"
+        wait_until(lambda: is_healthy(address), f"The health of the {app.name}", APP_START_SECONDS, needed)
+        return address
+
+    def start_runners(self, database_variables: Mapping[str, str], apps: Sequence[App]) -> list[Child]:
         """Starts one runner a shard, all at the same time."""
         count = self.settings.shards
         runners = []
@@ -64,7 +92,7 @@ class Run:
                 **clean_environment(),
                 **database_variables,
                 **self.settings.runner_environment(),
-                "APP_URL": address,
+                "APP_URLS": ",".join(app.address for app in apps),
                 "RUN_ID": self.run_id,
                 "RUNNER_NUMBER": str(number),
                 "RUNNERS": str(count),
@@ -97,11 +125,12 @@ class Run:
         for runner in runners:
             runner.join_readers()
 
-    def summarize(self, address: str) -> int:
-        """Merges what the runners left and what the app has seen; returns the exit status."""
+    def summarize(self, apps: Sequence[App]) -> int:
+        """Merges what the runners left and what the apps have seen; returns the exit status."""
         command = [
             *java("-Xmx512m", "-XX:+UseSerialGC"),
-            *("-jar", str(ROOT / build.RUNNER), "summarize", "--run", self.run_id, "--app-url", address),
+            *("-jar", str(ROOT / build.RUNNER), "summarize", "--run", self.run_id),
+            *(f"--app-url={app.address}" for app in apps),
             *("--runner-results", str(self.place.results), "--out", str(self.place.result)),
             *("--command", self.settings.command(), "--git-commit", build.git_commit(ROOT)),
             *("--cpus", str(processors())),
@@ -148,19 +177,19 @@ def measure(run: Run) -> int:
     databases, database_variables = run.place.start_databases(
         run.settings.shards, run.settings.recycled_wal_mb
     )
-    app, address = run.start_app(databases, database_variables)
+    apps = run.start_apps(databases, database_variables)
     runners: list[Child] = []
     interrupted: Interrupted | None = None
     try:
-        runners = run.start_runners(database_variables, address)
-        run.await_runners(runners, [databases, app])
+        runners = run.start_runners(database_variables, apps)
+        run.await_runners(runners, [databases, *(app.process for app in apps)])
     except Interrupted as e:
         interrupted = e
         print("\nInterrupted; what was measured until now is being written...", flush=True)
         stop_all(runners)
     if interrupted and not any(run.place.results.glob("runner-*.json")):
         raise interrupted
-    status = run.summarize(address)
+    status = run.summarize(apps)
     run.write_report()
     if interrupted:
         print(f"Results: {run.place.result}", flush=True)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures how close EventSQL comes to what PostgreSQL can do, from the sources to results/. `--help` tells the options.
+# Measures how close EventSQL comes to what PostgreSQL and slow handlers allow, from the sources to results/. `--help` tells the options.
 set -euo pipefail
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)

@@ -31,6 +31,7 @@ def clean_environment() -> dict[str, str]:
         "SERVER_PORT",
         "PORT_FILE",
         "APP_URL",
+        "APP_URLS",
         "RUN_ID",
         "ONLY",
     }

@@ -8,7 +8,19 @@ from pathlib import Path
 
 from benchmark.settings import MAX_SECONDS, Variable
 
-PARTS = ("append", "read", "snapshot")
+PARTS = ("append", "read", "snapshot", "handlers")
+
+# What is passed on; each is an option of the runner, too.
+NUMBERS = (
+    "rounds",
+    "round-seconds",
+    "read-events",
+    "snapshot-seconds",
+    "snapshot-rate",
+    "handlers-events",
+    "handlers-sequential-events",
+    "handlers-concurrency",
+)
 
 VARIABLES = (
     Variable(
@@ -37,7 +49,7 @@ class LimitsOptions:
         """
         parsed = parser().parse_args(arguments)
         chosen = [f"--only={part}" for part in parsed.only or []]
-        for name in ("rounds", "round-seconds", "read-events", "snapshot-seconds", "snapshot-rate"):
+        for name in NUMBERS:
             chosen.append(f"--{name}={getattr(parsed, name.replace('-', '_'))}")
         values = {v.name: v.check(environment.get(v.name, "").strip() or v.default) for v in VARIABLES}
         return LimitsOptions(tuple(chosen), tuple(arguments), values)
@@ -68,13 +80,15 @@ def parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         description="""\
-Measures how close EventSQL comes to what PostgreSQL can do: builds it, starts one database (real
-PostgreSQL, durable), measures, writes the results and stops everything it started. Takes about
-eight minutes with the defaults.
+Measures how close EventSQL comes to what PostgreSQL and slow handlers allow: builds it, starts one
+database (real PostgreSQL, durable), measures, writes the results and stops everything it started.
+Takes about eight minutes with the defaults.
 
   append    the same events through binary COPY into a stream's tables, and through the library
   read      reading a stream in pages of 10 to 10,000 events, never analyzed and analyzed
-  snapshot  publish latency at a steady rate, without and with an old snapshot held open""",
+  snapshot  publish latency at a steady rate, without and with an old snapshot held open
+  handlers  a handler that takes 10 ms on one partition, with events of 1,000 different keys: one event
+            at a time, and several keys at a time; checks that each key stays in order and nothing is lost""",
         epilog=f"""\
 Environment variables [default]:
 {variables}
@@ -84,11 +98,13 @@ Examples:
   {command} --only append
   {command} --only read --read-events 1000000 --rounds 5
   {command} --only snapshot --snapshot-seconds 600
+  {command} --only handlers
 
 Results: result.json, report.txt and the logs, in RESULTS_DIR/<UTC time>/.
 The last line printed is "Results: <path of result.json>".
 
-Exit codes: 0 measured; 1 a publish or a step failed; 2 wrong input; 130 after Ctrl-C and 143 after
+Exit codes: 0 measured; 1 a publish or a step failed, or a handler did not get each event once and in
+the order of its key; 2 wrong input; 130 after Ctrl-C and 143 after
 SIGTERM (parts that were measured until then are written).
 """,
     )
@@ -111,6 +127,17 @@ SIGTERM (parts that were measured until then are written).
         "length of each of the four runs of the part snapshot: with and without, 1 and 10 partitions",
     )
     _number(result, "--snapshot-rate", 2_000, 1, 1_000_000, int, "events/s published there")
+    _number(result, "--handlers-events", 20_000, 1, 10_000_000, int, "events handled by key in parallel")
+    _number(
+        result,
+        "--handlers-sequential-events",
+        500,
+        1,
+        10_000_000,
+        int,
+        "events handled one at a time, at most 100 a second",
+    )
+    _number(result, "--handlers-concurrency", 50, 1, 10_000, int, "keys handled at the same time")
     return result
 
 

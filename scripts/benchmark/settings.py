@@ -10,6 +10,9 @@ from benchmark.errors import WrongInput
 
 MAX_SECONDS = 86_400
 MAX_CALL_BYTES = 7_549_747
+# The heaps of several apps together, and the smallest one.
+APPS_HEAP_MB = 2048
+APP_MIN_HEAP_MB = 256
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,14 @@ VARIABLES = (
     _number("EVENTS_TO_PUBLISH", "100000", 1, 1_000_000_000, "events of each runner, without warm-up"),
     _number("EVENTS_BATCH_SIZE", "1", 1, 5_000, "events of one publish call"),
     _number("CALLERS", "50", 1, 10_000, "concurrent callers of each runner when the rate is 0"),
+    _number(
+        "MEMBERS",
+        "1",
+        1,
+        16,
+        "consumer apps that share the partitions as members of one consumer",
+        to_runner=False,
+    ),
     _number("PARTITIONS", "10", 1, 1_000, "partitions of the stream on each shard", to_app=True),
     _number(
         "EVENT_BYTES", "", 80, 4_194_304, "exact size of a value; unset: the account_created event, about 230"
@@ -115,7 +126,12 @@ VARIABLES = (
     Variable(
         "DATA_DIR", "target/local-benchmark", "text", "the databases' data while they run; not on a tmpfs"
     ),
-    Variable("JAVA_OPTS_APP", "-Xms1g -Xmx1g -XX:+UseSerialGC", "options", "JVM options of the app"),
+    Variable(
+        "JAVA_OPTS_APP",
+        "-Xms1g -Xmx1g -XX:+UseSerialGC",
+        "options",
+        "JVM options of each app; unset with several MEMBERS: 2 GB of heap together, each at least 256 MB",
+    ),
     Variable("JAVA_OPTS_RUNNER", "-Xms1g -Xmx1g -XX:+UseSerialGC", "options", "JVM options of each runner"),
 )
 
@@ -166,6 +182,18 @@ class Settings:
         return self.number("SHARDS")
 
     @property
+    def members(self) -> int:
+        return self.number("MEMBERS")
+
+    @property
+    def app_options(self) -> list[str]:
+        """JVM options of each app; several share the memory unless it is said what each gets."""
+        if self.members == 1 or "JAVA_OPTS_APP" in self.given:
+            return self.options("JAVA_OPTS_APP")
+        heap = max(APPS_HEAP_MB // self.members, APP_MIN_HEAP_MB)
+        return [f"-Xms{heap}m", f"-Xmx{heap}m", "-XX:+UseSerialGC"]
+
+    @property
     def recycled_wal_mb(self) -> int:
         """What is needed at full speed; otherwise hardly any WAL is written."""
         given = self.values["RECYCLED_WAL_MB"]
@@ -205,7 +233,7 @@ def usage() -> str:
     return f"""Usage: bash scripts/run_local_benchmark.bash
 
 Measures EventSQL on this machine: builds it, starts databases (real PostgreSQL, durable), the
-consumer app and one runner a shard, writes the results and stops everything it started.
+consumer app (or several) and one runner a shard, writes the results and stops everything it started.
 
 Environment variables [default]:
 {chr(10).join(lines)}
@@ -215,6 +243,8 @@ Examples:
   SHARDS=1 EVENTS_RATE=0 bash scripts/run_local_benchmark.bash
   SHARDS=1 EVENTS_RATE=0 ASYNC=true EVENTS_TO_PUBLISH=2000000 bash scripts/run_local_benchmark.bash
   SHARDS=1 EVENTS_RATE=0 CALLERS=4 EVENTS_BATCH_SIZE=100 EVENTS_TO_PUBLISH=2000000 \\
+    bash scripts/run_local_benchmark.bash
+  MEMBERS=3 SHARDS=1 EVENTS_RATE=1000 EVENTS_TO_PUBLISH=5000 WARMUP_SECONDS=2 \\
     bash scripts/run_local_benchmark.bash
   KEYED=true EVENTS_RATE=1000 EVENTS_TO_PUBLISH=10000 WARMUP_SECONDS=1 bash scripts/run_local_benchmark.bash
 

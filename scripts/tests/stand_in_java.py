@@ -48,7 +48,16 @@ def app() -> None:
 def runner_publish() -> None:
     # Blocked from here on, so that the signal is not missed however early it comes.
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
-    shown = ("RUNNER_NUMBER", "RUNNERS", "RUN_ID", "DB0_HOST", "DB0_PASSWORD", "EVENTS_RATE", "KEYED")
+    shown = (
+        "RUNNER_NUMBER",
+        "RUNNERS",
+        "RUN_ID",
+        "DB0_HOST",
+        "DB0_PASSWORD",
+        "EVENTS_RATE",
+        "KEYED",
+        "APP_URLS",
+    )
     print("publishing", flush=True)
     if os.environ["STAND_IN"] == "hang":
         signal.sigwait([signal.SIGTERM])
@@ -57,7 +66,8 @@ def runner_publish() -> None:
 
 def runner_summarize() -> None:
     out = Path(option("--out"))
-    out.write_text(json.dumps({"run": option("--run"), "command": option("--command")}))
+    apps = [argument.partition("=")[2] for argument in sys.argv if argument.startswith("--app-url=")]
+    out.write_text(json.dumps({"run": option("--run"), "command": option("--command"), "apps": apps}))
     out.with_name("report.txt").write_text("the summary\n")
     sys.exit(1 if os.environ["STAND_IN"] in ("lost", "hang") else 0)
 

@@ -14,6 +14,9 @@ def test_read_nothing_given_gives_the_documented_defaults() -> None:
         "--read-events=300000",
         "--snapshot-seconds=60",
         "--snapshot-rate=2000",
+        "--handlers-events=20000",
+        "--handlers-sequential-events=500",
+        "--handlers-concurrency=50",
     )
     assert options.java_options() == ["-Xms1g", "-Xmx1g", "-XX:+UseSerialGC"]
     assert options.folder("RESULTS_DIR", Path("/repository")) == Path("/repository/results/limits")
@@ -23,17 +26,23 @@ def test_read_nothing_given_gives_the_documented_defaults() -> None:
 def test_read_everything_given_is_taken() -> None:
     arguments = ["--only", "append", "--only=snapshot", "--rounds", "4", "--round-seconds", "0.5"]
     arguments += ["--read-events", "1000", "--snapshot-seconds", "600", "--snapshot-rate", "7"]
+    arguments += ["--only=handlers", "--handlers-events", "9", "--handlers-sequential-events", "8"]
+    arguments += ["--handlers-concurrency=5"]
 
     options = LimitsOptions.read(arguments, {"RESULTS_DIR": "/elsewhere", "JAVA_OPTS_RUNNER": "-Xmx2g"})
 
     assert options.runner_arguments == (
         "--only=append",
         "--only=snapshot",
+        "--only=handlers",
         "--rounds=4",
         "--round-seconds=0.5",
         "--read-events=1000",
         "--snapshot-seconds=600",
         "--snapshot-rate=7",
+        "--handlers-events=9",
+        "--handlers-sequential-events=8",
+        "--handlers-concurrency=5",
     )
     assert options.java_options() == ["-Xmx2g"]
     assert options.folder("RESULTS_DIR", Path("/repository")) == Path("/elsewhere")
@@ -52,6 +61,10 @@ def test_read_everything_given_is_taken() -> None:
         (["--read-events", "999"], "argument --read-events: must be a number between 1000 and 1000000000"),
         (["--snapshot-seconds", "0"], "argument --snapshot-seconds: must be a number between 1 and 86400"),
         (["--snapshot-rate", "x"], "argument --snapshot-rate: must be a number between 1 and 1000000"),
+        (
+            ["--handlers-concurrency", "0"],
+            "argument --handlers-concurrency: must be a number between 1 and 10000, but is '0'",
+        ),
         (["--snap", "60"], "unrecognized arguments: --snap 60"),
     ],
 )

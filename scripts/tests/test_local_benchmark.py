@@ -36,7 +36,9 @@ def test_good_run_leaves_results_and_nothing_else(repository: Repository) -> Non
             "DB0_PASSWORD": "secret-0",
             "EVENTS_RATE": "7",
             "KEYED": "false",
+            "APP_URLS": ",".join(run["apps"]),
         }
+    assert len(run["apps"]) == 1
     assert (results / "report.txt").read_text() == (
         "the summary\n\nRunner 0:\npublishing\n\nRunner 1:\npublishing\n"
     )
@@ -44,6 +46,22 @@ def test_good_run_leaves_results_and_nothing_else(repository: Repository) -> Non
     assert logs == ["app.log", "databases.log", "runner-0.log", "runner-1.log", "summarize.log"]
     # Databases, app, two runners, the summary.
     repository.assert_nothing_is_left(started=5)
+
+
+def test_several_members_are_all_told_to_runners_and_summary(repository: Repository) -> None:
+    process = repository.start(SHARDS="1", MEMBERS="3")
+    _, err = process.communicate(timeout=60)
+
+    assert process.returncode == 0, err
+    results = repository.results()
+    run = json.loads((results / "result.json").read_text())
+    assert len(set(run["apps"])) == 3
+    assert json.loads((results / "runner-0.json").read_text())["APP_URLS"] == ",".join(run["apps"])
+    assert run["command"] == "SHARDS=1 MEMBERS=3 bash scripts/run_local_benchmark.bash"
+    logs = sorted(log.name for log in (results / "logs").iterdir())
+    assert logs == ["app-0.log", "app-1.log", "app-2.log", "databases.log", "runner-0.log", "summarize.log"]
+    # Databases, three apps, a runner, the summary.
+    repository.assert_nothing_is_left(started=6)
 
 
 def test_failed_run_tells_the_result_and_exits_with_1(repository: Repository) -> None:

@@ -7,6 +7,8 @@ def test_read_nothing_set_gives_the_documented_defaults() -> None:
     settings = Settings.read({})
 
     assert settings.shards == 3
+    assert settings.members == 1
+    assert settings.app_options == ["-Xms1g", "-Xmx1g", "-XX:+UseSerialGC"]
     assert settings.runner_environment() == {
         "EVENTS_RATE": "5000",
         "EVENTS_TO_PUBLISH": "100000",
@@ -61,6 +63,21 @@ def test_recycled_wal_mb_is_for_full_speed_unless_given(environment: dict[str, s
     assert Settings.read(environment).recycled_wal_mb == megabytes
 
 
+@pytest.mark.parametrize(
+    ("environment", "options"),
+    [
+        ({"MEMBERS": "2"}, ["-Xms1024m", "-Xmx1024m", "-XX:+UseSerialGC"]),
+        ({"MEMBERS": "3"}, ["-Xms682m", "-Xmx682m", "-XX:+UseSerialGC"]),
+        ({"MEMBERS": "16"}, ["-Xms256m", "-Xmx256m", "-XX:+UseSerialGC"]),
+        ({"MEMBERS": "16", "JAVA_OPTS_APP": "-Xmx2g"}, ["-Xmx2g"]),
+    ],
+)
+def test_app_options_several_members_share_the_memory(
+    environment: dict[str, str], options: list[str]
+) -> None:
+    assert Settings.read(environment).app_options == options
+
+
 def test_read_empty_variable_counts_as_unset() -> None:
     assert Settings.read({"SHARDS": " "}).shards == 3
 
@@ -83,6 +100,8 @@ def test_read_empty_variable_counts_as_unset() -> None:
             "EVENTS_BATCH_SIZE must be a number between 1 and 5000, but is '5001'",
         ),
         ({"CALLERS": "0"}, "CALLERS must be a number between 1 and 10000, but is '0'"),
+        ({"MEMBERS": "0"}, "MEMBERS must be a number between 1 and 16, but is '0'"),
+        ({"MEMBERS": "17"}, "MEMBERS must be a number between 1 and 16, but is '17'"),
         ({"PARTITIONS": "1001"}, "PARTITIONS must be a number between 1 and 1000, but is '1001'"),
         ({"EVENT_BYTES": "79"}, "EVENT_BYTES must be a number between 80 and 4194304, but is '79'"),
         ({"KEYED": "yes"}, "KEYED must be true or false, but is 'yes'"),

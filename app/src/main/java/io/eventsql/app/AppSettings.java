@@ -3,8 +3,10 @@ package io.eventsql.app;
 import io.eventsql.ConsumerSpec;
 import io.eventsql.InvalidInputException;
 import io.eventsql.StreamSpec;
-import io.eventsql.app.shards.ShardSettings;
-import io.eventsql.app.shards.ShardVariables;
+import io.eventsql.benchmark.settings.DatabaseAddress;
+import io.eventsql.benchmark.settings.DatabaseVariables;
+import io.eventsql.benchmark.settings.InvalidSettingException;
+import io.eventsql.benchmark.settings.Variables;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.function.Supplier;
@@ -15,14 +17,14 @@ import org.jspecify.annotations.Nullable;
  *
  * @param stream the stream to consume: {@code STREAM} and {@code PARTITIONS}
  * @param consumer who consumes it, and how many events it takes at once: {@code CONSUMER} and {@code PAGE_EVENTS}
- * @param shards the databases, one for each shard, see {@link ShardVariables}
+ * @param shards the databases, one for each shard, see {@link DatabaseVariables}
  * @param poolSize connections to each of them: {@code DB_POOL_SIZE}
  * @param portFile where to write the port that HTTP is served on: {@code PORT_FILE}, or {@code null}
  */
 public record AppSettings(
         StreamSpec stream,
         ConsumerSpec consumer,
-        List<ShardSettings> shards,
+        List<DatabaseAddress> shards,
         int poolSize,
         @Nullable Path portFile) {
     public static final String DEFAULT_STREAM = "account_created";
@@ -52,7 +54,7 @@ public record AppSettings(
         return new AppSettings(
                 stream,
                 consumer,
-                ShardVariables.read(variables),
+                DatabaseVariables.read(variables),
                 variables.number("DB_POOL_SIZE", DEFAULT_POOL_SIZE, 1, MAX_POOL_SIZE),
                 portFile == null ? null : Path.of(portFile));
     }

@@ -6,6 +6,8 @@ import io.eventsql.Subscription;
 import io.eventsql.app.benchmark.BenchmarkConsumer;
 import io.eventsql.app.shards.ShardPools;
 import io.eventsql.app.shards.ShardsHealthIndicator;
+import io.eventsql.benchmark.settings.InvalidSettingException;
+import io.eventsql.benchmark.settings.Variables;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import org.springframework.context.annotation.Bean;
@@ -50,6 +52,11 @@ class EventSqlConfiguration {
                 settings.consumer().name(),
                 settings.shards().size());
         return subscription;
+    }
+
+    @Bean
+    ConsumerHealthIndicator consumerHealthIndicator(Subscription subscription) {
+        return new ConsumerHealthIndicator(subscription);
     }
 
     private static void createIfAbsent(EventSql eventSql, StreamSpec wanted) {

@@ -1,5 +1,6 @@
 package io.eventsql.app;
 
+import io.eventsql.benchmark.settings.InvalidSettingException;
 import org.springframework.boot.diagnostics.AbstractFailureAnalyzer;
 import org.springframework.boot.diagnostics.FailureAnalysis;
 

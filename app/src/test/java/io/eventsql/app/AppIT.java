@@ -55,7 +55,11 @@ class AppIT {
     void app_eventsPublished_countsThemAndCommitsOnShutdown() throws Exception {
         try (var app = startApp();
                 var client = clientOf(app)) {
-            JsonNode shardsHealth = json(client.send("GET", "/actuator/health")).at("/components/shards");
+            JsonNode health = json(client.send("GET", "/actuator/health"));
+            assertThat(health.at("/components/consumer/status").asString()).isEqualTo("UP");
+            assertThat(health.at("/components/consumer/details/consumer").asString())
+                    .isEqualTo("app");
+            JsonNode shardsHealth = health.at("/components/shards");
             assertThat(shardsHealth.at("/status").asString()).isEqualTo("UP");
             assertThat(shardsHealth.at("/details/DB0").asString()).isEqualTo("UP");
             assertThat(shardsHealth.at("/details/DB1").asString()).isEqualTo("UP");

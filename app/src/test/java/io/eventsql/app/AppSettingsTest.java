@@ -5,6 +5,8 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.eventsql.ConsumerSpec;
 import io.eventsql.StreamSpec;
+import io.eventsql.benchmark.settings.InvalidSettingException;
+import io.eventsql.benchmark.settings.Variables;
 import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.Map;

@@ -3,6 +3,7 @@ package io.eventsql.app;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.eventsql.EventNotStoredException;
+import io.eventsql.benchmark.settings.InvalidSettingException;
 import java.sql.SQLException;
 import java.util.Objects;
 import org.junit.jupiter.api.Test;

@@ -8,6 +8,8 @@ import io.eventsql.StoredEvent;
 import io.eventsql.app.benchmark.BenchmarkConsumer;
 import io.eventsql.benchmark.event.BenchmarkEvent;
 import io.eventsql.benchmark.event.EpochMicros;
+import io.eventsql.benchmark.event.NumberSet;
+import io.eventsql.benchmark.settings.Variables;
 import java.net.http.HttpResponse;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
@@ -110,6 +112,24 @@ class HttpApiTest {
     }
 
     @Test
+    void run_withDetail_hasTheNumbersAndPartitions() throws Exception {
+        handle(new BenchmarkEvent("aaaa0007", 0, false, 3, 0), new BenchmarkEvent("aaaa0007", 0, false, 70_000, 0));
+
+        JsonNode runner =
+                json(client.send("GET", "/benchmark-runs/aaaa0007?detail=true")).at("/runners/0");
+
+        JsonNode detail = runner.at("/measured/detail");
+        assertThat(detail.propertyNames()).containsExactlyInAnyOrder("numbers", "partitions");
+        NumberSet numbers = NumberSet.decode(detail.get("numbers").asString());
+        assertThat(numbers.size()).isEqualTo(2);
+        assertThat(numbers.add(3)).isFalse();
+        assertThat(numbers.add(70_000)).isFalse();
+        assertThat(detail.get("partitions")).hasSize(1);
+        assertThat(detail.get("partitions").get(0).asString()).isEqualTo("1/0");
+        assertThat(runner.at("/warmup/detail/partitions")).isEmpty();
+    }
+
+    @Test
     void run_notSeen_is404() throws Exception {
         HttpResponse<String> response = client.send("GET", "/benchmark-runs/aaaa0002");
 
@@ -169,6 +189,7 @@ class HttpApiTest {
     @CsvSource({
         "GET, /benchmark-runs/AAAA0001, run must be",
         "GET, /benchmark-runs/aaaa00011, run must be",
+        "GET, /benchmark-runs/aaaa0001?detail=perhaps, detail",
         "DELETE, /benchmark-runs/x, run must be",
         "POST, /benchmark-runs/x/barriers/start?runner=0&runners=1, run must be",
         "POST, /benchmark-runs/aaaa0001/barriers/a.b?runner=0&runners=1, name must be",

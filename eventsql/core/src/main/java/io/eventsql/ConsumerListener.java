@@ -18,7 +18,7 @@ public interface ConsumerListener {
         STOPPED
     }
 
-    /** The member of this process now handles the partition, from {@code nextOffset} on. */
+    /** The member of this process handles the partition from now on, beginning with {@code nextOffset}. */
     default void partitionAssigned(ConsumerPartition partition, long nextOffset) {}
 
     /** The member no longer handles the partition. */

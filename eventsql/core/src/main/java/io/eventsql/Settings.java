@@ -21,11 +21,11 @@ public final class Settings {
     public static final int DEFAULT_APPEND_CONNECTIONS = 2;
     public static final Duration DEFAULT_NETWORK_TIMEOUT = Duration.ofSeconds(10);
     public static final Duration DEFAULT_NOTIFY_INTERVAL = Duration.ofMillis(5);
-    public static final Duration DEFAULT_POLL_INTERVAL = Duration.ofSeconds(2);
+    public static final Duration DEFAULT_POLL_INTERVAL = Duration.ofSeconds(3);
     public static final Duration DEFAULT_LEASE = Duration.ofSeconds(10);
     public static final Duration DEFAULT_HEARTBEAT = Duration.ofSeconds(3);
     public static final Duration DEFAULT_OUTBOX_POLL_INTERVAL = Duration.ofSeconds(5);
-    public static final Duration DEFAULT_OUTBOX_LEASE = Duration.ofSeconds(10);
+    public static final Duration DEFAULT_OUTBOX_LEASE = Duration.ofSeconds(15);
     public static final int DEFAULT_OUTBOX_PAGE_EVENTS = 5_000;
     public static final Duration DEFAULT_CLOSE_TIMEOUT = Duration.ofSeconds(30);
 

@@ -140,7 +140,7 @@ class SettingsTest {
                                 Settings::pollInterval,
                                 Duration.ofMillis(10),
                                 Duration.ofMinutes(1),
-                                Duration.ofSeconds(2)),
+                                Duration.ofSeconds(3)),
                         Limits.ofDuration(
                                 "lease",
                                 Builder::lease,
@@ -168,7 +168,7 @@ class SettingsTest {
                                 Settings::outboxLease,
                                 Duration.ofSeconds(1),
                                 Duration.ofMinutes(10),
-                                Duration.ofSeconds(10)),
+                                Duration.ofSeconds(15)),
                         Limits.ofInt(
                                 "outboxPageEvents",
                                 Builder::outboxPageEvents,

@@ -24,11 +24,15 @@ final class BenchmarkRuns {
         return runs.findOrMake(event.run(), RunTracker::new).phase(event);
     }
 
-    /** The reports of the run's runners, or {@code null} if nothing of it was seen. */
+    /**
+     * The reports of the run's runners, or {@code null} if nothing of it was seen.
+     *
+     * @param detailed whether with the numbers themselves
+     */
     @Nullable
-    List<RunnerReport> report(String run) {
+    List<RunnerReport> report(String run, boolean detailed) {
         RunTracker tracker = runs.find(run);
-        return tracker == null ? null : tracker.report();
+        return tracker == null ? null : tracker.report(detailed);
     }
 
     /** What arrives of the run from now on is counted from 0. */

@@ -6,20 +6,27 @@ import io.eventsql.benchmark.event.NotABenchmarkEventException;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/** The benchmark events of one batch with their keys, in order; other events are only counted. Not thread-safe. */
+/**
+ * The benchmark events of one batch, which is of one partition, with their keys, in order; other events are only counted.
+ * Not thread-safe.
+ */
 final class DecodedBatch {
+    private final String partition;
     private final BenchmarkEvent[] events;
     private final @Nullable String[] keys;
     private int size;
     private int foreign;
 
-    private DecodedBatch(int capacity) {
+    private DecodedBatch(String partition, int capacity) {
+        this.partition = partition;
         events = new BenchmarkEvent[capacity];
         keys = new String[capacity];
     }
 
+    /** @param storedEvents at least one */
     static DecodedBatch of(List<StoredEvent> storedEvents) {
-        DecodedBatch batch = new DecodedBatch(storedEvents.size());
+        StoredEvent first = storedEvents.getFirst();
+        DecodedBatch batch = new DecodedBatch(first.shard() + "/" + first.partition(), storedEvents.size());
         for (StoredEvent storedEvent : storedEvents) {
             batch.add(storedEvent);
         }
@@ -34,6 +41,11 @@ final class DecodedBatch {
         } catch (NotABenchmarkEventException e) {
             foreign++;
         }
+    }
+
+    /** Where the batch is from, as {@code shard/partition}. */
+    String partition() {
+        return partition;
     }
 
     /** How many benchmark events there are. */

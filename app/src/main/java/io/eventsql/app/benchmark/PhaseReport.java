@@ -1,6 +1,8 @@
 package io.eventsql.app.benchmark;
 
+import com.fasterxml.jackson.annotation.JsonInclude;
 import org.HdrHistogram.Histogram;
+import org.jspecify.annotations.Nullable;
 
 /**
  * What arrived of one runner's warm-up or measured events.
@@ -16,6 +18,7 @@ import org.HdrHistogram.Histogram;
  * @param lastHandledAtMicros when the last batch was handled
  * @param endToEndMicrosHistogram latencies from the intended send time until the batch was handled, in microseconds; a
  *     copy
+ * @param detail what unites the counts of several members; {@code null} and left out where nobody asked for it
  */
 record PhaseReport(
         long received,
@@ -26,6 +29,7 @@ record PhaseReport(
         long handledBeforeIntended,
         long firstHandledAtMicros,
         long lastHandledAtMicros,
-        Histogram endToEndMicrosHistogram) {
+        Histogram endToEndMicrosHistogram,
+        @JsonInclude(JsonInclude.Include.NON_NULL) @Nullable Detail detail) {
     static final long NO_NUMBER = -1;
 }

@@ -1,6 +1,9 @@
 package io.eventsql.app.benchmark;
 
 import io.eventsql.benchmark.event.BenchmarkEvent;
+import io.eventsql.benchmark.event.NumberSet;
+import java.util.SortedSet;
+import java.util.TreeSet;
 import java.util.concurrent.locks.ReentrantLock;
 import org.HdrHistogram.Histogram;
 import org.jspecify.annotations.Nullable;
@@ -15,6 +18,7 @@ final class PhaseTracker {
 
     private final ReentrantLock lock = new ReentrantLock();
     private final NumberSet numbers = new NumberSet();
+    private final SortedSet<String> partitions = new TreeSet<>();
     private final KeyOrder keyOrder = new KeyOrder();
 
     /** Grows with the values it gets: nothing is too late to be recorded as it was. */
@@ -34,6 +38,7 @@ final class PhaseTracker {
             firstHandledAtMicros = received == 0 ? handledAtMicros : Math.min(firstHandledAtMicros, handledAtMicros);
             lastHandledAtMicros = Math.max(lastHandledAtMicros, handledAtMicros);
             received += to - from;
+            partitions.add(batch.partition());
             for (int i = from; i < to; i++) {
                 BenchmarkEvent event = batch.event(i);
                 recordNumber(batch.key(i), event.number());
@@ -59,8 +64,12 @@ final class PhaseTracker {
         endToEndMicros.recordValue(Math.max(micros, 0));
     }
 
-    /** The counts of one moment. */
-    PhaseReport report() {
+    /**
+     * The counts of one moment.
+     *
+     * @param detailed whether with the numbers themselves
+     */
+    PhaseReport report(boolean detailed) {
         lock.lock();
         try {
             return new PhaseReport(
@@ -72,7 +81,8 @@ final class PhaseTracker {
                     handledBeforeIntended,
                     firstHandledAtMicros,
                     lastHandledAtMicros,
-                    endToEndMicros.copy());
+                    endToEndMicros.copy(),
+                    detailed ? new Detail(numbers.copy(), new TreeSet<>(partitions)) : null);
         } finally {
             lock.unlock();
         }

@@ -7,6 +7,7 @@ import org.springframework.web.bind.annotation.DeleteMapping;
 import org.springframework.web.bind.annotation.GetMapping;
 import org.springframework.web.bind.annotation.PathVariable;
 import org.springframework.web.bind.annotation.RequestMapping;
+import org.springframework.web.bind.annotation.RequestParam;
 import org.springframework.web.bind.annotation.ResponseStatus;
 import org.springframework.web.bind.annotation.RestController;
 import org.springframework.web.server.ResponseStatusException;
@@ -25,10 +26,11 @@ final class RunController {
         this.consumer = settings.consumer().name();
     }
 
+    /** @param detail whether with what unites the counts of several members */
     @GetMapping
-    RunReport report(@PathVariable String run) {
+    RunReport report(@PathVariable String run, @RequestParam(defaultValue = "false") boolean detail) {
         Requests.requireRun(run);
-        List<RunnerReport> runners = runs.report(run);
+        List<RunnerReport> runners = runs.report(run, detail);
         if (runners == null) {
             throw new ResponseStatusException(HttpStatus.NOT_FOUND, "Nothing of run " + run + " was seen");
         }

@@ -15,13 +15,17 @@ final class RunTracker {
                 .phase(event.warmup());
     }
 
-    /** The runners' reports, by their numbers. */
-    List<RunnerReport> report() {
+    /**
+     * The runners' reports, by their numbers.
+     *
+     * @param detailed whether with the numbers themselves
+     */
+    List<RunnerReport> report(boolean detailed) {
         return runners.entrySet().stream()
                 .map(runner -> new RunnerReport(
                         runner.getKey(),
-                        runner.getValue().measured().report(),
-                        runner.getValue().warmup().report()))
+                        runner.getValue().measured().report(detailed),
+                        runner.getValue().warmup().report(detailed)))
                 .toList();
     }
 }

@@ -2,6 +2,7 @@ package io.eventsql.app.shards;
 
 import com.zaxxer.hikari.HikariConfig;
 import com.zaxxer.hikari.HikariDataSource;
+import io.eventsql.benchmark.settings.DatabaseAddress;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -22,8 +23,8 @@ public final class ShardPools implements AutoCloseable {
      *
      * @param poolSize connections to each shard
      */
-    public ShardPools(List<ShardSettings> shards, int poolSize) {
-        for (ShardSettings shard : shards) {
+    public ShardPools(List<DatabaseAddress> shards, int poolSize) {
+        for (DatabaseAddress shard : shards) {
             pools.add(new HikariDataSource(config(shard, pools.size(), poolSize)));
         }
     }
@@ -38,7 +39,7 @@ public final class ShardPools implements AutoCloseable {
         pools.forEach(HikariDataSource::close);
     }
 
-    private static HikariConfig config(ShardSettings shard, int number, int poolSize) {
+    private static HikariConfig config(DatabaseAddress shard, int number, int poolSize) {
         HikariConfig config = new HikariConfig();
         config.setPoolName("DB" + number);
         config.setJdbcUrl(shard.jdbcUrl());

@@ -1,4 +1,4 @@
-/** The app's databases: which they are, their connection pools, and whether they answer. */
+/** The app's databases: their connection pools, and whether they answer. */
 @NullMarked
 package io.eventsql.app.shards;
 

@@ -21,7 +21,7 @@ class BenchmarkConsumerTest {
                 .addNumbers("a", 1)
                 .storedEvents());
 
-        PhaseReport report = runs.report(RUN).getFirst().measured();
+        PhaseReport report = runs.report(RUN, false).getFirst().measured();
         assertThat(report.received()).isEqualTo(2);
         assertThat(report.lastHandledAtMicros()).isEqualTo(5_000);
         assertThat(registry.get("eventsql.app.events.foreign").counter().count())
@@ -32,7 +32,7 @@ class BenchmarkConsumerTest {
     void handle_onlyForeignEvents_isFine() {
         consumer.handle(Batch.ofPartition(0).addForeign("x").storedEvents());
 
-        assertThat(runs.report(RUN)).isNull();
+        assertThat(runs.report(RUN, false)).isNull();
     }
 
     @Test

@@ -21,7 +21,7 @@ class BenchmarkRunsTest {
     void report_nothingSeen_isNull() {
         runs.record(Batch.of(new BenchmarkEvent("ffffffff", 0, false, 0, 0)).decoded(), 1);
 
-        assertThat(runs.report(RUN)).isNull();
+        assertThat(runs.report(RUN, false)).isNull();
     }
 
     @Test
@@ -87,7 +87,7 @@ class BenchmarkRunsTest {
                         .decoded(),
                 1);
 
-        List<RunnerReport> runners = runs.report(RUN);
+        List<RunnerReport> runners = runs.report(RUN, false);
         assertThat(runners).extracting(RunnerReport::runner).containsExactly(0, 3);
         RunnerReport first = runners.get(0);
         assertThat(first.measured().received()).isEqualTo(1);
@@ -99,7 +99,7 @@ class BenchmarkRunsTest {
         assertThat(second.measured().orderViolations()).isZero();
         assertThat(second.warmup().received()).isZero();
         assertThat(second.warmup().highestNumber()).isEqualTo(-1);
-        assertThat(runs.report("ffffffff")).hasSize(1);
+        assertThat(runs.report("ffffffff", false)).hasSize(1);
     }
 
     @Test
@@ -139,10 +139,27 @@ class BenchmarkRunsTest {
     }
 
     @Test
+    void report_detailed_hasNumbersAndPartitions() {
+        runs.record(Batch.ofPartition(4).addNumbers(null, 0, 1, 2, 2).decoded(), 1);
+        runs.record(Batch.ofPartition(3).addNumbers(null, 70_000).decoded(), 2);
+
+        assertThat(measuredReport().detail()).isNull();
+        RunnerReport runner = runs.report(RUN, true).getFirst();
+        Detail detail = runner.measured().detail();
+        runs.record(Batch.ofPartition(5).addNumbers(null, 3).decoded(), 3);
+
+        assertThat(detail.partitions()).containsExactly("2/3", "2/4");
+        assertThat(detail.numbers().size()).isEqualTo(4);
+        assertThat(detail.numbers().add(70_000)).isFalse();
+        assertThat(runner.warmup().detail().numbers().size()).isZero();
+        assertThat(runner.warmup().detail().partitions()).isEmpty();
+    }
+
+    @Test
     void forget_countsFromZero() {
         runs.record(Batch.of(measured(0), measured(1)).decoded(), 1);
         runs.forget(RUN);
-        assertThat(runs.report(RUN)).isNull();
+        assertThat(runs.report(RUN, false)).isNull();
 
         runs.record(Batch.of(measured(1)).decoded(), 2);
         assertThat(measuredReport().received()).isEqualTo(1);
@@ -155,9 +172,9 @@ class BenchmarkRunsTest {
             runs.record(Batch.of(new BenchmarkEvent(runId(run), 0, false, 0, 0)).decoded(), 1);
         }
 
-        assertThat(runs.report(runId(0))).isNull();
-        assertThat(runs.report(runId(1))).isNotNull();
-        assertThat(runs.report(runId(BenchmarkRuns.RUNS_MAX))).isNotNull();
+        assertThat(runs.report(runId(0), false)).isNull();
+        assertThat(runs.report(runId(1), false)).isNotNull();
+        assertThat(runs.report(runId(BenchmarkRuns.RUNS_MAX), false)).isNotNull();
     }
 
     /**
@@ -209,7 +226,7 @@ class BenchmarkRunsTest {
         assertThat(report.endToEndMicrosHistogram().getTotalCount()).isEqualTo(report.received());
         assertThat(report.firstHandledAtMicros()).isEqualTo(1_000);
         assertThat(report.lastHandledAtMicros()).isEqualTo(1_000 + threads - 1);
-        assertThat(runs.report(RUN)).hasSize(threads).allSatisfy(runner -> {
+        assertThat(runs.report(RUN, false)).hasSize(threads).allSatisfy(runner -> {
             assertThat(runner.warmup().received()).isEqualTo(commonNumbers);
             assertThat(runner.warmup().duplicates()).isZero();
             assertThat(runner.warmup().orderViolations()).isZero();
@@ -217,7 +234,7 @@ class BenchmarkRunsTest {
     }
 
     private PhaseReport measuredReport() {
-        return runs.report(RUN).getFirst().measured();
+        return runs.report(RUN, false).getFirst().measured();
     }
 
     private static String runId(int number) {

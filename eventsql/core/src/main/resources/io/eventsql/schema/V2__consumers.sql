@@ -244,7 +244,8 @@ END $$;
 
 -- One heartbeat of all members of a process: renews them and the leases of the partitions they name, and says for each
 -- member (by its place in p_members, from 1) which leases it still has; which of these it shall give up, because the
--- partition does not run any more, and on which something is to be handled again; its fair share; how many partitions nobody holds; in how many milliseconds the next
+-- partition does not run any more, and on which something is to be handled again; its fair share; how many partitions nobody holds, or it holds without knowing, because the answer to its taking
+-- them was lost; in how many milliseconds the next
 -- lease of another member expires; and what identifies this history of the log. No row for a consumer that is gone.
 CREATE FUNCTION eventsql.beat_v1(
     p_shard int, p_lease interval, p_consumer_ids int[], p_members uuid[], p_names text[], p_max_partitions int[],
@@ -289,12 +290,21 @@ BEGIN
             WHERE r.consumer_id = p_consumer_ids[i] AND r.partition = ANY (held) AND r.redrive);
 
         SELECT count(*),
-               count(*) FILTER (WHERE p.member_id IS NULL OR p.expires_at <= clock_timestamp()),
+               count(*) FILTER (WHERE p.member_id IS NULL OR p.expires_at <= clock_timestamp()
+                   OR (p.member_id = p_members[i] AND p.partition <> ALL (held))),
                ceil(extract(epoch FROM min(p.expires_at) FILTER (
                    WHERE p.member_id <> p_members[i] AND p.expires_at > clock_timestamp()) - clock_timestamp()) * 1000)
         INTO partitions, free, next_expiry_ms
         FROM eventsql.consumer_partition p
         WHERE p.consumer_id = p_consumer_ids[i] AND p.state = 'running';
+        IF free > 0 THEN
+            -- They may be the share of a member that died before it took them.
+            next_expiry_ms := least(next_expiry_ms, (
+                SELECT ceil(extract(epoch FROM min(o.expires_at) - clock_timestamp()) * 1000)
+                FROM eventsql.consumer_member o
+                WHERE o.consumer_id = p_consumer_ids[i] AND o.member_id <> p_members[i]
+                  AND o.expires_at > clock_timestamp()));
+        END IF;
         share := eventsql.fair_share_v1(p_consumer_ids[i], p_members[i], partitions, p_shard);
         member := i;
         RETURN NEXT;
@@ -335,15 +345,18 @@ BEGIN
 END $$;
 
 -- Commits the offset as the last statement of the transaction begun with begin_handling_v1; false if the partition was
--- lost: the caller rolls back then. Error ES006: it is another transaction, the handler has ended that one.
+-- lost: the caller rolls back then. Error ES006: it is another transaction, the handler has ended that one. From now on
+-- a taker waits for this transaction: the server ends it when it is silent for p_idle_ms.
 CREATE FUNCTION eventsql.commit_handled_v1(
-    p_consumer_id int, p_partition int, p_epoch bigint, p_from_offset bigint, p_to_offset bigint, p_handling text)
+    p_consumer_id int, p_partition int, p_epoch bigint, p_from_offset bigint, p_to_offset bigint, p_handling text,
+    p_idle_ms bigint)
 RETURNS boolean
 LANGUAGE plpgsql AS $$
 BEGIN
     IF current_setting('eventsql_handler.token', true) IS DISTINCT FROM p_handling THEN
         RAISE EXCEPTION 'the handler has ended the transaction' USING ERRCODE = 'ES006';
     END IF;
+    PERFORM set_config('idle_in_transaction_session_timeout', p_idle_ms::text, true);
     RETURN EXISTS (SELECT FROM eventsql.commit_offsets_v1(
         p_consumer_id, ARRAY[p_partition], ARRAY[p_epoch], ARRAY[p_from_offset], ARRAY[p_to_offset]));
 END $$;
@@ -366,7 +379,7 @@ BEGIN
         SELECT p.partition, p.member_id AS former
         FROM eventsql.consumer_partition p
         WHERE p.consumer_id = p_consumer_id AND p.state = 'running' AND p.partition <> ALL (p_except)
-          AND (p.member_id IS NULL OR p.expires_at <= clock_timestamp())
+          AND (p.member_id IS NULL OR p.member_id = p_member_id OR p.expires_at <= clock_timestamp())
         ORDER BY random() LIMIT p_count -- one that cannot be taken must not stand before the others for ever
         FOR NO KEY UPDATE SKIP LOCKED
     LOOP

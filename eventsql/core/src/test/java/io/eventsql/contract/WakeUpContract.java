@@ -46,7 +46,7 @@ abstract class WakeUpContract extends Contract {
             pids.addAll(Sql.query(
                     dataSource,
                     "SELECT pid FROM pg_stat_activity WHERE datname = current_database()"
-                            + " AND query LIKE 'LISTEN%' AND state = 'idle'"));
+                            + " AND query LIKE 'LISTEN%_wake' AND state = 'idle'"));
         }
         return pids;
     }
@@ -111,7 +111,7 @@ abstract class WakeUpContract extends Contract {
             for (int round = 0; round < 3; round++) {
                 awaitListening();
                 cluster.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-                        + " WHERE datname = current_database() AND query LIKE 'LISTEN%'");
+                        + " WHERE datname = current_database() AND query LIKE 'LISTEN%_wake'");
                 for (int i = 0; i < 10; i++) {
                     publisher.publish(stream, Event.ofText("key-" + i, round + "/" + i));
                 }

@@ -59,7 +59,9 @@ final class FaultProxy implements AutoCloseable {
         /** Forwarded, and cut after the first half of the response. */
         CUT_WITHIN_RESPONSE,
         /** Held back in the proxy, with the connection open, until {@link #heal} or {@link #releaseHeld}. */
-        HOLD_REQUEST
+        HOLD_REQUEST,
+        /** Forwarded and executed; the response is held back in the same way. */
+        HOLD_RESPONSE
     }
 
     private FaultProxy(URI server) throws IOException {
@@ -85,7 +87,7 @@ final class FaultProxy implements AutoCloseable {
         return "jdbc:postgresql://127.0.0.1:" + ownPort + database + "?prepareThreshold=0";
     }
 
-    /** How many connections are open on which a request was held, whether it still is or not. */
+    /** How many connections are open on which a request or a response was held, whether it still is or not. */
     long heldConnections() {
         return links.stream().filter(link -> link.wasHeld).count();
     }
@@ -296,7 +298,7 @@ final class FaultProxy implements AutoCloseable {
                     server.shutdownOutput();
                     return true;
                 }
-                case CUT_BEFORE_RESPONSE, CUT_WITHIN_RESPONSE -> {
+                case CUT_BEFORE_RESPONSE, CUT_WITHIN_RESPONSE, HOLD_RESPONSE -> {
                     responseFault = fault;
                     out.write(chunk, 0, size);
                 }
@@ -317,6 +319,10 @@ final class FaultProxy implements AutoCloseable {
                 out.write(chunk, 0, size / 2);
                 out.flush();
                 return false;
+            }
+            if (fault == RequestFault.HOLD_RESPONSE) {
+                responseFault = null;
+                hold();
             }
             out.write(chunk, 0, size);
             return true;

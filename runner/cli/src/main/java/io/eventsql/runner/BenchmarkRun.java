@@ -2,6 +2,7 @@ package io.eventsql.runner;
 
 import io.eventsql.ConsumerPosition;
 import io.eventsql.runner.consumption.ConsumptionWait;
+import io.eventsql.runner.consumption.MembersWait;
 import io.eventsql.runner.consumption.StartBarrier;
 import io.eventsql.runner.load.ClockAnchor;
 import io.eventsql.runner.load.LoadClock;
@@ -22,7 +23,7 @@ import java.util.OptionalLong;
 import java.util.function.Supplier;
 
 /**
- * The steps of a run, in order: warm up, wait until that is consumed, wait for the other runners, publish what is
+ * The steps of a run, in order: wait until the consumer's members share its partitions, warm up, wait until that is consumed, wait for the other runners, publish what is
  * measured, wait until that is consumed. After a stop signal the steps that remain are left out, except for a short last
  * wait: without it, events that are on their way would look lost.
  */
@@ -37,6 +38,7 @@ final class BenchmarkRun {
      * @param positions where the consumer is
      * @param lastHandledAtMicros when the app handled the last measured event of this runner, epoch microseconds; empty
      *     where it does not say
+     * @param members waits until the consumer's members share its partitions
      * @param barrier where the runners wait for each other
      * @param clock the time
      * @param stop ends the run early
@@ -45,6 +47,7 @@ final class BenchmarkRun {
             LoadGenerator generator,
             Supplier<List<ConsumerPosition>> positions,
             Supplier<OptionalLong> lastHandledAtMicros,
+            MembersWait members,
             StartBarrier barrier,
             LoadClock clock,
             StopSignal stop) {}
@@ -74,8 +77,11 @@ final class BenchmarkRun {
         this.progress = progress;
     }
 
-    /** @throws IOException if the app does not answer, or the other runners do not come */
+    /** @throws IOException if the app does not answer, or its members or the other runners do not come */
     Outcome run() throws IOException {
+        if (!surroundings.members.await()) {
+            return outcome(PhaseMeasurement.nothing(), PhaseMeasurement.nothing(), false);
+        }
         PhaseMeasurement warmup = warmUp();
         if (!awaitConsumption() || surroundings.stop.isRaised()) {
             return outcome(warmup, PhaseMeasurement.nothing(), false);

@@ -8,8 +8,8 @@ import picocli.CommandLine.Model.ArgSpec;
 import picocli.CommandLine.Model.OptionSpec;
 
 /**
- * Takes the default of each option from the environment: of {@code --events-rate} from {@code EVENTS_RATE}. An empty
- * variable counts as unset.
+ * Takes the default of each option from the environment: of {@code --events-rate} from {@code EVENTS_RATE}, of one that
+ * may have several values from the plural, too: {@code APP_URLS}. An empty variable counts as unset.
  */
 final class EnvironmentDefaults implements IDefaultValueProvider {
     private final Map<String, String> environment;
@@ -28,8 +28,13 @@ final class EnvironmentDefaults implements IDefaultValueProvider {
         if (!(argument instanceof OptionSpec option) || option.usageHelp() || option.versionHelp()) {
             return null;
         }
-        String value =
-                environment.getOrDefault(variable(option.longestName()), "").strip();
+        String variable = variable(option.longestName());
+        String value = value(variable);
+        return value == null && option.isMultiValue() ? value(variable + "S") : value;
+    }
+
+    private @Nullable String value(String variable) {
+        String value = environment.getOrDefault(variable, "").strip();
         return value.isEmpty() ? null : value;
     }
 }

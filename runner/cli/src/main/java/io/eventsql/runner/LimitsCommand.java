@@ -1,10 +1,12 @@
 package io.eventsql.runner;
 
+import io.eventsql.ConsumerSpec;
 import io.eventsql.EventSql;
 import io.eventsql.ShardInfo;
 import io.eventsql.benchmark.event.BenchmarkEvent;
-import io.eventsql.runner.database.DatabaseAddress;
-import io.eventsql.runner.database.DatabaseEnvironment;
+import io.eventsql.benchmark.settings.DatabaseAddress;
+import io.eventsql.benchmark.settings.DatabaseVariables;
+import io.eventsql.benchmark.settings.Variables;
 import io.eventsql.runner.database.Databases;
 import io.eventsql.runner.database.ShardServer;
 import io.eventsql.runner.limits.LimitsBench;
@@ -31,28 +33,34 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
 
-/** Measures how close the library comes to what PostgreSQL can do, on one database. */
+/** Measures how close the library comes to what PostgreSQL and slow handlers allow, on one database. */
 @Command(
         name = "limits",
         mixinStandardHelpOptions = true,
         sortOptions = false,
         description = {
-            "Measures how close the library comes to what PostgreSQL can do, on one database and without a consumer:",
+            "Measures how close the library comes to what PostgreSQL and slow handlers allow, on one database:",
             "  append    the same events through binary COPY into a stream's tables, and through the library",
             "  read      reading a partition in pages of 10 to 10,000 events, never analyzed and analyzed",
             "  snapshot  publish latency at a steady rate, without and with an old snapshot held open",
+            "  handlers  a handler that takes 10 ms on one partition, one event and several keys at a time",
             "Each option can also be given in the environment: --read-events as READ_EVENTS, and so on.",
             "The database is given there only: DB0_HOST, DB0_PORT (5432), DB0_NAME (eventsql), DB0_USER (eventsql),"
                     + " DB0_PASSWORD; or DB_URLS with DB_USER and DB_PASSWORD. New streams, limits_..., stay in it.",
             ""
         },
         exitCodeListHeading = "%nExit codes:%n",
-        exitCodeList = {"0:measured", "1:an event failed, or the run broke off", "2:wrong input"},
+        exitCodeList = {
+            "0:measured",
+            "1:an event failed, was lost, duplicated or out of order, or the run broke off",
+            "2:wrong input"
+        },
         footerHeading = "%nExamples:%n",
         footer = {
             "  DB0_HOST=localhost DB0_PASSWORD=... runner limits",
             "  DB0_HOST=localhost DB0_PASSWORD=... runner limits --only append,read --rounds 5",
-            "  DB0_HOST=localhost DB0_PASSWORD=... runner limits --only snapshot --snapshot-seconds 600"
+            "  DB0_HOST=localhost DB0_PASSWORD=... runner limits --only snapshot --snapshot-seconds 600",
+            "  DB0_HOST=localhost DB0_PASSWORD=... runner limits --only handlers --handlers-concurrency 100"
         })
 final class LimitsCommand implements Callable<Integer> {
     private static final int MAX_ROUNDS = 1_000;
@@ -60,6 +68,7 @@ final class LimitsCommand implements Callable<Integer> {
     private static final int MAX_ROUND_SECONDS = 3_600;
     private static final int MIN_READ_EVENTS = 1_000;
     private static final int MAX_READ_EVENTS = 1_000_000_000;
+    private static final int MAX_HANDLERS_EVENTS = 10_000_000;
 
     private final Map<String, String> environment;
 
@@ -70,7 +79,7 @@ final class LimitsCommand implements Callable<Integer> {
             names = "--only",
             paramLabel = "PART",
             split = ",",
-            description = "measure only append, read or snapshot; several with commas (default: all)")
+            description = "measure only append, read, snapshot or handlers; several with commas (default: all)")
     private List<String> only = new ArrayList<>();
 
     @Option(
@@ -119,6 +128,28 @@ final class LimitsCommand implements Callable<Integer> {
                     "the same load before each run of the part snapshot, not measured (default: ${DEFAULT-VALUE})")
     private int warmupSeconds;
 
+    @Option(
+            names = "--handlers-events",
+            paramLabel = "N",
+            defaultValue = "20000",
+            description =
+                    "events handled with several keys at a time, in the part handlers (default: ${DEFAULT-VALUE})")
+    private int handlersEvents;
+
+    @Option(
+            names = "--handlers-sequential-events",
+            paramLabel = "N",
+            defaultValue = "500",
+            description = "events handled one at a time there, at most 100 a second (default: ${DEFAULT-VALUE})")
+    private int handlersSequentialEvents;
+
+    @Option(
+            names = "--handlers-concurrency",
+            paramLabel = "N",
+            defaultValue = "50",
+            description = "keys handled at the same time there, of 1,000 (default: ${DEFAULT-VALUE})")
+    private int handlersConcurrency;
+
     @Mixin
     private final ResultOptions resultOptions = new ResultOptions();
 
@@ -157,11 +188,15 @@ final class LimitsCommand implements Callable<Integer> {
         limits.requireRange("--snapshot-seconds", snapshotSeconds, 1, PublishOptions.MAX_SECONDS);
         limits.requireRange("--snapshot-rate", snapshotRate, 1, PublishOptions.MAX_EVENTS_RATE);
         limits.requireRange("--warmup-seconds", warmupSeconds, 0, PublishOptions.MAX_SECONDS);
+        limits.requireRange("--handlers-events", handlersEvents, 1, MAX_HANDLERS_EVENTS);
+        limits.requireRange("--handlers-sequential-events", handlersSequentialEvents, 1, MAX_HANDLERS_EVENTS);
+        limits.requireRange("--handlers-concurrency", handlersConcurrency, 1, ConsumerSpec.MAX_KEY_CONCURRENCY);
         return new LimitsSettings(
                 parts(limits),
                 new LimitsSettings.Rounds(rounds, roundSeconds),
                 readEvents,
-                new LimitsSettings.Snapshot(snapshotSeconds, snapshotRate, warmupSeconds));
+                new LimitsSettings.Snapshot(snapshotSeconds, snapshotRate, warmupSeconds),
+                new LimitsSettings.Handlers(handlersEvents, handlersSequentialEvents, handlersConcurrency));
     }
 
     private List<LimitsPart> parts(OptionLimits limits) {
@@ -180,7 +215,7 @@ final class LimitsCommand implements Callable<Integer> {
 
     private DatabaseAddress address(CommandSpec commandSpec) {
         try {
-            List<DatabaseAddress> addresses = new DatabaseEnvironment(environment).addresses();
+            List<DatabaseAddress> addresses = DatabaseVariables.read(new Variables(environment::get));
             if (addresses.size() > 1) {
                 throw new IllegalArgumentException("One database is measured, but " + addresses.size() + " are given");
             }

@@ -4,10 +4,13 @@ import io.eventsql.EventPublisher;
 import io.eventsql.EventSql;
 import io.eventsql.ShardInfo;
 import io.eventsql.StreamSpec;
-import io.eventsql.runner.consumption.AppClient;
+import io.eventsql.benchmark.settings.DatabaseAddress;
+import io.eventsql.benchmark.settings.DatabaseVariables;
+import io.eventsql.benchmark.settings.InvalidSettingException;
+import io.eventsql.benchmark.settings.Variables;
+import io.eventsql.runner.consumption.Apps;
+import io.eventsql.runner.consumption.MembersWait;
 import io.eventsql.runner.consumption.StartBarrier;
-import io.eventsql.runner.database.DatabaseAddress;
-import io.eventsql.runner.database.DatabaseEnvironment;
 import io.eventsql.runner.database.Databases;
 import io.eventsql.runner.database.ShardServer;
 import io.eventsql.runner.load.Callers;
@@ -26,8 +29,8 @@ import io.eventsql.runner.workload.KeyShare;
 import io.eventsql.runner.workload.RunSettings;
 import java.io.IOException;
 import java.io.PrintStream;
-import java.net.URI;
 import java.sql.SQLException;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -51,7 +54,8 @@ import picocli.CommandLine.Spec;
         mixinStandardHelpOptions = true,
         sortOptions = false,
         description = {
-            "Publishes events, waits until they are consumed, and reports both.",
+            "Publishes events, waits until they are consumed, and reports both. With several apps it begins when they",
+            "share the consumer's partitions.",
             "Each option can also be given in the environment: --events-rate as EVENTS_RATE, and so on.",
             "The databases are given there only: DB0_HOST, DB0_PORT (5432), DB0_NAME (eventsql), DB0_USER (eventsql),"
                     + " DB0_PASSWORD, likewise DB1_..., DB2_...; or DB_URLS with DB_USER and DB_PASSWORD.",
@@ -70,6 +74,9 @@ import picocli.CommandLine.Spec;
             "  EVENTS_RATE=0 CALLERS=4 EVENTS_BATCH_SIZE=100 DB0_HOST=localhost DB0_PASSWORD=... runner"
         })
 final class PublishCommand implements Callable<Integer> {
+    /** Longer than the leases of members that have died. */
+    private static final Duration WAIT_FOR_MEMBERS = Duration.ofSeconds(60);
+
     private final Map<String, String> environment;
 
     @Spec
@@ -78,12 +85,8 @@ final class PublishCommand implements Callable<Integer> {
     @Mixin
     private PublishOptions options = new PublishOptions();
 
-    @Option(
-            names = "--app-url",
-            paramLabel = "URL",
-            defaultValue = "http://localhost:8080",
-            description = "the consumer app (default: ${DEFAULT-VALUE})")
-    private URI appUrl = URI.create("http://localhost:8080");
+    @Mixin
+    private final AppOptions appOptions = new AppOptions();
 
     @Option(
             names = "--db-urls",
@@ -104,16 +107,17 @@ final class PublishCommand implements Callable<Integer> {
         RunSettings settings = options.settings(command.commandLine());
         List<DatabaseAddress> addresses;
         try {
-            addresses = new DatabaseEnvironment(withOptions()).addresses();
-        } catch (IllegalArgumentException e) {
+            Map<String, String> all = withOptions();
+            addresses = DatabaseVariables.read(new Variables(all::get));
+        } catch (InvalidSettingException e) {
             throw new ParameterException(command.commandLine(), e.getMessage(), e);
         }
         StopSignal stop = new StopSignal();
         try (ShutdownHook hook = ShutdownHook.raising(stop);
                 Databases databases = Databases.open(addresses);
                 EventSql eventSql = open(settings, databases.dataSources());
-                AppClient app = new AppClient(appUrl)) {
-            RunnerResult result = run(settings, eventSql, app, stop);
+                Apps apps = appOptions.open()) {
+            RunnerResult result = run(settings, eventSql, apps, stop);
             JsonFiles.write(options.resultFile(), result);
             System.err.println("Result: " + options.resultFile());
             hook.wrote();
@@ -140,7 +144,7 @@ final class PublishCommand implements Callable<Integer> {
         return builder.build();
     }
 
-    private static RunnerResult run(RunSettings settings, EventSql eventSql, AppClient app, StopSignal stop)
+    private static RunnerResult run(RunSettings settings, EventSql eventSql, Apps apps, StopSignal stop)
             throws IOException, SQLException {
         RunSettings.Stream stream = settings.stream();
         createStreamIfAbsent(eventSql, stream);
@@ -154,8 +158,16 @@ final class PublishCommand implements Callable<Integer> {
         BenchmarkRun.Surroundings surroundings = new BenchmarkRun.Surroundings(
                 generator(settings, eventSql.publisher(), clock, stop),
                 () -> eventSql.positions(stream.name(), stream.consumer()),
-                () -> lastHandledAtMicros(app, identity),
-                new StartBarrier(app, identity.run(), identity.runner(), identity.runners(), clock),
+                () -> lastHandledAtMicros(apps, identity),
+                new MembersWait(
+                        () -> eventSql.consumer(stream.name(), stream.consumer())
+                                .state(),
+                        apps.count(),
+                        clock,
+                        WAIT_FOR_MEMBERS,
+                        stop,
+                        System.out::println),
+                new StartBarrier(apps.first(), identity.run(), identity.runner(), identity.runners(), clock),
                 clock,
                 stop);
         BenchmarkRun.Outcome outcome =
@@ -169,13 +181,9 @@ final class PublishCommand implements Callable<Integer> {
                 System.getProperty("java.version", "unknown"));
     }
 
-    private static OptionalLong lastHandledAtMicros(AppClient app, RunSettings.Identity identity) {
+    private static OptionalLong lastHandledAtMicros(Apps apps, RunSettings.Identity identity) {
         try {
-            return app.run(identity.run())
-                    .map(run -> run.of(identity.runner()).measured())
-                    .filter(seen -> seen.received() > 0)
-                    .map(seen -> OptionalLong.of(seen.lastHandledAtMicros()))
-                    .orElse(OptionalLong.empty());
+            return apps.lastHandledAtMicros(identity.run(), identity.runner());
         } catch (IOException e) {
             System.err.println(e.getMessage());
             return OptionalLong.empty();

@@ -1,15 +1,14 @@
 package io.eventsql.runner;
 
 import io.eventsql.benchmark.event.BenchmarkEvent;
-import io.eventsql.runner.consumption.AppClient;
-import io.eventsql.runner.consumption.AppRun;
+import io.eventsql.runner.consumption.Apps;
+import io.eventsql.runner.consumption.SeenByMembers;
 import io.eventsql.runner.report.JsonFiles;
 import io.eventsql.runner.report.RunnerResult;
 import io.eventsql.runner.report.Summarizer;
 import io.eventsql.runner.report.Summary;
 import io.eventsql.runner.report.SummaryText;
 import java.io.IOException;
-import java.net.URI;
 import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -31,7 +30,8 @@ import picocli.CommandLine.Spec;
         mixinStandardHelpOptions = true,
         sortOptions = false,
         description = {
-            "Merges the runners' files and the app's counts of a run into one result, and judges it.",
+            "Merges the runners' files and the counts of the app, or of several that are members of one consumer,",
+            "into one result, and judges it.",
             "Each option can also be given in the environment: --app-url as APP_URL, and so on.",
             ""
         },
@@ -52,12 +52,8 @@ final class SummarizeCommand implements Callable<Integer> {
     @Option(names = "--run", paramLabel = "ID", required = true, description = "the run's id")
     private String run = "";
 
-    @Option(
-            names = "--app-url",
-            paramLabel = "URL",
-            defaultValue = "http://localhost:8080",
-            description = "the consumer app (default: ${DEFAULT-VALUE})")
-    private URI appUrl = URI.create("http://localhost:8080");
+    @Mixin
+    private final AppOptions appOptions = new AppOptions();
 
     @Option(
             names = "--runner-results",
@@ -108,11 +104,9 @@ final class SummarizeCommand implements Callable<Integer> {
 
     private Summary summarize(List<RunnerResult> runners) {
         List<String> problems = new ArrayList<>();
-        AppRun seen = new AppRun(run, "", List.of());
-        try (AppClient app = new AppClient(appUrl)) {
-            seen = app.run(run).orElse(seen);
-        } catch (IOException e) {
-            problems.add(e.getMessage());
+        SeenByMembers seen;
+        try (Apps apps = appOptions.open()) {
+            seen = apps.run(run, problems::add);
         }
         return new Summarizer(runners, seen, problems).summarize(resultOptions.provenance());
     }

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.eventsql.ConsumerPosition;
 import io.eventsql.benchmark.event.BenchmarkEvent;
 import io.eventsql.runner.consumption.AppClient;
+import io.eventsql.runner.consumption.MembersWait;
 import io.eventsql.runner.consumption.StartBarrier;
 import io.eventsql.runner.load.LoadParts;
 import io.eventsql.runner.load.OpenLoop;
@@ -20,6 +21,7 @@ import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
+import java.time.Duration;
 import java.util.List;
 import java.util.OptionalInt;
 import java.util.OptionalLong;
@@ -159,14 +161,15 @@ class BenchmarkRunTest {
                 new RunSettings.Events(null, false, 1_000));
         EventSource source = new EventSource("ab12cd34", 0, OptionalInt.empty(), List.of());
         try (AppClient client = new AppClient(app.uri())) {
+            PrintStream text = new PrintStream(out, true, StandardCharsets.UTF_8);
             BenchmarkRun.Surroundings surroundings = new BenchmarkRun.Surroundings(
                     new OpenLoop(new LoadParts(source, service, 1, clock, stop), 100),
                     positions,
                     () -> OptionalLong.of(ManualClock.START_EPOCH_MICROS + START_AFTER_MICROS + 10_012_000),
+                    new MembersWait(List::of, 1, clock, Duration.ZERO, stop, text::println),
                     new StartBarrier(client, "ab12cd34", 0, 3, clock),
                     clock,
                     stop);
-            PrintStream text = new PrintStream(out, true, StandardCharsets.UTF_8);
             return new BenchmarkRun(settings, surroundings, text, ProgressDisplay.lines(text, clock)).run();
         }
     }

@@ -126,8 +126,36 @@ class LimitsCommandIT {
     }
 
     @Test
+    void limits_handlers_handlesEachEventOnceInTheOrderOfItsKey() throws IOException {
+        JsonNode result = limits(
+                "--only=handlers",
+                "--handlers-events=3000",
+                "--handlers-sequential-events=20",
+                "--handlers-concurrency=20");
+
+        JsonNode handlers = result.get("handlers");
+        assertThat(handlers.get("handler_ms").asInt()).isEqualTo(10);
+        assertThat(handlers.get("keys").asInt()).isEqualTo(1_000);
+        JsonNode sequential = handlers.get("sequential");
+        assertThat(sequential.get("key_concurrency").asInt()).isEqualTo(1);
+        assertThat(sequential.get("events").asInt()).isEqualTo(20);
+        assertThat(sequential.get("events_per_second").asDouble()).isBetween(0.0, 101.0);
+        JsonNode parallel = handlers.get("parallel");
+        assertThat(parallel.get("key_concurrency").asInt()).isEqualTo(20);
+        assertThat(parallel.get("events").asInt()).isEqualTo(3_000);
+        assertThat(parallel.get("events_per_second").asDouble()).isBetween(0.0, 2_001.0);
+        for (JsonNode run : List.of(sequential, parallel)) {
+            assertThat(run.get("events_lost").asLong()).isZero();
+            assertThat(run.get("events_duplicated").asLong()).isZero();
+            assertThat(run.get("order_violations").asLong()).isZero();
+        }
+        assertThat(result.has("append")).isFalse();
+    }
+
+    @Test
     void limits_severalDatabases_areRefused() {
-        int status = Runner.commandLine(Map.of("DB0_HOST", "a", "DB1_HOST", "b"))
+        int status = Runner.commandLine(
+                        Map.of("DB0_HOST", "a", "DB0_PASSWORD", "p", "DB1_HOST", "b", "DB1_PASSWORD", "p"))
                 .setErr(new PrintWriter(err, true))
                 .execute("limits");
 

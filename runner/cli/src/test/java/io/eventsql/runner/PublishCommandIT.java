@@ -18,7 +18,10 @@ import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Queue;
+import java.util.Set;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.stream.Collectors;
 import java.util.stream.LongStream;
 import javax.sql.DataSource;
 import org.junit.jupiter.api.AfterAll;
@@ -52,17 +55,8 @@ class PublishCommandIT {
 
     @Test
     void publish_atARateWithoutKeys_goesToTheRunnersOwnShardAndIsConsumed() throws IOException {
-        Map<String, String> environment = Map.of(
-                "WARMUP_SECONDS",
-                "1",
-                "STREAM",
-                "at_a_rate",
-                "EVENTS_RATE",
-                "1000",
-                "EVENTS_TO_PUBLISH",
-                "1500",
-                "RUNNER_NUMBER",
-                "1");
+        Map<String, String> environment =
+                Map.of("WARMUP_SECONDS", "1", "EVENTS_RATE", "1000", "EVENTS_TO_PUBLISH", "1500", "RUNNER_NUMBER", "1");
 
         List<StoredEvent> events = publish("at_a_rate", environment);
 
@@ -92,8 +86,6 @@ class PublishCommandIT {
         Map<String, String> environment = Map.of(
                 "WARMUP_SECONDS",
                 "0",
-                "STREAM",
-                "with_keys",
                 "EVENTS_RATE",
                 "0",
                 "EVENTS_TO_PUBLISH",
@@ -122,14 +114,48 @@ class PublishCommandIT {
         assertThat(result().measured().eventsPublished()).isEqualTo(5_000);
     }
 
+    @Test
+    void publish_twoMembers_beginsWhenEachHoldsItsShare() {
+        eventSql.createStream(StreamSpec.of("two_members").withPartitions(3));
+        ConsumerSpec consumer = ConsumerSpec.of("two_members", "app");
+        Queue<StoredEvent> first = new ConcurrentLinkedQueue<>();
+        Queue<StoredEvent> second = new ConcurrentLinkedQueue<>();
+        Map<String, String> environment = environment(
+                "two_members",
+                Map.of("WARMUP_SECONDS", "0", "KEYED", "true", "EVENTS_RATE", "1000", "EVENTS_TO_PUBLISH", "500"));
+        try (Subscription one = eventSql.subscribeBatch(consumer, first::addAll);
+                HttpApp app = HttpApp.start(PublishCommandIT::answer)) {
+            awaitHeldByOne("two_members");
+            try (Subscription other = eventSql.subscribeBatch(consumer, second::addAll)) {
+                environment.put("APP_URLS", app.uri() + "," + app.uri());
+
+                assertThat(Runner.commandLine(environment).execute("publish")).isZero();
+
+                assertThat(one.isRunning() && other.isRunning()).isTrue();
+            }
+        }
+        assertThat(first.size() + second.size()).isEqualTo(500);
+        assertThat(partitions(first)).hasSize(3).doesNotContainAnyElementsOf(partitions(second));
+        assertThat(partitions(second)).hasSize(3);
+    }
+
+    private static void awaitHeldByOne(String stream) {
+        while (eventSql.consumer(stream, "app").state().stream().anyMatch(partition -> partition.member() == null)) {
+            Thread.onSpinWait();
+        }
+    }
+
+    private static Set<String> partitions(Queue<StoredEvent> events) {
+        return events.stream()
+                .map(event -> event.shard() + "/" + event.partition())
+                .collect(Collectors.toSet());
+    }
+
     /** Runs the command and returns what a consumer of the stream got, each partition in order. */
     private List<StoredEvent> publish(String stream, Map<String, String> environment) {
         eventSql.createStream(StreamSpec.of(stream).withPartitions(3));
         ConcurrentLinkedQueue<StoredEvent> consumed = new ConcurrentLinkedQueue<>();
-        Map<String, String> all = new HashMap<>(environment);
-        all.putAll(Map.of("DB_URLS", url("first") + "," + url("second"), "DB_USER", server.username()));
-        all.putAll(Map.of("DB_PASSWORD", server.password(), "RUNNERS", "2", "PARTITIONS", "3"));
-        all.put("RUNNER_RESULT", folder.resolve("runner.json").toString());
+        Map<String, String> all = environment(stream, environment);
         try (Subscription subscription = eventSql.subscribeBatch(ConsumerSpec.of(stream, "app"), consumed::addAll);
                 HttpApp app = HttpApp.start(PublishCommandIT::answer)) {
             all.put("APP_URL", app.uri().toString());
@@ -139,6 +165,14 @@ class PublishCommandIT {
             assertThat(subscription.isRunning()).isTrue();
         }
         return List.copyOf(consumed);
+    }
+
+    private Map<String, String> environment(String stream, Map<String, String> more) {
+        Map<String, String> all = new HashMap<>(more);
+        all.putAll(Map.of("DB_URLS", url("first") + "," + url("second"), "DB_USER", server.username()));
+        all.putAll(Map.of("DB_PASSWORD", server.password(), "RUNNERS", "2", "PARTITIONS", "3", "STREAM", stream));
+        all.put("RUNNER_RESULT", folder.resolve("runner.json").toString());
+        return all;
     }
 
     private static HttpApp.Answer answer(String request) {

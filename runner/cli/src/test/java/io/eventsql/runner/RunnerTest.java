@@ -2,6 +2,7 @@ package io.eventsql.runner;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.eventsql.runner.consumption.Apps;
 import io.eventsql.runner.workload.RunSettings;
 import java.io.PrintWriter;
 import java.io.StringWriter;
@@ -9,6 +10,7 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -112,7 +114,7 @@ class RunnerTest {
     void publish_noDatabase_exitsWith2() {
         assertThat(execute(Map.of(), "publish")).isEqualTo(2);
 
-        assertThat(err.toString()).contains("No database is given");
+        assertThat(err.toString()).contains("DB0_HOST is missing");
     }
 
     @Test
@@ -139,7 +141,7 @@ class RunnerTest {
     @CsvSource(
             delimiter = '|',
             value = {
-                "--only=write|--only (ONLY) must be one of append, read, snapshot, but is 'write'",
+                "--only=write|--only (ONLY) must be one of append, read, snapshot, handlers, but is 'write'",
                 "--rounds=0|--rounds (ROUNDS) must be between 1 and 1000, but is 0",
                 "--round-seconds=0.01|--round-seconds (ROUND_SECONDS) must be between 0.05 and 3600, but is 0.01",
                 "--round-seconds=NaN|--round-seconds (ROUND_SECONDS) must be between 0.05 and 3600, but is NaN",
@@ -147,7 +149,10 @@ class RunnerTest {
                 "--snapshot-seconds=0|--snapshot-seconds (SNAPSHOT_SECONDS) must be between 1 and 86400, but is 0",
                 "--snapshot-rate=0|--snapshot-rate (SNAPSHOT_RATE) must be between 1 and 1000000, but is 0",
                 "--warmup-seconds=-1|--warmup-seconds (WARMUP_SECONDS) must be between 0 and 86400, but is -1",
-                "--rounds=3|No database is given",
+                "--handlers-events=0|--handlers-events (HANDLERS_EVENTS) must be between 1 and 10000000, but is 0",
+                "--handlers-sequential-events=0|--handlers-sequential-events (HANDLERS_SEQUENTIAL_EVENTS) must be between 1",
+                "--handlers-concurrency=10001|--handlers-concurrency (HANDLERS_CONCURRENCY) must be between 1 and 10000",
+                "--rounds=3|DB0_HOST is missing",
             })
     void limits_wrongInput_isNamedWithItsLimitAndExitsWith2(String option, String message) {
         assertThat(execute(Map.of(), "limits", option)).isEqualTo(2);
@@ -170,11 +175,41 @@ class RunnerTest {
         assertThat(Runner.withCommand(new String[] {"summarize", "--run=1"})).containsExactly("summarize", "--run=1");
     }
 
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = '|',
+            nullValues = "-",
+            value = {
+                "-|-|-|1|http://localhost:8080",
+                "APP_URL|http://a|-|1|http://a",
+                "APP_URLS|http://a,http://b,http://c|-|3|http://a",
+                "APP_URL|http://a,http://b|-|2|http://a",
+                "APP_URLS|http://a,http://b|--app-url=http://x|1|http://x",
+                "-|-|--app-url=http://x --app-url=http://y|2|http://x",
+                "-|-|--app-url=http://x,http://y|2|http://x",
+            })
+    void appUrl_isGivenOnceForEachMember(
+            @Nullable String variable, @Nullable String value, @Nullable String options, int members, String first) {
+        Parsing parsing = new Parsing();
+        Map<String, String> environment = variable == null || value == null ? Map.of() : Map.of(variable, value);
+        new CommandLine(parsing)
+                .setDefaultValueProvider(new EnvironmentDefaults(environment))
+                .parseArgs(options == null ? new String[0] : options.split(" "));
+
+        try (Apps apps = parsing.apps.open()) {
+            assertThat(apps.count()).isEqualTo(members);
+            assertThat(apps.first().uri()).hasToString(first);
+        }
+    }
+
     /** Only parses, so that what is parsed can be looked at. */
     @Command
     private static final class Parsing {
         @Mixin
         private PublishOptions options = new PublishOptions();
+
+        @Mixin
+        private AppOptions apps = new AppOptions();
     }
 
     private static RunSettings settings(Map<String, String> environment, String... arguments) {

@@ -3,6 +3,7 @@ package io.eventsql.runner;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
+import io.eventsql.benchmark.event.NumberSet;
 import io.eventsql.runner.database.ShardServer;
 import io.eventsql.runner.measure.ErrorCount;
 import io.eventsql.runner.measure.Histograms;
@@ -18,8 +19,11 @@ import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.Collectors;
+import java.util.stream.LongStream;
 import org.HdrHistogram.Histogram;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -32,6 +36,9 @@ class SummarizeCommandTest {
     private static final Ending CONSUMED = new Ending(true, false, false, false);
     /** When the first event was meant to be sent. */
     private static final long START = 1_800_000_000_000_000L;
+
+    private static final String WHOLE_WARMUP = seenByMember(0, 100, "0/0");
+    private static final String NO_WARMUP = seenByMember(0, 0, "0/0");
 
     @TempDir
     private Path folder;
@@ -53,6 +60,7 @@ class SummarizeCommandTest {
                 .contains(
                         "shards",
                         "partitions",
+                        "members",
                         "events_asked",
                         "events_published",
                         "events_consumed",
@@ -80,6 +88,8 @@ class SummarizeCommandTest {
         assertThat(result.get("problems").isEmpty()).isTrue();
         assertThat(result.get("shards").asInt()).isEqualTo(3);
         assertThat(result.get("partitions").asInt()).isEqualTo(10);
+        assertThat(result.get("members").asInt()).isEqualTo(1);
+        assertThat(result.get("partitions_of_several_members").asInt()).isZero();
         assertThat(result.get("events_asked").asLong()).isEqualTo(2_000);
         assertThat(result.get("events_published").asLong()).isEqualTo(2_000);
         assertThat(result.get("events_consumed").asLong()).isEqualTo(2_000);
@@ -220,6 +230,74 @@ class SummarizeCommandTest {
     }
 
     @Test
+    void summarize_severalMembers_areUnited() throws IOException {
+        write(0, phase(1_000, 2_000_000, List.of()), CONSUMED);
+        write(1, phase(1_000, 2_000_000, List.of()), CONSUMED);
+        HttpApp.Answer first = answer(WHOLE_WARMUP, seenByMember(0, 600, "0/0"), seenByMember(500, 1_000, "0/0"));
+        HttpApp.Answer second = answer(NO_WARMUP, seenByMember(600, 1_000, "0/1"), seenByMember(0, 500, "0/1"));
+
+        assertThat(summarizeMembers(first, second, new HttpApp.Answer(404, "")))
+                .as(err.toString())
+                .isZero();
+
+        assertThat(result().get("members").asInt()).isEqualTo(3);
+        assertThat(result().get("events_consumed").asLong()).isEqualTo(2_000);
+        assertThat(result().get("partitions_of_several_members").asInt()).isZero();
+        assertThat(result().get("end_to_end_latency_ms").get("p50").asDouble()).isEqualTo(7, within(0.01));
+        assertThat(Histograms.decode(result().get("histograms")
+                                .get("end_to_end_micros")
+                                .asString())
+                        .getTotalCount())
+                .isEqualTo(2_000);
+        assertThat(out.toString()).contains("3 members").doesNotContain("More than one member");
+    }
+
+    @Test
+    void summarize_oneEventLostAndAnotherSeenByTwoMembers_bothAreFound() throws IOException {
+        write(0, phase(1_000, 2_000_000, List.of()), CONSUMED);
+        write(1, phase(1_000, 2_000_000, List.of()), CONSUMED);
+        // Of runner 0, number 599 came to both and number 600 to none: 1,000 were received.
+        HttpApp.Answer first = answer(WHOLE_WARMUP, seenByMember(0, 600, "0/0"), seenByMember(0, 1_000, "0/0"));
+        HttpApp.Answer second = answer(
+                NO_WARMUP,
+                seenByMember(LongStream.concat(LongStream.of(599), LongStream.range(601, 1_000)), "0/0"),
+                seenByMember(0, 0, "0/0"));
+
+        assertThat(summarizeMembers(first, second)).isEqualTo(1);
+
+        assertThat(problems()).containsExactly("1 events were lost", "1 events were delivered again");
+        assertThat(result().get("per_runner").get(0).get("events_lost").asLong())
+                .isEqualTo(1);
+        assertThat(result().get("per_runner").get(0).get("events_duplicated").asLong())
+                .isEqualTo(1);
+        assertThat(result().get("partitions_of_several_members").asInt()).isEqualTo(1);
+    }
+
+    @Test
+    void summarize_oneOfTheMembersDoesNotAnswer_itsEventsAreLost() throws IOException {
+        write(0, phase(1_000, 2_000_000, List.of()), CONSUMED);
+        write(1, phase(1_000, 2_000_000, List.of()), CONSUMED);
+        HttpApp.Answer first = answer(WHOLE_WARMUP, seenByMember(0, 600, "0/0"), seenByMember(0, 1_000, "0/0"));
+
+        assertThat(summarizeMembers(first, new HttpApp.Answer(500, "broken"))).isEqualTo(1);
+
+        assertThat(problems()).first().asString().contains("status 500: broken");
+        assertThat(problems()).contains("400 events were lost");
+    }
+
+    @Test
+    void summarize_membersWithoutDetail_cannotBeUnited() throws IOException {
+        write(0, phase(1_000, 2_000_000, List.of()), CONSUMED);
+        write(1, phase(1_000, 2_000_000, List.of()), CONSUMED);
+        HttpApp.Answer answer = appRun(seen(1_000, 0, 0, 1), seen(1_000, 0, 0, 1));
+
+        assertThat(summarizeMembers(answer, new HttpApp.Answer(404, ""))).isEqualTo(1);
+
+        assertThat(problems())
+                .contains("What the apps have seen cannot be united: an app does not tell which numbers it has seen");
+    }
+
+    @Test
     void summarize_numbersNeverSent_fail() throws IOException {
         write(0, phase(1_000, 2_000_000, List.of()), CONSUMED);
         write(1, phase(1_000, 2_000_000, List.of()), CONSUMED);
@@ -306,12 +384,31 @@ class SummarizeCommandTest {
                         Histograms.encode(endToEnd));
     }
 
+    /** @param to exclusive */
+    private static String seenByMember(long from, long to, String partition) {
+        return seenByMember(LongStream.range(from, to), partition);
+    }
+
+    /** What a member says that was asked for detail. */
+    private static String seenByMember(LongStream numbers, String partition) {
+        NumberSet set = new NumberSet();
+        numbers.forEach(set::add);
+        String counts = seen(set.size(), 0, 0, 1);
+        return counts.substring(0, counts.length() - 1)
+                + ",\"detail\":{\"numbers\":\"%s\",\"partitions\":[\"%s\"]}}".formatted(set.encode(), partition);
+    }
+
     private static HttpApp.Answer appRun(String... measured) {
+        return answer(seen(100, 0, 0, 0), measured);
+    }
+
+    /** @param warmup of each runner */
+    private static HttpApp.Answer answer(String warmup, String... measured) {
         StringBuilder runners = new StringBuilder();
         for (int runner = 0; runner < measured.length; runner++) {
             runners.append(runner == 0 ? "" : ",")
                     .append("{\"runner\":%d,\"measured\":%s,\"warmup\":%s}"
-                            .formatted(runner, measured[runner], seen(100, 0, 0, 0)));
+                            .formatted(runner, measured[runner], warmup));
         }
         return new HttpApp.Answer(200, "{\"run\":\"" + RUN + "\",\"consumer\":\"app\",\"runners\":[" + runners + "]}");
     }
@@ -337,6 +434,26 @@ class SummarizeCommandTest {
                     "1024",
                     "--cpus",
                     "2");
+        }
+    }
+
+    private int summarizeMembers(HttpApp.Answer... answers) {
+        List<HttpApp> apps = new ArrayList<>();
+        try {
+            for (HttpApp.Answer answer : answers) {
+                apps.add(HttpApp.start(request -> request.equals("GET /benchmark-runs/" + RUN + "?detail=true")
+                        ? answer
+                        : new HttpApp.Answer(400, request)));
+            }
+            String urls = apps.stream().map(app -> app.uri().toString()).collect(Collectors.joining(","));
+            return execute(
+                    "summarize",
+                    "--run=" + RUN,
+                    "--app-url=" + urls,
+                    "--runner-results=" + folder,
+                    "--out=" + folder.resolve("result.json"));
+        } finally {
+            apps.forEach(HttpApp::close);
         }
     }
 

@@ -18,6 +18,8 @@ import org.slf4j.LoggerFactory;
 final class Attempts {
     private static final Logger LOG = LoggerFactory.getLogger(Attempts.class);
     private static final int LEASE_CHECK_MS = 20;
+    private static final long NOT_HANDLED_MIN_MS = 50;
+    private static final long NOT_HANDLED_MAX_MS = 1_000;
 
     private final ConsumerSpec spec;
     private final RetryPolicy retry;
@@ -74,6 +76,7 @@ final class Attempts {
             HandlerCall.Step alsoCommit,
             End end) {
         List<StoredEvent> left = events;
+        int notHandled = 0;
         for (int attempt = 1; awaitMayHandle(partition); attempt++) {
             try {
                 callTimed(member, partition, left, clock, alsoCommit);
@@ -81,6 +84,12 @@ final class Attempts {
             } catch (HandlerCall.LostException e) {
                 LOG.info("{}: {}", member.name(partition), e.getMessage());
                 return false;
+            } catch (HandlerCall.NotHandledException e) {
+                LOG.warn("{}, tried again: {}", member.name(partition), e.getMessage());
+                attempt--;
+                if (isClosingAfter(Math.min(NOT_HANDLED_MAX_MS, NOT_HANDLED_MIN_MS << Math.min(notHandled++, 10)))) {
+                    return false;
+                }
             } catch (Throwable e) { // whatever a handler throws, even an Error, must not end the member
                 int failed = indexOfFailed(left, e);
                 if (failed > 0) {

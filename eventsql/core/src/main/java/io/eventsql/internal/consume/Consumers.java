@@ -73,12 +73,15 @@ public final class Consumers {
         requireNoKeyConcurrency(spec, "a transactional handler");
         return start(
                 spec,
-                new TransactionalCall(false, (events, connection) -> handler.handle(events.getFirst(), connection)));
+                new TransactionalCall(
+                        false,
+                        (events, connection) -> handler.handle(events.getFirst(), connection),
+                        settings.lease()));
     }
 
     public Subscription subscribeTransactionalBatch(ConsumerSpec spec, TransactionalEventBatchHandler handler) {
         requireNoKeyConcurrency(spec, "a transactional handler");
-        return start(spec, new TransactionalCall(true, handler));
+        return start(spec, new TransactionalCall(true, handler, settings.lease()));
     }
 
     /** An offset that follows keys in parallel cannot be committed with each of them. */
@@ -208,9 +211,9 @@ public final class Consumers {
             closed = true;
         }
         boolean ended = true;
-        members.forEach(Member::stopHandling);
+        members.forEach(Member::beginClose);
         for (Member member : members) {
-            ended &= member.close(Duration.ofNanos(Math.max(0, deadlineNanos - System.nanoTime())));
+            ended &= member.awaitClosed(deadlineNanos);
         }
         List<OnShard> all;
         synchronized (this) {

@@ -53,7 +53,9 @@ final class Dispatcher {
     private void handleAll(MemberOnShard member, OwnedPartition partition) {
         HandlerClock clock = partition.newClock();
         do {
+            partition.awaitsTurn();
             places.acquireUninterruptibly(); // for each page anew: with few places partitions take turns
+            partition.hasTurn();
             try {
                 handleNext(member, partition, clock);
             } catch (RuntimeException | Error e) { // a fault of ours, not of the handler

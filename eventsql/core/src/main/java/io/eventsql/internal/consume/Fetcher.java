@@ -10,6 +10,7 @@ import java.sql.SQLException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -17,6 +18,7 @@ import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
+import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -273,18 +275,25 @@ final class Fetcher implements WakeUp.Target {
         if (streamIds.length == 0) {
             return;
         }
-        List<Head> heads =
-                shard.require().call(connection -> shard.tables().partitions().heads(connection, streamIds));
-        for (Head head : heads) {
-            for (MemberOnShard member : members) {
-                Optional<OwnedPartition> partition =
-                        member.streamId() == head.streamId() ? member.partition(head.partition()) : Optional.empty();
-                if (partition.isPresent() && !partition.get().isEnding()) {
-                    look(member, partition.get(), head, isPoll);
+        // As they are before the heads are read: what is taken later may begin beyond them.
+        Map<MemberOnShard, List<OwnedPartition>> held = new LinkedHashMap<>();
+        members.forEach(member -> held.put(member, member.partitions()));
+        Map<Place, Head> heads = new HashMap<>();
+        for (Head head :
+                shard.require().call(connection -> shard.tables().partitions().heads(connection, streamIds))) {
+            heads.put(new Place(head.streamId(), head.partition()), head);
+        }
+        held.forEach((member, partitions) -> {
+            for (OwnedPartition partition : partitions) {
+                @Nullable Head head = heads.get(new Place(member.streamId(), partition.partition()));
+                if (head != null && !partition.isEnding()) {
+                    look(member, partition, head, isPoll);
                 }
             }
-        }
+        });
     }
+
+    private record Place(int streamId, int partition) {}
 
     /** A consumer whose next offset is not in the log never jumps silently. */
     private void look(MemberOnShard member, OwnedPartition partition, Head head, boolean isPoll) {

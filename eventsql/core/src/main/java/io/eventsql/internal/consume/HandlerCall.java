@@ -22,6 +22,7 @@ interface HandlerCall {
      *
      * @param alsoCommit what belongs into the same transaction, if there is one
      * @throws LostException if the partition is no longer held
+     * @throws NotHandledException if the database failed
      */
     void call(MemberOnShard member, OwnedPartition partition, List<StoredEvent> events, Step alsoCommit)
             throws Exception;
@@ -40,6 +41,15 @@ interface HandlerCall {
 
         LostException(String message) {
             super(message);
+        }
+    }
+
+    /** Nothing was done, for a reason that is not the handler's: tried again, and not counted as an attempt. */
+    final class NotHandledException extends Exception {
+        private static final long serialVersionUID = 1L;
+
+        NotHandledException(String message, SQLException cause) {
+            super(message, cause);
         }
     }
 

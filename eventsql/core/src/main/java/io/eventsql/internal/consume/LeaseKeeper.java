@@ -24,7 +24,8 @@ import org.slf4j.LoggerFactory;
 /**
  * Keeps the leases of one shard for all members of this process: one platform thread, one heartbeat for all. The
  * heartbeat renews what members hold and says what they should hold; then they take what nobody holds, up to their
- * share, and give back what is above it once its handler has finished the event it is at.
+ * share, and give back what is above it once its handler has finished the event it is at. A member that is closed gives
+ * back all in the same way.
  *
  * <p>It beats every {@link Settings#heartbeat()}; when another member's lease expires; and at once when members come or
  * go, of which those who do so send a signal.
@@ -36,10 +37,15 @@ final class LeaseKeeper implements WakeUp.Target {
     private static final long AFTER_EXPIRY_NANOS = TimeUnit.MILLISECONDS.toNanos(5);
     /** When others were quicker to take what was free, it is looked at again so much later. */
     private static final long TAKE_AGAIN_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
+    /** While a commit of the member is under way, what has drained is given back so much later. */
+    private static final long RELEASE_AGAIN_NANOS = TimeUnit.MILLISECONDS.toNanos(20);
+    /** A member that closes tries once more to say so, after this: a connection may just have broken. */
+    private static final long LEAVE_AGAIN_NANOS = TimeUnit.MILLISECONDS.toNanos(50);
 
     private final Shard shard;
     private final Duration lease;
     private final long heartbeatNanos;
+    private final long networkTimeoutNanos;
     private final WakeUp wakeUp;
     private final List<MemberOnShard> members = new CopyOnWriteArrayList<>();
     private final Thread thread;
@@ -58,6 +64,7 @@ final class LeaseKeeper implements WakeUp.Target {
         this.shard = shard;
         this.lease = settings.lease();
         this.heartbeatNanos = settings.heartbeat().toNanos();
+        this.networkTimeoutNanos = settings.networkTimeout().toNanos();
         this.wakeUp = wakeUp;
         this.thread = new Thread(this::run, "eventsql-lease-" + shard.name());
         thread.setDaemon(true);
@@ -73,10 +80,31 @@ final class LeaseKeeper implements WakeUp.Target {
         beatSoon();
     }
 
-    /** The member takes nothing more, and its leases are renewed no more. */
-    void remove(MemberOnShard member) {
+    /**
+     * The member takes nothing more. What it holds it gives back as its handlers end, and keeps its leases until then;
+     * when all have ended, it is gone.
+     */
+    void beginLeave(MemberOnShard member) {
         member.close();
-        members.remove(member);
+        beatSoon();
+    }
+
+    /**
+     * Waits until the member is gone. At the deadline it goes in any case: the leases of partitions whose handlers have
+     * not ended run out.
+     *
+     * @return whether all handlers have ended
+     */
+    boolean awaitLeft(MemberOnShard member, long deadlineNanos) throws InterruptedException {
+        if (thread.equals(Thread.currentThread())) { // a listener closes it
+            member.leaveNow();
+            endClosed();
+        } else if (!member.awaitLeft(deadlineNanos)) {
+            member.leaveNow();
+            signal(false);
+            member.awaitLeft(System.nanoTime() + networkTimeoutNanos);
+        }
+        return member.hasEnded();
     }
 
     /** A partition that drains has nothing left to do: it can be given back. */
@@ -116,10 +144,12 @@ final class LeaseKeeper implements WakeUp.Target {
             while (!closed) {
                 boolean beat = awaitBeatOrRelease();
                 try {
-                    releaseDrained();
+                    endClosed();
                     if (beat && !members.isEmpty()) {
                         beat();
                     }
+                    releaseDrained();
+                    endClosed();
                     failures = 0;
                 } catch (SQLException | RuntimeException e) { // the one thread of all members must go on
                     retryLater(e);
@@ -163,22 +193,19 @@ final class LeaseKeeper implements WakeUp.Target {
         for (Answer answer : answers) {
             MemberOnShard member = asked.get(answer.member());
             checkHistory(answer.history());
-            if (member.isClosed()) {
-                leave(member, List.of()); // it has left meanwhile: this heartbeat must not bring it back
-                continue;
-            }
             if (member.isFirstAnswer()) { // only now others can see it
                 wakeUp.consumerChanged(shard, member.consumerId());
             }
             keepRenewed(member, held.get(answer.member()), beats.get(answer.member()), answer, askedAt);
             giveBackSurplus(member, answer);
-            takeFree(member, answer);
             if (answer.nextExpiryMs() != null) {
                 long expiry = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(answer.nextExpiryMs());
                 beatAt = Math.min(beatAt, expiry + AFTER_EXPIRY_NANOS);
             }
         }
-        releaseDrained();
+        for (Answer answer : answers) { // when all know what they still have: taking may fail
+            takeFree(asked.get(answer.member()), answer);
+        }
     }
 
     /** What was not renewed is lost: it was moved, or another member has taken it. */
@@ -194,7 +221,7 @@ final class LeaseKeeper implements WakeUp.Target {
             } else if (beat.held().contains(partition.partition())) {
                 LOG.info("{} is no longer held", member.name(partition));
                 member.remove(partition, Reason.LOST);
-            } else {
+            } else if (!partition.isGivenUp()) {
                 reportTimeout(member, partition);
             }
         }
@@ -240,15 +267,16 @@ final class LeaseKeeper implements WakeUp.Target {
         if (result.taken().isEmpty()) {
             return;
         }
+        LOG.debug("{} took {} of {}", member.member().name(), result.taken(), member.spec());
+        for (Taken one : result.taken()) { // before its first event may be handled
+            member.listeners().tell(l -> l.partitionAssigned(member.name(one.partition()), one.nextOffset()));
+        }
         if (!member.add(result.taken(), result.parkedKeys(), askedAt + lease.toNanos())) {
             release(member, result.taken().stream().map(Taken::partition).toList());
+            for (Taken one : result.taken()) {
+                member.listeners().tell(l -> l.partitionRevoked(member.name(one.partition()), Reason.RELEASED));
+            }
             return;
-        }
-        LOG.debug("{} took {} of {}", member.member().name(), result.taken(), member.spec());
-        for (Taken one : result.taken()) {
-            member.partition(one.partition())
-                    .ifPresent(partition -> member.listeners()
-                            .tell(l -> l.partitionAssigned(member.name(partition), one.nextOffset())));
         }
         member.threads().fetcher().signal();
         beatSoon(); // what was taken may have events to be redriven
@@ -260,8 +288,9 @@ final class LeaseKeeper implements WakeUp.Target {
             List<OwnedPartition> drained = member.partitions().stream()
                     .filter(p -> p.isDraining() && !p.isHandling())
                     .toList();
-            if (!drained.isEmpty()) {
-                member.threads().committer().commit(member);
+            if (!drained.isEmpty() && !member.threads().committer().tryCommit(member)) {
+                beatAt = Math.min(beatAt, System.nanoTime() + RELEASE_AGAIN_NANOS); // heartbeats wait for no commit
+            } else if (!drained.isEmpty()) {
                 release(member, drained.stream().map(OwnedPartition::partition).toList());
                 drained.forEach(partition -> member.remove(partition, Reason.RELEASED));
             }
@@ -277,14 +306,51 @@ final class LeaseKeeper implements WakeUp.Target {
         wakeUp.consumerChanged(shard, member.consumerId());
     }
 
-    /** The member is gone: others may take its share. */
-    void leave(MemberOnShard member, Collection<Integer> partitions) throws SQLException {
+    /** Members that are closed, and whose handlers have ended or are not waited for any longer, go. */
+    private void endClosed() {
+        for (MemberOnShard member : members) {
+            if (member.mayLeave()) {
+                try {
+                    leave(member);
+                } catch (SQLException | RuntimeException e) {
+                    if (member.mayTryLeavingAgain()) {
+                        beatAt = Math.min(beatAt, System.nanoTime() + LEAVE_AGAIN_NANOS);
+                        continue;
+                    }
+                    LOG.warn(
+                            "The last offsets of consumer {} on {} are not committed, events are handled again: {}",
+                            member.spec().name(),
+                            shard,
+                            e.toString());
+                }
+                remove(member, Reason.RELEASED);
+            }
+        }
+    }
+
+    /**
+     * The member's last commit, and then it counts no more: others may take its share. By this thread, because a
+     * heartbeat after it would make it count again.
+     */
+    private void leave(MemberOnShard member) throws SQLException {
+        List<Integer> ended = member.partitions().stream()
+                .filter(p -> !p.isHandling())
+                .map(OwnedPartition::partition)
+                .toList();
+        member.threads().committer().commit(member);
         shard.require().call(connection -> {
-            shard.tables().leases().release(connection, member.consumerId(), member.memberId(), partitions);
+            shard.tables().leases().release(connection, member.consumerId(), member.memberId(), ended);
             shard.tables().leases().leave(connection, member.consumerId(), member.memberId());
-            return partitions;
+            return ended;
         });
         wakeUp.consumerChanged(shard, member.consumerId());
+    }
+
+    private void remove(MemberOnShard member, Reason reason) {
+        members.remove(member);
+        member.threads().fetcher().remove(member);
+        member.partitions().forEach(partition -> member.remove(partition, reason));
+        member.left();
     }
 
     private void endDeleted(List<MemberOnShard> asked, List<Answer> answers) {
@@ -297,9 +363,8 @@ final class LeaseKeeper implements WakeUp.Target {
                         gone.spec().name(),
                         gone.spec().stream(),
                         shard);
-                remove(gone);
-                gone.threads().fetcher().remove(gone);
-                gone.partitions().forEach(partition -> gone.remove(partition, Reason.LOST));
+                gone.close();
+                remove(gone, Reason.LOST);
             }
         }
     }

@@ -24,7 +24,7 @@ public final class Listeners {
         for (ConsumerListener listener : all) {
             try {
                 news.accept(listener);
-            } catch (RuntimeException e) {
+            } catch (RuntimeException | Error e) { // the library's threads must go on
                 LOG.warn("A listener failed", e);
             }
         }

@@ -1,13 +1,11 @@
 package io.eventsql.internal.consume;
 
-import io.eventsql.ConsumerListener.Reason;
 import io.eventsql.ConsumerSpec;
 import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
 import io.eventsql.internal.shard.Shard;
 import java.sql.SQLException;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.UUID;
 import java.util.concurrent.CopyOnWriteArrayList;
@@ -129,62 +127,46 @@ final class Member implements Subscription {
         close(consumers.closeTimeout());
     }
 
-    /** No event is given to the handler any more. */
-    void stopHandling() {
-        dispatcher.stop();
-        failures.close();
-    }
-
     @Override
     public boolean close(Duration timeout) {
+        return !beginClose() || awaitClosed(System.nanoTime() + timeout.toNanos());
+    }
+
+    /**
+     * No further event is given to the handler.
+     *
+     * @return {@code false} if it was closed before
+     */
+    boolean beginClose() {
         synchronized (this) {
             if (closed) {
-                return true;
+                return false;
             }
             closed = true;
         }
-        long deadline = System.nanoTime() + timeout.toNanos();
+        dispatcher.stop();
+        failures.close();
         for (MemberOnShard member : joined) {
             member.threads().fetcher().remove(member);
-            member.threads().keeper().remove(member);
+            member.threads().keeper().beginLeave(member);
         }
-        stopHandling();
+        return true;
+    }
+
+    /** Waits for the handlers, whose partitions are given back as they end. */
+    boolean awaitClosed(long deadlineNanos) {
         boolean ended = true;
-        for (MemberOnShard member : joined) {
-            ended &= leave(member, deadline);
+        try {
+            for (MemberOnShard member : joined) {
+                ended &= member.threads().keeper().awaitLeft(member, deadlineNanos);
+            }
+        } catch (InterruptedException e) {
+            joined.forEach(MemberOnShard::leaveNow);
+            Thread.currentThread().interrupt();
+            ended = false;
         }
         dispatcher.shutdown();
         consumers.closed(this);
         return ended;
-    }
-
-    /**
-     * Waits for the handlers, commits, and gives back the partitions whose handlers have ended; the leases of the others
-     * run out.
-     */
-    private boolean leave(MemberOnShard member, long deadlineNanos) {
-        List<Integer> ended = new ArrayList<>();
-        List<OwnedPartition> partitions = member.partitions();
-        try {
-            for (OwnedPartition partition : partitions) {
-                if (partition.awaitNotHandling(deadlineNanos)) {
-                    ended.add(partition.partition());
-                }
-            }
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
-        }
-        try {
-            member.threads().committer().commit(member);
-            member.threads().keeper().leave(member, ended);
-        } catch (SQLException e) {
-            LOG.warn(
-                    "The last offsets of consumer {} on {} are not committed, events are handled again: {}",
-                    spec.name(),
-                    member.shard(),
-                    e.getMessage());
-        }
-        partitions.forEach(partition -> member.remove(partition, Reason.RELEASED));
-        return ended.size() == partitions.size();
     }
 }

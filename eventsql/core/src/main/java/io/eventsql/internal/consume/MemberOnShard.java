@@ -17,7 +17,11 @@ import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import java.util.UUID;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.ReentrantLock;
+import java.util.stream.Stream;
 
 /** A member's part on one shard: the partitions it holds there. Thread-safe. */
 final class MemberOnShard {
@@ -32,9 +36,13 @@ final class MemberOnShard {
     /** No longer held, but a handler is still at work: not taken again until it ends. */
     private final List<OwnedPartition> leaving = new ArrayList<>();
 
-    private final Object commitLock = new Object();
+    private final ReentrantLock commitLock = new ReentrantLock();
     private boolean answered;
     private boolean closed;
+    private boolean triedToLeave;
+    private volatile boolean leavesNow;
+    private volatile boolean ended;
+    private final CountDownLatch left = new CountDownLatch(1);
 
     MemberOnShard(Member member, OnShard threads, int streamId, int consumerId) {
         this.member = member;
@@ -73,7 +81,7 @@ final class MemberOnShard {
     }
 
     /** Held while offsets are committed: commits of one member follow one another. Heartbeats never wait for it. */
-    Object commitLock() {
+    ReentrantLock commitLock() {
         return commitLock;
     }
 
@@ -86,7 +94,11 @@ final class MemberOnShard {
     }
 
     ConsumerPartition name(OwnedPartition partition) {
-        return new ConsumerPartition(spec().stream(), spec().name(), shard.number(), partition.partition());
+        return name(partition.partition());
+    }
+
+    ConsumerPartition name(int partition) {
+        return new ConsumerPartition(spec().stream(), spec().name(), shard.number(), partition);
     }
 
     List<OwnedPartition> partitions() {
@@ -128,21 +140,29 @@ final class MemberOnShard {
     Beat beat(String name) {
         long timeout = spec().handlerTimeout().toNanos();
         List<Integer> held = new ArrayList<>();
-        boolean stuck = false;
+        int stuck = 0;
         for (OwnedPartition partition : partitions) {
             if (partition.longestCallNanos() < timeout) {
                 held.add(partition.partition());
             } else {
-                stuck = true;
+                stuck++;
             }
         }
         synchronized (this) {
             leaving.removeIf(partition -> !partition.isHandling());
-            stuck |= leaving.stream().anyMatch(partition -> partition.longestCallNanos() >= timeout);
+            stuck += (int) leaving.stream()
+                    .filter(partition -> partition.longestCallNanos() >= timeout)
+                    .count();
         }
-        // With a stuck handler it takes no more, so that others get a larger share.
-        int max = stuck ? Math.min(held.size(), spec().maxPartitions()) : spec().maxPartitions();
-        return new Beat(consumerId, member.id(), name, max, held);
+        return new Beat(consumerId, member.id(), name, maxPartitions(held.size(), stuck), held);
+    }
+
+    /** With a stuck handler it takes no more, so that others get a larger share; if it can handle nothing, they get all. */
+    private int maxPartitions(int held, int stuck) {
+        if (isClosed() || stuck >= spec().concurrency()) {
+            return 0;
+        }
+        return stuck == 0 ? spec().maxPartitions() : Math.min(held, spec().maxPartitions());
     }
 
     /** Says once that the member has had its first heartbeat. */
@@ -152,10 +172,13 @@ final class MemberOnShard {
         return first;
     }
 
-    /** Partitions that must not be taken now: an earlier handler is still at work on them. */
+    /** Partitions that must not be taken now: held already, or an earlier handler is still at work on them. */
     synchronized List<Integer> notToTake() {
         leaving.removeIf(partition -> !partition.isHandling());
-        return leaving.stream().map(OwnedPartition::partition).toList();
+        return Stream.concat(leaving.stream(), partitions.stream())
+                .map(OwnedPartition::partition)
+                .distinct()
+                .toList();
     }
 
     /**
@@ -169,7 +192,6 @@ final class MemberOnShard {
         }
         List<OwnedPartition> changed = new ArrayList<>(partitions);
         for (Taken one : taken) {
-            changed.removeIf(former -> former.partition() == one.partition()); // its lease is known to be lost
             changed.add(new OwnedPartition(
                     one, stream().segmentSize(), parkedKeys.getOrDefault(one.partition(), Set.of()), heldUntilNanos));
         }
@@ -195,9 +217,45 @@ final class MemberOnShard {
         listeners().tell(l -> l.partitionRevoked(name(partition), reason));
     }
 
-    /** From now on nothing is added. */
+    // Closing
+
+    /** From now on nothing is added, and no further event is given to the handler. */
     synchronized void close() {
         closed = true;
+        partitions.forEach(OwnedPartition::drain);
+    }
+
+    /** Handlers that have not ended by now are not waited for. */
+    void leaveNow() {
+        leavesNow = true;
+    }
+
+    /** Whether it is closed, and nothing more is waited for; remembers whether all handlers have ended. */
+    synchronized boolean mayLeave() {
+        leaving.removeIf(partition -> !partition.isHandling());
+        ended = closed && leaving.isEmpty() && partitions.stream().noneMatch(OwnedPartition::isHandling);
+        return ended || (closed && leavesNow);
+    }
+
+    /** Says yes once, if there is time. */
+    boolean mayTryLeavingAgain() {
+        boolean again = !triedToLeave && !leavesNow;
+        triedToLeave = true;
+        return again;
+    }
+
+    /** It is gone. */
+    void left() {
+        left.countDown();
+    }
+
+    boolean awaitLeft(long deadlineNanos) throws InterruptedException {
+        return left.await(Math.max(0, deadlineNanos - System.nanoTime()), TimeUnit.NANOSECONDS);
+    }
+
+    /** Whether all its handlers had ended when it left. */
+    boolean hasEnded() {
+        return ended;
     }
 
     synchronized boolean isClosed() {

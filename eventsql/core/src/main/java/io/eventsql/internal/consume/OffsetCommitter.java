@@ -83,7 +83,8 @@ final class OffsetCommitter {
 
     /** Commits now what the member has handled. */
     void commit(MemberOnShard member) throws SQLException {
-        synchronized (member.commitLock()) {
+        member.commitLock().lock();
+        try {
             List<Handled> handled = member.toCommit();
             if (handled.isEmpty()) {
                 return;
@@ -92,12 +93,33 @@ final class OffsetCommitter {
                     .call(connection -> shard.tables().offsets().commit(connection, member.consumerId(), handled));
             for (Handled one : handled) {
                 if (committed.contains(one.partition())) {
-                    member.partition(one.partition()).ifPresent(partition -> partition.committed(one.toOffset()));
+                    member.partition(one.partition())
+                            .filter(partition -> partition.epoch() == one.epoch()) // not taken anew meanwhile
+                            .ifPresent(partition -> partition.committed(one.toOffset()));
                 }
             }
             if (committed.size() < handled.size()) {
                 checkRefused(member);
             }
+        } finally {
+            member.commitLock().unlock();
+        }
+    }
+
+    /**
+     * The same, if no other commit of the member is under way.
+     *
+     * @return whether it was done
+     */
+    boolean tryCommit(MemberOnShard member) throws SQLException {
+        if (!member.commitLock().tryLock()) {
+            return false;
+        }
+        try {
+            commit(member);
+            return true;
+        } finally {
+            member.commitLock().unlock();
         }
     }
 
@@ -111,7 +133,8 @@ final class OffsetCommitter {
      */
     boolean commitWith(MemberOnShard member, OwnedPartition partition, long first, long next, Step step)
             throws SQLException {
-        synchronized (member.commitLock()) {
+        member.commitLock().lock();
+        try {
             Handled handled = partition.progressWith(first, next);
             boolean committed = shard.require().transactionIf(connection -> {
                 step.run(connection);
@@ -126,6 +149,8 @@ final class OffsetCommitter {
             }
             partition.committed(handled.toOffset());
             return true;
+        } finally {
+            member.commitLock().unlock();
         }
     }
 
@@ -134,10 +159,12 @@ final class OffsetCommitter {
      * epoch is still ours, an earlier commit whose answer never came has been stored after all.
      */
     void checkRefused(MemberOnShard member) throws SQLException {
-        synchronized (member.commitLock()) {
+        member.commitLock().lock();
+        try {
+            List<OwnedPartition> held = member.partitions(); // before the offsets: what is taken later is not in them
             List<Offset> stored = shard.require()
                     .call(connection -> shard.tables().consumers().offsets(connection, member.consumerId()));
-            for (OwnedPartition partition : member.partitions()) {
+            for (OwnedPartition partition : held) {
                 Optional<Offset> offset = stored.stream()
                         .filter(o -> o.partition() == partition.partition() && o.epoch() == partition.epoch())
                         .findFirst();
@@ -148,6 +175,8 @@ final class OffsetCommitter {
                     member.remove(partition, Reason.LOST);
                 }
             }
+        } finally {
+            member.commitLock().unlock();
         }
         request(member);
         member.threads().keeper().beatSoon();

@@ -33,6 +33,8 @@ final class OwnedPartition {
     private boolean mayHaveMore = true;
 
     private boolean handling;
+    /** It is its turn to be handled, but other partitions are at the moment. */
+    private boolean waitingForTurn;
     /** Events handled at this moment by lanes of keys, and waiting in them. */
     private int inLanes;
 
@@ -216,12 +218,20 @@ final class OwnedPartition {
             return false;
         }
         handling = false;
-        notifyAll();
         return true;
     }
 
+    /** Whether a handler may be at work; not while it waits for its turn, for what it would find then is not yet begun. */
     synchronized boolean isHandling() {
-        return handling || inLanes > 0;
+        return (handling && !waitingForTurn) || inLanes > 0;
+    }
+
+    synchronized void awaitsTurn() {
+        waitingForTurn = true;
+    }
+
+    synchronized void hasTurn() {
+        waitingForTurn = false;
     }
 
     /** The lanes in which keys are handled in parallel; made when first asked for. */
@@ -238,7 +248,6 @@ final class OwnedPartition {
 
     synchronized void laneDone() {
         inLanes--;
-        notifyAll();
     }
 
     /** The events from {@code first} up to but not {@code next} are handled. */
@@ -270,18 +279,6 @@ final class OwnedPartition {
     /** How long the longest running handler call has been running, in nanoseconds; 0 if none is. */
     long longestCallNanos() {
         return clocks.stream().mapToLong(HandlerClock::runningNanos).max().orElse(0);
-    }
-
-    /** Waits until the handler is not at work on this partition. */
-    synchronized boolean awaitNotHandling(long deadlineNanos) throws InterruptedException {
-        while (isHandling()) {
-            long leftMs = (deadlineNanos - System.nanoTime()) / 1_000_000;
-            if (leftMs <= 0) {
-                return false;
-            }
-            wait(leftMs);
-        }
-        return true;
     }
 
     // Keys that are held back
@@ -319,8 +316,9 @@ final class OwnedPartition {
         return new Handled(partition, epoch, committedOffset, first == handledOffset ? next : handledOffset);
     }
 
+    /** Within an epoch offsets only rise: who comes late with an older one, read meanwhile, changes nothing. */
     synchronized void committed(long nextOffset) {
-        committedOffset = nextOffset;
+        committedOffset = Math.max(committedOffset, nextOffset);
         handledOffset = Math.max(handledOffset, nextOffset);
     }
 

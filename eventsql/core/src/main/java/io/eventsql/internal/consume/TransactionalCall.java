@@ -3,10 +3,12 @@ package io.eventsql.internal.consume;
 import io.eventsql.StoredEvent;
 import io.eventsql.TransactionalEventBatchHandler;
 import io.eventsql.internal.shard.Shard;
+import io.eventsql.internal.sql.Database;
 import io.eventsql.internal.sql.OffsetTable;
 import io.eventsql.internal.sql.OffsetTable.Handled;
 import io.eventsql.internal.sql.SqlErrors;
 import java.sql.SQLException;
+import java.time.Duration;
 import java.util.List;
 import java.util.UUID;
 
@@ -17,7 +19,8 @@ import java.util.UUID;
  * <p>A holder frozen in its transaction keeps locks. Whoever takes the partition ends that transaction; where that is
  * not permitted, the server ends it when it has been idle for the lease.
  */
-record TransactionalCall(boolean takesBatches, TransactionalEventBatchHandler handler) implements HandlerCall {
+record TransactionalCall(boolean takesBatches, TransactionalEventBatchHandler handler, Duration lease)
+        implements HandlerCall {
     @Override
     public boolean isTransactional() {
         return true;
@@ -45,7 +48,7 @@ record TransactionalCall(boolean takesBatches, TransactionalEventBatchHandler ha
                 handler.handle(events, HandlerConnection.guard(connection));
                 alsoCommit.run(connection);
                 asked[0] = true;
-                return offsets.commitHandled(connection, member.consumerId(), handled, token);
+                return offsets.commitHandled(connection, member.consumerId(), handled, token, lease.toMillis());
             });
             if (committed) {
                 partition.committed(handled.toOffset());
@@ -55,10 +58,16 @@ record TransactionalCall(boolean takesBatches, TransactionalEventBatchHandler ha
             if (SqlErrors.state(e).equals(SqlErrors.NOT_SET_ASIDE)) {
                 return; // handled again already: everything was rolled back
             }
-            if (!asked[0] || again || !isStored(member, partition, next, e)) {
-                throw e;
+            if (asked[0] && !again && isStored(member, partition, next, e)) {
+                return;
             }
-            return;
+            if (partition.isGivenUp()) {
+                throw new LostException("lost while its events were handled: everything was rolled back");
+            }
+            if (e instanceof Database.UnavailableException) {
+                throw new NotHandledException("the database is away: " + e.getMessage(), e);
+            }
+            throw e;
         }
         // Refused: lost, or an earlier commit whose answer never came was stored after all.
         member.threads().committer().checkRefused(member);
@@ -66,7 +75,8 @@ record TransactionalCall(boolean takesBatches, TransactionalEventBatchHandler ha
             throw new LostException("lost while its events were handled: everything was rolled back");
         }
         if (again || partition.committedOffset() < next) {
-            throw new SQLException("the offset had changed: everything was rolled back", "40001");
+            throw new NotHandledException(
+                    "the offset had changed: everything was rolled back", new SQLException("commit refused", "40001"));
         }
     }
 

@@ -197,10 +197,10 @@ final class Relay {
         return taken;
     }
 
-    /** Often enough to renew the lease. */
+    /** Each look renews the lease. */
     private Duration pollInterval() {
         Duration renewal = settings.outboxLease().dividedBy(LEASE_PARTS);
-        return renewal.compareTo(settings.outboxPollInterval()) < 0 ? renewal : settings.outboxPollInterval();
+        return settings.outboxPollInterval().compareTo(renewal) < 0 ? settings.outboxPollInterval() : renewal;
     }
 
     private long leaseNanos() {

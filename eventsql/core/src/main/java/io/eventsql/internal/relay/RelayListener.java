@@ -17,7 +17,7 @@ final class RelayListener {
     private static final int WAIT_MS = 100;
 
     private static final long RECONNECT_AFTER_MS = 1_000;
-    private static final long CHECK_EVERY_NANOS = TimeUnit.SECONDS.toNanos(10);
+    private static final long CHECK_EVERY_NANOS = TimeUnit.SECONDS.toNanos(30);
     private static final int CHECK_TIMEOUT_SECONDS = 5;
 
     private final OutboxDatabase outbox;

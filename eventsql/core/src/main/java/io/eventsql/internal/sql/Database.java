@@ -1,6 +1,8 @@
 package io.eventsql.internal.sql;
 
+import java.net.SocketTimeoutException;
 import java.sql.Connection;
+import java.sql.PreparedStatement;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.concurrent.Executor;
@@ -68,7 +70,10 @@ public final class Database {
         }
     }
 
-    /** Runs the work in one READ COMMITTED transaction: committed if it returns, rolled back if it throws. */
+    /**
+     * Runs the work in one READ COMMITTED transaction: committed if it returns, rolled back if it throws. Between its
+     * statements it must not be silent for longer than an answer is waited for.
+     */
     public <T> T transaction(Work<T> work) throws SQLException {
         return transaction(work, result -> true, false);
     }
@@ -89,6 +94,7 @@ public final class Database {
             connection.setAutoCommit(false);
             boolean committed = false;
             try {
+                limitSilence(connection);
                 T result = run(work, connection);
                 if (commits.test(result)) {
                     connection.clearWarnings();
@@ -109,6 +115,15 @@ public final class Database {
         }
     }
 
+    /** A process that stands still in its transaction must not keep its locks: the server ends it after this. */
+    private void limitSilence(Connection connection) throws SQLException {
+        try (PreparedStatement statement =
+                connection.prepareStatement("SELECT set_config('idle_in_transaction_session_timeout', ?, true)")) {
+            statement.setString(1, Integer.toString(networkTimeoutMs));
+            statement.execute();
+        }
+    }
+
     /** A user's work in a transaction. */
     @FunctionalInterface
     public interface HandlerWork {
@@ -116,27 +131,65 @@ public final class Database {
         boolean run(Connection connection) throws Exception;
     }
 
-    /** Runs a user's handler in one READ COMMITTED transaction; returns whether it was committed. */
+    /** No connection could be had, or it broke: the work itself may have nothing to do with it. */
+    public static final class UnavailableException extends SQLException {
+        private static final long serialVersionUID = 1L;
+
+        UnavailableException(Exception cause) {
+            super(cause.toString(), "08006", cause);
+        }
+    }
+
+    /**
+     * Runs a user's handler in one READ COMMITTED transaction; returns whether it was committed.
+     *
+     * @throws UnavailableException if there was no connection or it broke, unless the handler's own statement took longer
+     *     than an answer is waited for
+     */
     public boolean handlerTransaction(HandlerWork work) throws Exception {
-        try (Connection connection = borrow()) {
-            connection.setTransactionIsolation(Connection.TRANSACTION_READ_COMMITTED);
-            connection.setAutoCommit(false);
-            boolean commit = false;
+        try (Connection connection = borrowForHandler()) {
+            boolean broken = false;
             boolean committed = false;
             try {
-                commit = work.run(connection);
+                connection.setTransactionIsolation(Connection.TRANSACTION_READ_COMMITTED);
+                connection.setAutoCommit(false);
+                boolean commit = work.run(connection);
                 if (commit) {
                     connection.commit();
                     committed = true;
+                } else {
+                    broken = !rollback(connection);
                 }
                 return commit;
-            } finally {
-                if (!committed) {
-                    rollback(connection);
+            } catch (Exception e) {
+                broken = !committed && !rollback(connection);
+                if (broken && !isTimeout(e)) {
+                    throw new UnavailableException(e);
                 }
-                connection.setAutoCommit(true);
+                throw e;
+            } finally {
+                if (!broken) {
+                    connection.setAutoCommit(true);
+                }
             }
         }
+    }
+
+    private Connection borrowForHandler() throws UnavailableException {
+        try {
+            return borrow();
+        } catch (SQLException e) {
+            throw new UnavailableException(e);
+        }
+    }
+
+    private static boolean isTimeout(Throwable e) {
+        for (Throwable cause = e; cause != null; cause = cause.getCause()) {
+            if (cause instanceof SocketTimeoutException) {
+                return true;
+            }
+        }
+        return false;
     }
 
     /** jOOQ on one connection, for everything off the hot path. */
@@ -154,12 +207,15 @@ public final class Database {
         }
     }
 
-    private static void rollback(Connection connection) {
+    /** Returns whether the connection still works. */
+    private static boolean rollback(Connection connection) {
         try {
             connection.rollback();
+            return true;
         } catch (SQLException e) {
             // The connection is broken: the server rolls back by itself, and the first error is the one to report.
             System.getLogger(Database.class.getName()).log(System.Logger.Level.DEBUG, "rollback failed", e);
+            return false;
         }
     }
 }

@@ -21,7 +21,7 @@ public final class OffsetTable {
     public OffsetTable(SqlSchema schema) {
         commit = schema.sql("SELECT * FROM eventsql.commit_offsets_v1(?, ?, ?, ?, ?)");
         begin = schema.sql("SELECT eventsql.begin_handling_v1(?, ?, ?, ?)");
-        commitHandled = schema.sql("SELECT eventsql.commit_handled_v1(?, ?, ?, ?, ?, ?)");
+        commitHandled = schema.sql("SELECT eventsql.commit_handled_v1(?, ?, ?, ?, ?, ?, ?)");
     }
 
     /** The offsets of one partition to commit: handled from {@code fromOffset} up to but not {@code toOffset}. */
@@ -85,10 +85,11 @@ public final class OffsetTable {
     /**
      * The last statement of such a transaction.
      *
+     * @param idleMs how long it may be silent from now on
      * @return {@code false} if the partition was lost: the caller must roll back
      * @throws SQLException with state {@link SqlErrors#HANDLER_ENDED_TRANSACTION} if it is another transaction now
      */
-    public boolean commitHandled(Connection connection, int consumerId, Handled handled, String token)
+    public boolean commitHandled(Connection connection, int consumerId, Handled handled, String token, long idleMs)
             throws SQLException {
         try (PreparedStatement statement = connection.prepareStatement(commitHandled)) {
             statement.setInt(1, consumerId);
@@ -97,6 +98,7 @@ public final class OffsetTable {
             statement.setLong(4, handled.fromOffset());
             statement.setLong(5, handled.toOffset());
             statement.setString(6, token);
+            statement.setLong(7, idleMs);
             try (ResultSet row = statement.executeQuery()) {
                 return row.next() && row.getBoolean(1);
             }

@@ -17,7 +17,7 @@ final class Listener {
     /** Short, because it is also how long closing takes; waiting sends nothing. */
     private static final int WAIT_MS = 100;
     /** A quiet connection is checked this often: it may be dead. */
-    private static final long CHECK_EVERY_NANOS = TimeUnit.SECONDS.toNanos(10);
+    private static final long CHECK_EVERY_NANOS = TimeUnit.SECONDS.toNanos(30);
 
     private final Shard shard;
     private final String self;

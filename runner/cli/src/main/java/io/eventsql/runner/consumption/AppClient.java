@@ -43,14 +43,21 @@ public final class AppClient implements AutoCloseable {
         this.app = app;
     }
 
+    /** Where the app is. */
+    public URI uri() {
+        return app;
+    }
+
     /**
      * What the app has seen of a run; empty when it has seen nothing of it.
      *
+     * @param detailed whether with what unites it with what others have seen
      * @throws IOException if the app does not answer, or not as expected
      */
-    public Optional<AppRun> run(String run) throws IOException {
-        HttpResponse<String> response =
-                send(request("/benchmark-runs/" + run).GET().build());
+    public Optional<AppRun> run(String run, boolean detailed) throws IOException {
+        HttpResponse<String> response = send(request("/benchmark-runs/" + run + (detailed ? "?detail=true" : ""))
+                .GET()
+                .build());
         if (response.statusCode() == NOT_FOUND) {
             return Optional.empty();
         }

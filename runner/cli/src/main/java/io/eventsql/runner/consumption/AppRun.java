@@ -1,6 +1,7 @@
 package io.eventsql.runner.consumption;
 
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /**
  * What the app has seen of a run ({@code GET /benchmark-runs/{run}}).
@@ -34,6 +35,7 @@ public record AppRun(String run, String consumer, List<AppRunner> runners) {
      * @param lastHandledAtMicros when the last was handled, epoch microseconds; 0 where none was
      * @param endToEndMicrosHistogram latency from the intended time to the handler, an encoded histogram; empty where
      *     none was received
+     * @param detail what unites it with what other members have seen; {@code null} where nobody asked for it
      */
     public record SeenEvents(
             long received,
@@ -44,10 +46,19 @@ public record AppRun(String run, String consumer, List<AppRunner> runners) {
             long handledBeforeIntended,
             long firstHandledAtMicros,
             long lastHandledAtMicros,
-            String endToEndMicrosHistogram) {
+            String endToEndMicrosHistogram,
+            @Nullable Detail detail) {
 
-        public static final SeenEvents NONE = new SeenEvents(0, 0, 0, -1, 0, 0, 0, 0, "");
+        public static final SeenEvents NONE = new SeenEvents(0, 0, 0, -1, 0, 0, 0, 0, "", null);
     }
+
+    /**
+     * What unites the counts of several members.
+     *
+     * @param numbers the numbers that were received, an encoded {@link io.eventsql.benchmark.event.NumberSet}
+     * @param partitions the partitions they came from, as {@code shard/partition}
+     */
+    public record Detail(String numbers, List<String> partitions) {}
 
     /** What was seen of a runner; nothing where the app does not know it. */
     public AppRunner of(int runner) {

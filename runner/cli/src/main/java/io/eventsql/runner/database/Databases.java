@@ -2,6 +2,7 @@ package io.eventsql.runner.database;
 
 import com.zaxxer.hikari.HikariConfig;
 import com.zaxxer.hikari.HikariDataSource;
+import io.eventsql.benchmark.settings.DatabaseAddress;
 import java.util.ArrayList;
 import java.util.List;
 import javax.sql.DataSource;

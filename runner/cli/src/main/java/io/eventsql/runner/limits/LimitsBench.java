@@ -31,7 +31,12 @@ public record LimitsBench(
 
     /** What publishes to a stream of this run, events without keys. */
     LoadParts publishing(String stream, int eventsPerCall) {
-        EventSource source = new EventSource(run, 0, OptionalInt.empty(), List.of());
+        return publishing(stream, eventsPerCall, List.of());
+    }
+
+    /** The same, events with these keys. */
+    LoadParts publishing(String stream, int eventsPerCall, List<String> keys) {
+        EventSource source = new EventSource(run, 0, OptionalInt.empty(), keys);
         return new LoadParts(source, new EventSqlTarget(eventSql.publisher(), stream), eventsPerCall, clock, stop);
     }
 

@@ -13,7 +13,9 @@ public enum LimitsPart {
     /** Reading in pages of several sizes, never analyzed and analyzed. */
     READ,
     /** Publish latency without and with an old snapshot held open. */
-    SNAPSHOT;
+    SNAPSHOT,
+    /** Handling with a slow handler, one event after the other and several keys at the same time. */
+    HANDLERS;
 
     /** Its name on the command line and in the result. */
     @JsonValue

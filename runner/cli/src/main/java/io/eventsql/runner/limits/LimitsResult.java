@@ -19,9 +19,12 @@ public record LimitsResult(
         LimitsSettings settings,
         @JsonUnwrapped LimitsRun.Measured measured) {
 
-    /** Whether everything asked was measured, and no event failed. */
+    /** Whether everything asked was measured, and no event failed, was lost, duplicated or out of order. */
     public boolean good() {
         SnapshotResult snapshot = measured.snapshot();
-        return !interrupted && (snapshot == null || snapshot.failedEvents() == 0);
+        HandlersResult handlers = measured.handlers();
+        return !interrupted
+                && (snapshot == null || snapshot.failedEvents() == 0)
+                && (handlers == null || handlers.good());
     }
 }

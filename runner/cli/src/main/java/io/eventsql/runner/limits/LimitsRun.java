@@ -23,7 +23,8 @@ public final class LimitsRun {
     public record Measured(
             @Nullable AppendResult append,
             @Nullable ReadResult read,
-            @Nullable SnapshotResult snapshot) {}
+            @Nullable SnapshotResult snapshot,
+            @Nullable HandlersResult handlers) {}
 
     /**
      * Measures.
@@ -35,6 +36,7 @@ public final class LimitsRun {
         AppendResult append = null;
         ReadResult read = null;
         SnapshotResult snapshot = null;
+        HandlersResult handlers = null;
         try {
             if (settings.parts().contains(LimitsPart.APPEND)) {
                 append = new AppendLimit(bench, settings.rounds()).measure();
@@ -45,9 +47,12 @@ public final class LimitsRun {
             if (settings.parts().contains(LimitsPart.SNAPSHOT)) {
                 snapshot = new OldSnapshot(bench, settings.snapshot()).measure();
             }
+            if (settings.parts().contains(LimitsPart.HANDLERS)) {
+                handlers = new SlowHandlers(bench, settings.handlers()).measure();
+            }
         } catch (StoppedException e) {
             bench.progress().println("Stopped; the part that was being measured is left out");
         }
-        return new Measured(append, read, snapshot);
+        return new Measured(append, read, snapshot, handlers);
     }
 }

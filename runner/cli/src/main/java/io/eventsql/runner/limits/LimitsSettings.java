@@ -10,8 +10,10 @@ import java.util.List;
  * @param rounds how the parts {@code append} and {@code read} take turns
  * @param readEvents events in the stream that is read
  * @param snapshot the part {@code snapshot}
+ * @param handlers the part {@code handlers}
  */
-public record LimitsSettings(List<LimitsPart> parts, Rounds rounds, int readEvents, Snapshot snapshot) {
+public record LimitsSettings(
+        List<LimitsPart> parts, Rounds rounds, int readEvents, Snapshot snapshot, Handlers handlers) {
 
     /**
      * Rounds of everything that is compared, one after the other.
@@ -35,4 +37,13 @@ public record LimitsSettings(List<LimitsPart> parts, Rounds rounds, int readEven
      * @param warmupSeconds the same load before each stretch, not measured
      */
     public record Snapshot(int seconds, long eventsPerSecond, int warmupSeconds) {}
+
+    /**
+     * Handling with a slow handler.
+     *
+     * @param events events that are handled with several keys at the same time
+     * @param sequentialEvents events that are handled one after the other
+     * @param keyConcurrency how many keys at the same time
+     */
+    public record Handlers(int events, int sequentialEvents, int keyConcurrency) {}
 }

@@ -31,6 +31,10 @@ public final class LimitsText {
         if (snapshot != null) {
             lines.addAll(snapshot(snapshot, result.settings().snapshot()));
         }
+        @Nullable HandlersResult handlers = measured.handlers();
+        if (handlers != null) {
+            lines.addAll(handlers(handlers));
+        }
         lines.add("");
         lines.addAll(SummaryText.machine(result.machine()));
         return lines;
@@ -182,6 +186,44 @@ public final class LimitsText {
                 .map(error -> error.events() + " events " + kind + " a snapshot FAILED with " + error.errorClass()
                         + ": " + error.firstMessage())
                 .toList();
+    }
+
+    private static List<String> handlers(HandlersResult handlers) {
+        return List.of(
+                "",
+                String.format(
+                        Locale.ROOT,
+                        "HANDLERS that take %,d ms, on one partition with events of %,d different keys",
+                        handlers.handlerMs(),
+                        handlers.keys()),
+                String.format(
+                        Locale.ROOT,
+                        "%-24s%12s%12s%12s%12s%14s",
+                        "",
+                        "events",
+                        "events/s",
+                        "lost",
+                        "duplicated",
+                        "out of order"),
+                handlers("one event at a time", handlers.sequential()),
+                handlers(handlers.parallel().keyConcurrency() + " keys at a time", handlers.parallel()),
+                String.format(
+                        Locale.ROOT,
+                        "By key %.1f times as fast; the bar is %,d events/s, in order for each key",
+                        handlers.parallelToSequential(),
+                        handlers.barEventsPerSecond()));
+    }
+
+    private static String handlers(String name, HandlersResult.OfConcurrency run) {
+        return String.format(
+                Locale.ROOT,
+                "%-24s%,12d%,12.1f%,12d%,12d%,14d",
+                name,
+                run.events(),
+                run.eventsPerSecond(),
+                run.eventsLost(),
+                run.eventsDuplicated(),
+                run.orderViolations());
     }
 
     private static String medianOf(LimitsSettings.Rounds rounds) {

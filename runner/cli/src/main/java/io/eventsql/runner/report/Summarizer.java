@@ -4,6 +4,7 @@ import static java.util.stream.Collectors.joining;
 
 import io.eventsql.runner.consumption.AppRun;
 import io.eventsql.runner.consumption.AppRun.SeenEvents;
+import io.eventsql.runner.consumption.SeenByMembers;
 import io.eventsql.runner.database.ShardServer;
 import io.eventsql.runner.measure.ErrorCount;
 import io.eventsql.runner.measure.Histograms;
@@ -19,7 +20,7 @@ import java.util.function.ToLongFunction;
 import java.util.stream.Stream;
 import org.HdrHistogram.Histogram;
 
-/** Puts what the runners sent and what the app has seen together. */
+/** Puts what the runners sent and what the app's members have seen together. */
 public final class Summarizer {
 
     /** One runner from both sides. */
@@ -42,18 +43,20 @@ public final class Summarizer {
     }
 
     private final List<Pair> pairs;
+    private final SeenByMembers seen;
     private final List<String> problems;
 
     /**
      * @param runners what the runners left, at least one
-     * @param seen what the app has seen
+     * @param seen what the members have seen
      * @param knownProblems what is already known to be wrong
      */
-    public Summarizer(List<RunnerResult> runners, AppRun seen, List<String> knownProblems) {
+    public Summarizer(List<RunnerResult> runners, SeenByMembers seen, List<String> knownProblems) {
+        this.seen = seen;
         this.pairs = runners.stream()
                 .sorted(Comparator.comparingInt(RunnerResult::runner))
                 .map(sent -> {
-                    AppRun.AppRunner ofRunner = seen.of(sent.runner());
+                    AppRun.AppRunner ofRunner = seen.run().of(sent.runner());
                     return new Pair(sent, ofRunner.measured(), ofRunner.warmup());
                 })
                 .toList();
@@ -76,6 +79,7 @@ public final class Summarizer {
                         first().shards().size(),
                         settings.stream().partitions(),
                         settings.identity().runners(),
+                        seen.members(),
                         sum(pair -> pair.sent.settings().load().eventsPerSecond()),
                         settings),
                 counts,
@@ -101,6 +105,7 @@ public final class Summarizer {
                 sum(Pair::lost),
                 sum(pair -> pair.seen.duplicates()),
                 sum(pair -> pair.seen.orderViolations()),
+                seen.partitionsOfSeveral(),
                 sum(pair -> pair.seen.handledBeforeIntended()),
                 sum(pair -> pair.sent.failedEvents()),
                 errorsByClass(),

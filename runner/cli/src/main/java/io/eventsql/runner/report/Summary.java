@@ -45,10 +45,11 @@ public record Summary(
      * @param shards databases
      * @param partitions partitions of the stream on each
      * @param runners runners at the same time
+     * @param members apps that share the consumer's partitions
      * @param rateAsked events/s over all runners; 0: as fast as possible
      * @param settings those of the first runner
      */
-    public record Asked(int shards, int partitions, int runners, long rateAsked, RunSettings settings) {}
+    public record Asked(int shards, int partitions, int runners, int members, long rateAsked, RunSettings settings) {}
 
     /**
      * What became of the events, over all runners. Without warm-up, except where it says so.
@@ -58,7 +59,9 @@ public record Summary(
      * @param eventsConsumed different events the app has seen
      * @param eventsLost events asked but not seen by the app; of a run that ended early, events acknowledged but not seen
      * @param eventsDuplicated deliveries of an event that had been seen before
-     * @param orderViolations events seen after a later one of the same key
+     * @param orderViolations events seen after a later one of the same key, each member by itself
+     * @param partitionsOfSeveralMembers partitions that were handled by more than one member: order is not checked from
+     *     one member to the next
      * @param eventsHandledBeforeIntended events that seem to have been handled before they were sent, because the clocks
      *     of two machines differ; their latency counts as 0
      * @param publishErrors events that failed, the warm-up's included
@@ -75,6 +78,7 @@ public record Summary(
             long eventsLost,
             long eventsDuplicated,
             long orderViolations,
+            int partitionsOfSeveralMembers,
             long eventsHandledBeforeIntended,
             long publishErrors,
             List<ErrorCount> publishErrorsByClass,

@@ -43,6 +43,11 @@ public final class SummaryText {
                 counts.orderViolations(),
                 counts.publishErrors(),
                 counts.warmupEvents()));
+        if (counts.partitionsOfSeveralMembers() > 0
+                && summary.asked().settings().events().keyed()) {
+            lines.add("More than one member handled " + count(counts.partitionsOfSeveralMembers(), "partition")
+                    + ": order is checked within each member, not from one to the next");
+        }
         if (counts.eventsHandledBeforeIntended() > 0) {
             lines.add("The clocks differ: " + counts.eventsHandledBeforeIntended()
                     + " events seem to have been handled before they were sent; their latency counts as 0");
@@ -93,6 +98,7 @@ public final class SummaryText {
                 : "as fast as possible from " + load.callers()
                         + (load.async() ? " callers that do not wait" : " callers");
         return count(asked.shards(), "shard") + " with " + count(asked.partitions(), "partition") + " each, "
+                + (asked.members() > 1 ? count(asked.members(), "member") + ", " : "")
                 + count(asked.runners(), "runner") + ", " + pace + ", " + count(load.eventsPerCall(), "event")
                 + " a call, " + (events.keyed() ? count(events.keys(), "key") + " a runner" : "no keys");
     }

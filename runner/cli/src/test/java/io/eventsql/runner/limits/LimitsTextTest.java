@@ -15,13 +15,14 @@ class LimitsTextTest {
             List.of(LimitsPart.values()),
             new LimitsSettings.Rounds(3, 2.5),
             300_000,
-            new LimitsSettings.Snapshot(600, 2_000, 5));
+            new LimitsSettings.Snapshot(600, 2_000, 5),
+            new LimitsSettings.Handlers(20_000, 500, 50));
     private static final Summary.Machine MACHINE = new Summary.Machine(
             "on", "on", "18.6", "25", "Linux", new Summary.Provenance(2, 0, "abc", "bash scripts/run"));
 
     @Test
     void of_everything_saysTheRatios() {
-        assertThat(text(new LimitsRun.Measured(append(), read(), snapshot(List.of()))))
+        assertThat(text(new LimitsRun.Measured(append(), read(), snapshot(List.of()), handlers(0, 0, 0))))
                 .isEqualTo("""
                         Limits run ab12cd34
 
@@ -48,6 +49,12 @@ class LimitsTextTest {
                         p99 with to without: all 1.50, last tenth 1.50
                         At the end: 10 dead rows without, 12,000 with; the snapshot was 15,000 transactions old
 
+                        HANDLERS that take 10 ms, on one partition with events of 1,000 different keys
+                                                      events    events/s        lost  duplicated  out of order
+                        one event at a time              500        95.0           0           0             0
+                        50 keys at a time             20,000     4,750.0           0           0             0
+                        By key 50.0 times as fast; the bar is 2,000 events/s, in order for each key
+
                         PostgreSQL 18.6 with fsync on and synchronous_commit on, Java 25, 2 CPUs, Linux
                         Commit abc
                         Command: bash scripts/run
@@ -56,29 +63,50 @@ class LimitsTextTest {
 
     @Test
     void of_onePart_leavesTheOthersOut() {
-        assertThat(text(new LimitsRun.Measured(null, read(), null)))
+        assertThat(text(new LimitsRun.Measured(null, read(), null, null)))
                 .contains("READ")
-                .doesNotContain("APPEND", "SNAPSHOT");
+                .doesNotContain("APPEND", "SNAPSHOT", "HANDLERS");
     }
 
     @Test
     void of_failedEvents_saysThemAndIsNotGood() {
         SnapshotResult snapshot = snapshot(List.of(new ErrorCount("SomeException", 3, "some message")));
-        LimitsRun.Measured measured = new LimitsRun.Measured(null, null, snapshot);
+        LimitsRun.Measured measured = new LimitsRun.Measured(null, null, snapshot, null);
 
         assertThat(text(measured)).contains("3 events with a snapshot FAILED with SomeException: some message");
         assertThat(result(measured, false).good()).isFalse();
-        assertThat(result(new LimitsRun.Measured(null, null, snapshot(List.of())), false)
+        assertThat(result(new LimitsRun.Measured(null, null, snapshot(List.of()), null), false)
                         .good())
                 .isTrue();
     }
 
     @Test
+    void of_eventsNotHandledOnceAndInOrder_isNotGood() {
+        assertThat(result(measured(handlers(0, 0, 0)), false).good()).isTrue();
+        assertThat(result(measured(handlers(1, 0, 0)), false).good()).isFalse();
+        assertThat(result(measured(handlers(0, 1, 0)), false).good()).isFalse();
+        assertThat(result(measured(handlers(0, 0, 1)), false).good()).isFalse();
+    }
+
+    @Test
     void of_interrupted_saysSoAndIsNotGood() {
-        LimitsResult result = result(new LimitsRun.Measured(null, null, null), true);
+        LimitsResult result = result(new LimitsRun.Measured(null, null, null, null), true);
 
         assertThat(LimitsText.of(result).getFirst()).isEqualTo("Limits run ab12cd34: INTERRUPTED");
         assertThat(result.good()).isFalse();
+    }
+
+    private static LimitsRun.Measured measured(HandlersResult handlers) {
+        return new LimitsRun.Measured(null, null, null, handlers);
+    }
+
+    private static HandlersResult handlers(long lost, long duplicated, long violations) {
+        return HandlersResult.of(
+                10,
+                1_000,
+                2_000,
+                new HandlersResult.OfConcurrency(1, 500, 95, 0, 0, 0),
+                new HandlersResult.OfConcurrency(50, 20_000, 4_750, lost, duplicated, violations));
     }
 
     private static String text(LimitsRun.Measured measured) {

@@ -1,26 +1,24 @@
-package io.eventsql.app.shards;
+package io.eventsql.benchmark.settings;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import io.eventsql.app.InvalidSettingException;
-import io.eventsql.app.Variables;
 import java.util.HashMap;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-class ShardVariablesTest {
+class DatabaseVariablesTest {
     private final Map<String, String> environment = new HashMap<>();
 
     @Test
     void read_oneHost_usesDefaults() {
         set("DB0_HOST", "db.example.com", "DB0_PASSWORD", "secret");
 
-        assertThat(ShardVariables.read(new Variables(environment::get)))
+        assertThat(DatabaseVariables.read(new Variables(environment::get)))
                 .containsExactly(
-                        new ShardSettings("jdbc:postgresql://db.example.com:5432/eventsql", "eventsql", "secret"));
+                        new DatabaseAddress("jdbc:postgresql://db.example.com:5432/eventsql", "eventsql", "secret"));
     }
 
     @Test
@@ -28,10 +26,10 @@ class ShardVariablesTest {
         set("DB0_HOST", "10.0.0.1", "DB0_PASSWORD", " with space ", "DB0_PORT", "15432");
         set("DB1_HOST", "[::1]", "DB1_PASSWORD", "p1", "DB1_NAME", "a/b?c", "DB1_USER", "writer");
 
-        assertThat(ShardVariables.read(new Variables(environment::get)))
+        assertThat(DatabaseVariables.read(new Variables(environment::get)))
                 .containsExactly(
-                        new ShardSettings("jdbc:postgresql://10.0.0.1:15432/eventsql", "eventsql", " with space "),
-                        new ShardSettings("jdbc:postgresql://[::1]:5432/a%2Fb%3Fc", "writer", "p1"));
+                        new DatabaseAddress("jdbc:postgresql://10.0.0.1:15432/eventsql", "eventsql", " with space "),
+                        new DatabaseAddress("jdbc:postgresql://[::1]:5432/a%2Fb%3Fc", "writer", "p1"));
     }
 
     @Test
@@ -39,10 +37,10 @@ class ShardVariablesTest {
         set("DB_URLS", "jdbc:postgresql://a:1,b:2/x?targetServerType=primary , jdbc:postgresql://c/y");
         set("DB_USER", "writer", "DB_PASSWORD", "secret");
 
-        assertThat(ShardVariables.read(new Variables(environment::get)))
+        assertThat(DatabaseVariables.read(new Variables(environment::get)))
                 .containsExactly(
-                        new ShardSettings("jdbc:postgresql://a:1,b:2/x?targetServerType=primary", "writer", "secret"),
-                        new ShardSettings("jdbc:postgresql://c/y", "writer", "secret"));
+                        new DatabaseAddress("jdbc:postgresql://a:1,b:2/x?targetServerType=primary", "writer", "secret"),
+                        new DatabaseAddress("jdbc:postgresql://c/y", "writer", "secret"));
     }
 
     @Test
@@ -125,7 +123,7 @@ class ShardVariablesTest {
 
     @Test
     void settings_asText_hidePasswords() {
-        var settings = new ShardSettings("jdbc:postgresql://a/x?password=hidden", "writer", "secret");
+        var settings = new DatabaseAddress("jdbc:postgresql://a/x?password=hidden", "writer", "secret");
 
         assertThat(settings.toString())
                 .contains("jdbc:postgresql://a/x", "writer")
@@ -139,7 +137,7 @@ class ShardVariablesTest {
     }
 
     private void assertRefused(String message) {
-        assertThatThrownBy(() -> ShardVariables.read(new Variables(environment::get)))
+        assertThatThrownBy(() -> DatabaseVariables.read(new Variables(environment::get)))
                 .isInstanceOf(InvalidSettingException.class)
                 .hasMessage(message);
     }

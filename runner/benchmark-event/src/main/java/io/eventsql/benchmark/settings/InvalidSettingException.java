@@ -1,4 +1,4 @@
-package io.eventsql.app;
+package io.eventsql.benchmark.settings;
 
 import org.jspecify.annotations.Nullable;
 

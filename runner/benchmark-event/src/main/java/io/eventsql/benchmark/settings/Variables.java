@@ -1,4 +1,4 @@
-package io.eventsql.app;
+package io.eventsql.benchmark.settings;
 
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;

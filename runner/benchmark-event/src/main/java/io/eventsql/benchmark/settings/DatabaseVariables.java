@@ -1,9 +1,7 @@
-package io.eventsql.app.shards;
+package io.eventsql.benchmark.settings;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
-import io.eventsql.app.InvalidSettingException;
-import io.eventsql.app.Variables;
 import java.net.URLEncoder;
 import java.sql.DriverManager;
 import java.sql.SQLException;
@@ -13,14 +11,15 @@ import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Turns variables into the databases of the shards. Either each database has its own, numbered from 0 without gaps:
+ * Turns variables into databases, one for each shard. Either each database has its own, numbered from 0 without gaps:
  * {@code DB0_HOST}, {@code DB0_PORT} (5432), {@code DB0_NAME} (eventsql), {@code DB0_USER} (eventsql) and
  * {@code DB0_PASSWORD}, {@code DB1_HOST} and so on. Or {@code DB_URLS} holds all addresses, separated by commas, with
- * {@code DB_USER} (eventsql) and {@code DB_PASSWORD} for all of them.
+ * {@code DB_USER} (eventsql) and {@code DB_PASSWORD} for all of them. Passwords come only from here: a command line can
+ * be read by everyone on the machine.
  */
-public final class ShardVariables {
+public final class DatabaseVariables {
     /** The most databases that are looked for. */
-    static final int MAX_SHARDS = 64;
+    static final int MAX_DATABASES = 64;
 
     private static final int DEFAULT_PORT = 5432;
     private static final String DEFAULT_NAME = "eventsql";
@@ -35,14 +34,14 @@ public final class ShardVariables {
     /** A comma inside an address separates the hosts of one cluster. */
     private static final Pattern BETWEEN_URLS = Pattern.compile("\\s*,\\s*(?=jdbc:)");
 
-    private ShardVariables() {}
+    private DatabaseVariables() {}
 
     /**
      * The databases, in the order of their numbers or of {@code DB_URLS}; at least one.
      *
      * @throws InvalidSettingException if a variable is missing or wrong
      */
-    public static List<ShardSettings> read(Variables variables) {
+    public static List<DatabaseAddress> read(Variables variables) {
         String urls = variables.find("DB_URLS");
         int numbered = countNumbered(variables);
         refuseStrays(variables, numbered);
@@ -56,38 +55,38 @@ public final class ShardVariables {
         return urls == null ? readNumbered(variables, numbered) : readUrls(variables, urls);
     }
 
-    private static List<ShardSettings> readNumbered(Variables variables, int count) {
-        List<ShardSettings> shards = new ArrayList<>();
-        for (int shard = 0; shard < count; shard++) {
-            String host = variables.text(variable(shard, HOST), "");
+    private static List<DatabaseAddress> readNumbered(Variables variables, int count) {
+        List<DatabaseAddress> databases = new ArrayList<>();
+        for (int number = 0; number < count; number++) {
+            String host = variables.text(variable(number, HOST), "");
             if (!HOST_FORM.matcher(host).matches()) {
                 throw new InvalidSettingException(
-                        variable(shard, HOST), "must be a host's name or address, but is '" + host + "'");
+                        variable(number, HOST), "must be a host's name or address, but is '" + host + "'");
             }
-            int port = variables.number(variable(shard, "PORT"), DEFAULT_PORT, 1, 65_535);
-            String name = variables.text(variable(shard, "NAME"), DEFAULT_NAME);
-            shards.add(new ShardSettings(
+            int port = variables.number(variable(number, "PORT"), DEFAULT_PORT, 1, 65_535);
+            String name = variables.text(variable(number, "NAME"), DEFAULT_NAME);
+            databases.add(new DatabaseAddress(
                     "jdbc:postgresql://" + host + ":" + port + "/" + URLEncoder.encode(name, UTF_8),
-                    variables.text(variable(shard, "USER"), DEFAULT_USER),
-                    variables.secret(variable(shard, "PASSWORD"))));
+                    variables.text(variable(number, "USER"), DEFAULT_USER),
+                    variables.secret(variable(number, "PASSWORD"))));
         }
-        return shards;
+        return databases;
     }
 
-    private static List<ShardSettings> readUrls(Variables variables, String urls) {
+    private static List<DatabaseAddress> readUrls(Variables variables, String urls) {
         String user = variables.text("DB_USER", DEFAULT_USER);
         String password = variables.secret("DB_PASSWORD");
-        List<ShardSettings> shards = new ArrayList<>();
+        List<DatabaseAddress> databases = new ArrayList<>();
         for (String url : BETWEEN_URLS.split(urls, -1)) {
             if (!isAccepted(url)) {
                 throw new InvalidSettingException(
                         "DB_URLS",
                         "must be addresses like jdbc:postgresql://host:5432/eventsql, separated by commas; address "
-                                + (shards.size() + 1) + " is not one");
+                                + (databases.size() + 1) + " is not one");
             }
-            shards.add(new ShardSettings(url, user, password));
+            databases.add(new DatabaseAddress(url, user, password));
         }
-        return shards;
+        return databases;
     }
 
     /** Asks PostgreSQL's driver, the only one there is. */
@@ -101,7 +100,7 @@ public final class ShardVariables {
 
     private static int countNumbered(Variables variables) {
         int count = 0;
-        while (count < MAX_SHARDS && variables.isSet(variable(count, HOST))) {
+        while (count < MAX_DATABASES && variables.isSet(variable(count, HOST))) {
             count++;
         }
         return count;
@@ -109,8 +108,8 @@ public final class ShardVariables {
 
     /** A database that was left out by a slip would be a benchmark of something else. */
     private static void refuseStrays(Variables variables, int count) {
-        for (int shard = count; shard < MAX_SHARDS; shard++) {
-            String stray = findAny(variables, shard);
+        for (int number = count; number < MAX_DATABASES; number++) {
+            String stray = findAny(variables, number);
             if (stray != null) {
                 throw new InvalidSettingException(
                         stray,
@@ -120,16 +119,16 @@ public final class ShardVariables {
         }
     }
 
-    private static @Nullable String findAny(Variables variables, int shard) {
+    private static @Nullable String findAny(Variables variables, int number) {
         for (String part : PARTS) {
-            if (variables.isSet(variable(shard, part))) {
-                return variable(shard, part);
+            if (variables.isSet(variable(number, part))) {
+                return variable(number, part);
             }
         }
         return null;
     }
 
-    private static String variable(int shard, String part) {
-        return "DB" + shard + "_" + part;
+    private static String variable(int number, String part) {
+        return "DB" + number + "_" + part;
     }
 }

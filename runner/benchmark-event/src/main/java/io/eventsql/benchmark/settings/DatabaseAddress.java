@@ -1,17 +1,17 @@
-package io.eventsql.app.shards;
+package io.eventsql.benchmark.settings;
 
 /**
- * How one shard's database is reached.
+ * How a database is reached.
  *
  * @param jdbcUrl a PostgreSQL JDBC address
  * @param user the role
  * @param password the role's password; not part of {@link #toString()}
  */
-public record ShardSettings(String jdbcUrl, String user, String password) {
+public record DatabaseAddress(String jdbcUrl, String user, String password) {
 
     /** Without the password, and without the address's parameters, which may hold one too. */
     @Override
     public String toString() {
-        return "ShardSettings[" + jdbcUrl.replaceFirst("\\?.*", "?…") + ", user=" + user + "]";
+        return "DatabaseAddress[" + jdbcUrl.replaceFirst("\\?.*", "?…") + ", user=" + user + "]";
     }
 }

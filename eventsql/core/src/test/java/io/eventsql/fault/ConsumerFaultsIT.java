@@ -1,0 +1,115 @@
+package io.eventsql.fault;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.eventsql.StreamSpec;
+import io.eventsql.eventsdb.EmbeddedEventsDb;
+import io.eventsql.fault.ConsumerProcess.Mode;
+import java.nio.file.Path;
+import java.util.Map;
+import java.util.Random;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/**
+ * Goal: members go on by themselves when their connections break, at any statement, and when the database crashes; no
+ * event is lost, effects of exactly-once handlers happen once. An event whose handler never failed by itself is not set
+ * aside for it, however few attempts it has.
+ *
+ * <p>Method: two member processes behind a proxy that cuts all connections at seeded moments, or cuts COMMITs before and
+ * after they are executed; and a server whose processes all get SIGKILL and that is started again on the same data.
+ */
+@Timeout(400)
+class ConsumerFaultsIT {
+    private static final int PARTITIONS = 4;
+
+    @TempDir
+    private Path folder;
+
+    private ConsumerGroup group(EmbeddedEventsDb eventsDb, Mode mode) throws Exception {
+        return new ConsumerGroup(
+                        eventsDb, folder, StreamSpec.of("cuts").withPartitions(PARTITIONS), Map.of("c", mode), 20)
+                .with("leaseMs", 3_000)
+                .with("heartbeatMs", 500);
+    }
+
+    private static void awaitMore(ConsumerGroup group, long events) {
+        long before = group.load().published();
+        group.awaitThat("events go on", () -> group.load().published() > before + events);
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    void cut_atAnyMoment_membersGoOnByThemselves(Mode mode) throws Exception {
+        Random random = Seeds.random("ConsumerFaultsIT cut " + mode);
+        try (EmbeddedEventsDb eventsDb = EmbeddedEventsDb.builder().start();
+                FaultProxy proxy = FaultProxy.to(eventsDb.jdbcUrl());
+                ConsumerGroup group = group(eventsDb, mode).with("url", proxy.jdbcUrl())) {
+            group.start("a");
+            group.start("b");
+            group.awaitFair(2);
+            for (int cut = 0; cut < 10; cut++) {
+                awaitMore(group, 20 + random.nextInt(40));
+                proxy.cut();
+            }
+            if (mode.isTransactional()) {
+                for (FaultProxy.RequestFault fault : new FaultProxy.RequestFault[] {
+                    FaultProxy.RequestFault.CUT_BEFORE_REQUEST,
+                    FaultProxy.RequestFault.CUT_AFTER_REQUEST,
+                    FaultProxy.RequestFault.CUT_BEFORE_RESPONSE
+                }) {
+                    proxy.planRequests("COMMIT", number -> number % 7 == 0 ? fault : null);
+                    awaitMore(group, 200);
+                }
+                proxy.heal();
+            }
+            group.awaitFair(2);
+            group.finish();
+            assertThat(group.printed("STOPPED")).isEmpty();
+        }
+    }
+
+    @Test
+    void databaseCrash_inExactlyOnceMode_effectsHappenOnce() throws Exception {
+        Random random = Seeds.random("ConsumerFaultsIT crash");
+        try (EmbeddedEventsDb eventsDb = EmbeddedEventsDb.builder().start();
+                ConsumerGroup group = group(eventsDb, Mode.TRANSACTIONAL)) {
+            group.start("a");
+            group.start("b");
+            group.awaitFair(2);
+            for (int crash = 0; crash < 3; crash++) {
+                awaitMore(group, 100);
+                TimeUnit.MILLISECONDS.sleep(random.nextInt(300)); // any moment
+                eventsDb.crash();
+                TimeUnit.MILLISECONDS.sleep(random.nextInt(500));
+                eventsDb.restart();
+            }
+            awaitMore(group, 100);
+            group.awaitFair(2);
+            group.finish();
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource(names = {"TRANSACTIONAL", "TRANSACTIONAL_BATCH"})
+    void databaseCrash_withFewAttempts_isNotTheHandlersFailure(Mode mode) throws Exception {
+        try (EmbeddedEventsDb eventsDb = EmbeddedEventsDb.builder().start();
+                ConsumerGroup group = group(eventsDb, mode).with("maxAttempts", 1)) {
+            group.start("a");
+            group.start("b");
+            group.awaitFair(2);
+            awaitMore(group, 100);
+            eventsDb.crash();
+            TimeUnit.MILLISECONDS.sleep(1_000); // longer than a connection is waited for
+            eventsDb.restart();
+            awaitMore(group, 100);
+            group.awaitFair(2);
+            group.finish();
+            assertThat(group.printed("STOPPED")).isEmpty();
+        }
+    }
+}

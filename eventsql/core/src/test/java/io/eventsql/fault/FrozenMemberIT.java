@@ -1,0 +1,192 @@
+package io.eventsql.fault;
+
+import io.eventsql.StreamSpec;
+import io.eventsql.eventsdb.EventsDb;
+import io.eventsql.fault.ConsumerProcess.Mode;
+import io.eventsql.fault.FaultProxy.RequestFault;
+import io.eventsql.fixture.Sql;
+import java.nio.file.Path;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.atomic.AtomicInteger;
+import javax.sql.DataSource;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/**
+ * Goal: a member that stands still past its lease, as in a long pause of its machine, holds up nobody; and when it goes on
+ * it does no harm. Its commits are refused, it hands its handler nothing more of what was moved, its open transactions
+ * are ended and rolled back, and it takes part again by itself.
+ *
+ * <p>Method: a process gets SIGSTOP at a known place in its handler or at its COMMIT (which a proxy holds back), others
+ * go on, then it gets SIGCONT. Frozen transactions hold row locks that the taker needs. Where the taker's role may not
+ * end them, the server does: in a handler after its {@code handlerTimeout}, at COMMIT after the lease.
+ */
+@Timeout(300)
+class FrozenMemberIT {
+    private static final int PARTITIONS = 4;
+    private static final long LEASE_MS = 2_500;
+    private static final String OTHER_ROLE = "other_member";
+    private static final String OTHER_PASSWORD = "only_for_this_test";
+    private static final AtomicInteger STREAMS = new AtomicInteger();
+
+    private static EventsDb eventsDb;
+
+    private final String stream = "frozen" + STREAMS.incrementAndGet();
+
+    @TempDir
+    private Path folder;
+
+    @BeforeAll
+    static void startServer() throws Exception {
+        eventsDb = EventsDb.start();
+        Sql.execute(
+                eventsDb.adminDataSource(), "CREATE ROLE " + OTHER_ROLE + " LOGIN PASSWORD '" + OTHER_PASSWORD + "'");
+    }
+
+    @AfterAll
+    static void stopServer() {
+        eventsDb.close();
+    }
+
+    private ConsumerGroup group(Mode mode) throws Exception {
+        return new ConsumerGroup(
+                        eventsDb, folder, StreamSpec.of(stream).withPartitions(PARTITIONS), Map.of("c", mode), 20)
+                .with("leaseMs", LEASE_MS)
+                .with("heartbeatMs", 500);
+    }
+
+    /** A role that may do all that a member does, and may not end transactions of the others' role. */
+    private static String[] otherRole() throws Exception {
+        DataSource owner = eventsDb.dataSource();
+        Sql.execute(
+                owner,
+                "GRANT USAGE ON SCHEMA eventsql TO " + OTHER_ROLE,
+                "GRANT ALL ON ALL TABLES IN SCHEMA eventsql TO " + OTHER_ROLE,
+                "GRANT ALL ON ALL SEQUENCES IN SCHEMA eventsql TO " + OTHER_ROLE,
+                "GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA eventsql TO " + OTHER_ROLE,
+                "GRANT ALL ON public.effect, public.handled_key TO " + OTHER_ROLE);
+        return new String[] {"user=" + OTHER_ROLE, "password=" + OTHER_PASSWORD, "migrate=0"};
+    }
+
+    @ParameterizedTest
+    @EnumSource(names = {"SINGLE", "BATCH", "KEYS"})
+    void freeze_pastTheLease_othersGoOnAndItsCommitsAreRefused(Mode mode) throws Exception {
+        try (ConsumerGroup group = group(mode)) {
+            MemberProcess frozen = group.start("frozen");
+            MemberProcess other = group.start("other");
+            group.awaitFair(2);
+            group.awaitHandlesMore(frozen);
+            Set<Integer> held = group.partitionsOf(frozen);
+            int position = frozen.position();
+            String[] event = frozen.hold().split(" ", -1);
+            frozen.freeze();
+            group.awaitThat(
+                    "all partitions are taken", () -> group.partitionsOf(other).size() == PARTITIONS);
+            group.awaitHandlesMore(other);
+            group.awaitThat(
+                    "the event at hand is handled elsewhere",
+                    () -> group.records().handledBy("other").stream()
+                            .anyMatch(line -> line.value().equals(event[1])));
+            frozen.go();
+            frozen.thaw();
+            for (int partition : held) {
+                frozen.awaitLine("REVOKED c " + partition + " LOST", position);
+            }
+            group.awaitFair(2);
+            group.awaitHandlesMore(frozen);
+            group.finish();
+        }
+    }
+
+    @ParameterizedTest
+    @EnumSource(names = {"TRANSACTIONAL", "TRANSACTIONAL_BATCH"})
+    void freeze_insideATransaction_theTakerEndsItAndEffectsHappenOnce(Mode mode) throws Exception {
+        try (ConsumerGroup group = group(mode)) {
+            MemberProcess frozen = group.start("frozen");
+            group.start("other");
+            group.awaitFair(2);
+            String[] event = frozen.hold().split(" ", -1); // it has written, and locks a row of this key
+            frozen.freeze();
+            awaitEffect(group, event[1], "other");
+            frozen.go();
+            frozen.thaw();
+            frozen.awaitLine("REVOKED c " + event[0] + " LOST");
+            group.awaitFair(2);
+            group.finish();
+        }
+    }
+
+    private static void awaitEffect(ConsumerGroup group, String value, String process) {
+        group.awaitThat(
+                "the effect of the event at hand by " + process,
+                () -> Sql.query(group.pool(), "SELECT process FROM public.effect WHERE value = ?", value)
+                        .contains(process));
+    }
+
+    @ParameterizedTest
+    @ValueSource(booleans = {true, false})
+    void freeze_betweenTheLastStatementAndCommit_effectsHappenOnce(boolean mayTerminate) throws Exception {
+        try (FaultProxy proxy = FaultProxy.to(eventsDb.jdbcUrl());
+                ConsumerGroup group = group(Mode.TRANSACTIONAL)) {
+            MemberProcess frozen = group.start("frozen", "url=" + proxy.jdbcUrl());
+            group.start("other", mayTerminate ? new String[0] : otherRole());
+            group.awaitFair(2);
+            proxy.planRequests("COMMIT", number -> RequestFault.HOLD_REQUEST);
+            group.awaitThat("a COMMIT is held back", () -> proxy.heldConnections() > 0);
+            Set<Integer> held = group.partitionsOf(frozen);
+            frozen.freeze();
+            long since = System.nanoTime();
+            long before = group.load().published();
+            group.awaitThat("events go on", () -> group.load().published() > before + 100);
+            for (int partition : held) {
+                long handled = effects(group, partition, "other");
+                group.awaitThat(
+                        "partition " + partition + " goes on", () -> effects(group, partition, "other") > handled + 5);
+            }
+            System.out.printf(
+                    "MEASURED frozen before COMMIT, the taker %s end it: all goes on after %d ms, with a lease of %d ms%n",
+                    mayTerminate ? "may" : "may not", (System.nanoTime() - since) / 1_000_000, LEASE_MS);
+            proxy.heal();
+            frozen.thaw();
+            group.awaitFair(2);
+            group.finish();
+        }
+    }
+
+    private static long effects(ConsumerGroup group, int partition, String process) throws Exception {
+        return Long.parseLong(Sql.query(
+                        group.pool(),
+                        "SELECT count(*) FROM public.effect WHERE partition = ? AND process = ?",
+                        partition,
+                        process)
+                .getFirst());
+    }
+
+    @ParameterizedTest
+    @EnumSource(names = {"TRANSACTIONAL", "TRANSACTIONAL_BATCH"})
+    void freeze_insideATransactionNobodyMayEnd_theServerEndsItAfterTheHandlersTimeout(Mode mode) throws Exception {
+        try (ConsumerGroup group = group(mode).with("handlerTimeoutMs", LEASE_MS)) {
+            MemberProcess frozen = group.start("frozen");
+            group.start("other", otherRole());
+            group.awaitFair(2);
+            String[] event = frozen.hold().split(" ", -1);
+            frozen.freeze();
+            long since = System.nanoTime();
+            awaitEffect(group, event[1], "other");
+            System.out.printf(
+                    "MEASURED frozen in a transaction that nobody may end: its event is handled after %d ms, with a"
+                            + " lease and a handlerTimeout of %d ms%n",
+                    (System.nanoTime() - since) / 1_000_000, LEASE_MS);
+            frozen.go();
+            frozen.thaw();
+            group.awaitFair(2);
+            group.finish();
+        }
+    }
+}
