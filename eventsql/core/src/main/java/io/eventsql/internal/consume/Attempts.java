@@ -142,6 +142,8 @@ final class Attempts {
         } catch (Throwable e) {
             clock.stop();
             throw e;
+        } finally {
+            Thread.interrupted(); // an interrupt that a handler leaves would break the next use of a connection
         }
         long nanos = clock.stop();
         if (member.listeners().any()) {

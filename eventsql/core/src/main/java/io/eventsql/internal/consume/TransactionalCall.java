@@ -46,6 +46,7 @@ record TransactionalCall(boolean takesBatches, TransactionalEventBatchHandler ha
                         token,
                         member.spec().handlerTimeout().toMillis());
                 handler.handle(events, HandlerConnection.guard(connection));
+                Thread.interrupted(); // left by the handler: it would close the connection
                 alsoCommit.run(connection);
                 asked[0] = true;
                 return offsets.commitHandled(connection, member.consumerId(), handled, token, lease.toMillis());
