@@ -62,7 +62,7 @@ class ConsumerFaultsIT {
                     FaultProxy.RequestFault.CUT_AFTER_REQUEST,
                     FaultProxy.RequestFault.CUT_BEFORE_RESPONSE
                 }) {
-                    proxy.planRequests("COMMIT", number -> number % 7 == 0 ? fault : null);
+                    proxy.planRequests(FaultProxy.COMMIT, number -> number % 7 == 0 ? fault : null);
                     awaitMore(group, 200);
                 }
                 proxy.heal();

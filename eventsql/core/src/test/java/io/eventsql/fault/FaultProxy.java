@@ -28,6 +28,9 @@ import org.jspecify.annotations.Nullable;
  * must send the SQL with every request, which {@code prepareThreshold=0} in the JDBC URL ({@link #jdbcUrl()}) does.
  */
 final class FaultProxy implements AutoCloseable {
+    /** The text of a COMMIT, with the byte that ends a statement: others hold {@code READ COMMITTED}. */
+    static final String COMMIT = "COMMIT\0";
+
     private static final int CHUNK_BYTES = 64 << 10;
 
     private final String host;

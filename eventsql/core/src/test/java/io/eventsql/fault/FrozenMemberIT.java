@@ -137,7 +137,7 @@ class FrozenMemberIT {
             MemberProcess frozen = group.start("frozen", "url=" + proxy.jdbcUrl());
             group.start("other", mayTerminate ? new String[0] : otherRole());
             group.awaitFair(2);
-            proxy.planRequests("COMMIT", number -> RequestFault.HOLD_REQUEST);
+            proxy.planRequests(FaultProxy.COMMIT, number -> RequestFault.HOLD_REQUEST);
             group.awaitThat("a COMMIT is held back", () -> proxy.heldConnections() > 0);
             Set<Integer> held = group.partitionsOf(frozen);
             frozen.freeze();

@@ -17,6 +17,7 @@ import io.eventsql.eventsdb.EventsDb;
 import io.eventsql.fault.FaultProxy.RequestFault;
 import io.eventsql.fixture.Handled;
 import io.eventsql.fixture.Sql;
+import java.sql.PreparedStatement;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.HashMap;
@@ -25,6 +26,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -196,7 +198,7 @@ class MembershipFaultsIT {
         proxy.planRequests("parked_key", number -> RequestFault.HOLD_RESPONSE); // before the COMMIT of taking
         faulty.subscribe(spec, handled::add);
         await().atMost(DEADLINE).until(() -> proxy.heldConnections() == 1);
-        proxy.planRequests("COMMIT", number -> number == 1 ? RequestFault.CUT_BEFORE_RESPONSE : null);
+        proxy.planRequests(FaultProxy.COMMIT, number -> number == 1 ? RequestFault.CUT_BEFORE_RESPONSE : null);
         proxy.releaseHeld();
         handled.awaitSize(20); // the lease of those that it does not know it has taken is longer
         assertThat(proxy.requests()).isGreaterThan(1);
@@ -240,6 +242,52 @@ class MembershipFaultsIT {
         assertThat(expired).isFalse();
         proxy.releaseHeld();
         await().atMost(DEADLINE).until(() -> states().stream().allMatch(state -> state.lag() == 0));
+    }
+
+    @Test
+    void commit_storedAfterItWasGivenUp_theEffectHappensOnce() throws Exception {
+        open(Settings.builder().networkTimeout(Duration.ofSeconds(1)));
+        Sql.execute(goodPool, "CREATE TABLE public.effect_of_late_commit (value text)");
+        AtomicInteger calls = new AtomicInteger();
+        CountDownLatch goOn = new CountDownLatch(1);
+        faulty.subscribeTransactional(spec, (event, connection) -> {
+            try (PreparedStatement insert =
+                    connection.prepareStatement("INSERT INTO public.effect_of_late_commit VALUES (?)")) {
+                insert.setString(1, event.text());
+                insert.executeUpdate();
+            }
+            if (event.text().equals("first") && calls.incrementAndGet() == 2) {
+                goOn.await();
+                throw new IllegalStateException("has to be tried once more");
+            }
+        });
+        awaitHeldBy(1);
+        proxy.planRequests(FaultProxy.COMMIT, number -> number == 1 ? RequestFault.HOLD_REQUEST : null);
+        int partition =
+                good.publisher().publish(stream, Event.ofText("key", "first")).partition();
+        await().atMost(DEADLINE).until(() -> calls.get() == 2); // the answer is not waited for any longer
+        proxy.releaseHeld();
+        await().atMost(DEADLINE).until(() -> states().get(partition).nextOffset() == 1);
+        // Another partition's commit is in doubt, so that all offsets are read.
+        proxy.planRequests(FaultProxy.COMMIT, number -> number == 1 ? RequestFault.CUT_BEFORE_RESPONSE : null);
+        String otherKey = "other";
+        while (good.publisher()
+                        .publish(stream, Event.ofText(otherKey, otherKey))
+                        .partition()
+                == partition) {
+            otherKey += "+";
+        }
+        int more = otherKey.length() - "other".length();
+        await().atMost(DEADLINE)
+                .until(() -> states().stream().mapToLong(PartitionState::lag).sum() == more);
+        goOn.countDown();
+        await().atMost(DEADLINE).until(() -> states().stream().allMatch(state -> state.lag() == 0));
+        good.publisher().publish(stream, Event.ofText("key", "last"));
+        await().atMost(DEADLINE).until(() -> states().stream().allMatch(state -> state.lag() == 0));
+        assertThat(Sql.query(goodPool, "SELECT value FROM public.effect_of_late_commit"))
+                .doesNotHaveDuplicates()
+                .contains("first", "last")
+                .hasSize(3 + more);
     }
 
     /** When the next lease of this stream's consumer ends. */

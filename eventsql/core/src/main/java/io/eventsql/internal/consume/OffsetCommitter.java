@@ -135,6 +135,9 @@ final class OffsetCommitter {
             throws SQLException {
         member.commitLock().lock();
         try {
+            if (next > first && partition.committedOffset() >= next) {
+                return true; // an earlier attempt whose answer never came was stored after all
+            }
             Handled handled = partition.progressWith(first, next);
             boolean committed = shard.require().transactionIf(connection -> {
                 step.run(connection);

@@ -32,10 +32,15 @@ record TransactionalCall(boolean takesBatches, TransactionalEventBatchHandler ha
         Shard shard = member.shard();
         long first = events.getFirst().offset();
         long next = events.getLast().offset() + 1;
-        boolean again = next <= partition.committedOffset(); // it was set aside before, its offset was passed
+        boolean again = alsoCommit != Step.NONE; // it was set aside before, its offset was passed
+        if (!again && next <= partition.committedOffset()) {
+            return; // an earlier commit whose answer never came was stored after all
+        }
         boolean[] asked = {false};
         try {
-            Handled handled = partition.progressWith(first, next);
+            // From these events' own offset: what is known to be committed may change at any moment.
+            Handled handled =
+                    again ? partition.progress() : new Handled(partition.partition(), partition.epoch(), first, next);
             boolean committed = shard.require().handlerTransaction(connection -> {
                 OffsetTable offsets = shard.tables().offsets();
                 String token = UUID.randomUUID().toString();
