@@ -104,11 +104,11 @@ class AppendInDoubtIT {
         Load load = new Load(eventSql.publisher(), "cut_anywhere", ledger);
         load.startAll(3, "k", random, 3);
         TimeUnit.SECONDS.sleep(RUN_SECONDS);
+        await().atMost(Duration.ofSeconds(60)).until(() -> faults.get() > 20); // a slow machine takes longer
         load.stop();
 
         List<Ledger.Stored> stored = read("cut_anywhere");
         System.out.println(ledger + ", " + proxy.requests() + " appends, " + faults + " of them cut");
-        assertThat(faults.get()).isGreaterThan(20);
         ledger.verify(stored);
         assertThat(ledger.storedCount()).as("the deadline is far").isEqualTo(stored.size());
         assertThat(ledger.notStoredCount() + ledger.unknownCount()).isZero();

@@ -136,12 +136,16 @@ class BackpressureIT {
         FROZEN {
             @Override
             void begin(ProxiedDatabase database) throws Exception {
-                signalServer("STOP");
+                ProcessHandle server = server();
+                signal("STOP", List.of(server));
+                signal("STOP", server.descendants().toList()); // no more are made now
             }
 
             @Override
             void end(ProxiedDatabase database) throws Exception {
-                signalServer("CONT");
+                ProcessHandle server = server();
+                signal("CONT", server.descendants().toList()); // none goes away while the server stands still
+                signal("CONT", List.of(server));
             }
         };
 
@@ -151,11 +155,8 @@ class BackpressureIT {
             database.proxy().heal();
         }
 
-        /** To the server of this test, then to its children, which are no more made then. */
-        private static void signalServer(String signal) throws IOException, InterruptedException {
-            ProcessHandle server = ProcessHandle.of(eventsDb.processId()).orElseThrow();
-            signal(signal, List.of(server));
-            signal(signal, server.descendants().toList());
+        private static ProcessHandle server() {
+            return ProcessHandle.of(eventsDb.processId()).orElseThrow();
         }
 
         private static void signal(String signal, List<ProcessHandle> processes)
