@@ -32,7 +32,7 @@ record TransactionalCall(boolean takesBatches, TransactionalEventBatchHandler ha
         Shard shard = member.shard();
         long first = events.getFirst().offset();
         long next = events.getLast().offset() + 1;
-        boolean again = alsoCommit != Step.NONE; // it was set aside before, its offset was passed
+        boolean again = !alsoCommit.equals(Step.NONE); // it was set aside before, its offset was passed
         if (!again && next <= partition.committedOffset()) {
             return; // an earlier commit whose answer never came was stored after all
         }
