@@ -67,6 +67,7 @@ public final class Migrator {
                     + needed.getLast() + ", and settings.migrateSchema is off: apply the SQL files first");
         }
         int migrated = database.transaction(connection -> {
+            database.bePatient(connection); // others may be migrating, and creating tables takes its time
             this.versions.lock(connection);
             return applyMissing(connection, needed);
         });

@@ -17,6 +17,7 @@ import org.jooq.exception.DataAccessException;
  */
 public final class Database {
     private static final Executor SAME_THREAD = Runnable::run;
+    private static final int PATIENCE_MS = 60_000;
 
     private final DataSource dataSource;
     private final int networkTimeoutMs;
@@ -61,6 +62,11 @@ public final class Database {
     /** From now on every borrowed connection is set to READ COMMITTED: this pool's default is another level. */
     public void requireReadCommitted() {
         setReadCommitted = true;
+    }
+
+    /** Lets statements of this borrowed connection take a minute, or the network time-out if that is longer. */
+    public void bePatient(Connection connection) throws SQLException {
+        connection.setNetworkTimeout(SAME_THREAD, Math.max(networkTimeoutMs, PATIENCE_MS));
     }
 
     /** Runs the work on a connection in autocommit mode. */
