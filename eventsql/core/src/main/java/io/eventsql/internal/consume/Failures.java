@@ -11,6 +11,7 @@ import java.sql.SQLException;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -26,6 +27,9 @@ final class Failures {
     private static final long RETRY_MAX_MS = 1_000;
     /** A partition with more parked keys stops: they are kept in memory. */
     private static final int PARKED_KEYS_MAX = 100_000;
+
+    /** In the place of an offset: no event is passed. */
+    private static final long NO_EVENT = Long.MIN_VALUE;
 
     private static final String BEHIND_PARKED = "its key is parked";
 
@@ -106,23 +110,33 @@ final class Failures {
     /** Runs the step and advances the offset in one transaction, until it succeeds or the partition ends. */
     private boolean setAside(
             MemberOnShard member, OwnedPartition partition, StoredEvent first, StoredEvent last, Step step) {
-        return commitWith(member, partition, first.offset(), last.offset() + 1, step)
-                && handled(member, partition, first, last);
-    }
-
-    private static boolean handled(
-            MemberOnShard member, OwnedPartition partition, StoredEvent first, StoredEvent last) {
-        partition.handled(first.offset(), last.offset() + 1);
+        long next = last.offset() + 1;
+        if (!commitWith(member, partition, first.offset(), next, step, Failures::neverSucceeds)) {
+            return false;
+        }
+        partition.handled(first.offset(), next);
         member.threads().committer().request(member);
         return true;
     }
 
     /** The same without any event being passed: only proves that the partition is still held. */
     boolean commitWith(MemberOnShard member, OwnedPartition partition, Step step) {
-        return commitWith(member, partition, Long.MIN_VALUE, Long.MIN_VALUE, step);
+        return commitWith(member, partition, NO_EVENT, NO_EVENT, step, Failures::neverSucceeds);
     }
 
-    private boolean commitWith(MemberOnShard member, OwnedPartition partition, long first, long next, Step step) {
+    private static boolean neverSucceeds(SQLException e) {
+        return (SqlErrors.isRefused(e) && !SqlErrors.state(e).equals(SqlErrors.STALE_BATCH))
+                || SqlErrors.isDataError(e);
+    }
+
+    /** Tries until it succeeds or the partition ends. After a hopeless error the partition is stopped. */
+    private boolean commitWith(
+            MemberOnShard member,
+            OwnedPartition partition,
+            long first,
+            long next,
+            Step step,
+            Predicate<SQLException> isHopeless) {
         for (int failures = 0; !partition.isGivenUp(); failures++) {
             try {
                 if (member.threads().committer().commitWith(member, partition, first, next, step)) {
@@ -132,12 +146,12 @@ final class Failures {
                 if (deadLetters.addedSegment(member, partition.partition(), e)) {
                     continue;
                 }
-                if ((SqlErrors.isRefused(e) && !SqlErrors.state(e).equals(SqlErrors.STALE_BATCH))
-                        || SqlErrors.isDataError(e)) {
+                if (isHopeless.test(e)) {
                     stop(member, partition, "an event could not be set aside: " + text(e));
                     return false;
                 }
-                LOG.warn("Events of {} could not be set aside, tried again: {}", member.name(partition), e.toString());
+                LOG.warn(
+                        "What failed on {} could not be stored, tried again: {}", member.name(partition), e.toString());
             }
             if (isClosingAfter(Math.min(RETRY_MAX_MS, RETRY_MIN_MS << Math.min(failures, 10)))) {
                 return false;
@@ -149,32 +163,15 @@ final class Failures {
     /** Stops the partition, visibly: it is handled again when it is resumed. */
     void stop(MemberOnShard member, OwnedPartition partition, String error) {
         long next = partition.progress().toOffset();
-        if (partition.beginStop() && stopStored(member, partition, error)) {
+        Step store = connection -> member.shard()
+                .tables()
+                .leases()
+                .stop(connection, member.consumerId(), member.memberId(), partition.partition(), error);
+        if (partition.beginStop() && commitWith(member, partition, NO_EVENT, NO_EVENT, store, e -> false)) {
             LOG.error("{} stops at offset {}: {}", member.name(partition), next, error);
             member.listeners().tell(l -> l.partitionStopped(member.name(partition), next, error));
             member.remove(partition, Reason.STOPPED);
         }
-    }
-
-    private boolean stopStored(MemberOnShard member, OwnedPartition partition, String error) {
-        for (int failures = 0; !partition.isGivenUp(); failures++) {
-            try {
-                if (member.threads().committer().commitWith(member, partition, Long.MIN_VALUE, Long.MIN_VALUE, c -> {
-                    member.shard()
-                            .tables()
-                            .leases()
-                            .stop(c, member.consumerId(), member.memberId(), partition.partition(), error);
-                })) {
-                    return true;
-                }
-            } catch (SQLException e) {
-                LOG.warn("{} could not be stopped, tried again: {}", member.name(partition), e.toString());
-            }
-            if (isClosingAfter(Math.min(RETRY_MAX_MS, RETRY_MIN_MS << Math.min(failures, 10)))) {
-                return false;
-            }
-        }
-        return false;
     }
 
     /** The event to be handled next does not exist. */

@@ -17,7 +17,8 @@ import java.util.UUID;
  * transaction's last statement: a former holder finds that it has lost the partition, and everything is rolled back.
  *
  * <p>A holder frozen in its transaction keeps locks. Whoever takes the partition ends that transaction; where that is
- * not permitted, the server ends it when it has been idle for the lease.
+ * not permitted, the server ends it when nothing was sent for the handler's time-out, or for the lease once the offset is
+ * committed in it.
  */
 record TransactionalCall(boolean takesBatches, TransactionalEventBatchHandler handler, Duration lease)
         implements HandlerCall {
