@@ -1,0 +1,5 @@
+/** Auto-configuration of EventSQL for Spring Boot. */
+@NullMarked
+package io.eventsql.spring.boot;
+
+import org.jspecify.annotations.NullMarked;
