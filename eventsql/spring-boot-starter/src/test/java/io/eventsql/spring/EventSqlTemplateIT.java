@@ -23,7 +23,6 @@ import org.springframework.boot.jdbc.autoconfigure.DataSourceAutoConfiguration;
 import org.springframework.boot.jdbc.autoconfigure.DataSourceTransactionManagerAutoConfiguration;
 import org.springframework.boot.jdbc.autoconfigure.JdbcTemplateAutoConfiguration;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
-import org.springframework.boot.transaction.autoconfigure.TransactionAutoConfiguration;
 import org.springframework.context.ApplicationContext;
 import org.springframework.jdbc.core.JdbcTemplate;
 import org.springframework.transaction.PlatformTransactionManager;
@@ -59,7 +58,6 @@ class EventSqlTemplateIT {
                 .withConfiguration(AutoConfigurations.of(
                         DataSourceAutoConfiguration.class,
                         DataSourceTransactionManagerAutoConfiguration.class,
-                        TransactionAutoConfiguration.class,
                         JdbcTemplateAutoConfiguration.class,
                         JacksonAutoConfiguration.class,
                         EventSqlAutoConfiguration.class,
