@@ -308,6 +308,7 @@ class EventSqlTemplateIT {
                     @Override
                     public void afterCompletion(int status) {
                         app.events().publish("orders", "failed", "2");
+                        assertThat(app.keys()).containsExactly("failed");
                     }
                 });
                 status.setRollbackOnly();
