@@ -21,8 +21,8 @@ import org.springframework.transaction.support.TransactionSynchronizationManager
  * bound to the thread in the same way when it only accompanies the transaction of another resource.
  */
 public final class OpenTransactions implements BeanPostProcessor {
-    /** Absent in a thread without transactions. */
-    private final ThreadLocal<@Nullable Deque<Begun>> begun = new ThreadLocal<>();
+    /** Of all managers that are watched; absent in a thread without transactions. */
+    private static final ThreadLocal<@Nullable Deque<Begun>> BEGUN = new ThreadLocal<>();
 
     private final TransactionExecutionListener listener = new Listener();
 
@@ -57,8 +57,8 @@ public final class OpenTransactions implements BeanPostProcessor {
         return ofThread().peek();
     }
 
-    private Deque<Begun> ofThread() {
-        Deque<Begun> mine = begun.get();
+    private static Deque<Begun> ofThread() {
+        Deque<Begun> mine = BEGUN.get();
         return mine == null ? new ArrayDeque<>(0) : mine;
     }
 
@@ -86,7 +86,7 @@ public final class OpenTransactions implements BeanPostProcessor {
         }
     }
 
-    private final class Listener implements TransactionExecutionListener {
+    private static final class Listener implements TransactionExecutionListener {
 
         @Override
         public void afterBegin(TransactionExecution transaction, @Nullable Throwable beginFailure) {
@@ -94,7 +94,7 @@ public final class OpenTransactions implements BeanPostProcessor {
             if (beginFailure == null && transaction instanceof DefaultTransactionStatus status) {
                 Deque<Begun> mine = ofThread();
                 mine.push(new Begun(status));
-                begun.set(mine);
+                BEGUN.set(mine);
             }
         }
 
@@ -130,7 +130,7 @@ public final class OpenTransactions implements BeanPostProcessor {
             Deque<Begun> mine = ofThread();
             mine.removeIf(candidate -> candidate.transaction.equals(transaction));
             if (mine.isEmpty()) {
-                begun.remove();
+                BEGUN.remove();
             }
         }
     }

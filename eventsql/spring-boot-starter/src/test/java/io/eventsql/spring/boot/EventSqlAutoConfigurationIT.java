@@ -378,7 +378,7 @@ class EventSqlAutoConfigurationIT {
                 .run(context -> {
                     DataSource c = context.getBean(ShardPools.class).dataSource("c");
                     int number = context.getBean(EventSql.class).shards().stream()
-                            .filter(shard -> shard.dataSource() == c)
+                            .filter(shard -> shard.dataSource().equals(c))
                             .findFirst()
                             .orElseThrow()
                             .number();
