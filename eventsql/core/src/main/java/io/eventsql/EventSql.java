@@ -1,5 +1,6 @@
 package io.eventsql;
 
+import io.eventsql.internal.append.PublishNews;
 import io.eventsql.internal.append.Publisher;
 import io.eventsql.internal.consume.Consumers;
 import io.eventsql.internal.consume.Listeners;
@@ -61,7 +62,16 @@ public final class EventSql implements AutoCloseable {
             return thread;
         });
         UUID producer = UUID.randomUUID();
-        publisher = new Publisher(producer, shards, streams, builder.preferredShard, settings, segments, wakeUp, timer);
+        publisher = new Publisher(
+                producer,
+                shards,
+                streams,
+                builder.preferredShard,
+                settings,
+                segments,
+                wakeUp,
+                timer,
+                new PublishNews(builder.publishListeners));
         consumers = new Consumers(shards, streams, settings, segments, wakeUp, new Listeners(builder.listeners));
         reader = new RangeReader(shards, streams);
         shards.openMissingInBackground(OPEN_MISSING_EVERY_MS);
@@ -109,6 +119,11 @@ public final class EventSql implements AutoCloseable {
         return publisher;
     }
 
+    /** What waits in this process to be appended, by shard; of shards that have not answered yet, too. */
+    public List<BufferState> buffers() {
+        return publisher.buffers();
+    }
+
     /** Publishes events inside a transaction of yours; always the same instance. */
     public Outbox outbox() {
         return outbox;
@@ -143,6 +158,11 @@ public final class EventSql implements AutoCloseable {
     /** As {@link #subscribeTransactional}, with a handler that gets many events in one transaction. */
     public Subscription subscribeTransactionalBatch(ConsumerSpec spec, TransactionalEventBatchHandler handler) {
         return consumers.subscribeTransactionalBatch(spec, handler);
+    }
+
+    /** The members that this instance has started and that were not closed since, in no order. */
+    public List<Subscription> subscriptions() {
+        return consumers.subscriptions();
     }
 
     /**
@@ -217,6 +237,7 @@ public final class EventSql implements AutoCloseable {
         private final List<DataSource> dataSources;
         private Settings settings = Settings.defaults();
         private final List<ConsumerListener> listeners = new ArrayList<>();
+        private final List<PublishListener> publishListeners = new ArrayList<>();
         private @Nullable DataSource preferredShard;
         private List<DataSource> outboxes = List.of();
 
@@ -234,6 +255,12 @@ public final class EventSql implements AutoCloseable {
         /** Adds a listener that is told what happens to this process's consumers. */
         public Builder listener(ConsumerListener value) {
             listeners.add(Objects.requireNonNull(value, "listener"));
+            return this;
+        }
+
+        /** Adds a listener that is told what becomes of the events this process publishes. */
+        public Builder publishListener(PublishListener value) {
+            publishListeners.add(Objects.requireNonNull(value, "publishListener"));
             return this;
         }
 

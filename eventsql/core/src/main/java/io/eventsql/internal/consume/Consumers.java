@@ -138,6 +138,11 @@ public final class Consumers {
         return new Control(shards, streams.require(stream), consumer, wakeUp);
     }
 
+    /** The members that were not closed. */
+    public List<Subscription> subscriptions() {
+        return List.copyOf(members);
+    }
+
     Listeners listeners() {
         return listeners;
     }
