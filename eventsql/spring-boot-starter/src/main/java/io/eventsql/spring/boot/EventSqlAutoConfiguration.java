@@ -1,7 +1,10 @@
 package io.eventsql.spring.boot;
 
+import io.eventsql.ConsumerListener;
 import io.eventsql.EventSql;
+import io.eventsql.PublishListener;
 import javax.sql.DataSource;
+import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnSingleCandidate;
@@ -15,7 +18,13 @@ public final class EventSqlAutoConfiguration {
     @Bean
     @ConditionalOnMissingBean
     @ConditionalOnSingleCandidate(DataSource.class)
-    EventSql eventSql(DataSource dataSource) {
-        return EventSql.builder(dataSource).build();
+    EventSql eventSql(
+            DataSource dataSource,
+            ObjectProvider<ConsumerListener> consumerListeners,
+            ObjectProvider<PublishListener> publishListeners) {
+        EventSql.Builder builder = EventSql.builder(dataSource);
+        consumerListeners.orderedStream().forEach(builder::listener);
+        publishListeners.orderedStream().forEach(builder::publishListener);
+        return builder.build();
     }
 }

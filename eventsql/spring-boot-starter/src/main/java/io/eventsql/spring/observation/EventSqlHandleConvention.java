@@ -31,10 +31,14 @@ public interface EventSqlHandleConvention extends ObservationConvention<EventSql
     @Override
     default KeyValues getLowCardinalityKeyValues(EventSqlHandleContext context) {
         return KeyValues.of(
-                "messaging.system", EventSqlPublishConvention.SYSTEM,
-                "messaging.operation.type", "process",
-                "messaging.destination.name", context.stream(),
-                "messaging.consumer.group.name", context.consumer());
+                "messaging.system",
+                EventSqlPublishConvention.SYSTEM,
+                "messaging.operation.type",
+                "process",
+                "messaging.destination.name",
+                context.stream(),
+                "messaging.consumer.group.name",
+                context.consumer());
     }
 
     @Override

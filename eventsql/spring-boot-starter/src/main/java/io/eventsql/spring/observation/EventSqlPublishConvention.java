@@ -34,9 +34,12 @@ public interface EventSqlPublishConvention extends ObservationConvention<EventSq
     @Override
     default KeyValues getLowCardinalityKeyValues(EventSqlPublishContext context) {
         return KeyValues.of(
-                "messaging.system", SYSTEM,
-                "messaging.operation.type", "send",
-                "messaging.destination.name", context.stream());
+                "messaging.system",
+                SYSTEM,
+                "messaging.operation.type",
+                "send",
+                "messaging.destination.name",
+                context.stream());
     }
 
     @Override
