@@ -141,7 +141,7 @@ public final class Database {
     public static final class UnavailableException extends SQLException {
         private static final long serialVersionUID = 1L;
 
-        UnavailableException(Exception cause) {
+        UnavailableException(Throwable cause) {
             super(cause.toString(), "08006", cause);
         }
     }
@@ -167,9 +167,9 @@ public final class Database {
                     broken = !rollback(connection);
                 }
                 return commit;
-            } catch (Exception e) {
+            } catch (Throwable e) { // an Error, too: back in autocommit mode, what was not rolled back is committed
                 broken = !committed && !rollback(connection);
-                if (broken && !isTimeout(e)) {
+                if (broken && !isTimeout(e) && e instanceof Exception) {
                     throw new UnavailableException(e);
                 }
                 throw e;
