@@ -1,13 +1,16 @@
 package io.eventsql.spring.boot;
 
 import io.eventsql.EventSql;
-import io.eventsql.StreamSpec;
+import io.eventsql.spring.EventSerializer;
+import io.eventsql.spring.StreamCreator;
 import io.eventsql.spring.listener.EventSqlListenerPostProcessor;
 import io.eventsql.spring.listener.EventSqlListenerRegistry;
 import io.eventsql.spring.listener.ListenerFactory;
 import io.eventsql.spring.listener.ListenerSettings;
 import io.eventsql.spring.listener.PayloadReader;
+import io.eventsql.spring.observation.EventSqlObservations;
 import java.util.Map;
+import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
@@ -16,7 +19,7 @@ import org.springframework.boot.context.properties.EnableConfigurationProperties
 import org.springframework.context.annotation.Bean;
 
 /** Annotated listeners. */
-@AutoConfiguration(after = EventSqlAutoConfiguration.class)
+@AutoConfiguration(after = {EventSqlAutoConfiguration.class, EventSqlTemplateAutoConfiguration.class})
 @ConditionalOnBean(EventSql.class)
 @EnableConfigurationProperties(EventSqlListenerProperties.class)
 public final class EventSqlListenerAutoConfiguration {
@@ -34,23 +37,31 @@ public final class EventSqlListenerAutoConfiguration {
 
     @Bean
     @ConditionalOnMissingBean
+    @ConditionalOnBean(EventSerializer.class)
+    PayloadReader eventSqlPayloadReader(EventSerializer serializer) {
+        return serializer::deserialize;
+    }
+
+    @Bean
+    @ConditionalOnMissingBean
     ListenerFactory eventSqlListenerFactory(
             ConfigurableListableBeanFactory beans,
             EventSql eventSql,
             EventSqlListenerRegistry registry,
             PayloadReader payloads,
-            EventSqlListenerProperties properties) {
+            StreamCreator streams,
+            EventSqlListenerProperties properties,
+            ObjectProvider<EventSqlObservations> observations) {
         ListenerFactory.Shared shared = new ListenerFactory.Shared(
-                beans, eventSql, registry, payloads, stream -> createIfMissing(eventSql, stream));
+                beans,
+                eventSql,
+                registry,
+                payloads,
+                streams::require,
+                observations.getIfAvailable(EventSqlObservations::none));
         return new ListenerFactory(
                 shared,
                 properties.listener() == null ? ListenerSettings.NONE : properties.listener(),
                 properties.listeners() == null ? Map.of() : properties.listeners());
-    }
-
-    private static void createIfMissing(EventSql eventSql, String stream) {
-        if (eventSql.streams().stream().noneMatch(s -> s.name().equals(stream))) {
-            eventSql.createStream(StreamSpec.of(stream));
-        }
     }
 }

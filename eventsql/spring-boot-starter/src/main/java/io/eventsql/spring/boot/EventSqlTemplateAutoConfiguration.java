@@ -6,6 +6,7 @@ import io.eventsql.spring.EventSqlTemplate;
 import io.eventsql.spring.OpenTransactions;
 import io.eventsql.spring.OutgoingEventCustomizer;
 import io.eventsql.spring.StreamCreator;
+import io.eventsql.spring.observation.EventSqlObservations;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
@@ -35,7 +36,8 @@ public final class EventSqlTemplateAutoConfiguration {
             EventSerializer serializer,
             ObjectProvider<OutgoingEventCustomizer> customizers,
             StreamCreator streams,
-            OpenTransactions transactions) {
+            OpenTransactions transactions,
+            ObjectProvider<EventSqlObservations> observations) {
         return new EventSqlTemplate(
                 eventSql,
                 new EventSqlTemplate.Parts(
@@ -43,6 +45,7 @@ public final class EventSqlTemplateAutoConfiguration {
                         customizers.orderedStream().toList(),
                         streams,
                         transactions,
-                        properties.template().unjoinableTransaction()));
+                        properties.template().unjoinableTransaction(),
+                        observations.getIfAvailable(EventSqlObservations::none)));
     }
 }

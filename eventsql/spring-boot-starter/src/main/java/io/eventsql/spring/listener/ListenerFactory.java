@@ -5,6 +5,7 @@ import io.eventsql.EventSql;
 import io.eventsql.Subscription;
 import io.eventsql.spring.listener.EventSqlListenerPostProcessor.FoundListener;
 import io.eventsql.spring.listener.InvalidListenerException.ListenerName;
+import io.eventsql.spring.observation.EventSqlObservations;
 import java.lang.reflect.Method;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -29,6 +30,7 @@ public final class ListenerFactory {
     private final ListenerSettings defaults;
     private final Map<String, ListenerSettings> byId;
     private final Consumer<String> createMissingStream;
+    private final EventSqlObservations observations;
 
     /** What all listeners share. */
     public record Shared(
@@ -36,7 +38,8 @@ public final class ListenerFactory {
             EventSql eventSql,
             EventSqlListenerRegistry registry,
             PayloadReader payloads,
-            Consumer<String> createMissingStream) {}
+            Consumer<String> createMissingStream,
+            EventSqlObservations observations) {}
 
     /** @param byId overrides by the listeners' ids, in whatever spelling properties allow */
     public ListenerFactory(Shared shared, ListenerSettings defaults, Map<String, ListenerSettings> byId) {
@@ -44,6 +47,7 @@ public final class ListenerFactory {
         this.eventSql = shared.eventSql();
         this.registry = shared.registry();
         this.createMissingStream = shared.createMissingStream();
+        this.observations = shared.observations();
         this.arguments = new ListenerArguments(
                 shared.payloads(),
                 org.springframework.boot.convert.ApplicationConversionService.getSharedInstance(),
@@ -95,7 +99,8 @@ public final class ListenerFactory {
                     "Leave out keyConcurrency, or handle single events outside of transactions.");
         }
         Method method = new ListenerMethodCheck(name, batch, transactional).check(bean);
-        ListenerMethod handler = new ListenerMethod(bean, method, batch, transactional, arguments);
+        ListenerMethod handler =
+                new ListenerMethod(bean, method, batch, transactional, arguments, spec.name(), observations);
         registry.add(new EventSqlListenerContainer(
                 attributes.id(),
                 name.toString(),

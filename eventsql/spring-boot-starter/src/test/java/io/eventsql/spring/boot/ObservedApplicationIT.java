@@ -12,6 +12,8 @@ import io.eventsql.RetryPolicy;
 import io.eventsql.StoredEvent;
 import io.eventsql.StreamSpec;
 import io.eventsql.eventsdb.EventsDb;
+import io.eventsql.spring.EventSqlListener;
+import io.eventsql.spring.EventSqlTemplate;
 import io.eventsql.spring.observation.EventSqlObservations;
 import io.opentelemetry.api.trace.SpanKind;
 import io.opentelemetry.context.Context;
@@ -25,11 +27,9 @@ import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.net.http.HttpResponse.BodyHandlers;
-import java.sql.Connection;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicBoolean;
-import javax.sql.DataSource;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
@@ -38,6 +38,8 @@ import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
 import org.springframework.boot.builder.SpringApplicationBuilder;
 import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.context.annotation.Bean;
+import org.springframework.transaction.PlatformTransactionManager;
+import org.springframework.transaction.support.TransactionTemplate;
 
 /** A whole application: what it shows over HTTP, and its traces. */
 class ObservedApplicationIT {
@@ -65,6 +67,17 @@ class ObservedApplicationIT {
         Spans spans() {
             return new Spans();
         }
+
+        @Bean
+        Handlers handlers() {
+            return new Handlers();
+        }
+    }
+
+    /** Listeners that have nothing to do. */
+    static class Handlers {
+        @EventSqlListener(stream = "traced", consumer = "mailer")
+        void on(String text) {}
     }
 
     /** Keeps every span that has ended. */
@@ -284,19 +297,9 @@ class ObservedApplicationIT {
 
     @Test
     void trace_crossesTheOutbox() throws Exception {
-        newStream("traced");
-        EventSqlObservations observations = application.getBean(EventSqlObservations.class);
-        eventSql.subscribe(
-                ConsumerSpec.of("traced", "mailer"), event -> observations.handle("mailer", event, () -> {}));
-        try (Connection transaction = application.getBean(DataSource.class).getConnection()) {
-            transaction.setAutoCommit(false);
-            observations.publish("traced", List.of(Event.ofText("x")), events -> {
-                eventSql.outbox().publishAll(transaction, "traced", events);
-                return "written";
-            });
-            transaction.commit();
-        }
-        eventSql.outbox().committed();
+        EventSqlTemplate template = application.getBean(EventSqlTemplate.class);
+        new TransactionTemplate(application.getBean(PlatformTransactionManager.class))
+                .executeWithoutResult(status -> template.publish("traced", "k", "x"));
 
         Spans spans = application.getBean(Spans.class);
         await().untilAsserted(() -> assertThat(spans.named("process traced")).hasSize(1));
