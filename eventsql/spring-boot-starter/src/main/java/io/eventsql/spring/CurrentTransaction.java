@@ -49,7 +49,7 @@ final class CurrentTransaction {
                 for (Map.Entry<Object, Object> resource : bound.entrySet()) {
                     if (resource.getKey() instanceof DataSource key
                             && resource.getValue() instanceof ConnectionHolder connection
-                            && target(key) == target) {
+                            && target(key).equals(target)) {
                         Found found = found(key, connection);
                         if (!(found instanceof Found.None)) {
                             return found;

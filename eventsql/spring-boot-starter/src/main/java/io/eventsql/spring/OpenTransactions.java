@@ -42,7 +42,7 @@ public final class OpenTransactions implements BeanPostProcessor {
     @Nullable
     Begun of(ConnectionHolder connection) {
         for (Begun transaction : begun.get()) {
-            if (transaction.connection == connection) {
+            if (connection.equals(transaction.connection)) {
                 return transaction;
             }
         }
@@ -111,7 +111,7 @@ public final class OpenTransactions implements BeanPostProcessor {
 
         private void end(TransactionExecution transaction) {
             for (Begun candidate : begun.get()) {
-                if (candidate.transaction == transaction) {
+                if (candidate.transaction.equals(transaction)) {
                     candidate.ending = true;
                 }
             }
@@ -119,7 +119,7 @@ public final class OpenTransactions implements BeanPostProcessor {
 
         private void forget(TransactionExecution transaction) {
             Deque<Begun> mine = begun.get();
-            mine.removeIf(candidate -> candidate.transaction == transaction);
+            mine.removeIf(candidate -> candidate.transaction.equals(transaction));
             if (mine.isEmpty()) {
                 begun.remove();
             }

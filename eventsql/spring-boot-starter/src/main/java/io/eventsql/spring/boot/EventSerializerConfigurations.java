@@ -3,16 +3,24 @@ package io.eventsql.spring.boot;
 import io.eventsql.spring.EventSerializer;
 import io.eventsql.spring.JacksonEventSerializer;
 import io.eventsql.spring.PlainEventSerializer;
+import io.eventsql.spring.cloudevents.CloudEventSerializer;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnSingleCandidate;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
+import org.springframework.util.ClassUtils;
 import tools.jackson.databind.json.JsonMapper;
 
 /** How payloads become events, imported one after the other: the first that is possible wins. */
 final class EventSerializerConfigurations {
+    private static final String CLOUD_EVENTS_LIBRARY = "io.cloudevents.core.builder.CloudEventBuilder";
+
     private EventSerializerConfigurations() {}
+
+    private static EventSerializer withCloudEvents(EventSerializer serializer) {
+        return ClassUtils.isPresent(CLOUD_EVENTS_LIBRARY, null) ? new CloudEventSerializer(serializer) : serializer;
+    }
 
     /** JSON with the application's mapper. */
     @Configuration(proxyBeanMethods = false)
@@ -21,8 +29,8 @@ final class EventSerializerConfigurations {
     static class Json {
         @Bean
         @ConditionalOnMissingBean(EventSerializer.class)
-        JacksonEventSerializer eventSqlSerializer(JsonMapper mapper) {
-            return new JacksonEventSerializer(mapper);
+        EventSerializer eventSqlSerializer(JsonMapper mapper) {
+            return withCloudEvents(new JacksonEventSerializer(mapper));
         }
     }
 
@@ -31,8 +39,8 @@ final class EventSerializerConfigurations {
     @ConditionalOnMissingBean(EventSerializer.class)
     static class Plain {
         @Bean
-        PlainEventSerializer eventSqlSerializer() {
-            return new PlainEventSerializer();
+        EventSerializer eventSqlSerializer() {
+            return withCloudEvents(new PlainEventSerializer());
         }
     }
 }

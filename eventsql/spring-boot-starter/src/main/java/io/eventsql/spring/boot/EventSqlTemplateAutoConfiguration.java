@@ -7,10 +7,14 @@ import io.eventsql.spring.OpenTransactions;
 import io.eventsql.spring.OutgoingEventCustomizer;
 import io.eventsql.spring.StreamCreator;
 import io.eventsql.spring.observation.EventSqlObservations;
+import io.eventsql.spring.cloudevents.CloudEventHeaders;
+import java.time.InstantSource;
+import java.util.Objects;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnProperty;
 import org.springframework.boot.jackson.autoconfigure.JacksonAutoConfiguration;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Import;
@@ -47,5 +51,17 @@ public final class EventSqlTemplateAutoConfiguration {
                         transactions,
                         properties.template().unjoinableTransaction(),
                         observations.getIfAvailable(EventSqlObservations::none)));
+    }
+
+    @Bean
+    @ConditionalOnMissingBean
+    @ConditionalOnProperty("eventsql.cloud-events.source")
+    CloudEventHeaders eventSqlCloudEventHeaders(EventSqlProperties properties) {
+        EventSqlProperties.CloudEvents attributes = properties.cloudEvents();
+        return new CloudEventHeaders(
+                Objects.requireNonNull(attributes.source()),
+                attributes.typePrefix(),
+                attributes.types(),
+                InstantSource.system());
     }
 }
