@@ -19,6 +19,7 @@ import java.util.UUID;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.stream.Stream;
 import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
 
@@ -54,7 +55,7 @@ public final class EventSql implements AutoCloseable {
         wakeUp = new WakeUp(shards, settings);
         SegmentKeeper segments = new SegmentKeeper(settings.maxBatchEvents());
         relays = new Relays(shards, streams, settings, segments, wakeUp, builder.outboxes);
-        outbox = new OutboxPublisher(streams, shards.tables().outbox(), settings, relays);
+        outbox = new OutboxPublisher(streams, shards.tables().outbox(), settings, relays, builder.withOutbox());
         timer = Executors.newSingleThreadScheduledExecutor(task -> {
             Thread thread = new Thread(task, "eventsql-timer");
             thread.setDaemon(true);
@@ -279,6 +280,12 @@ public final class EventSql implements AutoCloseable {
         public Builder outbox(DataSource... values) {
             outboxes = List.of(values);
             return this;
+        }
+
+        private List<DataSource> withOutbox() {
+            return Stream.concat(dataSources.stream(), outboxes.stream())
+                    .distinct()
+                    .toList();
         }
 
         /**

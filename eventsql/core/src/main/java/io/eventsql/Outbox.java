@@ -2,6 +2,7 @@ package io.eventsql;
 
 import java.sql.Connection;
 import java.util.List;
+import javax.sql.DataSource;
 import org.jooq.Configuration;
 import org.jooq.DSLContext;
 
@@ -79,6 +80,12 @@ public interface Outbox {
      * other time; worth it where transactions take long after they have published.
      */
     void committed();
+
+    /**
+     * The data sources whose transactions can publish: those of the shards and those named by {@link
+     * EventSql.Builder#outbox}, as they were given.
+     */
+    List<DataSource> dataSources();
 
     /**
      * What waits, for each database with an outbox: first the shards by their numbers, then the others.

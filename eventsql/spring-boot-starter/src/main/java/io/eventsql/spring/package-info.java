@@ -1,4 +1,7 @@
-/** What applications write against: annotated listeners, and the words they share with the rest of the starter. */
+/**
+ * EventSQL in Spring applications: publish with {@link io.eventsql.spring.EventSqlTemplate}, which joins the current
+ * transaction; handle with methods that have {@link io.eventsql.spring.EventSqlListener}.
+ */
 @NullMarked
 package io.eventsql.spring;
 

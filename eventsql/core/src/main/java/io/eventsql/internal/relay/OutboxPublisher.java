@@ -20,6 +20,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.atomic.AtomicInteger;
+import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
 
 /** Writes events to the outbox on the caller's connection, in the caller's transaction. Thread-safe. */
@@ -31,15 +32,23 @@ public final class OutboxPublisher implements Outbox {
     private final OutboxTables tables;
     private final EventValidator validator;
     private final Relays relays;
+    private final List<DataSource> dataSources;
     private final AtomicInteger calls = new AtomicInteger();
     private volatile int spread = ThreadLocalRandom.current().nextInt();
     private volatile boolean closed;
 
-    public OutboxPublisher(StreamRegistry streams, OutboxTables tables, Settings settings, Relays relays) {
+    /** @param dataSources those of the databases with an outbox */
+    public OutboxPublisher(
+            StreamRegistry streams,
+            OutboxTables tables,
+            Settings settings,
+            Relays relays,
+            List<DataSource> dataSources) {
         this.streams = streams;
         this.tables = tables;
         this.validator = new EventValidator(settings);
         this.relays = relays;
+        this.dataSources = List.copyOf(dataSources);
     }
 
     @Override
@@ -111,6 +120,11 @@ public final class OutboxPublisher implements Outbox {
     @Override
     public void committed() {
         relays.committed();
+    }
+
+    @Override
+    public List<DataSource> dataSources() {
+        return dataSources;
     }
 
     @Override

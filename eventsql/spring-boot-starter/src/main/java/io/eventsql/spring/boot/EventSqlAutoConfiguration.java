@@ -1,21 +1,104 @@
 package io.eventsql.spring.boot;
 
+import io.eventsql.ConsumerListener;
+import io.eventsql.EventPublisher;
 import io.eventsql.EventSql;
+import io.eventsql.Outbox;
+import io.eventsql.StreamSpec;
+import io.eventsql.spring.StreamCreator;
+import java.util.ArrayList;
+import java.util.List;
 import javax.sql.DataSource;
+import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
+import org.springframework.boot.autoconfigure.condition.AnyNestedCondition;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnBooleanProperty;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
-import org.springframework.boot.autoconfigure.condition.ConditionalOnSingleCandidate;
+import org.springframework.boot.context.properties.EnableConfigurationProperties;
 import org.springframework.boot.jdbc.autoconfigure.DataSourceAutoConfiguration;
+import org.springframework.boot.sql.init.dependency.DependsOnDatabaseInitialization;
 import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Conditional;
 
-/** EventSQL over the application's own {@link DataSource}. */
+/**
+ * EventSQL over the databases of {@code eventsql.shards}, or else over the application's {@link DataSource}. Spring closes
+ * it before its data sources.
+ */
 @AutoConfiguration(after = DataSourceAutoConfiguration.class)
+@ConditionalOnBooleanProperty(name = "eventsql.enabled", matchIfMissing = true)
+@EnableConfigurationProperties(EventSqlProperties.class)
 public final class EventSqlAutoConfiguration {
-    /** Closed by Spring before the data source. */
+
     @Bean
     @ConditionalOnMissingBean
-    @ConditionalOnSingleCandidate(DataSource.class)
-    EventSql eventSql(DataSource dataSource) {
-        return EventSql.builder(dataSource).build();
+    @Conditional(OnShardsCondition.class)
+    ShardPools eventSqlShardPools(EventSqlProperties properties) {
+        return new ShardPools(properties.shards());
+    }
+
+    /** Waits for Flyway and the like, which may prepare the schema. */
+    @Bean
+    @ConditionalOnMissingBean
+    @Conditional(OnDatabaseCondition.class)
+    @DependsOnDatabaseInitialization
+    EventSql eventSql(
+            EventSqlProperties properties,
+            ObjectProvider<ShardPools> pools,
+            ObjectProvider<DataSource> applicationDataSources,
+            @EventSqlDataSource ObjectProvider<DataSource> markedDataSources,
+            ObjectProvider<ConsumerListener> listeners,
+            ObjectProvider<EventSqlBuilderCustomizer> customizers) {
+        Databases databases =
+                Databases.choose(properties, pools.getIfAvailable(), applicationDataSources, markedDataSources);
+        EventSql.Builder builder = EventSql.builder(databases.shards())
+                .settings(properties.settings())
+                .outbox(databases.outboxes().toArray(DataSource[]::new));
+        if (databases.preferredShard() != null) {
+            builder.preferredShard(databases.preferredShard());
+        }
+        listeners.orderedStream().forEach(builder::listener);
+        customizers.orderedStream().forEach(customizer -> customizer.customize(builder));
+        return builder.build();
+    }
+
+    @Bean
+    @ConditionalOnMissingBean
+    @ConditionalOnBean(EventSql.class)
+    EventPublisher eventSqlPublisher(EventSql eventSql) {
+        return eventSql.publisher();
+    }
+
+    @Bean
+    @ConditionalOnMissingBean
+    @ConditionalOnBean(EventSql.class)
+    Outbox eventSqlOutbox(EventSql eventSql) {
+        return eventSql.outbox();
+    }
+
+    /** Has created the declared streams when it is there. */
+    @Bean
+    @ConditionalOnMissingBean
+    @ConditionalOnBean(EventSql.class)
+    StreamCreator eventSqlStreamCreator(
+            EventSql eventSql, EventSqlProperties properties, ObjectProvider<StreamSpec> beans) {
+        List<StreamSpec> declared = new ArrayList<>(beans.orderedStream().toList());
+        declared.addAll(properties.streamSpecs());
+        StreamCreator creator = new StreamCreator(eventSql, declared, properties.createMissingStreams());
+        creator.createDeclared();
+        return creator;
+    }
+
+    /** There is a database to use. */
+    static final class OnDatabaseCondition extends AnyNestedCondition {
+        OnDatabaseCondition() {
+            super(ConfigurationPhase.REGISTER_BEAN);
+        }
+
+        @ConditionalOnBean(ShardPools.class)
+        static final class OnShards {}
+
+        @ConditionalOnBean(DataSource.class)
+        static final class OnDataSource {}
     }
 }

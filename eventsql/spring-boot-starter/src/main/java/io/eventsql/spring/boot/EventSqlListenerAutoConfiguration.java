@@ -1,12 +1,12 @@
 package io.eventsql.spring.boot;
 
 import io.eventsql.EventSql;
-import io.eventsql.StreamSpec;
+import io.eventsql.spring.EventSerializer;
+import io.eventsql.spring.StreamCreator;
 import io.eventsql.spring.listener.EventSqlListenerPostProcessor;
 import io.eventsql.spring.listener.EventSqlListenerRegistry;
 import io.eventsql.spring.listener.ListenerFactory;
 import io.eventsql.spring.listener.ListenerSettings;
-import io.eventsql.spring.listener.PayloadReader;
 import java.util.Map;
 import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
@@ -16,7 +16,7 @@ import org.springframework.boot.context.properties.EnableConfigurationProperties
 import org.springframework.context.annotation.Bean;
 
 /** Annotated listeners. */
-@AutoConfiguration(after = EventSqlAutoConfiguration.class)
+@AutoConfiguration(after = {EventSqlAutoConfiguration.class, EventSqlTemplateAutoConfiguration.class})
 @ConditionalOnBean(EventSql.class)
 @EnableConfigurationProperties(EventSqlListenerProperties.class)
 public final class EventSqlListenerAutoConfiguration {
@@ -38,19 +38,14 @@ public final class EventSqlListenerAutoConfiguration {
             ConfigurableListableBeanFactory beans,
             EventSql eventSql,
             EventSqlListenerRegistry registry,
-            PayloadReader payloads,
+            EventSerializer serializer,
+            StreamCreator streams,
             EventSqlListenerProperties properties) {
         ListenerFactory.Shared shared = new ListenerFactory.Shared(
-                beans, eventSql, registry, payloads, stream -> createIfMissing(eventSql, stream));
+                beans, eventSql, registry, serializer, streams);
         return new ListenerFactory(
                 shared,
                 properties.listener() == null ? ListenerSettings.NONE : properties.listener(),
                 properties.listeners() == null ? Map.of() : properties.listeners());
-    }
-
-    private static void createIfMissing(EventSql eventSql, String stream) {
-        if (eventSql.streams().stream().noneMatch(s -> s.name().equals(stream))) {
-            eventSql.createStream(StreamSpec.of(stream));
-        }
     }
 }

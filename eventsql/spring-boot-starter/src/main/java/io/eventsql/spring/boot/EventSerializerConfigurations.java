@@ -1,0 +1,46 @@
+package io.eventsql.spring.boot;
+
+import io.eventsql.spring.EventSerializer;
+import io.eventsql.spring.JacksonEventSerializer;
+import io.eventsql.spring.PlainEventSerializer;
+import io.eventsql.spring.cloudevents.CloudEventSerializer;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnSingleCandidate;
+import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Configuration;
+import org.springframework.util.ClassUtils;
+import tools.jackson.databind.json.JsonMapper;
+
+/** How payloads become events, imported one after the other: the first that is possible wins. */
+final class EventSerializerConfigurations {
+    private static final String CLOUD_EVENTS_LIBRARY = "io.cloudevents.core.builder.CloudEventBuilder";
+
+    private EventSerializerConfigurations() {}
+
+    private static EventSerializer withCloudEvents(EventSerializer serializer) {
+        return ClassUtils.isPresent(CLOUD_EVENTS_LIBRARY, null) ? new CloudEventSerializer(serializer) : serializer;
+    }
+
+    /** JSON with the application's mapper. */
+    @Configuration(proxyBeanMethods = false)
+    @ConditionalOnClass(JsonMapper.class)
+    @ConditionalOnSingleCandidate(JsonMapper.class)
+    static class Json {
+        @Bean
+        @ConditionalOnMissingBean(EventSerializer.class)
+        EventSerializer eventSqlSerializer(JsonMapper mapper) {
+            return withCloudEvents(new JacksonEventSerializer(mapper));
+        }
+    }
+
+    /** Without a mapper only text and bytes. */
+    @Configuration(proxyBeanMethods = false)
+    @ConditionalOnMissingBean(EventSerializer.class)
+    static class Plain {
+        @Bean
+        EventSerializer eventSqlSerializer() {
+            return withCloudEvents(new PlainEventSerializer());
+        }
+    }
+}
