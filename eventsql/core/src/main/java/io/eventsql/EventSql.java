@@ -153,12 +153,31 @@ public final class EventSql implements AutoCloseable {
      * @throws InvalidInputException if {@link ConsumerSpec#keyConcurrency()} is not 1
      */
     public Subscription subscribeTransactional(ConsumerSpec spec, TransactionalEventHandler handler) {
-        return consumers.subscribeTransactional(spec, handler);
+        return consumers.subscribeTransactional(spec, null, handler);
     }
 
-    /** As {@link #subscribeTransactional}, with a handler that gets many events in one transaction. */
+    /**
+     * The same in transactions that somebody else begins and ends, such as a framework's transaction manager.
+     *
+     * @param boundary begins and ends them, in the event's shard
+     */
+    public Subscription subscribeTransactional(
+            ConsumerSpec spec, TransactionBoundary boundary, TransactionalEventHandler handler) {
+        return consumers.subscribeTransactional(spec, Objects.requireNonNull(boundary, "boundary"), handler);
+    }
+
+    /**
+     * As {@link #subscribeTransactional(ConsumerSpec, TransactionalEventHandler)}, with a handler that gets many events
+     * in one transaction.
+     */
     public Subscription subscribeTransactionalBatch(ConsumerSpec spec, TransactionalEventBatchHandler handler) {
-        return consumers.subscribeTransactionalBatch(spec, handler);
+        return consumers.subscribeTransactionalBatch(spec, null, handler);
+    }
+
+    /** The same in transactions that somebody else begins and ends. */
+    public Subscription subscribeTransactionalBatch(
+            ConsumerSpec spec, TransactionBoundary boundary, TransactionalEventBatchHandler handler) {
+        return consumers.subscribeTransactionalBatch(spec, Objects.requireNonNull(boundary, "boundary"), handler);
     }
 
     /** The members that this instance has started and that were not closed since, in no order. */

@@ -12,7 +12,8 @@ final class EmbeddedServer {
 
     /** The server, of the kind that {@link EventsDb#DATABASE_PROPERTY} asks for. */
     static EventsDb get(boolean durable) {
-        boolean another = !System.getProperty(EventsDb.DATABASE_PROPERTY, "embedded").equals("embedded");
+        boolean another =
+                !System.getProperty(EventsDb.DATABASE_PROPERTY, "embedded").equals("embedded");
         if (another) {
             return Another.SERVER;
         }

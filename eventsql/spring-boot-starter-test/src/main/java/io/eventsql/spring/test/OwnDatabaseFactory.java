@@ -12,8 +12,7 @@ final class OwnDatabaseFactory implements ContextCustomizerFactory {
     @Override
     public @Nullable ContextCustomizer createContextCustomizer(
             Class<?> testClass, List<ContextConfigurationAttributes> configAttributes) {
-        EmbeddedEventSql embedded =
-                TestContextAnnotationUtils.findMergedAnnotation(testClass, EmbeddedEventSql.class);
+        EmbeddedEventSql embedded = TestContextAnnotationUtils.findMergedAnnotation(testClass, EmbeddedEventSql.class);
         return embedded == null ? null : new OwnDatabase(outermost(testClass), embedded.durable());
     }
 

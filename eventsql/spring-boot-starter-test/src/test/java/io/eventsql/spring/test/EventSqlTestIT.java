@@ -58,7 +58,8 @@ class EventSqlTestIT {
     @Test
     void database_isFast_andOwn() {
         assertThat(jdbc.queryForObject("SHOW fsync", String.class)).isEqualTo("off");
-        assertThat(jdbc.queryForObject("SELECT current_database()", String.class)).endsWith("eventsqltestit");
+        assertThat(jdbc.queryForObject("SELECT current_database()", String.class))
+                .endsWith("eventsqltestit");
     }
 
     @Nested

@@ -35,9 +35,9 @@ class FailingListenerIT {
         assertThatThrownBy(() -> events.awaitHandled("orders", "mailer"))
                 .isInstanceOf(AssertionError.class)
                 .hasMessageContaining("thrown by the test");
-        assertThat(events.awaitSetAside("orders", "mailer", 1)).singleElement().satisfies(event -> assertThat(
-                        event.event().key())
-                .isEqualTo("4711"));
+        assertThat(events.awaitSetAside("orders", "mailer", 1))
+                .singleElement()
+                .satisfies(event -> assertThat(event.event().key()).isEqualTo("4711"));
     }
 
     @Test

@@ -7,7 +7,6 @@ import io.eventsql.spring.listener.EventSqlListenerPostProcessor;
 import io.eventsql.spring.listener.EventSqlListenerRegistry;
 import io.eventsql.spring.listener.ListenerFactory;
 import io.eventsql.spring.listener.ListenerSettings;
-import io.eventsql.spring.listener.PayloadReader;
 import io.eventsql.spring.observation.EventSqlObservations;
 import java.util.Map;
 import org.springframework.beans.factory.ObjectProvider;
@@ -37,18 +36,11 @@ public final class EventSqlListenerAutoConfiguration {
 
     @Bean
     @ConditionalOnMissingBean
-    @ConditionalOnBean(EventSerializer.class)
-    PayloadReader eventSqlPayloadReader(EventSerializer serializer) {
-        return serializer::deserialize;
-    }
-
-    @Bean
-    @ConditionalOnMissingBean
     ListenerFactory eventSqlListenerFactory(
             ConfigurableListableBeanFactory beans,
             EventSql eventSql,
             EventSqlListenerRegistry registry,
-            PayloadReader payloads,
+            EventSerializer serializer,
             StreamCreator streams,
             EventSqlListenerProperties properties,
             ObjectProvider<EventSqlObservations> observations) {
@@ -56,8 +48,8 @@ public final class EventSqlListenerAutoConfiguration {
                 beans,
                 eventSql,
                 registry,
-                payloads,
-                streams::require,
+                serializer,
+                streams,
                 observations.getIfAvailable(EventSqlObservations::none));
         return new ListenerFactory(
                 shared,

@@ -1,8 +1,11 @@
 package io.eventsql.spring.listener;
 
+import io.eventsql.EventFailedException;
 import io.eventsql.EventPosition;
 import io.eventsql.StoredEvent;
 import io.eventsql.spring.EventPayloadException;
+import io.eventsql.spring.EventSerializationException;
+import io.eventsql.spring.EventSerializer;
 import java.sql.Connection;
 import java.util.ArrayList;
 import java.util.List;
@@ -11,8 +14,11 @@ import org.jspecify.annotations.Nullable;
 import org.springframework.beans.factory.config.ConfigurableBeanFactory;
 import org.springframework.core.MethodParameter;
 import org.springframework.core.ResolvableType;
+import org.springframework.core.convert.ConversionException;
 import org.springframework.core.convert.ConversionService;
 import org.springframework.messaging.Message;
+import org.springframework.messaging.MessageHeaders;
+import org.springframework.messaging.MessagingException;
 import org.springframework.messaging.converter.MessageConverter;
 import org.springframework.messaging.handler.annotation.Headers;
 import org.springframework.messaging.handler.annotation.support.HeaderMethodArgumentResolver;
@@ -21,6 +27,7 @@ import org.springframework.messaging.handler.annotation.support.MessageMethodArg
 import org.springframework.messaging.handler.annotation.support.PayloadMethodArgumentResolver;
 import org.springframework.messaging.handler.invocation.HandlerMethodArgumentResolver;
 import org.springframework.messaging.handler.invocation.HandlerMethodArgumentResolverComposite;
+import org.springframework.messaging.support.MessageHeaderAccessor;
 import org.springframework.validation.Validator;
 
 /** Makes the arguments of listener methods: spring-messaging's resolvers, and a few for what is EventSQL's own. */
@@ -29,11 +36,11 @@ final class ListenerArguments {
     private final HandlerMethodArgumentResolverComposite ofBatch = new HandlerMethodArgumentResolverComposite();
 
     ListenerArguments(
-            PayloadReader reader,
+            EventSerializer serializer,
             ConversionService conversions,
             @Nullable ConfigurableBeanFactory beans,
             @Nullable Validator validator) {
-        MessageConverter converter = new PayloadConverter(reader);
+        MessageConverter converter = new PayloadConverter(serializer);
         ofEvent.addResolvers(
                 new ConnectionResolver(),
                 new EventResolver(),
@@ -59,8 +66,9 @@ final class ListenerArguments {
                 || type == StoredEvent.class
                 || type == EventPosition.class
                 || Message.class.isAssignableFrom(type)
-                || org.springframework.messaging.MessageHeaders.class == type
-                || org.springframework.messaging.support.MessageHeaderAccessor.class.isAssignableFrom(type);
+                || type == MessageHeaders.class
+                || MessageHeaderAccessor.class.isAssignableFrom(type)
+                || type.getName().equals("io.cloudevents.CloudEvent"); // of a library that may not be there
     }
 
     /** The connection of the transaction. */
@@ -132,17 +140,21 @@ final class ListenerArguments {
                 try {
                     elements.add(ofEvent.resolveArgument(element, event));
                 } catch (Exception e) {
-                    throw unfit(event.getPayload(), e);
+                    throw new EventFailedException(event.getPayload(), unfit(event.getPayload(), e));
                 }
             }
             return elements;
         }
     }
 
-    /** Says which event it was, and that trying again is of no use. */
-    static EventPayloadException unfit(StoredEvent event, Exception cause) {
-        return cause instanceof EventPayloadException known
-                ? known
-                : new EventPayloadException(event, String.valueOf(cause.getMessage()), cause);
+    /**
+     * What to throw for an argument that could not be made: which event it was, and that trying again is of no use, unless
+     * a serializer failed for another reason, such as a registry that does not answer.
+     */
+    static Exception unfit(StoredEvent event, Exception cause) {
+        boolean isOfEvent = cause instanceof EventSerializationException // its value
+                || cause instanceof MessagingException // what is missing or not valid
+                || cause instanceof ConversionException; // a header's type
+        return isOfEvent ? new EventPayloadException(event, String.valueOf(cause.getMessage()), cause) : cause;
     }
 }

@@ -3,6 +3,8 @@ package io.eventsql.spring.listener;
 import io.eventsql.ConsumerSpec;
 import io.eventsql.EventSql;
 import io.eventsql.Subscription;
+import io.eventsql.spring.EventSerializer;
+import io.eventsql.spring.StreamCreator;
 import io.eventsql.spring.listener.EventSqlListenerPostProcessor.FoundListener;
 import io.eventsql.spring.listener.InvalidListenerException.ListenerName;
 import io.eventsql.spring.observation.EventSqlObservations;
@@ -13,7 +15,6 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
-import java.util.function.Consumer;
 import java.util.function.Supplier;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -29,7 +30,7 @@ public final class ListenerFactory {
     private final ListenerArguments arguments;
     private final ListenerSettings defaults;
     private final Map<String, ListenerSettings> byId;
-    private final Consumer<String> createMissingStream;
+    private final StreamCreator streams;
     private final EventSqlObservations observations;
 
     /** What all listeners share. */
@@ -37,8 +38,8 @@ public final class ListenerFactory {
             ConfigurableListableBeanFactory beans,
             EventSql eventSql,
             EventSqlListenerRegistry registry,
-            PayloadReader payloads,
-            Consumer<String> createMissingStream,
+            EventSerializer serializer,
+            StreamCreator streams,
             EventSqlObservations observations) {}
 
     /** @param byId overrides by the listeners' ids, in whatever spelling properties allow */
@@ -46,10 +47,10 @@ public final class ListenerFactory {
         this.beans = shared.beans();
         this.eventSql = shared.eventSql();
         this.registry = shared.registry();
-        this.createMissingStream = shared.createMissingStream();
+        this.streams = shared.streams();
         this.observations = shared.observations();
         this.arguments = new ListenerArguments(
-                shared.payloads(),
+                shared.serializer(),
                 org.springframework.boot.convert.ApplicationConversionService.getSharedInstance(),
                 beans,
                 beans.getBeanProvider(org.springframework.validation.Validator.class)
@@ -138,7 +139,7 @@ public final class ListenerFactory {
 
     private Supplier<Subscription> subscribe(ConsumerSpec spec, boolean batch, ListenerMethod method) {
         return () -> {
-            createMissingStream.accept(spec.stream());
+            streams.require(spec.stream());
             return batch
                     ? eventSql.subscribeBatch(spec, events -> method.handle(events, null))
                     : eventSql.subscribe(spec, event -> method.handle(List.of(event), null));

@@ -2,7 +2,6 @@ package io.eventsql.spring.listener;
 
 import io.eventsql.EventFailedException;
 import io.eventsql.StoredEvent;
-import io.eventsql.spring.EventPayloadException;
 import io.eventsql.spring.observation.EventSqlObservations;
 import java.lang.reflect.Method;
 import java.sql.Connection;
@@ -42,7 +41,7 @@ final class ListenerMethod {
     /**
      * Handles one event, or many if the method takes lists.
      *
-     * @throws EventPayloadException if an argument cannot be made
+     * @throws io.eventsql.spring.EventPayloadException if an argument cannot be made; of a batch: as its cause
      * @throws Exception whatever the method throws
      */
     void handle(List<StoredEvent> events, @Nullable Connection connection) throws Exception {
@@ -68,21 +67,21 @@ final class ListenerMethod {
         @Nullable Object[] arguments;
         try {
             arguments = invocable.arguments(BatchMessage.of(events, connection));
-        } catch (EventPayloadException e) {
-            int unfit = indexOf(events, e);
+        } catch (EventFailedException e) {
+            int failed = indexOf(events, e);
             // The library takes the events before the one that failed for handled; in a transaction it rolls back and
             // hands them over again.
-            if (unfit > 0 && !transactional) {
-                handleBatch(events.subList(0, unfit), connection);
+            if (failed > 0 && !transactional) {
+                handleBatch(events.subList(0, failed), connection);
             }
-            throw new EventFailedException(events.get(unfit), e);
+            throw e;
         }
         invocable.call(arguments);
     }
 
-    private static int indexOf(List<StoredEvent> events, EventPayloadException unfit) {
+    private static int indexOf(List<StoredEvent> events, EventFailedException failure) {
         return Math.toIntExact(events.stream()
-                .takeWhile(event -> !event.position().equals(unfit.position()))
+                .takeWhile(event -> !event.position().equals(failure.position()))
                 .count());
     }
 

@@ -1,6 +1,7 @@
 package io.eventsql.spring.listener;
 
 import io.eventsql.StoredEvent;
+import io.eventsql.spring.EventSerializer;
 import java.lang.reflect.Type;
 import org.jspecify.annotations.Nullable;
 import org.springframework.core.GenericTypeResolver;
@@ -8,26 +9,21 @@ import org.springframework.core.MethodParameter;
 import org.springframework.core.ResolvableType;
 import org.springframework.messaging.Message;
 import org.springframework.messaging.MessageHeaders;
-import org.springframework.messaging.converter.MessageConversionException;
 import org.springframework.messaging.converter.SmartMessageConverter;
 
 /** Reads payloads for spring-messaging's resolvers, with the generic type of the parameter. */
 final class PayloadConverter implements SmartMessageConverter {
-    private final PayloadReader reader;
+    private final EventSerializer serializer;
 
-    PayloadConverter(PayloadReader reader) {
-        this.reader = reader;
+    PayloadConverter(EventSerializer serializer) {
+        this.serializer = serializer;
     }
 
     @Override
     public @Nullable Object fromMessage(Message<?> message, Class<?> targetClass, @Nullable Object hint) {
         StoredEvent event = (StoredEvent) message.getPayload();
         Type type = hint instanceof MethodParameter parameter ? payloadType(parameter) : targetClass;
-        try {
-            return reader.read(event, type);
-        } catch (Exception e) {
-            throw new MessageConversionException(message, "its value cannot be read as " + type.getTypeName(), e);
-        }
+        return serializer.deserialize(event, type);
     }
 
     private static Type payloadType(MethodParameter parameter) {

@@ -10,6 +10,7 @@ import io.eventsql.StreamSpec;
 import io.eventsql.eventsdb.EventsDb;
 import io.eventsql.spring.boot.EventSqlAutoConfiguration;
 import io.eventsql.spring.boot.EventSqlListenerAutoConfiguration;
+import io.eventsql.spring.boot.EventSqlTemplateAutoConfiguration;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.Map;
@@ -19,6 +20,7 @@ import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.TestInstance;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
+import org.springframework.boot.jackson.autoconfigure.JacksonAutoConfiguration;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
 
 /** One database of a test class; a stream for each test; applications over it. */
@@ -69,13 +71,13 @@ abstract class ListenerFixture {
 
     ApplicationContextRunner application() {
         return new ApplicationContextRunner()
-                .withConfiguration(
-                        AutoConfigurations.of(EventSqlAutoConfiguration.class, EventSqlListenerAutoConfiguration.class))
+                .withConfiguration(AutoConfigurations.of(
+                        JacksonAutoConfiguration.class,
+                        EventSqlAutoConfiguration.class,
+                        EventSqlTemplateAutoConfiguration.class,
+                        EventSqlListenerAutoConfiguration.class))
                 .withPropertyValues("stream=" + stream, "eventsql.listener.retry-delay-max=1ms")
-                .withBean(
-                        PayloadReader.class, () -> (event, type) -> type == String.class ? event.text() : event.value())
-                .withBean(
-                        "dataSource", DataSource.class, () -> pool, definition -> definition.setDestroyMethodName(""));
+                .withBean("dataSource", DataSource.class, () -> pool, bean -> bean.setDestroyMethodName(""));
     }
 
     void publish(String... texts) {
