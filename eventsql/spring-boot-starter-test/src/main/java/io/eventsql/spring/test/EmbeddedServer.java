@@ -2,6 +2,7 @@ package io.eventsql.spring.test;
 
 import io.eventsql.eventsdb.EmbeddedEventsDb;
 import io.eventsql.eventsdb.EventsDb;
+import org.springframework.boot.SpringApplication;
 
 /** The servers of this JVM: each is started when it is first asked for, and ends with the JVM. */
 final class EmbeddedServer {
@@ -32,10 +33,14 @@ final class EmbeddedServer {
         static final EventsDb SERVER = start(false);
     }
 
+    /** Stopped behind the applications: one that is closed later would wait for it. */
     private static EventsDb start(boolean durable) {
-        return EmbeddedEventsDb.builder()
+        EmbeddedEventsDb server = EmbeddedEventsDb.builder()
                 .durable(durable)
                 .setting("max_connections", CONNECTIONS_MAX)
+                .stopsAtExit(false)
                 .start();
+        SpringApplication.getShutdownHandlers().add(server::close);
+        return server;
     }
 }
