@@ -70,14 +70,22 @@ public final class Consumers {
         return start(spec, HandlerCall.ofBatch(handler));
     }
 
-    /** @param boundary begins and ends the transactions; {@code null}: the library does */
+    /**
+     * Starts a member whose handler works in transactions.
+     *
+     * @param boundary begins and ends them; {@code null}: the library does
+     */
     public Subscription subscribeTransactional(
             ConsumerSpec spec, @Nullable TransactionBoundary boundary, TransactionalEventHandler handler) {
         TransactionalEventBatchHandler single = (events, connection) -> handler.handle(events.getFirst(), connection);
         return startTransactional(spec, boundary, single, false);
     }
 
-    /** @param boundary begins and ends the transactions; {@code null}: the library does */
+    /**
+     * Starts a member whose handler works in transactions.
+     *
+     * @param boundary begins and ends them; {@code null}: the library does
+     */
     public Subscription subscribeTransactionalBatch(
             ConsumerSpec spec, @Nullable TransactionBoundary boundary, TransactionalEventBatchHandler handler) {
         return startTransactional(spec, boundary, handler, true);

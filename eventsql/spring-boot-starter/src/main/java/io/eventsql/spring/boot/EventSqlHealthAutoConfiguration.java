@@ -18,7 +18,7 @@ import org.springframework.context.annotation.Bean;
 @ConditionalOnEnabledHealthIndicator("eventsql")
 @EnableConfigurationProperties(EventSqlHealthProperties.class)
 public final class EventSqlHealthAutoConfiguration {
-    /** Named so that it appears as {@code eventsql}. */
+    /** Its bean name is the name under which health shows it. */
     @Bean
     @ConditionalOnMissingBean(name = {"eventsqlHealthIndicator", "eventsqlHealthContributor"})
     EventSqlHealthIndicator eventsqlHealthIndicator(EventSql eventSql, EventSqlHealthProperties properties) {
