@@ -100,9 +100,9 @@ public final class EventSqlTestSupport {
             }
         });
         events.sort(Comparator.comparing(StoredEvent::publishedAt)
-                .thenComparing(StoredEvent::shard)
-                .thenComparing(StoredEvent::partition)
-                .thenComparing(StoredEvent::offset));
+                .thenComparingInt(StoredEvent::shard)
+                .thenComparingInt(StoredEvent::partition)
+                .thenComparingLong(StoredEvent::offset));
         return events;
     }
 

@@ -50,7 +50,7 @@ public final class EventSqlMeters implements ConsumerListener, PublishListener {
         ShardMeters meters = ofShards.computeIfAbsent(batch.shard(), this::shardMeters);
         meters.append.record(batch.nanos(), TimeUnit.NANOSECONDS);
         meters.events.record(batch.events());
-        meters.bytes.record(batch.bytes());
+        meters.bytes.record((double) batch.bytes());
         batch.eventsByStream()
                 .forEach((stream, events) -> published
                         .computeIfAbsent(stream, this::publishedCounter)

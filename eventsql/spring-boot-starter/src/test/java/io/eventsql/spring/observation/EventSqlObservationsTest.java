@@ -201,10 +201,11 @@ class EventSqlObservationsTest {
         EventSqlObservations none = EventSqlObservations.none();
 
         none.publish("orders", events, published::add);
-        none.publishAsync("orders", events, given -> {
-            published.add(given);
-            return CompletableFuture.completedFuture(POSITION);
-        });
+        assertThat(none.publishAsync("orders", events, given -> {
+                    published.add(given);
+                    return CompletableFuture.completedFuture(POSITION);
+                }))
+                .isCompletedWithValue(POSITION);
         int[] handled = {0};
         none.handle("mailer", stored(Map.of()), () -> handled[0]++);
         none.handleBatch("mailer", List.of(stored(Map.of())), () -> handled[0]++);
