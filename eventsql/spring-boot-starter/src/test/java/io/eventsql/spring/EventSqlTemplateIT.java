@@ -23,18 +23,15 @@ import java.util.Map;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
 import javax.sql.DataSource;
-import org.jooq.DSLContext;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
-import org.postgresql.ds.PGSimpleDataSource;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
 import org.springframework.boot.jackson.autoconfigure.JacksonAutoConfiguration;
 import org.springframework.boot.jdbc.autoconfigure.DataSourceAutoConfiguration;
 import org.springframework.boot.jdbc.autoconfigure.DataSourceTransactionManagerAutoConfiguration;
 import org.springframework.boot.jdbc.autoconfigure.JdbcTemplateAutoConfiguration;
-import org.springframework.boot.jooq.autoconfigure.JooqAutoConfiguration;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
 import org.springframework.context.ApplicationContext;
 import org.springframework.jdbc.core.JdbcTemplate;
@@ -537,29 +534,6 @@ class EventSqlTemplateIT {
     }
 
     @Test
-    void publish_jooqInTheSameTransaction_isCommittedWithIt() {
-        application()
-                .withConfiguration(AutoConfigurations.of(JooqAutoConfiguration.class))
-                .run(context -> {
-                    App app = new App(context);
-                    DSLContext dsl = context.getBean(DSLContext.class);
-                    dsl.transaction(trx -> {
-                        trx.dsl().execute("INSERT INTO orders VALUES ('1')");
-                        app.events().publish("orders", "1", "kept");
-                        assertThatThrownBy(() -> trx.dsl().transaction(nested -> {
-                                    app.events().publish("orders", "2", "rolled back to the savepoint");
-                                    throw new IllegalStateException("nested");
-                                }))
-                                .isInstanceOf(IllegalStateException.class);
-                    });
-
-                    await().until(() -> !app.keys().isEmpty());
-                    assertThat(app.keysInTheEnd()).containsExactly("1");
-                    assertThat(app.orders()).containsExactly("1");
-                });
-    }
-
-    @Test
     void publish_customizersAndSerializerOfTheApplication_areAsked() {
         application()
                 .withBean(EventSerializer.class, UpperCase::new)
@@ -590,10 +564,10 @@ class EventSqlTemplateIT {
 
     @Test
     void publish_applicationsDatabaseIsNoShard_goesThroughItsOutbox() {
-        DataSource shard = eventsDb.createDatabase("template_shard");
+        eventsDb.createDatabase("template_shard");
         application()
                 .withPropertyValues(
-                        "eventsql.shards.only.url=" + ((PGSimpleDataSource) shard).getUrl(),
+                        "eventsql.shards.only.url=" + urlOf("template_shard"),
                         "eventsql.shards.only.username=" + eventsDb.username(),
                         "eventsql.shards.only.password=" + eventsDb.password())
                 .run(context -> {
@@ -618,10 +592,10 @@ class EventSqlTemplateIT {
 
     @Test
     void publish_applicationsDatabaseWithoutOutbox_isRefused() {
-        DataSource shard = eventsDb.createDatabase("template_shard_alone");
+        eventsDb.createDatabase("template_shard_alone");
         application()
                 .withPropertyValues(
-                        "eventsql.shards.only.url=" + ((PGSimpleDataSource) shard).getUrl(),
+                        "eventsql.shards.only.url=" + urlOf("template_shard_alone"),
                         "eventsql.shards.only.username=" + eventsDb.username(),
                         "eventsql.shards.only.password=" + eventsDb.password(),
                         "eventsql.outbox.application-data-source=false")
@@ -634,5 +608,9 @@ class EventSqlTemplateIT {
                     assertThat(app.jdbc().queryForObject("SELECT to_regnamespace('eventsql') IS NULL", Boolean.class))
                             .isTrue();
                 });
+    }
+
+    private static String urlOf(String database) {
+        return eventsDb.jdbcUrl().replaceFirst("/eventsql(?=\\?|$)", "/" + database);
     }
 }

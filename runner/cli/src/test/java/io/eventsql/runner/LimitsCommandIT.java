@@ -153,6 +153,27 @@ class LimitsCommandIT {
     }
 
     @Test
+    void limits_outbox_movesEachCommittedEventWithAndWithoutAnOldSnapshot() throws IOException {
+        JsonNode result = limits("--only=outbox", "--outbox-seconds=2", "--outbox-rate=100", "--warmup-seconds=1");
+
+        JsonNode outbox = result.get("outbox");
+        for (JsonNode run : List.of(outbox.get("without"), outbox.get("with"))) {
+            assertThat(run.get("plain_events").asInt()).isEqualTo(200);
+            assertThat(run.get("transactions").asInt()).isEqualTo(300);
+            assertThat(run.get("events_in_stream").asInt()).isEqualTo(300);
+            assertThat(run.get("errors").size()).isZero();
+            assertThat(run.get("transaction_latency_ms").get("p50").asDouble()).isPositive();
+            assertThat(texts(run.get("tenths"), "outbox_bytes_max"))
+                    .hasSize(10)
+                    .allMatch(bytes -> Long.parseLong(bytes) > 0);
+        }
+        assertThat(outbox.get("without").get("snapshot_age_transactions").isNull())
+                .isTrue();
+        assertThat(outbox.get("with").get("snapshot_age_transactions").asInt()).isPositive();
+        assertThat(outbox.get("p99_with_to_without").asDouble()).isPositive();
+    }
+
+    @Test
     void limits_severalDatabases_areRefused() {
         int status = Runner.commandLine(
                         Map.of("DB0_HOST", "a", "DB0_PASSWORD", "p", "DB1_HOST", "b", "DB1_PASSWORD", "p"))

@@ -35,6 +35,10 @@ public final class LimitsText {
         if (handlers != null) {
             lines.addAll(handlers(handlers));
         }
+        @Nullable OutboxResult outbox = measured.outbox();
+        if (outbox != null) {
+            lines.addAll(OutboxText.of(outbox, result.settings().outbox()));
+        }
         lines.add("");
         lines.addAll(SummaryText.machine(result.machine()));
         return lines;
