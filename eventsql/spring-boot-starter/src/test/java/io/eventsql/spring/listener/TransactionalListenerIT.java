@@ -339,7 +339,6 @@ class TransactionalListenerIT extends ListenerFixture {
                     .withBean(Named.class);
             two.withPropertyValues("manager=otherTransactions").run(context -> assertThat(context)
                     .getFailure()
-                    .rootCause()
                     .isInstanceOf(InvalidListenerException.class)
                     .hasMessageContaining("bean '")
                     .hasMessageContaining("Named.on(StoredEvent)")
@@ -348,7 +347,6 @@ class TransactionalListenerIT extends ListenerFixture {
                                     + " database"));
             two.withPropertyValues("manager=").run(context -> assertThat(context)
                     .getFailure()
-                    .rootCause()
                     .isInstanceOf(InvalidListenerException.class)
                     .hasMessageContaining("not exactly one transaction manager"));
             two.withPropertyValues("manager=nobody").run(context -> assertThat(context)
@@ -363,7 +361,6 @@ class TransactionalListenerIT extends ListenerFixture {
     void manager_none_failsTheStart() {
         application().withPropertyValues("manager=").withBean(Named.class).run(context -> assertThat(context)
                 .getFailure()
-                .rootCause()
                 .isInstanceOf(InvalidListenerException.class));
     }
 
@@ -423,7 +420,6 @@ class TransactionalListenerIT extends ListenerFixture {
                     .withBean(OnShards.class);
             sharded.withPropertyValues("second=").run(context -> assertThat(context)
                     .getFailure()
-                    .rootCause()
                     .isInstanceOf(InvalidListenerException.class)
                     .hasMessageContaining("is not that of shard '")
                     .satisfies(e -> assertThat(((InvalidListenerException) e).action())
