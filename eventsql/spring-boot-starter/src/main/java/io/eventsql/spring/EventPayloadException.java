@@ -13,7 +13,7 @@ public class EventPayloadException extends RuntimeException {
     private final EventPosition position;
 
     public EventPayloadException(StoredEvent event, String message, Throwable cause) {
-        super("event at " + event.position() + " does not fit: " + message, cause);
+        super("the event does not fit: " + message, cause);
         this.position = event.position();
     }
 

@@ -1,5 +1,6 @@
 package io.eventsql.spring.listener;
 
+import java.lang.annotation.Annotation;
 import java.lang.reflect.Type;
 import java.lang.reflect.WildcardType;
 import org.springframework.core.MethodParameter;
@@ -7,18 +8,20 @@ import org.springframework.core.ResolvableType;
 
 /** A list parameter of a batch method, seen as if the method took one event: of the type of the list's elements. */
 final class ElementParameter extends MethodParameter {
+    private final MethodParameter list;
     private final ResolvableType type;
 
+    /** @param list whose type is {@code List} with a type of its elements */
     ElementParameter(MethodParameter list) {
         super(list);
-        this.type = elementType(list);
+        this.list = list;
+        this.type = elementType(ResolvableType.forMethodParameter(list));
     }
 
-    private static ResolvableType elementType(MethodParameter list) {
-        ResolvableType element =
-                ResolvableType.forMethodParameter(list).asCollection().getGeneric(0);
+    private static ResolvableType elementType(ResolvableType list) {
+        ResolvableType element = list.getGeneric(0);
         return element.getType() instanceof WildcardType wildcard
-                ? ResolvableType.forType(wildcard.getUpperBounds()[0], ResolvableType.forMethodParameter(list))
+                ? ResolvableType.forType(wildcard.getUpperBounds()[0], list)
                 : element;
     }
 
@@ -30,6 +33,12 @@ final class ElementParameter extends MethodParameter {
     @Override
     public Type getGenericParameterType() {
         return type.getType();
+    }
+
+    /** Those of the list: with aliases and those of interfaces, which a copy does not know. */
+    @Override
+    public Annotation[] getParameterAnnotations() {
+        return list.getParameterAnnotations();
     }
 
     @Override

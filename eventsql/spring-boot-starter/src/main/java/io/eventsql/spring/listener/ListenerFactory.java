@@ -3,6 +3,7 @@ package io.eventsql.spring.listener;
 import io.eventsql.ConsumerSpec;
 import io.eventsql.EventSql;
 import io.eventsql.Subscription;
+import io.eventsql.TransactionalEventBatchHandler;
 import io.eventsql.spring.EventSerializer;
 import io.eventsql.spring.StreamCreator;
 import io.eventsql.spring.listener.EventSqlListenerPostProcessor.FoundListener;
@@ -16,9 +17,12 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
+import org.springframework.boot.convert.ApplicationConversionService;
+import org.springframework.validation.Validator;
 
 /** Makes containers of annotated methods: reads annotation and properties together, and checks what can be checked. */
 public final class ListenerFactory {
@@ -51,13 +55,17 @@ public final class ListenerFactory {
         this.observations = shared.observations();
         this.arguments = new ListenerArguments(
                 shared.serializer(),
-                org.springframework.boot.convert.ApplicationConversionService.getSharedInstance(),
+                ApplicationConversionService.getSharedInstance(),
                 beans,
-                beans.getBeanProvider(org.springframework.validation.Validator.class)
-                        .getIfUnique());
+                validator(beans));
         this.defaults = defaults;
         this.byId = new HashMap<>();
         byId.forEach((id, settings) -> this.byId.put(uniform(id), settings));
+    }
+
+    /** The application's; where several are, the one that is primary, or none. */
+    private static @Nullable Validator validator(ConfigurableListableBeanFactory beans) {
+        return beans.getBeanProvider(Validator.class).getIfUnique();
     }
 
     /** Spelled as environment variables and property files can: without regard to case, dashes and underscores. */
@@ -82,7 +90,8 @@ public final class ListenerFactory {
             throw new InvalidListenerException(name, "is of a bean that is no singleton", "Move it to a singleton.");
         }
         // What others get injected: it may be a proxy made early, which the post-processor does not see.
-        Object bean = known ? beans.getBean(found.bean()) : found.instance();
+        boolean made = known && !beans.isCurrentlyInCreation(found.bean());
+        Object bean = made ? beans.getBean(found.bean()) : found.instance();
         ListenerAttributes attributes = new ListenerAttributes(name, found.annotation(), beans::resolveEmbeddedValue);
         ListenerSettings settings = byId.getOrDefault(uniform(attributes.id()), ListenerSettings.NONE)
                 .orElse(attributes.settings())
@@ -102,12 +111,22 @@ public final class ListenerFactory {
         Method method = new ListenerMethodCheck(name, batch, transactional).check(bean);
         ListenerMethod handler =
                 new ListenerMethod(bean, method, batch, transactional, arguments, spec.name(), observations);
+        Supplier<Subscription> subscribe = transactional
+                ? subscribe(
+                        spec,
+                        batch,
+                        handler,
+                        ManagedTransactions.of(name, beans, attributes.transactionManagers(), eventSql.shards()))
+                : subscribe(spec, batch, handler);
         registry.add(new EventSqlListenerContainer(
                 attributes.id(),
                 name.toString(),
                 spec,
                 !Boolean.FALSE.equals(settings.autoStartup()),
-                subscribe(spec, batch, handler)));
+                () -> {
+                    streams.require(spec.stream());
+                    return subscribe.get();
+                }));
     }
 
     private static ConsumerSpec spec(ListenerName name, ListenerAttributes attributes, ListenerSettings settings) {
@@ -138,11 +157,18 @@ public final class ListenerFactory {
     }
 
     private Supplier<Subscription> subscribe(ConsumerSpec spec, boolean batch, ListenerMethod method) {
-        return () -> {
-            streams.require(spec.stream());
-            return batch
-                    ? eventSql.subscribeBatch(spec, events -> method.handle(events, null))
-                    : eventSql.subscribe(spec, event -> method.handle(List.of(event), null));
-        };
+        return batch
+                ? () -> eventSql.subscribeBatch(spec, events -> method.handle(events, null))
+                : () -> eventSql.subscribe(spec, event -> method.handle(List.of(event), null));
+    }
+
+    private Supplier<Subscription> subscribe(
+            ConsumerSpec spec, boolean batch, ListenerMethod method, ManagedTransactions transactions) {
+        TransactionalEventBatchHandler handler = (events, connection) ->
+                transactions.joined(events.getFirst(), () -> method.handle(events, connection));
+        return batch
+                ? () -> eventSql.subscribeTransactionalBatch(spec, transactions, handler)
+                : () -> eventSql.subscribeTransactional(
+                        spec, transactions, (event, connection) -> handler.handle(List.of(event), connection));
     }
 }

@@ -3,6 +3,7 @@ package io.eventsql.spring.listener;
 import io.eventsql.spring.listener.InvalidListenerException.ListenerName;
 import java.lang.reflect.Method;
 import java.lang.reflect.Modifier;
+import java.lang.reflect.ParameterizedType;
 import java.sql.Connection;
 import java.util.ArrayList;
 import java.util.Collection;
@@ -11,7 +12,6 @@ import java.util.Map;
 import org.jspecify.annotations.Nullable;
 import org.springframework.aop.support.AopUtils;
 import org.springframework.core.MethodParameter;
-import org.springframework.core.ResolvableType;
 import org.springframework.core.annotation.SynthesizingMethodParameter;
 import org.springframework.messaging.MessageHeaders;
 import org.springframework.messaging.handler.annotation.Header;
@@ -149,7 +149,7 @@ final class ListenerMethodCheck {
 
     private MethodParameter element(MethodParameter parameter) {
         boolean isListOfKnown = parameter.getParameterType() == List.class
-                && ResolvableType.forMethodParameter(parameter).hasGenerics();
+                && parameter.getGenericParameterType() instanceof ParameterizedType;
         if (!isListOfKnown) {
             throw invalid(
                     "takes batches, but its parameter is no List: " + describe(parameter),

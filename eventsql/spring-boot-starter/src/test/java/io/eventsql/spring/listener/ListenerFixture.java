@@ -18,6 +18,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 import javax.sql.DataSource;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.TestInstance;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
 import org.springframework.boot.jackson.autoconfigure.JacksonAutoConfiguration;
@@ -63,21 +64,25 @@ abstract class ListenerFixture {
     }
 
     /** A stream with one partition, whose name applications get as property {@code stream}. */
-    @org.junit.jupiter.api.BeforeEach
+    @BeforeEach
     void newStream() {
         stream = "s" + STREAMS.incrementAndGet();
         eventSql.createStream(StreamSpec.of(stream).withPartitions(1));
     }
 
     ApplicationContextRunner application() {
+        return applicationWithoutDataSource()
+                .withBean("dataSource", DataSource.class, () -> pool, bean -> bean.setDestroyMethodName(""));
+    }
+
+    ApplicationContextRunner applicationWithoutDataSource() {
         return new ApplicationContextRunner()
                 .withConfiguration(AutoConfigurations.of(
                         JacksonAutoConfiguration.class,
                         EventSqlAutoConfiguration.class,
                         EventSqlTemplateAutoConfiguration.class,
                         EventSqlListenerAutoConfiguration.class))
-                .withPropertyValues("stream=" + stream, "eventsql.listener.retry-delay-max=1ms")
-                .withBean("dataSource", DataSource.class, () -> pool, bean -> bean.setDestroyMethodName(""));
+                .withPropertyValues("stream=" + stream, "eventsql.listener.retry-delay-max=1ms");
     }
 
     void publish(String... texts) {
