@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmark.settings import MAX_SECONDS, Variable
 
-PARTS = ("append", "read", "snapshot", "handlers", "outbox")
+PARTS = ("append", "read", "snapshot", "handlers", "transactions", "outbox")
 
 # What is passed on; each is an option of the runner, too.
 NUMBERS = (
@@ -91,6 +91,9 @@ Takes about eleven minutes with the defaults.
   snapshot  publish latency at a steady rate, without and with an old snapshot held open
   handlers  a handler that takes 10 ms on one partition, with events of 1,000 different keys: one event
             at a time, and several keys at a time; checks that each key stays in order and nothing is lost
+  transactions
+            a business transaction of Spring with a publish, next to the same with a row in a plain table; and
+            how fast the relay moves what many transactions publish
   outbox    publishing inside transactions and plainly beside it, without and with an old snapshot held
             open: latency of the plain publishes, size of the outbox; checks that nothing is lost""",
         epilog=f"""\
@@ -103,6 +106,7 @@ Examples:
   {command} --only read --read-events 1000000 --rounds 5
   {command} --only snapshot --snapshot-seconds 600
   {command} --only handlers
+  {command} --only transactions
   {command} --only outbox --outbox-seconds 600
 
 Results: result.json, report.txt and the logs, in RESULTS_DIR/<UTC time>/.
@@ -119,7 +123,7 @@ SIGTERM (parts that were measured until then are written).
         choices=PARTS,
         help="measure only this part; may be repeated (default: all)",
     )
-    _number(result, "--rounds", 3, 1, 1_000, int, "measured rounds of append and read")
+    _number(result, "--rounds", 3, 1, 1_000, int, "measured rounds of append, read and transactions")
     _number(result, "--round-seconds", 3, 0.05, 3_600, float, "length of a measured round")
     _number(result, "--read-events", 300_000, 1_000, 1_000_000_000, int, "events in the stream that is read")
     _number(

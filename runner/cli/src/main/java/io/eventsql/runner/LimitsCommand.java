@@ -44,6 +44,7 @@ import picocli.CommandLine.Spec;
             "  read      reading a partition in pages of 10 to 10,000 events, never analyzed and analyzed",
             "  snapshot  publish latency at a steady rate, without and with an old snapshot held open",
             "  handlers  a handler that takes 10 ms on one partition, one event and several keys at a time",
+            "  transactions  publishing inside Spring's transactions next to a plain row in them; the relay's rate",
             "  outbox    publishing inside transactions, and plainly beside it, without and with an old snapshot",
             "Each option can also be given in the environment: --read-events as READ_EVENTS, and so on.",
             "The database is given there only: DB0_HOST, DB0_PORT (5432), DB0_NAME (eventsql), DB0_USER (eventsql),"
@@ -81,14 +82,16 @@ final class LimitsCommand implements Callable<Integer> {
             names = "--only",
             paramLabel = "PART",
             split = ",",
-            description = "measure only append, read, snapshot, handlers or outbox; several with commas (default: all)")
+            description =
+                    "measure only append, read, snapshot, handlers, transactions or outbox; several with commas (default: all)")
     private List<String> only = new ArrayList<>();
 
     @Option(
             names = "--rounds",
             paramLabel = "N",
             defaultValue = "3",
-            description = "measured rounds of append and read, after one to warm up (default: ${DEFAULT-VALUE})")
+            description =
+                    "measured rounds of append, read and transactions, after one to warm up (default: ${DEFAULT-VALUE})")
     private int rounds;
 
     @Option(

@@ -16,6 +16,8 @@ public enum LimitsPart {
     SNAPSHOT,
     /** Handling with a slow handler, one event after the other and several keys at the same time. */
     HANDLERS,
+    /** Publishing inside transactions next to a plain row in them, and how fast the relay is. */
+    TRANSACTIONS,
     /** Publishing inside transactions, without and with an old snapshot held open. */
     OUTBOX;
 

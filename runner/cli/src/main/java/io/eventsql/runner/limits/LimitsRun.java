@@ -25,6 +25,7 @@ public final class LimitsRun {
             @Nullable ReadResult read,
             @Nullable SnapshotResult snapshot,
             @Nullable HandlersResult handlers,
+            @Nullable TransactionsResult transactions,
             @Nullable OutboxResult outbox) {}
 
     /**
@@ -38,6 +39,7 @@ public final class LimitsRun {
         ReadResult read = null;
         SnapshotResult snapshot = null;
         HandlersResult handlers = null;
+        TransactionsResult transactions = null;
         OutboxResult outbox = null;
         try {
             if (settings.parts().contains(LimitsPart.APPEND)) {
@@ -52,12 +54,15 @@ public final class LimitsRun {
             if (settings.parts().contains(LimitsPart.HANDLERS)) {
                 handlers = new SlowHandlers(bench, settings.handlers()).measure();
             }
+            if (settings.parts().contains(LimitsPart.TRANSACTIONS)) {
+                transactions = new TransactionsLimit(bench, settings.rounds()).measure();
+            }
             if (settings.parts().contains(LimitsPart.OUTBOX)) {
                 outbox = new OutboxGrowth(bench, settings.outbox()).measure();
             }
         } catch (StoppedException e) {
             bench.progress().println("Stopped; the part that was being measured is left out");
         }
-        return new Measured(append, read, snapshot, handlers, outbox);
+        return new Measured(append, read, snapshot, handlers, transactions, outbox);
     }
 }

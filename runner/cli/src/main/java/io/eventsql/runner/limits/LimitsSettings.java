@@ -7,7 +7,7 @@ import java.util.List;
  * What is asked of a limits run.
  *
  * @param parts what is measured, at least one
- * @param rounds how the parts {@code append} and {@code read} take turns
+ * @param rounds how what the parts {@code append}, {@code read} and {@code transactions} compare takes turns
  * @param readEvents events in the stream that is read
  * @param snapshot the part {@code snapshot}
  * @param handlers the part {@code handlers}

@@ -1,6 +1,5 @@
 package io.eventsql.runner.limits;
 
-import io.eventsql.Settings;
 import io.eventsql.StreamSpec;
 import io.eventsql.runner.load.ClockAnchor;
 import io.eventsql.runner.load.LoadListener;
@@ -11,9 +10,6 @@ import io.eventsql.runner.measure.ErrorCount;
 import io.eventsql.runner.measure.Percentiles;
 import io.eventsql.runner.measure.PhaseMeasurement;
 import io.eventsql.runner.measure.PublishMeter;
-import java.sql.Connection;
-import java.sql.PreparedStatement;
-import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.List;
@@ -27,10 +23,6 @@ import org.jspecify.annotations.Nullable;
  * and plain publishes at the same steady rate, without and with an old snapshot held open.
  */
 final class OutboxGrowth {
-    private static final long POLL_NANOS = Duration.ofMillis(20).toNanos();
-    /** Longer than the outbox is looked at without a sign. */
-    private static final long EMPTY_WITHIN_NANOS = Duration.ofSeconds(30).toNanos();
-
     private final LimitsBench bench;
     private final LimitsSettings.OutboxLoads settings;
 
@@ -96,7 +88,7 @@ final class OutboxGrowth {
                 OutboxResult.all(plain),
                 committed,
                 Percentiles.ofMicros(transactions.latencyMicros()),
-                awaitInStream(transactional, committed),
+                new Arrivals(bench, transactional).await(committed),
                 errors,
                 IntStream.range(0, TenthsMeter.TENTHS)
                         .mapToObj(tenth -> OutboxResult.Tenth.of(plain.get(tenth), outbox.get(tenth)))
@@ -122,29 +114,5 @@ final class OutboxGrowth {
     private LoadPhase phase(boolean warmup, int seconds) {
         ClockAnchor anchor = ClockAnchor.now(bench.clock());
         return LoadPhase.ofEvents(warmup, anchor, anchor.nanos(), settings.eventsPerSecond() * seconds);
-    }
-
-    /** How many events the stream has once it has those that are expected, or when nothing more comes for long. */
-    private long awaitInStream(String stream, long expected) throws SQLException {
-        long began = bench.clock().nanos();
-        long events = eventsIn(stream);
-        while (events < expected && bench.clock().nanos() - began < EMPTY_WITHIN_NANOS) {
-            bench.checkStopped();
-            bench.clock().parkNanos(POLL_NANOS);
-            events = eventsIn(stream);
-        }
-        return events;
-    }
-
-    private long eventsIn(String stream) throws SQLException {
-        String sql = "SELECT sum(next_offset) FROM " + Settings.DEFAULT_SCHEMA + ".partition_head WHERE stream = ?";
-        try (Connection connection = bench.dataSource().getConnection();
-                PreparedStatement statement = connection.prepareStatement(sql)) {
-            statement.setString(1, stream);
-            try (ResultSet row = statement.executeQuery()) {
-                row.next();
-                return row.getLong(1);
-            }
-        }
     }
 }

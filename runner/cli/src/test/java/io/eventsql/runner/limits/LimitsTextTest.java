@@ -23,7 +23,8 @@ class LimitsTextTest {
 
     @Test
     void of_everything_saysTheRatios() {
-        assertThat(text(new LimitsRun.Measured(append(), read(), snapshot(List.of()), handlers(0, 0, 0), outbox(300))))
+        assertThat(text(new LimitsRun.Measured(
+                        append(), read(), snapshot(List.of()), handlers(0, 0, 0), transactions(), outbox(300))))
                 .isEqualTo("""
                         Limits run ab12cd34
 
@@ -56,6 +57,13 @@ class LimitsTextTest {
                         50 keys at a time             20,000     4,750.0           0           0             0
                         By key 50.0 times as fast; the bar is 2,000 events/s, in order for each key
 
+                        TRANSACTIONS of Spring that write a row of a business and one event; median of 3 rounds of 2.5 s
+                                                          events/s     lowest to highest
+                        with a plain row                    10,000      10,000 to 10,000
+                        with a publish                       7,000        7,000 to 7,000
+                        relayed                             40,000      40,000 to 40,000
+                        With a publish 0.700 of the transactions with a plain row; relayed: until the last is in its stream
+
                         OUTBOX: 500 transactions/s that publish one event each, and as many plain publishes; 600 s without and 600 s with an old snapshot
                         plain p99 in ms, the largest size of the outbox in MiB, the most events that waited in it
                                      without p99     MiB    events      with p99     MiB    events
@@ -73,7 +81,7 @@ class LimitsTextTest {
 
     @Test
     void of_onePart_leavesTheOthersOut() {
-        assertThat(text(new LimitsRun.Measured(null, read(), null, null, null)))
+        assertThat(text(new LimitsRun.Measured(null, read(), null, null, null, null)))
                 .contains("READ")
                 .doesNotContain("APPEND", "SNAPSHOT", "HANDLERS");
     }
@@ -81,11 +89,11 @@ class LimitsTextTest {
     @Test
     void of_failedEvents_saysThemAndIsNotGood() {
         SnapshotResult snapshot = snapshot(List.of(new ErrorCount("SomeException", 3, "some message")));
-        LimitsRun.Measured measured = new LimitsRun.Measured(null, null, snapshot, null, null);
+        LimitsRun.Measured measured = new LimitsRun.Measured(null, null, snapshot, null, null, null);
 
         assertThat(text(measured)).contains("3 events with a snapshot FAILED with SomeException: some message");
         assertThat(result(measured, false).good()).isFalse();
-        assertThat(result(new LimitsRun.Measured(null, null, snapshot(List.of()), null, null), false)
+        assertThat(result(new LimitsRun.Measured(null, null, snapshot(List.of()), null, null, null), false)
                         .good())
                 .isTrue();
     }
@@ -100,27 +108,27 @@ class LimitsTextTest {
 
     @Test
     void of_committedEventsThatAreNotInTheStreamOnce_isNotGood() {
-        assertThat(result(new LimitsRun.Measured(null, null, null, null, outbox(300)), false)
+        assertThat(result(new LimitsRun.Measured(null, null, null, null, null, outbox(300)), false)
                         .good())
                 .isTrue();
-        assertThat(result(new LimitsRun.Measured(null, null, null, null, outbox(299)), false)
+        assertThat(result(new LimitsRun.Measured(null, null, null, null, null, outbox(299)), false)
                         .good())
                 .isFalse();
-        assertThat(result(new LimitsRun.Measured(null, null, null, null, outbox(301)), false)
+        assertThat(result(new LimitsRun.Measured(null, null, null, null, null, outbox(301)), false)
                         .good())
                 .isFalse();
     }
 
     @Test
     void of_interrupted_saysSoAndIsNotGood() {
-        LimitsResult result = result(new LimitsRun.Measured(null, null, null, null, null), true);
+        LimitsResult result = result(new LimitsRun.Measured(null, null, null, null, null, null), true);
 
         assertThat(LimitsText.of(result).getFirst()).isEqualTo("Limits run ab12cd34: INTERRUPTED");
         assertThat(result.good()).isFalse();
     }
 
     private static LimitsRun.Measured measured(HandlersResult handlers) {
-        return new LimitsRun.Measured(null, null, null, handlers, null);
+        return new LimitsRun.Measured(null, null, null, handlers, null, null);
     }
 
     private static HandlersResult handlers(long lost, long duplicated, long violations) {
@@ -185,6 +193,11 @@ class LimitsTextTest {
                 tenths,
                 snapshotAge,
                 deadRows);
+    }
+
+    private static TransactionsResult transactions() {
+        return TransactionsResult.of(
+                rate("with a plain row", 10_000, 1), rate("with a publish", 7_000, 1), rate("relayed", 40_000, 100));
     }
 
     private static OutboxResult outbox(long inStream) {
