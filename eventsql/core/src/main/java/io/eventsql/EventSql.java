@@ -1,5 +1,6 @@
 package io.eventsql;
 
+import io.eventsql.internal.append.PublishNews;
 import io.eventsql.internal.append.Publisher;
 import io.eventsql.internal.consume.Consumers;
 import io.eventsql.internal.consume.Listeners;
@@ -62,7 +63,16 @@ public final class EventSql implements AutoCloseable {
             return thread;
         });
         UUID producer = UUID.randomUUID();
-        publisher = new Publisher(producer, shards, streams, builder.preferredShard, settings, segments, wakeUp, timer);
+        publisher = new Publisher(
+                producer,
+                shards,
+                streams,
+                builder.preferredShard,
+                settings,
+                segments,
+                wakeUp,
+                timer,
+                new PublishNews(builder.publishListeners));
         consumers = new Consumers(shards, streams, settings, segments, wakeUp, new Listeners(builder.listeners));
         reader = new RangeReader(shards, streams);
         shards.openMissingInBackground(OPEN_MISSING_EVERY_MS);
@@ -110,6 +120,11 @@ public final class EventSql implements AutoCloseable {
         return publisher;
     }
 
+    /** What waits in this process to be appended, by shard; of shards that have not answered yet, too. */
+    public List<BufferState> buffers() {
+        return publisher.buffers();
+    }
+
     /** Publishes events inside a transaction of yours; always the same instance. */
     public Outbox outbox() {
         return outbox;
@@ -138,12 +153,36 @@ public final class EventSql implements AutoCloseable {
      * @throws InvalidInputException if {@link ConsumerSpec#keyConcurrency()} is not 1
      */
     public Subscription subscribeTransactional(ConsumerSpec spec, TransactionalEventHandler handler) {
-        return consumers.subscribeTransactional(spec, handler);
+        return consumers.subscribeTransactional(spec, null, handler);
     }
 
-    /** As {@link #subscribeTransactional}, with a handler that gets many events in one transaction. */
+    /**
+     * The same in transactions that somebody else begins and ends, such as a framework's transaction manager.
+     *
+     * @param boundary begins and ends them, in the event's shard
+     */
+    public Subscription subscribeTransactional(
+            ConsumerSpec spec, TransactionBoundary boundary, TransactionalEventHandler handler) {
+        return consumers.subscribeTransactional(spec, Objects.requireNonNull(boundary, "boundary"), handler);
+    }
+
+    /**
+     * As {@link #subscribeTransactional(ConsumerSpec, TransactionalEventHandler)}, with a handler that gets many events
+     * in one transaction.
+     */
     public Subscription subscribeTransactionalBatch(ConsumerSpec spec, TransactionalEventBatchHandler handler) {
-        return consumers.subscribeTransactionalBatch(spec, handler);
+        return consumers.subscribeTransactionalBatch(spec, null, handler);
+    }
+
+    /** The same in transactions that somebody else begins and ends. */
+    public Subscription subscribeTransactionalBatch(
+            ConsumerSpec spec, TransactionBoundary boundary, TransactionalEventBatchHandler handler) {
+        return consumers.subscribeTransactionalBatch(spec, Objects.requireNonNull(boundary, "boundary"), handler);
+    }
+
+    /** The members that this instance has started and that were not closed since, in no order. */
+    public List<Subscription> subscriptions() {
+        return consumers.subscriptions();
     }
 
     /**
@@ -218,6 +257,7 @@ public final class EventSql implements AutoCloseable {
         private final List<DataSource> dataSources;
         private Settings settings = Settings.defaults();
         private final List<ConsumerListener> listeners = new ArrayList<>();
+        private final List<PublishListener> publishListeners = new ArrayList<>();
         private @Nullable DataSource preferredShard;
         private List<DataSource> outboxes = List.of();
 
@@ -235,6 +275,12 @@ public final class EventSql implements AutoCloseable {
         /** Adds a listener that is told what happens to this process's consumers. */
         public Builder listener(ConsumerListener value) {
             listeners.add(Objects.requireNonNull(value, "listener"));
+            return this;
+        }
+
+        /** Adds a listener that is told what becomes of the events this process publishes. */
+        public Builder publishListener(PublishListener value) {
+            publishListeners.add(Objects.requireNonNull(value, "publishListener"));
             return this;
         }
 

@@ -70,6 +70,24 @@ class TransactionalIT extends GroupFixture {
     }
 
     @Test
+    void single_handlerThrowsAnErrorAfterItsWrites_effectsAreThereOnce() throws SQLException {
+        String stream = newStream(1);
+        publish(stream, 0, 3, 1);
+        Queue<String> tried = new ConcurrentLinkedQueue<>();
+        try (Subscription ignored = eventSql.subscribeTransactional(consumer(stream), (event, connection) -> {
+            write(connection, event);
+            tried.add(event.text());
+            if (tried.size() == 2) {
+                throw new AssertionError("after the write");
+            }
+        })) {
+            awaitLag(stream, 0);
+        }
+        assertThat(tried).containsExactly("0", "1", "1", "2");
+        assertThat(effects(stream)).containsExactlyElementsOf(texts(0, 3));
+    }
+
+    @Test
     void batch_eventFails_othersHappenOnce() throws SQLException {
         String stream = newStream(1);
         publish(stream, 0, 30, 10);

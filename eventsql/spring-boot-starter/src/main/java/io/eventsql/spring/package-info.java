@@ -1,6 +1,6 @@
 /**
  * EventSQL in Spring applications: publish with {@link io.eventsql.spring.EventSqlTemplate}, which joins the current
- * transaction.
+ * transaction; handle with methods that have {@link io.eventsql.spring.EventSqlListener}.
  */
 @NullMarked
 package io.eventsql.spring;

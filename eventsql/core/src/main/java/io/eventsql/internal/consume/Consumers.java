@@ -11,6 +11,7 @@ import io.eventsql.InvalidInputException;
 import io.eventsql.Settings;
 import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
+import io.eventsql.TransactionBoundary;
 import io.eventsql.TransactionalEventBatchHandler;
 import io.eventsql.TransactionalEventHandler;
 import io.eventsql.UnknownStreamException;
@@ -69,19 +70,36 @@ public final class Consumers {
         return start(spec, HandlerCall.ofBatch(handler));
     }
 
-    public Subscription subscribeTransactional(ConsumerSpec spec, TransactionalEventHandler handler) {
-        requireNoKeyConcurrency(spec, "a transactional handler");
-        return start(
-                spec,
-                new TransactionalCall(
-                        false,
-                        (events, connection) -> handler.handle(events.getFirst(), connection),
-                        settings.lease()));
+    /**
+     * Starts a member whose handler works in transactions.
+     *
+     * @param boundary begins and ends them; {@code null}: the library does
+     */
+    public Subscription subscribeTransactional(
+            ConsumerSpec spec, @Nullable TransactionBoundary boundary, TransactionalEventHandler handler) {
+        TransactionalEventBatchHandler single = (events, connection) -> handler.handle(events.getFirst(), connection);
+        return startTransactional(spec, boundary, single, false);
     }
 
-    public Subscription subscribeTransactionalBatch(ConsumerSpec spec, TransactionalEventBatchHandler handler) {
+    /**
+     * Starts a member whose handler works in transactions.
+     *
+     * @param boundary begins and ends them; {@code null}: the library does
+     */
+    public Subscription subscribeTransactionalBatch(
+            ConsumerSpec spec, @Nullable TransactionBoundary boundary, TransactionalEventBatchHandler handler) {
+        return startTransactional(spec, boundary, handler, true);
+    }
+
+    private Subscription startTransactional(
+            ConsumerSpec spec,
+            @Nullable TransactionBoundary boundary,
+            TransactionalEventBatchHandler handler,
+            boolean takesBatches) {
         requireNoKeyConcurrency(spec, "a transactional handler");
-        return start(spec, new TransactionalCall(true, handler, settings.lease()));
+        HandlerTransactions transactions =
+                boundary == null ? new HandlerTransactions.Own() : new HandlerTransactions.Foreign(boundary);
+        return start(spec, new TransactionalCall(takesBatches, handler, transactions, settings.lease()));
     }
 
     /** An offset that follows keys in parallel cannot be committed with each of them. */
@@ -136,6 +154,11 @@ public final class Consumers {
 
     public ConsumerControl control(String stream, String consumer) {
         return new Control(shards, streams.require(stream), consumer, wakeUp);
+    }
+
+    /** The members that were not closed. */
+    public List<Subscription> subscriptions() {
+        return List.copyOf(members);
     }
 
     Listeners listeners() {

@@ -48,7 +48,11 @@ interface HandlerCall {
     final class NotHandledException extends Exception {
         private static final long serialVersionUID = 1L;
 
-        NotHandledException(String message, SQLException cause) {
+        NotHandledException(String message) {
+            super(message);
+        }
+
+        NotHandledException(String message, Exception cause) {
             super(message, cause);
         }
     }

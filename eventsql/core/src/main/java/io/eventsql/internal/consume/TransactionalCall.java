@@ -7,6 +7,7 @@ import io.eventsql.internal.sql.Database;
 import io.eventsql.internal.sql.OffsetTable;
 import io.eventsql.internal.sql.OffsetTable.Handled;
 import io.eventsql.internal.sql.SqlErrors;
+import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.List;
@@ -20,7 +21,8 @@ import java.util.UUID;
  * not permitted, the server ends it when nothing was sent for the handler's time-out, or for the lease once the offset is
  * committed in it.
  */
-record TransactionalCall(boolean takesBatches, TransactionalEventBatchHandler handler, Duration lease)
+record TransactionalCall(
+        boolean takesBatches, TransactionalEventBatchHandler handler, HandlerTransactions transactions, Duration lease)
         implements HandlerCall {
     @Override
     public boolean isTransactional() {
@@ -42,15 +44,10 @@ record TransactionalCall(boolean takesBatches, TransactionalEventBatchHandler ha
             // From these events' own offset: what is known to be committed may change at any moment.
             Handled handled =
                     again ? partition.progress() : new Handled(partition.partition(), partition.epoch(), first, next);
-            boolean committed = shard.require().handlerTransaction(connection -> {
+            boolean committed = transactions.run(shard, connection -> {
                 OffsetTable offsets = shard.tables().offsets();
                 String token = UUID.randomUUID().toString();
-                offsets.beginHandling(
-                        connection,
-                        member.consumerId(),
-                        partition.partition(),
-                        token,
-                        member.spec().handlerTimeout().toMillis());
+                beginHandling(connection, member, partition, token);
                 handler.handle(events, HandlerConnection.guard(connection));
                 Thread.interrupted(); // left by the handler: it would close the connection
                 alsoCommit.run(connection);
@@ -61,9 +58,13 @@ record TransactionalCall(boolean takesBatches, TransactionalEventBatchHandler ha
                 partition.committed(handled.toOffset());
                 return;
             }
-        } catch (SQLException e) {
-            if (SqlErrors.state(e).equals(SqlErrors.NOT_SET_ASIDE)) {
+        } catch (Exception e) {
+            if (e instanceof SQLException sql && SqlErrors.state(sql).equals(SqlErrors.NOT_SET_ASIDE)) {
                 return; // handled again already: everything was rolled back
+            }
+            boolean isOfHandler = !asked[0] && !(e instanceof SQLException);
+            if (isOfHandler) {
+                throw e;
             }
             if (asked[0] && !again && isStored(member, partition, next, e)) {
                 return;
@@ -87,8 +88,36 @@ record TransactionalCall(boolean takesBatches, TransactionalEventBatchHandler ha
         }
     }
 
+    private void beginHandling(Connection connection, MemberOnShard member, OwnedPartition partition, String token)
+            throws SQLException, NotHandledException {
+        Shard shard = member.shard();
+        OffsetTable offsets = shard.tables().offsets();
+        long idleMs = member.spec().handlerTimeout().toMillis();
+        if (!transactions.areForeign()) {
+            offsets.beginHandling(connection, member.consumerId(), partition.partition(), token, idleMs);
+            return;
+        }
+        boolean isShard;
+        try {
+            isShard = offsets.beginHandlingOn(
+                    shard.clusterId(),
+                    shard.number(),
+                    connection,
+                    member.consumerId(),
+                    partition.partition(),
+                    token,
+                    idleMs);
+        } catch (SQLException e) { // a database without the tables says so
+            throw new NotHandledException("the transaction could not be begun on " + shard + ": " + e.getMessage(), e);
+        }
+        if (!isShard) {
+            throw new NotHandledException(
+                    "the transaction boundary gave a connection to another database than that of " + shard);
+        }
+    }
+
     /** After a commit that failed: whether it was stored all the same. */
-    private static boolean isStored(MemberOnShard member, OwnedPartition partition, long next, SQLException failure) {
+    private static boolean isStored(MemberOnShard member, OwnedPartition partition, long next, Exception failure) {
         try {
             member.threads().committer().checkRefused(member);
         } catch (SQLException e) {

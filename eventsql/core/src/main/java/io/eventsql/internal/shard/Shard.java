@@ -1,5 +1,6 @@
 package io.eventsql.internal.shard;
 
+import io.eventsql.ShardInfo;
 import io.eventsql.StreamSpec;
 import io.eventsql.UnknownStreamException;
 import io.eventsql.internal.sql.Database;
@@ -10,6 +11,7 @@ import java.sql.SQLException;
 import java.sql.SQLTransientConnectionException;
 import java.util.Map;
 import java.util.Optional;
+import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.ScheduledThreadPoolExecutor;
@@ -30,6 +32,7 @@ public final class Shard {
 
     private final int number;
     private final String name;
+    private final UUID clusterId;
     private final int mapVersion;
     private final Tables tables;
     private final Map<String, Integer> streamIds = new ConcurrentHashMap<>();
@@ -41,6 +44,7 @@ public final class Shard {
     Shard(ShardIdentity identity, int number, Tables tables) {
         this.number = number;
         this.name = identity.names().get(number);
+        this.clusterId = identity.clusterId();
         this.mapVersion = identity.mapVersion();
         this.tables = tables;
         this.background = new ScheduledThreadPoolExecutor(1, task -> {
@@ -59,6 +63,10 @@ public final class Shard {
 
     public String name() {
         return name;
+    }
+
+    public UUID clusterId() {
+        return clusterId;
     }
 
     public int mapVersion() {
@@ -168,6 +176,15 @@ public final class Shard {
             throw new SQLTransientConnectionException("shard " + name + " has not been reachable yet", "08001");
         }
         return current;
+    }
+
+    /**
+     * The shard as users see it.
+     *
+     * @throws SQLTransientConnectionException if the database has not been reached since this process started
+     */
+    public ShardInfo info() throws SQLTransientConnectionException {
+        return new ShardInfo(number, name, require().dataSource());
     }
 
     /**

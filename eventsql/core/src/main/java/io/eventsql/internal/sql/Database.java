@@ -1,6 +1,5 @@
 package io.eventsql.internal.sql;
 
-import java.net.SocketTimeoutException;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.SQLException;
@@ -149,7 +148,7 @@ public final class Database {
     public static final class UnavailableException extends SQLException {
         private static final long serialVersionUID = 1L;
 
-        UnavailableException(Exception cause) {
+        public UnavailableException(Throwable cause) {
             super(cause.toString(), "08006", cause);
         }
     }
@@ -175,9 +174,9 @@ public final class Database {
                     broken = !rollback(connection);
                 }
                 return commit;
-            } catch (Exception e) {
+            } catch (Throwable e) { // an Error, too: back in autocommit mode, what was not rolled back is committed
                 broken = !committed && !rollback(connection);
-                if (broken && !isTimeout(e)) {
+                if (broken && !SqlErrors.isTimeout(e) && e instanceof Exception) {
                     throw new UnavailableException(e);
                 }
                 throw e;
@@ -197,13 +196,14 @@ public final class Database {
         }
     }
 
-    private static boolean isTimeout(Throwable e) {
-        for (Throwable cause = e; cause != null; cause = cause.getCause()) {
-            if (cause instanceof SocketTimeoutException) {
-                return true;
-            }
-        }
-        return false;
+    /** Limits how long an answer is waited for on a connection that somebody else has borrowed. */
+    public void limitAnswers(Connection connection) throws SQLException {
+        connection.setNetworkTimeout(SAME_THREAD, networkTimeoutMs);
+    }
+
+    /** Undoes what was done in a transaction that somebody else has begun; returns whether the connection still works. */
+    public boolean rollbackForeign(Connection connection) {
+        return rollback(connection);
     }
 
     /** jOOQ on one connection, for everything off the hot path. */

@@ -7,6 +7,7 @@ import java.sql.SQLException;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
+import java.util.UUID;
 import org.postgresql.PGConnection;
 
 /**
@@ -16,11 +17,15 @@ import org.postgresql.PGConnection;
 public final class OffsetTable {
     private final String commit;
     private final String begin;
+    private final String beginForeign;
     private final String commitHandled;
 
     public OffsetTable(SqlSchema schema) {
         commit = schema.sql("SELECT * FROM eventsql.commit_offsets_v1(?, ?, ?, ?, ?)");
         begin = schema.sql("SELECT eventsql.begin_handling_v1(?, ?, ?, ?)");
+        // One row: the database's own identity.
+        beginForeign = schema.sql("SELECT s.cluster_id = ? AND s.shard_number = ?,"
+                + " eventsql.begin_handling_v1(?, ?, ?, ?) FROM eventsql.shard s");
         commitHandled = schema.sql("SELECT eventsql.commit_handled_v1(?, ?, ?, ?, ?, ?, ?)");
     }
 
@@ -79,6 +84,27 @@ public final class OffsetTable {
             statement.setString(3, token);
             statement.setLong(4, idleMs);
             statement.execute();
+        }
+    }
+
+    /**
+     * The same on a connection that somebody else has chosen.
+     *
+     * @return whether it is to this shard
+     */
+    public boolean beginHandlingOn(
+            UUID cluster, int shard, Connection connection, int consumerId, int partition, String token, long idleMs)
+            throws SQLException {
+        try (PreparedStatement statement = connection.prepareStatement(beginForeign)) {
+            statement.setObject(1, cluster);
+            statement.setInt(2, shard);
+            statement.setInt(3, consumerId);
+            statement.setInt(4, partition);
+            statement.setString(5, token);
+            statement.setLong(6, idleMs);
+            try (ResultSet row = statement.executeQuery()) {
+                return row.next() && row.getBoolean(1);
+            }
         }
     }
 

@@ -1,6 +1,8 @@
 package io.eventsql.internal.sql;
 
+import java.net.SocketTimeoutException;
 import java.sql.SQLException;
+import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 import org.postgresql.util.PSQLException;
 import org.postgresql.util.ServerErrorMessage;
@@ -75,6 +77,28 @@ public final class SqlErrors {
             case "53", "54", "55", "25" -> true;
             default -> state(e).equals("57014");
         };
+    }
+
+    /** Whether an answer was waited for too long. */
+    public static boolean isTimeout(Throwable e) {
+        return anyCause(e, SocketTimeoutException.class::isInstance);
+    }
+
+    /** Whether the connection broke or the server ended it (57P01 to 57P05), however a framework wraps that. */
+    public static boolean isConnectionLost(Throwable e) {
+        return anyCause(
+                e,
+                cause -> cause instanceof SQLException sql
+                        && (errorClass(sql).equals("08") || state(sql).startsWith("57P")));
+    }
+
+    private static boolean anyCause(Throwable e, Predicate<Throwable> test) {
+        for (Throwable cause = e; cause != null; cause = cause.getCause()) {
+            if (test.test(cause)) {
+                return true;
+            }
+        }
+        return false;
     }
 
     /** What the server said, without the details: those may show the content of a row. */

@@ -4,6 +4,7 @@ import io.eventsql.ConsumerListener;
 import io.eventsql.EventPublisher;
 import io.eventsql.EventSql;
 import io.eventsql.Outbox;
+import io.eventsql.PublishListener;
 import io.eventsql.StreamSpec;
 import io.eventsql.spring.StreamCreator;
 import javax.sql.DataSource;
@@ -46,6 +47,7 @@ public final class EventSqlAutoConfiguration {
             ObjectProvider<DataSource> applicationDataSources,
             @EventSqlDataSource ObjectProvider<DataSource> markedDataSources,
             ObjectProvider<ConsumerListener> listeners,
+            ObjectProvider<PublishListener> publishListeners,
             ObjectProvider<EventSqlBuilderCustomizer> customizers) {
         Databases databases =
                 Databases.choose(properties, pools.getIfAvailable(), applicationDataSources, markedDataSources);
@@ -56,6 +58,7 @@ public final class EventSqlAutoConfiguration {
             builder.preferredShard(databases.preferredShard());
         }
         listeners.orderedStream().forEach(builder::listener);
+        publishListeners.orderedStream().forEach(builder::publishListener);
         customizers.orderedStream().forEach(customizer -> customizer.customize(builder));
         return builder.build();
     }

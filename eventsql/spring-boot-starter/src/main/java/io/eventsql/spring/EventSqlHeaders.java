@@ -1,0 +1,19 @@
+package io.eventsql.spring;
+
+/** What a listener method may take with {@code @Header} besides the event's own headers. */
+public final class EventSqlHeaders {
+    /** The event's key, a text; missing where it has none. */
+    public static final String KEY = "eventsql_key";
+    /** The stream's name, a text. */
+    public static final String STREAM = "eventsql_stream";
+    /** The shard's number, an int. */
+    public static final String SHARD = "eventsql_shard";
+    /** The partition on its shard, an int. */
+    public static final String PARTITION = "eventsql_partition";
+    /** The offset in its partition, a long. */
+    public static final String OFFSET = "eventsql_offset";
+    /** When it was stored, by the database's clock: a {@link java.time.Instant}. */
+    public static final String PUBLISHED_AT = "eventsql_published_at";
+
+    private EventSqlHeaders() {}
+}

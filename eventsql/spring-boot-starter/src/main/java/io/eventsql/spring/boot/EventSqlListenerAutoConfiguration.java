@@ -1,0 +1,59 @@
+package io.eventsql.spring.boot;
+
+import io.eventsql.EventSql;
+import io.eventsql.spring.EventSerializer;
+import io.eventsql.spring.StreamCreator;
+import io.eventsql.spring.listener.EventSqlListenerPostProcessor;
+import io.eventsql.spring.listener.EventSqlListenerRegistry;
+import io.eventsql.spring.listener.ListenerFactory;
+import io.eventsql.spring.listener.ListenerSettings;
+import io.eventsql.spring.observation.EventSqlObservations;
+import java.util.Map;
+import org.springframework.beans.factory.ObjectProvider;
+import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
+import org.springframework.boot.autoconfigure.AutoConfiguration;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
+import org.springframework.boot.context.properties.EnableConfigurationProperties;
+import org.springframework.context.annotation.Bean;
+
+/** Annotated listeners. */
+@AutoConfiguration(after = {EventSqlAutoConfiguration.class, EventSqlTemplateAutoConfiguration.class})
+@ConditionalOnBean(EventSql.class)
+@EnableConfigurationProperties(EventSqlListenerProperties.class)
+public final class EventSqlListenerAutoConfiguration {
+    @Bean
+    @ConditionalOnMissingBean
+    EventSqlListenerRegistry eventSqlListenerRegistry() {
+        return new EventSqlListenerRegistry();
+    }
+
+    @Bean
+    @ConditionalOnMissingBean
+    static EventSqlListenerPostProcessor eventSqlListenerPostProcessor() {
+        return new EventSqlListenerPostProcessor();
+    }
+
+    @Bean
+    @ConditionalOnMissingBean
+    ListenerFactory eventSqlListenerFactory(
+            ConfigurableListableBeanFactory beans,
+            EventSql eventSql,
+            EventSqlListenerRegistry registry,
+            EventSerializer serializer,
+            StreamCreator streams,
+            EventSqlListenerProperties properties,
+            ObjectProvider<EventSqlObservations> observations) {
+        ListenerFactory.Shared shared = new ListenerFactory.Shared(
+                beans,
+                eventSql,
+                registry,
+                serializer,
+                streams,
+                observations.getIfAvailable(EventSqlObservations::none));
+        return new ListenerFactory(
+                shared,
+                properties.listener() == null ? ListenerSettings.NONE : properties.listener(),
+                properties.listeners() == null ? Map.of() : properties.listeners());
+    }
+}

@@ -1,0 +1,13 @@
+package io.eventsql.spring.boot;
+
+import io.eventsql.spring.listener.InvalidListenerException;
+import org.springframework.boot.diagnostics.AbstractFailureAnalyzer;
+import org.springframework.boot.diagnostics.FailureAnalysis;
+
+/** Says which method cannot be a listener, and what to do. */
+final class InvalidListenerFailureAnalyzer extends AbstractFailureAnalyzer<InvalidListenerException> {
+    @Override
+    protected FailureAnalysis analyze(Throwable rootFailure, InvalidListenerException cause) {
+        return new FailureAnalysis(cause.getMessage(), cause.action(), cause);
+    }
+}
