@@ -30,7 +30,7 @@ import org.springframework.util.unit.DataSize;
  * @param notifyInterval Shortest time between two wake-up signals of one shard.
  * @param pollInterval How long a consumer waits at most before it looks for new events without a wake-up signal.
  * @param lease How long a member may handle its partitions without having renewed its right to.
- * @param heartbeat How often leases are renewed; a third of the lease by default.
+ * @param heartbeat How often leases are renewed; 3s by default, or a third of another lease.
  * @param outboxPollInterval How often the relay looks into an outbox without any sign of a publication.
  * @param outboxLease How long the process that relays an outbox keeps that right without renewing it.
  * @param outboxPageEvents Events the relay moves in one transaction.
@@ -173,11 +173,14 @@ public record EventSqlProperties(
                 .networkTimeout(networkTimeout)
                 .notifyInterval(notifyInterval)
                 .pollInterval(pollInterval)
-                .lease(lease)
                 .outboxPollInterval(outboxPollInterval)
                 .outboxLease(outboxLease)
                 .outboxPageEvents(outboxPageEvents)
                 .closeTimeout(closeTimeout);
+        // The library's default heartbeat is not quite a third of its default lease.
+        if (!lease.equals(Settings.DEFAULT_LEASE)) {
+            settings.lease(lease);
+        }
         if (heartbeat != null) {
             settings.heartbeat(heartbeat);
         }

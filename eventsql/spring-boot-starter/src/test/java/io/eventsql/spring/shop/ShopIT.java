@@ -1,0 +1,181 @@
+package io.eventsql.spring.shop;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.awaitility.Awaitility.await;
+
+import io.eventsql.Event;
+import io.eventsql.EventPosition;
+import io.eventsql.EventSql;
+import io.eventsql.EventSqlException;
+import io.eventsql.StoredEvent;
+import io.eventsql.eventsdb.EventsDb;
+import io.eventsql.spring.TransactionNotJoinableException;
+import io.eventsql.spring.shop.JpaShop.JpaOrders;
+import io.eventsql.spring.shop.Shop.OrderPlaced;
+import io.eventsql.spring.shop.Shop.Orders;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.jooq.DSLContext;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.springframework.boot.WebApplicationType;
+import org.springframework.boot.builder.SpringApplicationBuilder;
+import org.springframework.context.ConfigurableApplicationContext;
+import org.springframework.jdbc.core.JdbcTemplate;
+import org.springframework.transaction.PlatformTransactionManager;
+import org.springframework.transaction.support.TransactionTemplate;
+
+/** Whole applications: everything that Spring Boot configures, with JDBC's and with JPA's transactions. */
+class ShopIT {
+    private static final AtomicInteger DATABASES = new AtomicInteger();
+    private static final String WITHOUT_JPA =
+            "spring.autoconfigure.exclude=org.springframework.boot.hibernate.autoconfigure.HibernateJpaAutoConfiguration,"
+                    + "org.springframework.boot.data.jpa.autoconfigure.DataJpaRepositoriesAutoConfiguration";
+    private static EventsDb eventsDb;
+
+    @BeforeAll
+    static void startServer() {
+        eventsDb = EventsDb.start();
+    }
+
+    @AfterAll
+    static void stopServer() {
+        eventsDb.close();
+    }
+
+    private static ConfigurableApplicationContext start(Class<?> part, String... properties) {
+        String database = "shop_" + DATABASES.incrementAndGet();
+        new JdbcTemplate(eventsDb.createDatabase(database)).execute("CREATE TABLE orders (id text PRIMARY KEY)");
+        List<String> all = new ArrayList<>(List.of(
+                "spring.datasource.url=" + eventsDb.jdbcUrl().replaceFirst("/eventsql(?=\\?|$)", "/" + database),
+                "spring.datasource.username=" + eventsDb.username(),
+                "spring.datasource.password=" + eventsDb.password(),
+                "spring.main.banner-mode=off",
+                "eventsql.streams.orders.partitions=1"));
+        all.addAll(List.of(properties));
+        return new SpringApplicationBuilder(Shop.class, part)
+                .web(WebApplicationType.NONE)
+                .properties(all.toArray(String[]::new))
+                .run();
+    }
+
+    private static List<String> keys(ConfigurableApplicationContext context) {
+        return context.getBean(EventSql.class).read(new EventPosition("orders", 0, 0, 0), 100).stream()
+                .map(StoredEvent::key)
+                .toList();
+    }
+
+    private static List<String> keysInTheEnd(ConfigurableApplicationContext context) {
+        EventSql eventSql = context.getBean(EventSql.class);
+        await().until(() -> eventSql.outbox().backlogs().getFirst().events() == 0);
+        return keys(context);
+    }
+
+    private static List<String> orders(ConfigurableApplicationContext context) {
+        return context.getBean(JdbcTemplate.class).queryForList("SELECT id FROM orders ORDER BY id", String.class);
+    }
+
+    @Test
+    void jdbc_committedAndRolledBack_areBothOrNeither() {
+        try (ConfigurableApplicationContext context = start(Shop.class, WITHOUT_JPA)) {
+            Orders orders = context.getBean(Orders.class);
+
+            orders.place(new OrderPlaced("1"));
+            assertThatThrownBy(() -> orders.placeTwice(new OrderPlaced("2"))).isInstanceOf(RuntimeException.class);
+            orders.place(new OrderPlaced("3"));
+
+            await().until(() -> keys(context).size() >= 2);
+            assertThat(keysInTheEnd(context)).containsExactly("1", "3");
+            assertThat(orders(context)).containsExactly("1", "3");
+        }
+    }
+
+    @Test
+    void jooq_ofTheApplication_isNotDisturbedAndJoins() {
+        try (ConfigurableApplicationContext context = start(Shop.class, WITHOUT_JPA)) {
+            DSLContext dsl = context.getBean(DSLContext.class);
+            Orders orders = context.getBean(Orders.class);
+
+            orders.placeWithJooq(dsl, new OrderPlaced("1"));
+            dsl.transaction(trx -> {
+                orders.placeWithJooq(trx.dsl(), new OrderPlaced("2"));
+                assertThatThrownBy(() -> trx.dsl().transaction(nested -> {
+                            orders.placeWithJooq(nested.dsl(), new OrderPlaced("3"));
+                            throw new IllegalStateException("back to the savepoint");
+                        }))
+                        .isInstanceOf(IllegalStateException.class);
+            });
+
+            await().until(() -> keys(context).size() >= 2);
+            assertThat(keysInTheEnd(context)).containsExactly("1", "2");
+            assertThat(orders(context)).containsExactly("1", "2");
+            assertThat(context.getBeansOfType(DSLContext.class)).hasSize(1);
+        }
+    }
+
+    @Test
+    void jpa_committedAndRolledBack_areBothOrNeither() {
+        try (ConfigurableApplicationContext context = start(JpaShop.class)) {
+            placeWithJpa(context);
+        }
+    }
+
+    /** Connections that are taken late and are not in autocommit mode, as is often advised for Hibernate. */
+    @Test
+    void jpa_poolWithoutAutoCommit_isTheSame() {
+        try (ConfigurableApplicationContext context = start(
+                JpaShop.class,
+                "spring.datasource.hikari.auto-commit=false",
+                "spring.jpa.properties.hibernate.connection.provider_disables_autocommit=true")) {
+            placeWithJpa(context);
+        }
+    }
+
+    private static void placeWithJpa(ConfigurableApplicationContext context) {
+        assertThat(context.getBean(PlatformTransactionManager.class).getClass().getSimpleName())
+                .isEqualTo("JpaTransactionManager");
+        JpaOrders orders = context.getBean(JpaOrders.class);
+
+        orders.place(new OrderPlaced("1"));
+        assertThatThrownBy(() -> orders.placeAndFail(new OrderPlaced("2")))
+                .isInstanceOf(IllegalStateException.class)
+                .hasMessage("after the flush");
+        assertThatThrownBy(() -> orders.placeReadOnly(new OrderPlaced("3")))
+                .isInstanceOf(TransactionNotJoinableException.class);
+        new TransactionTemplate(context.getBean(PlatformTransactionManager.class)).executeWithoutResult(status -> {
+            orders.place(new OrderPlaced("4"));
+            orders.placeAlone(new OrderPlaced("5"));
+            status.setRollbackOnly();
+        });
+
+        await().until(() -> keys(context).size() >= 2);
+        assertThat(keysInTheEnd(context)).containsExactly("1", "5");
+        assertThat(orders(context)).containsExactly("1", "5");
+    }
+
+    @Test
+    void jpa_transactionalEventListeners_publishInAndBehindTheTransaction() {
+        try (ConfigurableApplicationContext context = start(JpaShop.class)) {
+            context.getBean(JpaOrders.class).placeAndTell(new OrderPlaced("1"));
+
+            await().until(() -> keys(context).size() >= 2);
+            assertThat(keysInTheEnd(context)).containsExactlyInAnyOrder("1 before commit", "1 after commit");
+            assertThat(orders(context)).containsExactly("1");
+        }
+    }
+
+    @Test
+    void close_withApplication_closesEventSqlBeforeItsDataSource() {
+        EventSql eventSql;
+        try (ConfigurableApplicationContext context = start(Shop.class, WITHOUT_JPA)) {
+            eventSql = context.getBean(EventSql.class);
+            context.getBean(Orders.class).place(new OrderPlaced("1"));
+        }
+
+        assertThatThrownBy(() -> eventSql.publisher().publish("orders", Event.ofText("late")))
+                .isInstanceOf(EventSqlException.class);
+    }
+}

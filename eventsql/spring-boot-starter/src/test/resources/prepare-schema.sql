@@ -1,0 +1,2 @@
+CREATE SCHEMA eventsql;
+COMMENT ON SCHEMA eventsql IS 'prepared';
