@@ -11,13 +11,14 @@ import java.util.Map;
 import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnBooleanProperty;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
 import org.springframework.boot.context.properties.EnableConfigurationProperties;
 import org.springframework.context.annotation.Bean;
 
 /** Annotated listeners. */
 @AutoConfiguration(after = {EventSqlAutoConfiguration.class, EventSqlTemplateAutoConfiguration.class})
-@ConditionalOnBean(EventSql.class)
+@ConditionalOnBooleanProperty(name = "eventsql.enabled", matchIfMissing = true)
 @EnableConfigurationProperties(EventSqlListenerProperties.class)
 public final class EventSqlListenerAutoConfiguration {
     @Bean
@@ -26,6 +27,7 @@ public final class EventSqlListenerAutoConfiguration {
         return new EventSqlListenerRegistry();
     }
 
+    /** Also without a database: then it says that the listeners need one. */
     @Bean
     @ConditionalOnMissingBean
     static EventSqlListenerPostProcessor eventSqlListenerPostProcessor() {
@@ -34,6 +36,7 @@ public final class EventSqlListenerAutoConfiguration {
 
     @Bean
     @ConditionalOnMissingBean
+    @ConditionalOnBean(EventSql.class)
     ListenerFactory eventSqlListenerFactory(
             ConfigurableListableBeanFactory beans,
             EventSql eventSql,
@@ -41,8 +44,7 @@ public final class EventSqlListenerAutoConfiguration {
             EventSerializer serializer,
             StreamCreator streams,
             EventSqlListenerProperties properties) {
-        ListenerFactory.Shared shared = new ListenerFactory.Shared(
-                beans, eventSql, registry, serializer, streams);
+        ListenerFactory.Shared shared = new ListenerFactory.Shared(beans, eventSql, registry, serializer, streams);
         return new ListenerFactory(
                 shared,
                 properties.listener() == null ? ListenerSettings.NONE : properties.listener(),
