@@ -74,7 +74,7 @@ class AppIT {
             assertThat(measured.get("orderViolations").asLong()).isZero();
             assertThat(measured.get("handledBeforeIntended").asLong()).isZero();
 
-            await().atMost(WAIT_MAX).until(() -> metric(client, "eventsql_handled_total") == EVENTS + 3);
+            await().atMost(WAIT_MAX).until(() -> metric(client, "eventsql_handled_events_total") == EVENTS + 3);
             assertThat(metric(client, "eventsql_app_events_foreign_total")).isEqualTo(1);
         }
         try (EventSql eventSql = EventSql.builder(shards).build()) {

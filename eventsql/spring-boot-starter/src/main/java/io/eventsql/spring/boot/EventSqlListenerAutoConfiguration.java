@@ -13,13 +13,14 @@ import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
+import org.springframework.boot.autoconfigure.condition.ConditionalOnBooleanProperty;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
 import org.springframework.boot.context.properties.EnableConfigurationProperties;
 import org.springframework.context.annotation.Bean;
 
 /** Annotated listeners. */
 @AutoConfiguration(after = {EventSqlAutoConfiguration.class, EventSqlTemplateAutoConfiguration.class})
-@ConditionalOnBean(EventSql.class)
+@ConditionalOnBooleanProperty(name = "eventsql.enabled", matchIfMissing = true)
 @EnableConfigurationProperties(EventSqlListenerProperties.class)
 public final class EventSqlListenerAutoConfiguration {
     @Bean
@@ -28,6 +29,7 @@ public final class EventSqlListenerAutoConfiguration {
         return new EventSqlListenerRegistry();
     }
 
+    /** Also without a database: then it says that the listeners need one. */
     @Bean
     @ConditionalOnMissingBean
     static EventSqlListenerPostProcessor eventSqlListenerPostProcessor() {
@@ -36,6 +38,7 @@ public final class EventSqlListenerAutoConfiguration {
 
     @Bean
     @ConditionalOnMissingBean
+    @ConditionalOnBean(EventSql.class)
     ListenerFactory eventSqlListenerFactory(
             ConfigurableListableBeanFactory beans,
             EventSql eventSql,

@@ -1,6 +1,7 @@
 package io.eventsql.spring.listener;
 
 import io.eventsql.spring.EventSqlListener;
+import io.eventsql.spring.listener.InvalidListenerException.ListenerName;
 import java.lang.reflect.Method;
 import java.util.ArrayList;
 import java.util.List;
@@ -79,7 +80,7 @@ public final class EventSqlListenerPostProcessor
                 return;
             }
         }
-        factory().registerAll(ofBean); // of a bean that is only made now
+        register(ofBean); // of a bean that is only made now
     }
 
     @Override
@@ -91,14 +92,24 @@ public final class EventSqlListenerPostProcessor
             found.clear();
         }
         if (!all.isEmpty()) {
-            factory().registerAll(all);
+            register(all);
         }
     }
 
-    private ListenerFactory factory() {
+    private void register(List<FoundListener> listeners) {
         if (beanFactory == null) {
             throw new IllegalStateException("used outside of a bean factory");
         }
-        return beanFactory.getBean(ListenerFactory.class);
+        ListenerFactory factory =
+                beanFactory.getBeanProvider(ListenerFactory.class).getIfAvailable();
+        if (factory == null) {
+            FoundListener first = listeners.getFirst();
+            throw new InvalidListenerException(
+                    new ListenerName(first.bean(), first.method()),
+                    "needs EventSQL, which has no database here",
+                    "Configure a DataSource (spring.datasource.*) or eventsql.shards; without listeners:"
+                            + " eventsql.enabled=false.");
+        }
+        factory.registerAll(listeners);
     }
 }

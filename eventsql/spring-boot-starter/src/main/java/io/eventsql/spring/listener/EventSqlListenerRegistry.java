@@ -51,15 +51,20 @@ public final class EventSqlListenerRegistry implements SmartLifecycle {
         }
     }
 
-    /** Starts all listeners that start with the application. */
+    /** Starts all listeners that start with the application, or none. */
     @Override
     public synchronized void start() {
         if (running != null) {
             return;
         }
-        containers.values().stream()
-                .filter(EventSqlListenerContainer::isAutoStartup)
-                .forEach(EventSqlListenerContainer::start);
+        try {
+            containers.values().stream()
+                    .filter(EventSqlListenerContainer::isAutoStartup)
+                    .forEach(EventSqlListenerContainer::start);
+        } catch (RuntimeException e) {
+            stopAll();
+            throw e;
+        }
         running = new CountDownLatch(1);
         if (!containers.isEmpty()) {
             keepAlive(running);
@@ -89,12 +94,16 @@ public final class EventSqlListenerRegistry implements SmartLifecycle {
             wasRunning = running;
             running = null;
         }
+        stopAll();
+        if (wasRunning != null) {
+            wasRunning.countDown();
+        }
+    }
+
+    private void stopAll() {
         try (ExecutorService each = Executors.newThreadPerTaskExecutor(
                 Thread.ofPlatform().name("eventsql-stop-", 0).factory())) {
             containers.values().forEach(container -> each.execute(container::stop));
-        }
-        if (wasRunning != null) {
-            wasRunning.countDown();
         }
     }
 

@@ -17,7 +17,7 @@ public final class InvalidListenerException extends RuntimeException {
     }
 
     InvalidListenerException(ListenerName name, String problem, String action, @Nullable Throwable cause) {
-        super("@EventSqlListener on " + name + " " + problem, cause);
+        super("@EventSqlListener on " + name + ", " + problem, cause);
         this.action = action;
     }
 
@@ -34,7 +34,7 @@ public final class InvalidListenerException extends RuntimeException {
                     .map(Class::getSimpleName)
                     .collect(Collectors.joining(", "));
             return "bean '" + bean + "', " + method.getDeclaringClass().getSimpleName() + "." + method.getName() + "("
-                    + parameters + "),";
+                    + parameters + ")";
         }
     }
 }

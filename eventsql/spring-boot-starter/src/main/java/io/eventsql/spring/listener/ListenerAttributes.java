@@ -8,7 +8,7 @@ import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Set;
-import java.util.function.UnaryOperator;
+import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 import org.springframework.boot.convert.ApplicationConversionService;
 import org.springframework.core.convert.ConversionException;
@@ -21,9 +21,10 @@ final class ListenerAttributes {
 
     private final ListenerName name;
     private final EventSqlListener annotation;
-    private final UnaryOperator<@Nullable String> placeholders;
+    private final Function<String, @Nullable String> placeholders;
 
-    ListenerAttributes(ListenerName name, EventSqlListener annotation, UnaryOperator<@Nullable String> placeholders) {
+    ListenerAttributes(
+            ListenerName name, EventSqlListener annotation, Function<String, @Nullable String> placeholders) {
         this.name = name;
         this.annotation = annotation;
         this.placeholders = placeholders;

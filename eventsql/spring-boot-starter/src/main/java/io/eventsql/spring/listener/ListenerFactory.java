@@ -46,7 +46,12 @@ public final class ListenerFactory {
             StreamCreator streams,
             EventSqlObservations observations) {}
 
-    /** @param byId overrides by the listeners' ids, in whatever spelling properties allow */
+    /**
+     * Makes listeners with these settings.
+     *
+     * @param defaults of all listeners
+     * @param byId overrides by the listeners' ids, in whatever spelling properties allow
+     */
     public ListenerFactory(Shared shared, ListenerSettings defaults, Map<String, ListenerSettings> byId) {
         this.beans = shared.beans();
         this.eventSql = shared.eventSql();
@@ -54,10 +59,7 @@ public final class ListenerFactory {
         this.streams = shared.streams();
         this.observations = shared.observations();
         this.arguments = new ListenerArguments(
-                shared.serializer(),
-                ApplicationConversionService.getSharedInstance(),
-                beans,
-                validator(beans));
+                shared.serializer(), ApplicationConversionService.getSharedInstance(), beans, validator(beans));
         this.defaults = defaults;
         this.byId = new HashMap<>();
         byId.forEach((id, settings) -> this.byId.put(uniform(id), settings));
@@ -119,11 +121,7 @@ public final class ListenerFactory {
                         ManagedTransactions.of(name, beans, attributes.transactionManagers(), eventSql.shards()))
                 : subscribe(spec, batch, handler);
         registry.add(new EventSqlListenerContainer(
-                attributes.id(),
-                name.toString(),
-                spec,
-                !Boolean.FALSE.equals(settings.autoStartup()),
-                () -> {
+                attributes.id(), name.toString(), spec, !Boolean.FALSE.equals(settings.autoStartup()), () -> {
                     streams.require(spec.stream());
                     return subscribe.get();
                 }));
@@ -164,8 +162,8 @@ public final class ListenerFactory {
 
     private Supplier<Subscription> subscribe(
             ConsumerSpec spec, boolean batch, ListenerMethod method, ManagedTransactions transactions) {
-        TransactionalEventBatchHandler handler = (events, connection) ->
-                transactions.joined(events.getFirst(), () -> method.handle(events, connection));
+        TransactionalEventBatchHandler handler =
+                (events, connection) -> transactions.joined(events.getFirst(), () -> method.handle(events, connection));
         return batch
                 ? () -> eventSql.subscribeTransactionalBatch(spec, transactions, handler)
                 : () -> eventSql.subscribeTransactional(

@@ -136,18 +136,19 @@ public record ListenerSettings(
     }
 
     static StartPosition startPosition(String text) {
-        switch (text.strip().toLowerCase(Locale.ROOT)) {
-            case "earliest":
-                return StartPosition.EARLIEST;
-            case "latest":
-                return StartPosition.LATEST;
-            default:
-                break;
-        }
+        String start = text.strip().toLowerCase(Locale.ROOT);
+        return switch (start) {
+            case "earliest" -> StartPosition.EARLIEST;
+            case "latest" -> StartPosition.LATEST;
+            default -> timeOrOffset(text.strip());
+        };
+    }
+
+    private static StartPosition timeOrOffset(String text) {
         try {
-            return text.strip().matches("\\d+")
-                    ? StartPosition.atOffset(Long.parseLong(text.strip()))
-                    : StartPosition.at(Instant.parse(text.strip()));
+            return text.matches("\\d+")
+                    ? StartPosition.atOffset(Long.parseLong(text))
+                    : StartPosition.at(Instant.parse(text));
         } catch (DateTimeParseException | NumberFormatException e) {
             throw new IllegalArgumentException(
                     "start must be earliest, latest, a time such as 2026-01-31T12:00:00Z, or an offset, but is '" + text

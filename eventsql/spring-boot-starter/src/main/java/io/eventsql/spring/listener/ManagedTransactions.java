@@ -100,7 +100,8 @@ final class ManagedTransactions implements TransactionBoundary {
     private static Manager manager(ListenerName name, String bean, PlatformTransactionManager manager) {
         @Nullable Object proxied = AopProxyUtils.getSingletonTarget(manager);
         BeanWrapper properties = PropertyAccessorFactory.forBeanPropertyAccess(proxied == null ? manager : proxied);
-        @Nullable Object dataSource =
+        @Nullable
+        Object dataSource =
                 properties.isReadableProperty("dataSource") ? properties.getPropertyValue("dataSource") : null;
         if (dataSource instanceof DataSource known) {
             return new Manager(describe(bean, manager), manager, known, behindTransactions(known));
@@ -138,7 +139,8 @@ final class ManagedTransactions implements TransactionBoundary {
                         shards.size() == 1
                                 ? "Name the transaction manager of EventSQL's DataSource (transactionManager = \"…\"), or"
                                         + " let EventSQL use the DataSource that the listener writes to."
-                                : "The stream lies on " + shards.size() + " shards, and a transaction manager serves one"
+                                : "The stream lies on " + shards.size()
+                                        + " shards, and a transaction manager serves one"
                                         + " of them: make the shards DataSource beans (@EventSqlDataSource), and name a"
                                         + " transaction manager for each: transactionManager = {\"…\", \"…\"}.");
             }
@@ -148,7 +150,8 @@ final class ManagedTransactions implements TransactionBoundary {
     private String described() {
         return managers.size() == 1
                 ? "the DataSource of " + managers.getFirst().name()
-                : "none of the DataSources of " + managers.stream().map(Manager::name).toList();
+                : "none of the DataSources of "
+                        + managers.stream().map(Manager::name).toList();
     }
 
     private Optional<Manager> find(ShardInfo shard) {

@@ -3,6 +3,7 @@ package io.eventsql.spring.listener;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
+import io.eventsql.Event;
 import io.eventsql.FailurePolicy;
 import io.eventsql.PartitionState;
 import io.eventsql.SetAsideEvent;
@@ -13,6 +14,7 @@ import io.eventsql.spring.EventSqlListener;
 import io.eventsql.spring.OutgoingEvent;
 import java.lang.reflect.Type;
 import java.util.List;
+import java.util.Map;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -27,7 +29,7 @@ import org.springframework.validation.annotation.Validated;
 
 /** Events that do not fit, methods that fail: what becomes of the event, and of those beside it. */
 class FailingListenersIT extends ListenerFixture {
-    record Number(int value) {}
+    record Amount(int value) {}
 
     private static String json(int value) {
         return "{\"value\":" + value + "}";
@@ -37,8 +39,8 @@ class FailingListenersIT extends ListenerFixture {
         final Queue<Integer> got = new ConcurrentLinkedQueue<>();
 
         @EventSqlListener(stream = "${stream}", consumer = "c", failurePolicy = "${policy}")
-        void on(Number number) {
-            got.add(number.value());
+        void on(Amount amount) {
+            got.add(amount.value());
         }
     }
 
@@ -58,7 +60,8 @@ class FailingListenersIT extends ListenerFixture {
                         return;
                     }
                     awaitLag(0);
-                    List<SetAsideEvent> setAside = eventSql.consumer(stream, "c").setAside(10);
+                    List<SetAsideEvent> setAside =
+                            eventSql.consumer(stream, "c").setAside(10);
                     if (policy == FailurePolicy.DEAD_LETTER) {
                         assertThat(got).containsExactly(0, 2);
                         assertThat(setAside).hasSize(1);
@@ -79,8 +82,8 @@ class FailingListenersIT extends ListenerFixture {
         final Queue<Integer> got = new ConcurrentLinkedQueue<>();
 
         @EventSqlListener(stream = "${stream}", consumer = "c", batch = true, failurePolicy = "dead-letter")
-        void on(List<Number> numbers) {
-            numbers.forEach(number -> got.add(number.value()));
+        void on(List<Amount> amounts) {
+            amounts.forEach(amount -> got.add(amount.value()));
         }
     }
 
@@ -102,8 +105,8 @@ class FailingListenersIT extends ListenerFixture {
     @Test
     void header_missing_isAnUnfitEvent() {
         publish("text");
-        publish("text", java.util.Map.of("type", "a", "count", "no number"));
-        publish("text", java.util.Map.of("type", "a"));
+        publish("text", Map.of("type", "a", "count", "no number"));
+        publish("text", Map.of("type", "a"));
         application().withBean(Missing.class).run(context -> {
             awaitLag(0);
             assertThat(eventSql.consumer(stream, "c").setAside(10))
@@ -116,8 +119,8 @@ class FailingListenersIT extends ListenerFixture {
         final Queue<Integer> got = new ConcurrentLinkedQueue<>();
 
         @EventSqlListener(stream = "${stream}", consumer = "c", failurePolicy = "dead-letter")
-        void on(@Payload @Validated Number number) {
-            got.add(number.value());
+        void on(@Payload @Validated Amount amount) {
+            got.add(amount.value());
         }
     }
 
@@ -125,12 +128,12 @@ class FailingListenersIT extends ListenerFixture {
     static class NotNegative implements Validator {
         @Override
         public boolean supports(Class<?> type) {
-            return type == Number.class;
+            return type == Amount.class;
         }
 
         @Override
         public void validate(Object target, Errors errors) {
-            if (((Number) target).value() < 0) {
+            if (((Amount) target).value() < 0) {
                 errors.reject("negative", "must not be negative");
             }
         }
@@ -153,7 +156,7 @@ class FailingListenersIT extends ListenerFixture {
         final AtomicInteger asked = new AtomicInteger();
 
         @Override
-        public io.eventsql.Event serialize(String stream, OutgoingEvent event) {
+        public Event serialize(String stream, OutgoingEvent event) {
             throw new UnsupportedOperationException();
         }
 
@@ -162,7 +165,7 @@ class FailingListenersIT extends ListenerFixture {
             if (asked.incrementAndGet() < 3) {
                 throw new IllegalStateException("the registry does not answer");
             }
-            return new Number(7);
+            return new Amount(7);
         }
     }
 

@@ -14,13 +14,8 @@ import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.springframework.beans.factory.annotation.Autowired;
-import org.springframework.boot.autoconfigure.AutoConfigurations;
-import org.springframework.boot.data.jpa.autoconfigure.DataJpaRepositoriesAutoConfiguration;
-import org.springframework.boot.hibernate.autoconfigure.HibernateJpaAutoConfiguration;
-import org.springframework.boot.jdbc.autoconfigure.JdbcTemplateAutoConfiguration;
-import org.springframework.boot.persistence.autoconfigure.EntityScan;
+import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
-import org.springframework.boot.transaction.autoconfigure.TransactionAutoConfiguration;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.data.jpa.repository.JpaRepository;
 import org.springframework.data.jpa.repository.config.EnableJpaRepositories;
@@ -50,30 +45,26 @@ class JpaListenerIT extends ListenerFixture {
     interface Articles extends JpaRepository<Article, String> {}
 
     @Configuration(proxyBeanMethods = false)
-    @EntityScan(basePackageClasses = JpaListenerIT.class)
+    @EnableAutoConfiguration
     @EnableJpaRepositories(basePackageClasses = JpaListenerIT.class, considerNestedRepositories = true)
     static class Persistence {}
 
     @BeforeEach
     void createTables() {
         jdbc = new JdbcTemplate(pool);
-        jdbc.execute("CREATE TABLE IF NOT EXISTS article (name text PRIMARY KEY, taken int NOT NULL CHECK (taken < 100))");
+        jdbc.execute(
+                "CREATE TABLE IF NOT EXISTS article (name text PRIMARY KEY, taken int NOT NULL CHECK (taken < 100))");
         jdbc.execute("CREATE TABLE IF NOT EXISTS effect (text text)");
         jdbc.execute("TRUNCATE article, effect");
     }
 
     private ApplicationContextRunner jpa() {
-        return application()
-                .withConfiguration(AutoConfigurations.of(
-                        HibernateJpaAutoConfiguration.class,
-                        DataJpaRepositoriesAutoConfiguration.class,
-                        JdbcTemplateAutoConfiguration.class,
-                        TransactionAutoConfiguration.class))
-                .withUserConfiguration(Persistence.class);
+        return application().withUserConfiguration(Persistence.class);
     }
 
     private int taken(String article) {
-        return jdbc.queryForObject("SELECT coalesce(sum(taken), 0) FROM article WHERE name = ?", Integer.class, article);
+        return jdbc.queryForObject(
+                "SELECT coalesce(sum(taken), 0) FROM article WHERE name = ?", Integer.class, article);
     }
 
     private int effects() {

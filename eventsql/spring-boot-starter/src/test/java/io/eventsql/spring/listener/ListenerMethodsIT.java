@@ -265,13 +265,10 @@ class ListenerMethodsIT extends ListenerFixture {
         application()
                 .withBean("handler", Handler.class, ProxiedByInterface::new)
                 .withBean(BeanNameAutoProxyCreator.class, () -> proxies("handler", false))
-                .withBean(
-                        "advice",
-                        MethodInterceptor.class,
-                        () -> call -> {
-                            advised.add(call.getMethod().getName());
-                            return call.proceed();
-                        })
+                .withBean("advice", MethodInterceptor.class, () -> call -> {
+                    advised.add(call.getMethod().getName());
+                    return call.proceed();
+                })
                 .run(context -> {
                     awaitLag(0);
                     assertThat(ProxiedByInterface.GOT).containsExactly(A);
@@ -293,13 +290,10 @@ class ListenerMethodsIT extends ListenerFixture {
         application()
                 .withBean("handler", ProxiedByClass.class)
                 .withBean(BeanNameAutoProxyCreator.class, () -> proxies("handler", true))
-                .withBean(
-                        "advice",
-                        MethodInterceptor.class,
-                        () -> call -> {
-                            advised.add(call.getMethod().getName());
-                            return call.proceed();
-                        })
+                .withBean("advice", MethodInterceptor.class, () -> call -> {
+                    advised.add(call.getMethod().getName());
+                    return call.proceed();
+                })
                 .run(context -> {
                     awaitLag(0);
                     assertThat(advised).contains("on");

@@ -25,13 +25,13 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.boot.context.properties.bind.Binder;
 import org.springframework.boot.context.properties.source.MapConfigurationPropertySource;
-import org.springframework.mock.env.MockEnvironment;
+import org.springframework.core.env.StandardEnvironment;
 
 /** What annotations and properties say, and which of them counts. */
 class ListenerSettingsTest {
     private static final ConsumerSpec SPEC = ConsumerSpec.of("orders", "mailer");
 
-    private final MockEnvironment environment = new MockEnvironment();
+    private final StandardEnvironment environment = new StandardEnvironment();
 
     static class Methods {
         @EventSqlListener(
@@ -91,7 +91,7 @@ class ListenerSettingsTest {
                     try {
                         return component.getAccessor().invoke(settings);
                     } catch (ReflectiveOperationException e) {
-                        throw new AssertionError(e);
+                        throw new LinkageError(e.getMessage(), e);
                     }
                 }))
                 .doesNotContainNull();
@@ -188,12 +188,11 @@ class ListenerSettingsTest {
     @ParameterizedTest
     @ValueSource(strings = {"noNumber", "noPolicy", "noProperty", "noStream"})
     void attribute_thatCannotBeRead_isRefusedWithItsName(String method) {
-        String attribute =
-                switch (method) {
-                    case "noPolicy" -> "failurePolicy";
-                    case "noStream" -> "stream";
-                    default -> "attempts";
-                };
+        String attribute = switch (method) {
+            case "noPolicy" -> "failurePolicy";
+            case "noStream" -> "stream";
+            default -> "attempts";
+        };
         assertThatExceptionOfType(InvalidListenerException.class)
                 .isThrownBy(() -> {
                     attributes(method).stream();

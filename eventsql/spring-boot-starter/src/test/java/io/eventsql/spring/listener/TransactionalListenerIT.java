@@ -25,7 +25,6 @@ import org.springframework.boot.autoconfigure.AutoConfigurations;
 import org.springframework.boot.jdbc.autoconfigure.DataSourceTransactionManagerAutoConfiguration;
 import org.springframework.boot.jdbc.autoconfigure.JdbcTemplateAutoConfiguration;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
-import org.springframework.boot.transaction.autoconfigure.TransactionAutoConfiguration;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.jdbc.core.JdbcTemplate;
@@ -34,6 +33,7 @@ import org.springframework.jdbc.datasource.LazyConnectionDataSourceProxy;
 import org.springframework.jdbc.datasource.TransactionAwareDataSourceProxy;
 import org.springframework.jdbc.support.JdbcTransactionManager;
 import org.springframework.transaction.PlatformTransactionManager;
+import org.springframework.transaction.annotation.EnableTransactionManagement;
 import org.springframework.transaction.annotation.Propagation;
 import org.springframework.transaction.annotation.Transactional;
 import org.springframework.transaction.interceptor.TransactionAspectSupport;
@@ -49,17 +49,21 @@ class TransactionalListenerIT extends ListenerFixture {
     void createTable() {
         jdbc = new JdbcTemplate(pool);
         // No key: an effect that happens twice is seen.
-        jdbc.execute("CREATE TABLE IF NOT EXISTS effect (stream text, text text, at bigint GENERATED ALWAYS AS IDENTITY)");
+        jdbc.execute(
+                "CREATE TABLE IF NOT EXISTS effect (stream text, text text, at bigint GENERATED ALWAYS AS IDENTITY)");
         jdbc.execute("CREATE TABLE IF NOT EXISTS note (text text)");
         jdbc.execute("TRUNCATE effect, note");
     }
 
+    @Configuration(proxyBeanMethods = false)
+    @EnableTransactionManagement(proxyTargetClass = true)
+    static class Annotations {}
+
     ApplicationContextRunner transactional() {
         return application()
                 .withConfiguration(AutoConfigurations.of(
-                        DataSourceTransactionManagerAutoConfiguration.class,
-                        JdbcTemplateAutoConfiguration.class,
-                        TransactionAutoConfiguration.class))
+                        DataSourceTransactionManagerAutoConfiguration.class, JdbcTemplateAutoConfiguration.class))
+                .withUserConfiguration(Annotations.class)
                 .withBean(Stock.class)
                 .withBean(Notes.class);
     }
@@ -109,7 +113,8 @@ class TransactionalListenerIT extends ListenerFixture {
 
         @EventSqlListener(stream = "${stream}", consumer = "c", transactional = true)
         void on(StoredEvent event) {
-            assertThat(TransactionSynchronizationManager.isActualTransactionActive()).isTrue();
+            assertThat(TransactionSynchronizationManager.isActualTransactionActive())
+                    .isTrue();
             notes.write(event.text());
             stock.take(event);
             switch (calls.incrementAndGet() % 4) {
@@ -170,7 +175,35 @@ class TransactionalListenerIT extends ListenerFixture {
         });
     }
 
-    record Number(int value) {}
+    static class LosesItsConnection {
+        final AtomicInteger calls = new AtomicInteger();
+
+        @Autowired
+        private Stock stock;
+
+        @Autowired
+        private JdbcTemplate jdbc;
+
+        @EventSqlListener(stream = "${stream}", consumer = "c", transactional = true, attempts = "1")
+        void on(StoredEvent event) {
+            stock.take(event);
+            if (calls.incrementAndGet() % 3 == 2) {
+                jdbc.queryForObject("SELECT pg_terminate_backend(pg_backend_pid())", Boolean.class);
+            }
+        }
+    }
+
+    @Test
+    void connection_lostInTheMethod_isNoAttemptAndEffectsAreThereOnce() {
+        publish(texts(6));
+        transactional().withBean(LosesItsConnection.class).run(context -> {
+            awaitLag(0);
+            assertThat(effects()).containsExactly(texts(6));
+            assertThat(context.getBean(LosesItsConnection.class).calls).hasValueGreaterThan(7);
+        });
+    }
+
+    record Amount(int value) {}
 
     static class BatchOfNumbers {
         @Autowired
@@ -182,11 +215,11 @@ class TransactionalListenerIT extends ListenerFixture {
                 transactional = true,
                 batch = true,
                 failurePolicy = "dead-letter")
-        void on(List<Number> numbers, List<StoredEvent> events) {
-            numbers.forEach(number -> jdbc.update(
+        void on(List<Amount> amounts, List<StoredEvent> events) {
+            amounts.forEach(amount -> jdbc.update(
                     "INSERT INTO effect (stream, text) VALUES (?, ?)",
                     events.getFirst().stream(),
-                    Integer.toString(number.value())));
+                    Integer.toString(amount.value())));
         }
     }
 
@@ -280,8 +313,7 @@ class TransactionalListenerIT extends ListenerFixture {
                 .withPropertyValues("eventsql.streams." + stream + "_copy.partitions=1")
                 .run(context -> {
                     awaitLag(0);
-                    await()
-                            .until(() -> eventSql.outbox().backlogs().getFirst().events() == 0);
+                    await().until(() -> eventSql.outbox().backlogs().getFirst().events() == 0);
                     assertThat(eventSql.read(new EventPosition(stream + "_copy", 0, 0, 0), 100))
                             .extracting(StoredEvent::text)
                             .containsExactly(texts(5));
@@ -293,13 +325,13 @@ class TransactionalListenerIT extends ListenerFixture {
     @ValueSource(strings = {"aware", "lazy"})
     void dataSource_wrapped_isTheSame(String kind) {
         publish(texts(5));
-        DataSource wrapped =
-                kind.equals("lazy") ? new LazyConnectionDataSourceProxy(pool) : new TransactionAwareDataSourceProxy(pool);
+        DataSource wrapped = kind.equals("lazy")
+                ? new LazyConnectionDataSourceProxy(pool)
+                : new TransactionAwareDataSourceProxy(pool);
         applicationWithoutDataSource()
                 .withConfiguration(AutoConfigurations.of(
-                        DataSourceTransactionManagerAutoConfiguration.class,
-                        JdbcTemplateAutoConfiguration.class,
-                        TransactionAutoConfiguration.class))
+                        DataSourceTransactionManagerAutoConfiguration.class, JdbcTemplateAutoConfiguration.class))
+                .withUserConfiguration(Annotations.class)
                 .withBean(Stock.class)
                 .withBean(Notes.class)
                 .withBean(FailsInBetween.class)
@@ -334,24 +366,26 @@ class TransactionalListenerIT extends ListenerFixture {
     void manager_ofAnotherDatabase_failsTheStart() {
         try (HikariDataSource other = pool(newDatabase())) {
             TwoDatabases.other = other;
-            ApplicationContextRunner two = application()
-                    .withUserConfiguration(TwoDatabases.class)
-                    .withBean(Named.class);
-            two.withPropertyValues("manager=otherTransactions").run(context -> assertThat(context)
-                    .getFailure()
-                    .isInstanceOf(InvalidListenerException.class)
-                    .hasMessageContaining("bean '")
-                    .hasMessageContaining("Named.on(StoredEvent)")
-                    .hasMessageContaining(
-                            "the DataSource of 'otherTransactions' (JdbcTransactionManager) is not that of the stream's"
-                                    + " database"));
-            two.withPropertyValues("manager=").run(context -> assertThat(context)
-                    .getFailure()
-                    .isInstanceOf(InvalidListenerException.class)
-                    .hasMessageContaining("not exactly one transaction manager"));
-            two.withPropertyValues("manager=nobody").run(context -> assertThat(context)
-                    .getFailure()
-                    .hasMessageContaining("names a transaction manager that does not exist: 'nobody'"));
+            ApplicationContextRunner two =
+                    application().withUserConfiguration(TwoDatabases.class).withBean(Named.class);
+            two.withPropertyValues("manager=otherTransactions")
+                    .run(context -> assertThat(context)
+                            .getFailure()
+                            .isInstanceOf(InvalidListenerException.class)
+                            .hasMessageContaining("bean '")
+                            .hasMessageContaining("Named.on(StoredEvent)")
+                            .hasMessageContaining(
+                                    "the DataSource of 'otherTransactions' (JdbcTransactionManager) is not that of the stream's"
+                                            + " database"));
+            two.withPropertyValues("manager=")
+                    .run(context -> assertThat(context)
+                            .getFailure()
+                            .isInstanceOf(InvalidListenerException.class)
+                            .hasMessageContaining("not exactly one transaction manager"));
+            two.withPropertyValues("manager=nobody")
+                    .run(context -> assertThat(context)
+                            .getFailure()
+                            .hasMessageContaining("names a transaction manager that does not exist: 'nobody'"));
             two.withPropertyValues("manager=ownTransactions")
                     .run(context -> assertThat(context).hasNotFailed());
         }
@@ -359,9 +393,10 @@ class TransactionalListenerIT extends ListenerFixture {
 
     @Test
     void manager_none_failsTheStart() {
-        application().withPropertyValues("manager=").withBean(Named.class).run(context -> assertThat(context)
-                .getFailure()
-                .isInstanceOf(InvalidListenerException.class));
+        application()
+                .withPropertyValues("manager=")
+                .withBean(Named.class)
+                .run(context -> assertThat(context).getFailure().isInstanceOf(InvalidListenerException.class));
     }
 
     @Configuration(proxyBeanMethods = false)
@@ -418,19 +453,20 @@ class TransactionalListenerIT extends ListenerFixture {
             ApplicationContextRunner sharded = applicationWithoutDataSource()
                     .withUserConfiguration(TwoShards.class)
                     .withBean(OnShards.class);
-            sharded.withPropertyValues("second=").run(context -> assertThat(context)
-                    .getFailure()
-                    .isInstanceOf(InvalidListenerException.class)
-                    .hasMessageContaining("is not that of shard '")
-                    .satisfies(e -> assertThat(((InvalidListenerException) e).action())
-                            .contains("lies on 2 shards")));
+            sharded.withPropertyValues("second=")
+                    .run(context -> assertThat(context)
+                            .getFailure()
+                            .isInstanceOf(InvalidListenerException.class)
+                            .hasMessageContaining("is not that of shard '")
+                            .satisfies(e -> assertThat(((InvalidListenerException) e).action())
+                                    .contains("lies on 2 shards")));
             sharded.withPropertyValues("second=secondTransactions").run(context -> {
                 EventSqlTemplate events = context.getBean(EventSqlTemplate.class);
                 for (int key = 0; key < 20; key++) {
                     events.publish("sharded", "key-" + key, "text-" + key);
                 }
-                await()
-                        .untilAsserted(() -> assertThat(effects(first) + effects(second)).isEqualTo(20));
+                await().untilAsserted(() ->
+                        assertThat(effects(first) + effects(second)).isEqualTo(20));
                 assertThat(effects(first)).isBetween(1, 19);
             });
         }
