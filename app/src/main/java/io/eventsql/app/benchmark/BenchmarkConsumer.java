@@ -18,7 +18,11 @@ public final class BenchmarkConsumer {
         this.epochMicros = epochMicros;
     }
 
-    /** @param events of one partition, in their order */
+    /**
+     * Records a batch.
+     *
+     * @param events of one partition, in their order
+     */
     @EventSqlListener(
             stream = "${app.stream}",
             consumer = "${app.consumer}",

@@ -9,6 +9,7 @@ import io.eventsql.spring.OutgoingEvent;
 import io.eventsql.spring.PlainEventSerializer;
 import io.eventsql.spring.StreamCreator;
 import io.eventsql.spring.UnjoinableTransaction;
+import io.eventsql.spring.observation.EventSqlObservations;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
@@ -44,7 +45,8 @@ final class BusinessTransactions {
                         List.of(),
                         new StreamCreator(bench.eventSql(), List.of(), false),
                         open,
-                        UnjoinableTransaction.FAIL));
+                        UnjoinableTransaction.FAIL,
+                        EventSqlObservations.none()));
         this.orders = "limits_order_" + bench.run();
         this.plainOutbox = "limits_plain_outbox_" + bench.run();
         jdbc.execute("CREATE TABLE " + orders
