@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmark.settings import MAX_SECONDS, Variable
 
-PARTS = ("append", "read", "snapshot", "handlers")
+PARTS = ("append", "read", "snapshot", "handlers", "transactions", "outbox")
 
 # What is passed on; each is an option of the runner, too.
 NUMBERS = (
@@ -20,6 +20,8 @@ NUMBERS = (
     "handlers-events",
     "handlers-sequential-events",
     "handlers-concurrency",
+    "outbox-seconds",
+    "outbox-rate",
 )
 
 VARIABLES = (
@@ -82,13 +84,18 @@ def parser() -> argparse.ArgumentParser:
         description="""\
 Measures how close EventSQL comes to what PostgreSQL and slow handlers allow: builds it, starts one
 database (real PostgreSQL, durable), measures, writes the results and stops everything it started.
-Takes about eight minutes with the defaults.
+Takes about eleven minutes with the defaults.
 
   append    the same events through binary COPY into a stream's tables, and through the library
   read      reading a stream in pages of 10 to 10,000 events, never analyzed and analyzed
   snapshot  publish latency at a steady rate, without and with an old snapshot held open
   handlers  a handler that takes 10 ms on one partition, with events of 1,000 different keys: one event
-            at a time, and several keys at a time; checks that each key stays in order and nothing is lost""",
+            at a time, and several keys at a time; checks that each key stays in order and nothing is lost
+  transactions
+            a business transaction of Spring with a publish, next to the same with a row in a plain table; and
+            how fast the relay moves what many transactions publish
+  outbox    publishing inside transactions and plainly beside it, without and with an old snapshot held
+            open: latency of the plain publishes, size of the outbox; checks that nothing is lost""",
         epilog=f"""\
 Environment variables [default]:
 {variables}
@@ -99,6 +106,8 @@ Examples:
   {command} --only read --read-events 1000000 --rounds 5
   {command} --only snapshot --snapshot-seconds 600
   {command} --only handlers
+  {command} --only transactions
+  {command} --only outbox --outbox-seconds 600
 
 Results: result.json, report.txt and the logs, in RESULTS_DIR/<UTC time>/.
 The last line printed is "Results: <path of result.json>".
@@ -114,7 +123,7 @@ SIGTERM (parts that were measured until then are written).
         choices=PARTS,
         help="measure only this part; may be repeated (default: all)",
     )
-    _number(result, "--rounds", 3, 1, 1_000, int, "measured rounds of append and read")
+    _number(result, "--rounds", 3, 1, 1_000, int, "measured rounds of append, read and transactions")
     _number(result, "--round-seconds", 3, 0.05, 3_600, float, "length of a measured round")
     _number(result, "--read-events", 300_000, 1_000, 1_000_000_000, int, "events in the stream that is read")
     _number(
@@ -138,6 +147,16 @@ SIGTERM (parts that were measured until then are written).
         "events handled one at a time, at most 100 a second",
     )
     _number(result, "--handlers-concurrency", 50, 1, 10_000, int, "keys handled at the same time")
+    _number(
+        result,
+        "--outbox-seconds",
+        60,
+        1,
+        MAX_SECONDS,
+        int,
+        "length of each of the two runs of the part outbox: without and with",
+    )
+    _number(result, "--outbox-rate", 500, 1, 1_000_000, int, "transactions/s there, and plain publishes/s")
     return result
 
 

@@ -17,6 +17,8 @@ def test_read_nothing_given_gives_the_documented_defaults() -> None:
         "--handlers-events=20000",
         "--handlers-sequential-events=500",
         "--handlers-concurrency=50",
+        "--outbox-seconds=60",
+        "--outbox-rate=500",
     )
     assert options.java_options() == ["-Xms1g", "-Xmx1g", "-XX:+UseSerialGC"]
     assert options.folder("RESULTS_DIR", Path("/repository")) == Path("/repository/results/limits")
@@ -27,7 +29,7 @@ def test_read_everything_given_is_taken() -> None:
     arguments = ["--only", "append", "--only=snapshot", "--rounds", "4", "--round-seconds", "0.5"]
     arguments += ["--read-events", "1000", "--snapshot-seconds", "600", "--snapshot-rate", "7"]
     arguments += ["--only=handlers", "--handlers-events", "9", "--handlers-sequential-events", "8"]
-    arguments += ["--handlers-concurrency=5"]
+    arguments += ["--handlers-concurrency=5", "--outbox-seconds=600", "--outbox-rate", "3"]
 
     options = LimitsOptions.read(arguments, {"RESULTS_DIR": "/elsewhere", "JAVA_OPTS_RUNNER": "-Xmx2g"})
 
@@ -43,6 +45,8 @@ def test_read_everything_given_is_taken() -> None:
         "--handlers-events=9",
         "--handlers-sequential-events=8",
         "--handlers-concurrency=5",
+        "--outbox-seconds=600",
+        "--outbox-rate=3",
     )
     assert options.java_options() == ["-Xmx2g"]
     assert options.folder("RESULTS_DIR", Path("/repository")) == Path("/elsewhere")
@@ -65,6 +69,7 @@ def test_read_everything_given_is_taken() -> None:
             ["--handlers-concurrency", "0"],
             "argument --handlers-concurrency: must be a number between 1 and 10000, but is '0'",
         ),
+        (["--outbox-rate", "0"], "argument --outbox-rate: must be a number between 1 and 1000000"),
         (["--snap", "60"], "unrecognized arguments: --snap 60"),
     ],
 )

@@ -63,6 +63,7 @@ public final class EmbeddedEventsDb implements EventsDb {
         private int port;
         private @Nullable Path dataFolder;
         private boolean durable = true;
+        private boolean stopsAtExit = true;
         private int recycledWalMegabytes;
         private final Map<String, String> settings = new LinkedHashMap<>();
 
@@ -99,6 +100,16 @@ public final class EmbeddedEventsDb implements EventsDb {
         }
 
         /**
+         * Whether the server is stopped as soon as this JVM begins to exit; true by default. False where somebody else
+         * calls {@link EmbeddedEventsDb#close()} then: shutdown hooks run at the same time, and what still uses the server
+         * must be closed first.
+         */
+        public Builder stopsAtExit(boolean stopsAtExit) {
+            this.stopsAtExit = stopsAtExit;
+            return this;
+        }
+
+        /**
          * Megabytes of WAL files that a new server has ready, as one that has been in use has; 0, the default, to 2,000.
          * Making them takes seconds. For benchmarks of a steady state.
          */
@@ -128,7 +139,9 @@ public final class EmbeddedEventsDb implements EventsDb {
     private static EmbeddedEventsDb start(Builder builder) throws IOException {
         var folder = ServerFolder.open(builder.dataFolder);
         var eventsDb = new EmbeddedEventsDb(builder, folder);
-        Runtime.getRuntime().addShutdownHook(eventsDb.shutdownHook);
+        if (builder.stopsAtExit) {
+            Runtime.getRuntime().addShutdownHook(eventsDb.shutdownHook);
+        }
         try {
             if (folder.isNew()) {
                 folder.createCluster(eventsDb.binaries);

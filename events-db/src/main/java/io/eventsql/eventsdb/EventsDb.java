@@ -38,6 +38,11 @@ public interface EventsDb extends AutoCloseable {
     /** The address of the database {@code eventsql}, without user and password. */
     String jdbcUrl();
 
+    /** The address of another database on the same server, as {@link #createDatabase} makes them. */
+    default String jdbcUrl(String database) {
+        return jdbcUrl().replaceFirst("/" + InitSql.DATABASE + "(?=\\?|$)", "/" + database);
+    }
+
     /** The role that owns the database; not a superuser. */
     String username();
 
@@ -67,7 +72,7 @@ public interface EventsDb extends AutoCloseable {
             throw new IllegalStateException("cannot create the database " + name, e);
         }
         var dataSource = new PGSimpleDataSource();
-        dataSource.setUrl(jdbcUrl().replaceFirst("/" + InitSql.DATABASE + "(?=\\?|$)", "/" + name));
+        dataSource.setUrl(jdbcUrl(name));
         dataSource.setUser(username());
         dataSource.setPassword(password());
         return dataSource;

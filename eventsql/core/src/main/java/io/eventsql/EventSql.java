@@ -1,5 +1,6 @@
 package io.eventsql;
 
+import io.eventsql.internal.append.PublishNews;
 import io.eventsql.internal.append.Publisher;
 import io.eventsql.internal.consume.Consumers;
 import io.eventsql.internal.consume.Listeners;
@@ -62,7 +63,16 @@ public final class EventSql implements AutoCloseable {
             return thread;
         });
         UUID producer = UUID.randomUUID();
-        publisher = new Publisher(producer, shards, streams, builder.preferredShard, settings, segments, wakeUp, timer);
+        publisher = new Publisher(
+                producer,
+                shards,
+                streams,
+                builder.preferredShard,
+                settings,
+                segments,
+                wakeUp,
+                timer,
+                new PublishNews(builder.publishListeners));
         consumers = new Consumers(shards, streams, settings, segments, wakeUp, new Listeners(builder.listeners));
         reader = new RangeReader(shards, streams);
         shards.openMissingInBackground(OPEN_MISSING_EVERY_MS);
@@ -108,6 +118,11 @@ public final class EventSql implements AutoCloseable {
     /** Publishes events; always the same instance. */
     public EventPublisher publisher() {
         return publisher;
+    }
+
+    /** What waits in this process to be appended, by shard; of shards that have not answered yet, too. */
+    public List<BufferState> buffers() {
+        return publisher.buffers();
     }
 
     /** Publishes events inside a transaction of yours; always the same instance. */
@@ -163,6 +178,11 @@ public final class EventSql implements AutoCloseable {
     public Subscription subscribeTransactionalBatch(
             ConsumerSpec spec, TransactionBoundary boundary, TransactionalEventBatchHandler handler) {
         return consumers.subscribeTransactionalBatch(spec, Objects.requireNonNull(boundary, "boundary"), handler);
+    }
+
+    /** The members that this instance has started and that were not closed since, in no order. */
+    public List<Subscription> subscriptions() {
+        return consumers.subscriptions();
     }
 
     /**
@@ -237,6 +257,7 @@ public final class EventSql implements AutoCloseable {
         private final List<DataSource> dataSources;
         private Settings settings = Settings.defaults();
         private final List<ConsumerListener> listeners = new ArrayList<>();
+        private final List<PublishListener> publishListeners = new ArrayList<>();
         private @Nullable DataSource preferredShard;
         private List<DataSource> outboxes = List.of();
 
@@ -254,6 +275,12 @@ public final class EventSql implements AutoCloseable {
         /** Adds a listener that is told what happens to this process's consumers. */
         public Builder listener(ConsumerListener value) {
             listeners.add(Objects.requireNonNull(value, "listener"));
+            return this;
+        }
+
+        /** Adds a listener that is told what becomes of the events this process publishes. */
+        public Builder publishListener(PublishListener value) {
+            publishListeners.add(Objects.requireNonNull(value, "publishListener"));
             return this;
         }
 

@@ -93,4 +93,19 @@ public interface Outbox {
      * @throws EventSqlException if a database does not answer
      */
     List<OutboxBacklog> backlogs();
+
+    /**
+     * The databases with an outbox, also those that have not answered yet: the shards by their names, then the others as
+     * {@code outbox0}, {@code outbox1} … in the order in which they were given.
+     */
+    List<String> names();
+
+    /**
+     * What waits in one of them, whatever becomes of the others.
+     *
+     * @param name one of {@link #names()}
+     * @throws EventSqlException if the database does not answer
+     * @throws InvalidInputException if there is no such outbox
+     */
+    OutboxBacklog backlog(String name);
 }

@@ -210,12 +210,14 @@ END $$;
 -- p_max_events events and ends with the event that brings its values to p_max_bytes bytes, or at its segment's end; it
 -- is empty where there is no such segment or no such offset yet. Rows come page by page, in the order of the offsets.
 --
+-- The head is read first, by a plan that is kept: asking for a partition that has nothing new costs next to nothing.
 -- Each segment is named, so the cost does not depend on how many there are, and planned when it is read: a plan made
 -- while a segment was small would be kept when it is large. The settings leave only the primary key in its order, on
 -- tables never analyzed, too. Bytes are counted row by row only for a page that may be too large, because it costs:
 -- values are stored uncompressed, and one of more than 2,000 bytes makes the TOAST table grow.
 CREATE FUNCTION eventsql.fetch_v1(
-    p_stream text, p_segment_size bigint, p_partitions int[], p_offsets bigint[], p_max_events int, p_max_bytes bigint)
+    p_stream_id int, p_stream text, p_segment_size bigint, p_partitions int[], p_offsets bigint[], p_max_events int,
+    p_max_bytes bigint)
 RETURNS TABLE (page int, event_offset bigint, key text, value bytea, headers json, published_at timestamptz)
 LANGUAGE plpgsql STABLE -- one snapshot: a large value that is not counted is not seen either
 SET enable_seqscan = off
@@ -224,36 +226,45 @@ SET enable_sort = off
 SET max_parallel_workers_per_gather = 0
 SET jit = off
 SET work_mem = '64MB'
+SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
+    head          bigint;
     segment       text;
     largest_bytes bigint;
     events        text;
 BEGIN
     FOR i IN 1 .. cardinality(p_partitions) LOOP
+        SELECT b.next_offset INTO head
+        FROM eventsql.producer_batch b
+        WHERE b.stream_id = p_stream_id AND b.partition = p_partitions[i]
+        ORDER BY b.next_offset DESC LIMIT 1;
+        IF head <= p_offsets[i] THEN
+            CONTINUE;
+        END IF;
         segment := format('eventsql.%I',
             'events_' || p_stream || '__p' || p_partitions[i] || '_s' || p_offsets[i] / p_segment_size);
-        SELECT CASE WHEN pg_relation_size(c.reltoastrelid) = 0 THEN 2000::bigint * p_max_events END
+        SELECT CASE WHEN pg_relation_size(c.reltoastrelid) = 0 THEN 2000 * least(p_max_events, head - p_offsets[i]) END
         INTO largest_bytes
         FROM pg_class c WHERE c.oid = to_regclass(segment);
         IF NOT FOUND THEN
             CONTINUE;
         END IF;
-        events := format('SELECT * FROM %s WHERE event_offset >= $1 ORDER BY event_offset LIMIT $2', segment);
+        events := format(
+            'SELECT %s AS page, event_offset, key, value, headers, published_at FROM %s'
+            ' WHERE event_offset >= $1 ORDER BY event_offset LIMIT $2', i - 1, segment);
         IF largest_bytes IS NULL OR largest_bytes > p_max_bytes THEN
             EXECUTE format('SELECT sum(octet_length(value)) FROM (%s) AS events', events)
             INTO largest_bytes USING p_offsets[i], p_max_events;
         END IF;
         IF largest_bytes > p_max_bytes THEN
             events := format(
-                'SELECT * FROM ('
+                'SELECT page, event_offset, key, value, headers, published_at FROM ('
                 '  SELECT *, sum(octet_length(value)) OVER (ORDER BY event_offset ROWS UNBOUNDED PRECEDING)'
                 '            - octet_length(value) AS bytes_before FROM (%s) AS events'
                 ') AS counted WHERE bytes_before < $3', events);
         END IF;
-        RETURN QUERY EXECUTE
-            format('SELECT %s, event_offset, key, value, headers, published_at FROM (%s) AS page', i - 1, events)
-            USING p_offsets[i], p_max_events, p_max_bytes;
+        RETURN QUERY EXECUTE events USING p_offsets[i], p_max_events, p_max_bytes;
     END LOOP;
 END $$;
 

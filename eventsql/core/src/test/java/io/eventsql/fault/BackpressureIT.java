@@ -14,6 +14,7 @@ import io.eventsql.StreamSpec;
 import io.eventsql.eventsdb.EmbeddedEventsDb;
 import io.eventsql.fault.FaultProxy.RequestFault;
 import io.eventsql.fixture.DelegatingDataSource;
+import io.eventsql.internal.append.PublishNews;
 import io.eventsql.internal.append.Publisher;
 import io.eventsql.internal.retain.SegmentKeeper;
 import io.eventsql.internal.shard.Shards;
@@ -103,11 +104,12 @@ class BackpressureIT {
                     settings,
                     new SegmentKeeper(settings.maxBatchEvents()),
                     wakeUp,
-                    timer);
+                    timer,
+                    PublishNews.toNobody());
         }
 
         long bufferedBytes() {
-            return publisher.bufferedBytes(shards.get(0));
+            return publisher.buffers().getFirst().bytes();
         }
 
         @Override

@@ -216,6 +216,7 @@ class MembershipFaultsIT {
         Handled byFaulty = new Handled();
         faulty.subscribe(spec, byFaulty::add);
         await().atMost(DEADLINE).until(() -> proxy.heldConnections() == 1); // it has locked the partitions
+        proxy.blackhole(); // and nothing more is heard of it
         Handled byGood = new Handled();
         good.subscribe(spec, byGood::add);
         byGood.awaitSize(20);
@@ -242,6 +243,23 @@ class MembershipFaultsIT {
         assertThat(expired).isFalse();
         proxy.releaseHeld();
         await().atMost(DEADLINE).until(() -> states().stream().allMatch(state -> state.lag() == 0));
+    }
+
+    @Test
+    void heartbeat_isNeverAnswered_anotherOneRenewsTheLeasesInTime() throws Exception {
+        open(Settings.builder().lease(Duration.ofSeconds(6)).heartbeat(Duration.ofSeconds(2)));
+        faulty.subscribe(spec, event -> {});
+        awaitHeldBy(1);
+        proxy.planRequests("beat_v1", number -> number == 1 ? RequestFault.HOLD_REQUEST : null);
+        await().atMost(DEADLINE).until(() -> proxy.heldConnections() == 1);
+        long from = renewedUntilMs();
+        AtomicBoolean expired = new AtomicBoolean();
+        await().atMost(DEADLINE).until(() -> {
+            long until = renewedUntilMs();
+            expired.compareAndSet(false, until < databaseClockMs());
+            return until > from;
+        });
+        assertThat(expired).isFalse();
     }
 
     @Test

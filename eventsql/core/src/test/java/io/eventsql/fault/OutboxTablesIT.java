@@ -7,6 +7,7 @@ import static org.awaitility.Awaitility.await;
 import com.zaxxer.hikari.HikariDataSource;
 import io.eventsql.Event;
 import io.eventsql.EventSql;
+import io.eventsql.InvalidInputException;
 import io.eventsql.Settings;
 import io.eventsql.ShardIdentityException;
 import io.eventsql.StreamSpec;
@@ -395,6 +396,13 @@ class OutboxTablesIT {
         try (HikariDataSource again = Pools.pool(eventsDb, database.getJdbcUrl());
                 EventSql other = open(shards, again)) {
             assertThat(other.outbox().backlogs()).hasSize(2);
+            assertThat(other.outbox().names())
+                    .hasSize(2)
+                    .allSatisfy(name ->
+                            assertThat(other.outbox().backlog(name).events()).isZero());
+            assertThatExceptionOfType(InvalidInputException.class)
+                    .isThrownBy(() -> other.outbox().backlog("outbox0"))
+                    .withMessageContaining("must be one of");
             try (Connection transaction = again.getConnection()) {
                 transaction.setAutoCommit(false);
                 other.outbox().publish(transaction, STREAM, Event.ofText("x"));

@@ -65,8 +65,9 @@ final class CurrentTransaction {
         }
         return new Found.NotJoinable(
                 "belongs to none of EventSQL's databases: nothing can be published in it so that both are committed or"
-                        + " neither. Name its DataSource as an outbox (eventsql.outbox), use the transaction manager of"
-                        + " EventSQL's DataSource, or publish at once with template.outsideTransaction()");
+                        + " neither. Use the transaction manager of EventSQL's DataSource, give this one's database an outbox"
+                        + " (an EventSqlBuilderCustomizer bean that calls builder.outbox), or publish at once with"
+                        + " template.outsideTransaction()");
     }
 
     private Found found(DataSource key, ConnectionHolder connection) {

@@ -7,8 +7,11 @@ import io.eventsql.EventSql;
 import io.eventsql.Outbox;
 import io.eventsql.UnknownStreamException;
 import io.eventsql.spring.CurrentTransaction.Found;
+import io.eventsql.spring.observation.EventSqlObservations;
+import java.sql.Connection;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.function.Consumer;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -40,13 +43,15 @@ public final class EventSqlTemplate {
      * @param streams creates the streams that are missing
      * @param transactions knows the transactions of managers
      * @param unjoinable what to do in a transaction that cannot be joined
+     * @param observations observes each call, and adds the trace to the headers
      */
     public record Parts(
             EventSerializer serializer,
             List<OutgoingEventCustomizer> customizers,
             StreamCreator streams,
             OpenTransactions transactions,
-            UnjoinableTransaction unjoinable) {
+            UnjoinableTransaction unjoinable,
+            EventSqlObservations observations) {
         public Parts {
             customizers = List.copyOf(customizers);
         }
@@ -91,14 +96,13 @@ public final class EventSqlTemplate {
     /** Publishes an event. */
     public void publish(String stream, OutgoingEvent event) {
         Event serialized = serialize(stream, event);
-        if (joined(stream) instanceof Found.Joinable joinable) {
-            creating(stream, () -> {
-                transaction.write(joinable, connection -> outbox.publish(connection, stream, serialized));
-                return joinable;
-            });
-        } else {
-            creating(stream, () -> publisher.publish(stream, serialized));
-        }
+        Found found = joined(stream);
+        parts.observations().publish(stream, List.of(serialized), traced -> {
+            Event published = traced.getFirst();
+            return found instanceof Found.Joinable joinable
+                    ? write(stream, joinable, connection -> outbox.publish(connection, stream, published))
+                    : creating(stream, () -> publisher.publish(stream, published));
+        });
     }
 
     /**
@@ -107,14 +111,14 @@ public final class EventSqlTemplate {
      */
     public void publishAll(String stream, List<OutgoingEvent> events) {
         List<Event> serialized = serializeAll(stream, events);
-        if (joined(stream) instanceof Found.Joinable joinable) {
-            creating(stream, () -> {
-                transaction.write(joinable, connection -> outbox.publishAll(connection, stream, serialized));
-                return joinable;
-            });
-        } else {
-            creating(stream, () -> publisher.publishAll(stream, serialized));
-        }
+        Found found = joined(stream);
+        parts.observations()
+                .publish(
+                        stream,
+                        serialized,
+                        traced -> found instanceof Found.Joinable joinable
+                                ? write(stream, joinable, connection -> outbox.publishAll(connection, stream, traced))
+                                : creating(stream, () -> publisher.publishAll(stream, traced)));
     }
 
     /** As {@link #publishAsync(String, OutgoingEvent)}. */
@@ -131,14 +135,22 @@ public final class EventSqlTemplate {
     public CompletableFuture<EventPosition> publishAsync(String stream, OutgoingEvent event) {
         Event serialized = serialize(stream, event);
         refuseInTransaction(stream);
-        return creating(stream, () -> publisher.publishAsync(stream, serialized));
+        return parts.observations()
+                .publishAsync(
+                        stream,
+                        List.of(serialized),
+                        traced -> creating(stream, () -> publisher.publishAsync(stream, traced.getFirst())));
     }
 
     /** Publishes events at once, without waiting; see {@link #publishAsync} and {@link EventPublisher#publishAllAsync}. */
     public CompletableFuture<List<EventPosition>> publishAllAsync(String stream, List<OutgoingEvent> events) {
         List<Event> serialized = serializeAll(stream, events);
         refuseInTransaction(stream);
-        return creating(stream, () -> publisher.publishAllAsync(stream, serialized));
+        return parts.observations()
+                .publishAsync(
+                        stream,
+                        serialized,
+                        traced -> creating(stream, () -> publisher.publishAllAsync(stream, traced)));
     }
 
     /** The transaction to join, if any; throws where there is one that cannot be joined. */
@@ -169,6 +181,13 @@ public final class EventSqlTemplate {
             serialized = customizer.customize(stream, event.payload(), serialized);
         }
         return serialized;
+    }
+
+    private Object write(String stream, Found.Joinable joinable, Consumer<Connection> writing) {
+        return creating(stream, () -> {
+            transaction.write(joinable, writing);
+            return joinable;
+        });
     }
 
     /** Publishes again when the stream had to be created: nothing was written the first time. */

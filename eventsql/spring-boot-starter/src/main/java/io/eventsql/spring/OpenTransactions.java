@@ -21,7 +21,9 @@ import org.springframework.transaction.support.TransactionSynchronizationManager
  * bound to the thread in the same way when it only accompanies the transaction of another resource.
  */
 public final class OpenTransactions implements BeanPostProcessor {
-    private final ThreadLocal<Deque<Begun>> begun = ThreadLocal.withInitial(ArrayDeque::new);
+    /** Of all managers that are watched; absent in a thread without transactions. */
+    private static final ThreadLocal<@Nullable Deque<Begun>> BEGUN = new ThreadLocal<>();
+
     private final TransactionExecutionListener listener = new Listener();
 
     /** Watches a transaction manager that is a bean. */
@@ -41,7 +43,7 @@ public final class OpenTransactions implements BeanPostProcessor {
     /** The transaction whose connection this is, or {@code null} if none that is watched began with it. */
     @Nullable
     Begun of(ConnectionHolder connection) {
-        for (Begun transaction : begun.get()) {
+        for (Begun transaction : ofThread()) {
             if (connection.equals(transaction.connection)) {
                 return transaction;
             }
@@ -52,7 +54,12 @@ public final class OpenTransactions implements BeanPostProcessor {
     /** The transaction of this thread that began last and whose callbacks have not all run, if it is watched. */
     @Nullable
     Begun latest() {
-        return begun.get().peek();
+        return ofThread().peek();
+    }
+
+    private static Deque<Begun> ofThread() {
+        Deque<Begun> mine = BEGUN.get();
+        return mine == null ? new ArrayDeque<>(0) : mine;
     }
 
     /** A transaction that was begun, of any resource. Of one thread. */
@@ -79,13 +86,15 @@ public final class OpenTransactions implements BeanPostProcessor {
         }
     }
 
-    private final class Listener implements TransactionExecutionListener {
+    private static final class Listener implements TransactionExecutionListener {
 
         @Override
         public void afterBegin(TransactionExecution transaction, @Nullable Throwable beginFailure) {
             // A reactive transaction belongs to no thread.
             if (beginFailure == null && transaction instanceof DefaultTransactionStatus status) {
-                begun.get().push(new Begun(status));
+                Deque<Begun> mine = ofThread();
+                mine.push(new Begun(status));
+                BEGUN.set(mine);
             }
         }
 
@@ -110,7 +119,7 @@ public final class OpenTransactions implements BeanPostProcessor {
         }
 
         private void end(TransactionExecution transaction) {
-            for (Begun candidate : begun.get()) {
+            for (Begun candidate : ofThread()) {
                 if (candidate.transaction.equals(transaction)) {
                     candidate.ending = true;
                 }
@@ -118,10 +127,10 @@ public final class OpenTransactions implements BeanPostProcessor {
         }
 
         private void forget(TransactionExecution transaction) {
-            Deque<Begun> mine = begun.get();
+            Deque<Begun> mine = ofThread();
             mine.removeIf(candidate -> candidate.transaction.equals(transaction));
             if (mine.isEmpty()) {
-                begun.remove();
+                BEGUN.remove();
             }
         }
     }

@@ -44,6 +44,8 @@ import picocli.CommandLine.Spec;
             "  read      reading a partition in pages of 10 to 10,000 events, never analyzed and analyzed",
             "  snapshot  publish latency at a steady rate, without and with an old snapshot held open",
             "  handlers  a handler that takes 10 ms on one partition, one event and several keys at a time",
+            "  transactions  publishing inside Spring's transactions next to a plain row in them; the relay's rate",
+            "  outbox    publishing inside transactions, and plainly beside it, without and with an old snapshot",
             "Each option can also be given in the environment: --read-events as READ_EVENTS, and so on.",
             "The database is given there only: DB0_HOST, DB0_PORT (5432), DB0_NAME (eventsql), DB0_USER (eventsql),"
                     + " DB0_PASSWORD; or DB_URLS with DB_USER and DB_PASSWORD. New streams, limits_..., stay in it.",
@@ -60,7 +62,8 @@ import picocli.CommandLine.Spec;
             "  DB0_HOST=localhost DB0_PASSWORD=... runner limits",
             "  DB0_HOST=localhost DB0_PASSWORD=... runner limits --only append,read --rounds 5",
             "  DB0_HOST=localhost DB0_PASSWORD=... runner limits --only snapshot --snapshot-seconds 600",
-            "  DB0_HOST=localhost DB0_PASSWORD=... runner limits --only handlers --handlers-concurrency 100"
+            "  DB0_HOST=localhost DB0_PASSWORD=... runner limits --only handlers --handlers-concurrency 100",
+            "  DB0_HOST=localhost DB0_PASSWORD=... runner limits --only outbox --outbox-seconds 600"
         })
 final class LimitsCommand implements Callable<Integer> {
     private static final int MAX_ROUNDS = 1_000;
@@ -79,14 +82,16 @@ final class LimitsCommand implements Callable<Integer> {
             names = "--only",
             paramLabel = "PART",
             split = ",",
-            description = "measure only append, read, snapshot or handlers; several with commas (default: all)")
+            description =
+                    "measure only append, read, snapshot, handlers, transactions or outbox; several with commas (default: all)")
     private List<String> only = new ArrayList<>();
 
     @Option(
             names = "--rounds",
             paramLabel = "N",
             defaultValue = "3",
-            description = "measured rounds of append and read, after one to warm up (default: ${DEFAULT-VALUE})")
+            description =
+                    "measured rounds of append, read and transactions, after one to warm up (default: ${DEFAULT-VALUE})")
     private int rounds;
 
     @Option(
@@ -125,7 +130,7 @@ final class LimitsCommand implements Callable<Integer> {
             paramLabel = "N",
             defaultValue = "5",
             description =
-                    "the same load before each run of the part snapshot, not measured (default: ${DEFAULT-VALUE})")
+                    "the same load before each run of snapshot and outbox, not measured (default: ${DEFAULT-VALUE})")
     private int warmupSeconds;
 
     @Option(
@@ -149,6 +154,24 @@ final class LimitsCommand implements Callable<Integer> {
             defaultValue = "50",
             description = "keys handled at the same time there, of 1,000 (default: ${DEFAULT-VALUE})")
     private int handlersConcurrency;
+
+    @Option(
+            names = "--outbox-seconds",
+            paramLabel = "N",
+            defaultValue = "60",
+            description = {
+                "length of each of the two runs of the part outbox: without and with",
+                "(default: ${DEFAULT-VALUE}; long form: 600)"
+            })
+    private int outboxSeconds;
+
+    @Option(
+            names = "--outbox-rate",
+            paramLabel = "N",
+            defaultValue = "500",
+            description =
+                    "transactions per second there, of one event, and as many plain publishes (default: ${DEFAULT-VALUE})")
+    private long outboxRate;
 
     @Mixin
     private final ResultOptions resultOptions = new ResultOptions();
@@ -191,12 +214,15 @@ final class LimitsCommand implements Callable<Integer> {
         limits.requireRange("--handlers-events", handlersEvents, 1, MAX_HANDLERS_EVENTS);
         limits.requireRange("--handlers-sequential-events", handlersSequentialEvents, 1, MAX_HANDLERS_EVENTS);
         limits.requireRange("--handlers-concurrency", handlersConcurrency, 1, ConsumerSpec.MAX_KEY_CONCURRENCY);
+        limits.requireRange("--outbox-seconds", outboxSeconds, 1, PublishOptions.MAX_SECONDS);
+        limits.requireRange("--outbox-rate", outboxRate, 1, PublishOptions.MAX_EVENTS_RATE);
         return new LimitsSettings(
                 parts(limits),
                 new LimitsSettings.Rounds(rounds, roundSeconds),
                 readEvents,
                 new LimitsSettings.Snapshot(snapshotSeconds, snapshotRate, warmupSeconds),
-                new LimitsSettings.Handlers(handlersEvents, handlersSequentialEvents, handlersConcurrency));
+                new LimitsSettings.Handlers(handlersEvents, handlersSequentialEvents, handlersConcurrency),
+                new LimitsSettings.OutboxLoads(outboxSeconds, outboxRate, warmupSeconds));
     }
 
     private List<LimitsPart> parts(OptionLimits limits) {

@@ -153,6 +153,47 @@ class LimitsCommandIT {
     }
 
     @Test
+    void limits_transactions_writesTheSameBusinessRowsWithAPlainRowAndWithAPublish() throws Exception {
+        JsonNode result = limits("--only=transactions", "--rounds=1", "--round-seconds=0.2");
+
+        JsonNode transactions = result.get("transactions");
+        for (String way : List.of("plain_row", "publish", "relayed")) {
+            assertThat(transactions.get(way).get("events_per_second").asDouble())
+                    .as(way)
+                    .isPositive();
+        }
+        assertThat(transactions.get("publish_to_plain_row").asDouble()).isPositive();
+        String run = result.get("run").asString();
+        long business = queryLong("SELECT count(*) FROM limits_order_" + run);
+        long plain = queryLong("SELECT count(*) FROM limits_plain_outbox_" + run);
+        long published = queryLong("SELECT count(*) FROM eventsql.events_limits_transactions_" + run);
+        long relayed = queryLong("SELECT count(*) FROM eventsql.events_limits_relayed_" + run);
+        assertThat(List.of(plain, published, relayed)).allMatch(count -> count > 0);
+        assertThat(business).isEqualTo(plain + published + relayed / 100);
+    }
+
+    @Test
+    void limits_outbox_movesEachCommittedEventWithAndWithoutAnOldSnapshot() throws IOException {
+        JsonNode result = limits("--only=outbox", "--outbox-seconds=2", "--outbox-rate=100", "--warmup-seconds=1");
+
+        JsonNode outbox = result.get("outbox");
+        for (JsonNode run : List.of(outbox.get("without"), outbox.get("with"))) {
+            assertThat(run.get("plain_events").asInt()).isEqualTo(200);
+            assertThat(run.get("transactions").asInt()).isEqualTo(300);
+            assertThat(run.get("events_in_stream").asInt()).isEqualTo(300);
+            assertThat(run.get("errors").size()).isZero();
+            assertThat(run.get("transaction_latency_ms").get("p50").asDouble()).isPositive();
+            assertThat(texts(run.get("tenths"), "outbox_bytes_max"))
+                    .hasSize(10)
+                    .allMatch(bytes -> Long.parseLong(bytes) > 0);
+        }
+        assertThat(outbox.get("without").get("snapshot_age_transactions").isNull())
+                .isTrue();
+        assertThat(outbox.get("with").get("snapshot_age_transactions").asInt()).isPositive();
+        assertThat(outbox.get("p99_with_to_without").asDouble()).isPositive();
+    }
+
+    @Test
     void limits_severalDatabases_areRefused() {
         int status = Runner.commandLine(
                         Map.of("DB0_HOST", "a", "DB0_PASSWORD", "p", "DB1_HOST", "b", "DB1_PASSWORD", "p"))
@@ -183,6 +224,10 @@ class LimitsCommandIT {
         List<String> texts = new ArrayList<>();
         array.forEach(element -> texts.add(element.get(field).asString()));
         return texts;
+    }
+
+    private static long queryLong(String sql) throws SQLException {
+        return Long.parseLong(query(sql));
     }
 
     private static String query(String sql) throws SQLException {

@@ -39,6 +39,7 @@ final class Appender {
     private final SegmentKeeper segments;
     private final WakeUp wakeUp;
     private final ShardAppender.Rerouter rerouter;
+    private final PublishNews news;
     private final long hangingNanos;
     /** The statement under way; {@code null} if none is. */
     private volatile @Nullable Running running;
@@ -52,13 +53,15 @@ final class Appender {
             PublishQueue queue,
             SegmentKeeper segments,
             WakeUp wakeUp,
-            ShardAppender.Rerouter rerouter) {
+            ShardAppender.Rerouter rerouter,
+            PublishNews news) {
         this.shard = shard;
         this.producer = producer;
         this.queue = queue;
         this.segments = segments;
         this.wakeUp = wakeUp;
         this.rerouter = rerouter;
+        this.news = news;
         this.hangingNanos =
                 NETWORK_TIMEOUTS_UNTIL_HANGING * settings.networkTimeout().toNanos();
     }
@@ -75,6 +78,7 @@ final class Appender {
             } catch (SQLException e) {
                 failure = classify(batch, e);
                 shard.failed(e);
+                news.appendFailed(shard.number(), e);
             } catch (UnknownStreamException e) {
                 failure = new Failure(Verdict.REFUSED, new SQLException(e.getMessage(), e));
             }
@@ -149,7 +153,9 @@ final class Appender {
                 return; // every caller was told at its deadline
             }
             List<PartitionGroup> groups = batch.groups(shard);
+            long sentAt = System.nanoTime();
             long[] bases = execute(connection, batch.number(), PartitionGroup.rows(groups));
+            long nanos = System.nanoTime() - sentAt;
             for (int i = 0; i < bases.length; i++) {
                 groups.get(i).base = bases[i];
             }
@@ -158,6 +164,7 @@ final class Appender {
                 segments.appended(shard, group.stream, group.partition, group.base + group.events.size());
                 wakeUp.appended(shard, group.streamId, group.partition);
             }
+            news.appended(shard.number(), batch, groups, nanos);
         }
     }
 

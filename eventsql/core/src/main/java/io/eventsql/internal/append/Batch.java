@@ -66,6 +66,18 @@ final class Batch {
         return !sent.isEmpty();
     }
 
+    int sentCalls() {
+        return sent().size();
+    }
+
+    long sentBytes() {
+        long bytes = 0;
+        for (PublishCall call : sent()) {
+            bytes += call.bytes();
+        }
+        return bytes;
+    }
+
     private List<PublishCall> sent() {
         return Objects.requireNonNull(sent, "beginSending comes first");
     }

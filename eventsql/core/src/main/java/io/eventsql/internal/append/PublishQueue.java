@@ -1,5 +1,6 @@
 package io.eventsql.internal.append;
 
+import io.eventsql.BufferState;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -29,6 +30,7 @@ final class PublishQueue {
 
     private long bufferedBytes;
     private int waitingThreads;
+    private int blockedCallers;
     /** How many calls the thread that gathers waits for; 0: none gathers. */
     private int gatherCalls;
 
@@ -57,12 +59,15 @@ final class PublishQueue {
                             null);
                     return;
                 }
+                blockedCallers++;
                 try {
                     spaceFreed.awaitNanos(left);
                 } catch (InterruptedException e) {
                     Thread.currentThread().interrupt();
                     call.notStored("the caller was interrupted while it waited for space in the buffer", e);
                     return;
+                } finally {
+                    blockedCallers--;
                 }
             }
             if (closed) {
@@ -254,6 +259,15 @@ final class PublishQueue {
         lock.lock();
         try {
             return bufferedBytes;
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    BufferState state(int shard, String name) {
+        lock.lock();
+        try {
+            return new BufferState(shard, name, bufferedBytes, bufferBytes, pending.calls(), blockedCallers);
         } finally {
             lock.unlock();
         }

@@ -1,5 +1,6 @@
 package io.eventsql.internal.append;
 
+import io.eventsql.BufferState;
 import io.eventsql.Event;
 import io.eventsql.EventNotStoredException;
 import io.eventsql.EventOutcomeUnknownException;
@@ -35,6 +36,7 @@ public final class Publisher implements EventPublisher {
     private final Router router;
     private final EventValidator validator;
     private final Settings settings;
+    private final PublishNews news;
     private final List<ShardAppender> appenders = new ArrayList<>();
     private final ScheduledFuture<?> deadlines;
 
@@ -42,6 +44,7 @@ public final class Publisher implements EventPublisher {
      * @param producer identifies this process and start: batches are numbered under it
      * @param preferred the database of the shard that gets the events without a key while it is healthy
      * @param timer runs the deadlines
+     * @param news told of batches and failed calls
      */
     public Publisher(
             UUID producer,
@@ -51,13 +54,15 @@ public final class Publisher implements EventPublisher {
             Settings settings,
             SegmentKeeper segments,
             WakeUp wakeUp,
-            ScheduledExecutorService timer) {
+            ScheduledExecutorService timer,
+            PublishNews news) {
         this.streams = streams;
         this.router = new Router(shards, preferred);
         this.validator = new EventValidator(settings);
         this.settings = settings;
+        this.news = news;
         for (Shard shard : shards.all()) {
-            appenders.add(new ShardAppender(shard, producer, settings, segments, wakeUp, this::reroute));
+            appenders.add(new ShardAppender(shard, producer, settings, segments, wakeUp, this::reroute, news));
         }
         deadlines = timer.scheduleWithFixedDelay(this::expire, EXPIRE_EVERY_MS, EXPIRE_EVERY_MS, TimeUnit.MILLISECONDS);
     }
@@ -79,7 +84,9 @@ public final class Publisher implements EventPublisher {
         StreamSpec spec = streams.require(stream);
         Part part = router.route(spec, valid);
         SingleOutcome outcome = new SingleOutcome();
-        put(part.shard(), new PublishCall(spec, List.of(valid), part.partitions(), deadline, outcome));
+        put(
+                part.shard(),
+                new PublishCall(spec, List.of(valid), part.partitions(), deadline, news.listening(outcome, stream, 1)));
         return outcome.future;
     }
 
@@ -97,7 +104,12 @@ public final class Publisher implements EventPublisher {
             List<Valid> ofPart = parts.size() == 1 ? valid : pick(valid, part.indexes());
             put(
                     part.shard(),
-                    new PublishCall(spec, ofPart, part.partitions(), deadline, outcome.ofPart(part.indexes())));
+                    new PublishCall(
+                            spec,
+                            ofPart,
+                            part.partitions(),
+                            deadline,
+                            news.listening(outcome.ofPart(part.indexes()), stream, ofPart.size())));
         }
         return outcome.future();
     }
@@ -131,9 +143,9 @@ public final class Publisher implements EventPublisher {
         appenders.forEach(appender -> appender.expire(now));
     }
 
-    /** Bytes of events that wait for a shard or are on their way to it. */
-    public long bufferedBytes(Shard shard) {
-        return appenders.get(shard.number()).bufferedBytes();
+    /** What waits for each shard, by number. */
+    public List<BufferState> buffers() {
+        return appenders.stream().map(ShardAppender::buffer).toList();
     }
 
     /**

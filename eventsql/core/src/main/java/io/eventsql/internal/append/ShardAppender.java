@@ -1,5 +1,6 @@
 package io.eventsql.internal.append;
 
+import io.eventsql.BufferState;
 import io.eventsql.Settings;
 import io.eventsql.internal.retain.SegmentKeeper;
 import io.eventsql.internal.shard.Shard;
@@ -20,14 +21,20 @@ final class ShardAppender {
     private final List<AppendThread> threads = new ArrayList<>();
 
     ShardAppender(
-            Shard shard, UUID producer, Settings settings, SegmentKeeper segments, WakeUp wakeUp, Rerouter rerouter) {
+            Shard shard,
+            UUID producer,
+            Settings settings,
+            SegmentKeeper segments,
+            WakeUp wakeUp,
+            Rerouter rerouter,
+            PublishNews news) {
         this.shard = shard;
         this.queue = new PublishQueue(
                 new PendingCalls(settings.appendConnections(), settings.maxBatchEvents(), settings.maxBatchBytes()),
                 settings.bufferBytes());
         for (int number = 0; number < settings.appendConnections(); number++) {
             threads.add(new AppendThread(
-                    number, new Appender(shard, producer, settings, queue, segments, wakeUp, rerouter)));
+                    number, new Appender(shard, producer, settings, queue, segments, wakeUp, rerouter, news)));
         }
         threads.forEach(Thread::start);
     }
@@ -90,8 +97,8 @@ final class ShardAppender {
         threads.forEach(thread -> thread.appender.abortIfHanging(nowNanos));
     }
 
-    long bufferedBytes() {
-        return queue.bufferedBytes();
+    BufferState buffer() {
+        return queue.state(shard.number(), shard.name());
     }
 
     void stopAccepting() {

@@ -70,14 +70,22 @@ public final class Consumers {
         return start(spec, HandlerCall.ofBatch(handler));
     }
 
-    /** Starts a member whose transactions the boundary begins and ends; without one, the library. */
+    /**
+     * Starts a member whose handler works in transactions.
+     *
+     * @param boundary begins and ends them; {@code null}: the library does
+     */
     public Subscription subscribeTransactional(
             ConsumerSpec spec, @Nullable TransactionBoundary boundary, TransactionalEventHandler handler) {
         TransactionalEventBatchHandler single = (events, connection) -> handler.handle(events.getFirst(), connection);
         return startTransactional(spec, boundary, single, false);
     }
 
-    /** The same with a handler that gets many events. */
+    /**
+     * Starts a member whose handler works in transactions.
+     *
+     * @param boundary begins and ends them; {@code null}: the library does
+     */
     public Subscription subscribeTransactionalBatch(
             ConsumerSpec spec, @Nullable TransactionBoundary boundary, TransactionalEventBatchHandler handler) {
         return startTransactional(spec, boundary, handler, true);
@@ -146,6 +154,11 @@ public final class Consumers {
 
     public ConsumerControl control(String stream, String consumer) {
         return new Control(shards, streams.require(stream), consumer, wakeUp);
+    }
+
+    /** The members that were not closed. */
+    public List<Subscription> subscriptions() {
+        return List.copyOf(members);
     }
 
     Listeners listeners() {

@@ -26,9 +26,9 @@ import org.slf4j.LoggerFactory;
  * Fetches from one shard for all members of this process: one platform thread. It fetches for a member when one of its
  * partitions may have events and room for a page, all such partitions in one round trip.
  *
- * <p>What has new events it learns from signals; and without any, by looking at the heads: of all partitions every poll
- * interval, and of the streams that have just had events again after a moment, because a signal from another process
- * takes longer than that.
+ * <p>What has new events it learns from signals. Partitions of a stream that has just had events are asked again without
+ * one, after a moment and then some times more, because a signal from another process takes longer than that; such
+ * probes cost next to nothing where there is nothing. And every poll interval it looks at the heads of all partitions.
  */
 final class Fetcher implements WakeUp.Target {
     private static final Logger LOG = LoggerFactory.getLogger(Fetcher.class);
@@ -41,10 +41,10 @@ final class Fetcher implements WakeUp.Target {
 
     private static final int EVENTS_A_PACE = 20;
     private static final int PACES_MAX = 5;
-    /** Looks at a stream's heads after its last events: together they last longer than the pause between signals. */
-    private static final int LOOKS = 8;
-    /** The pause between looks is at least so many times what one takes: many partitions must not keep a core busy. */
-    private static final int LOOK_PAUSES = 5;
+    /** Probes of a stream after its last events: together they last longer than the pause between signals. */
+    private static final int PROBES = 8;
+    /** The pause before a probe is at least so many times what a fetch takes: probing must not keep a core busy. */
+    private static final int PROBE_PAUSES = 5;
 
     private static final long RETRY_MIN_MS = 50;
     private static final long RETRY_MAX_MS = 1_000;
@@ -61,13 +61,14 @@ final class Fetcher implements WakeUp.Target {
     private volatile boolean lookWanted;
 
     private long polledAt = System.nanoTime();
-    private long lookedAt = System.nanoTime();
-    private long lookNanos;
-    /** Streams that have just had events, and how many looks at them are left. */
+    /** Streams that have just had events, and how many probes of them are left. */
     private final Map<Integer, Integer> livelyStreams = new HashMap<>();
 
     private int failures;
     private long fetchedAt = System.nanoTime();
+    /** What the last fetch took that found little. */
+    private long probeNanos;
+
     private boolean lastPagesFull;
     private int lastEvents;
 
@@ -121,13 +122,18 @@ final class Fetcher implements WakeUp.Target {
     private void run() {
         try {
             while (!closed) {
-                awaitSignalOrLook();
+                awaitSignalOrDue();
                 try {
-                    if (isAnythingWanted()) {
+                    if (isAnythingWanted() || isDue(nextProbeAt())) {
                         pace();
+                        probe();
                         fetchAll();
                     }
-                    look();
+                    if (isPollDue()) {
+                        lookWanted = false;
+                        polledAt = System.nanoTime();
+                        look();
+                    }
                     failures = 0;
                 } catch (SQLException | RuntimeException e) { // the one thread of all members must go on
                     retryLater(e);
@@ -138,11 +144,11 @@ final class Fetcher implements WakeUp.Target {
         }
     }
 
-    private void awaitSignalOrLook() throws InterruptedException {
+    private void awaitSignalOrDue() throws InterruptedException {
         lock.lockInterruptibly();
         try {
             while (!signalled && !closed) {
-                long left = Math.min(polledAt + pollNanos, nextLookAt()) - System.nanoTime();
+                long left = Math.min(polledAt + pollNanos, nextProbeAt()) - System.nanoTime();
                 if (left <= 0) {
                     return;
                 }
@@ -154,13 +160,33 @@ final class Fetcher implements WakeUp.Target {
         }
     }
 
-    /** When to look at the lively streams again; far away if there are none. */
-    private long nextLookAt() {
+    private static boolean isDue(long nanoTime) {
+        return nanoTime - System.nanoTime() <= 0;
+    }
+
+    private boolean isPollDue() {
+        return lookWanted || isDue(polledAt + pollNanos);
+    }
+
+    /** When to probe the lively streams; not before the next poll if there are none. */
+    private long nextProbeAt() {
         return livelyStreams.isEmpty()
                 ? polledAt + pollNanos
-                : Math.max(
-                        lookedAt + Math.max(PACE_NANOS, LOOK_PAUSES * lookNanos),
-                        fetchedAt + Math.max(PACE_NANOS, paceNanos()));
+                : fetchedAt + Math.max(PACE_NANOS, Math.max(paceNanos(), PROBE_PAUSES * probeNanos));
+    }
+
+    /** Has the fetch ask for all that the lively streams may have, whatever it is made for. */
+    private void probe() {
+        if (livelyStreams.isEmpty()) {
+            return;
+        }
+        for (MemberOnShard member : members) {
+            if (livelyStreams.containsKey(member.streamId())) {
+                member.partitions().forEach(OwnedPartition::probe);
+            }
+        }
+        livelyStreams.replaceAll((streamId, probes) -> probes - 1);
+        livelyStreams.values().removeIf(probes -> probes == 0);
     }
 
     private long paceNanos() {
@@ -197,10 +223,9 @@ final class Fetcher implements WakeUp.Target {
                 }
             }
         }
-    }
-
-    private boolean isPollDue() {
-        return lookWanted || System.nanoTime() - polledAt >= pollNanos;
+        if (lastEvents < EVENTS_A_PACE) {
+            probeNanos = System.nanoTime() - fetchedAt;
+        }
     }
 
     private void fetch(MemberOnShard member) throws SQLException {
@@ -224,6 +249,7 @@ final class Fetcher implements WakeUp.Target {
                             .fetch()
                             .execute(
                                     connection,
+                                    member.streamId(),
                                     member.stream(),
                                     shard.number(),
                                     requests,
@@ -245,7 +271,7 @@ final class Fetcher implements WakeUp.Target {
         }
         lastEvents += page.size();
         if (!page.isEmpty()) {
-            livelyStreams.put(member.streamId(), LOOKS);
+            livelyStreams.put(member.streamId(), PROBES);
         }
         lastPagesFull |= page.size() >= member.spec().pageEvents();
         if (partition.fetched(page, member.spec().pageEvents(), member.spec().pageBytes())) {
@@ -253,25 +279,10 @@ final class Fetcher implements WakeUp.Target {
         }
     }
 
-    /** Looks for events that no signal told of: everywhere when that is due, else where there have just been some. */
+    /** Compares what each partition has fetched with what is stored, also where no signal told of anything. */
     private void look() throws SQLException {
-        long startedAt = System.nanoTime();
-        if (isPollDue()) {
-            lookWanted = false;
-            polledAt = startedAt;
-            look(members.stream().mapToInt(MemberOnShard::streamId).distinct().toArray(), true);
-        } else if (startedAt - nextLookAt() >= 0) {
-            int[] streamIds =
-                    livelyStreams.keySet().stream().mapToInt(Integer::intValue).toArray();
-            livelyStreams.replaceAll((streamId, looks) -> looks - 1);
-            livelyStreams.values().removeIf(looks -> looks == 0);
-            look(streamIds, false);
-            lookedAt = System.nanoTime();
-            lookNanos = lookedAt - startedAt;
-        }
-    }
-
-    private void look(int[] streamIds, boolean isPoll) throws SQLException {
+        int[] streamIds =
+                members.stream().mapToInt(MemberOnShard::streamId).distinct().toArray();
         if (streamIds.length == 0) {
             return;
         }
@@ -287,7 +298,7 @@ final class Fetcher implements WakeUp.Target {
             for (OwnedPartition partition : partitions) {
                 @Nullable Head head = heads.get(new Place(member.streamId(), partition.partition()));
                 if (head != null && !partition.isEnding()) {
-                    look(member, partition, head, isPoll);
+                    look(member, partition, head);
                 }
             }
         });
@@ -296,8 +307,8 @@ final class Fetcher implements WakeUp.Target {
     private record Place(int streamId, int partition) {}
 
     /** A consumer whose next offset is not in the log never jumps silently. */
-    private void look(MemberOnShard member, OwnedPartition partition, Head head, boolean isPoll) {
-        if (isPoll && member.listeners().any()) {
+    private void look(MemberOnShard member, OwnedPartition partition, Head head) {
+        if (member.listeners().any()) {
             long lag = Math.max(0, head.head() - Math.max(partition.committedOffset(), head.logStart()));
             member.listeners().tell(l -> l.lag(member.name(partition), lag));
         }

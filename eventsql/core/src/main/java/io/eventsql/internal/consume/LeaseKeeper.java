@@ -3,6 +3,7 @@ package io.eventsql.internal.consume;
 import io.eventsql.ConsumerListener.Reason;
 import io.eventsql.Settings;
 import io.eventsql.internal.shard.Shard;
+import io.eventsql.internal.sql.Database;
 import io.eventsql.internal.sql.LeaseTable.Answer;
 import io.eventsql.internal.sql.LeaseTable.Beat;
 import io.eventsql.internal.sql.LeaseTable.Taken;
@@ -46,7 +47,11 @@ final class LeaseKeeper implements WakeUp.Target {
     private final Duration lease;
     private final long heartbeatNanos;
     private final long networkTimeoutNanos;
+    /** No answer until then: there is time for a second heartbeat on another connection before the lease ends. */
+    private final Duration answerTimeout;
+
     private final WakeUp wakeUp;
+    private final Leaving leaving;
     private final List<MemberOnShard> members = new CopyOnWriteArrayList<>();
     private final Thread thread;
 
@@ -65,6 +70,8 @@ final class LeaseKeeper implements WakeUp.Target {
         this.lease = settings.lease();
         this.heartbeatNanos = settings.heartbeat().toNanos();
         this.networkTimeoutNanos = settings.networkTimeout().toNanos();
+        this.answerTimeout = lease.minus(settings.heartbeat()).dividedBy(2);
+        this.leaving = new Leaving(shard, answerTimeout, wakeUp);
         this.wakeUp = wakeUp;
         this.thread = new Thread(this::run, "eventsql-lease-" + shard.name());
         thread.setDaemon(true);
@@ -176,6 +183,10 @@ final class LeaseKeeper implements WakeUp.Target {
         }
     }
 
+    private Database database() throws SQLException {
+        return shard.require().answeringWithin(answerTimeout);
+    }
+
     private void beat() throws SQLException {
         long askedAt = System.nanoTime();
         beatAt = askedAt + heartbeatNanos;
@@ -185,8 +196,8 @@ final class LeaseKeeper implements WakeUp.Target {
         List<Beat> beats = asked.stream()
                 .map(member -> member.beat(member.member().name()))
                 .toList();
-        List<Answer> answers = shard.require()
-                .call(connection -> shard.tables().leases().beat(connection, shard.number(), lease, beats));
+        List<Answer> answers =
+                database().call(connection -> shard.tables().leases().beat(connection, shard.number(), lease, beats));
         if (answers.size() < asked.size()) {
             endDeleted(asked, answers);
         }
@@ -255,7 +266,7 @@ final class LeaseKeeper implements WakeUp.Target {
         long askedAt = System.nanoTime();
         var tables = shard.tables();
         record Result(List<Taken> taken, Map<Integer, Set<String>> parkedKeys) {}
-        Result result = shard.require().transaction(connection -> {
+        Result result = database().transaction(connection -> {
             List<Taken> taken =
                     tables.leases().take(connection, member.consumerId(), member.memberId(), lease, wanted, except);
             List<Integer> numbers = taken.stream().map(Taken::partition).toList();
@@ -299,7 +310,7 @@ final class LeaseKeeper implements WakeUp.Target {
 
     /** Frees partitions and tells the other members. */
     void release(MemberOnShard member, Collection<Integer> partitions) throws SQLException {
-        shard.require().call(connection -> {
+        database().call(connection -> {
             shard.tables().leases().release(connection, member.consumerId(), member.memberId(), partitions);
             return partitions;
         });
@@ -310,40 +321,13 @@ final class LeaseKeeper implements WakeUp.Target {
     private void endClosed() {
         for (MemberOnShard member : members) {
             if (member.mayLeave()) {
-                try {
-                    leave(member);
-                } catch (SQLException | RuntimeException e) {
-                    if (member.mayTryLeavingAgain()) {
-                        beatAt = Math.min(beatAt, System.nanoTime() + LEAVE_AGAIN_NANOS);
-                        continue;
-                    }
-                    LOG.warn(
-                            "The last offsets of consumer {} on {} are not committed, events are handled again: {}",
-                            member.spec().name(),
-                            shard,
-                            e.toString());
+                if (leaving.leave(member)) {
+                    remove(member, Reason.RELEASED);
+                } else {
+                    beatAt = Math.min(beatAt, System.nanoTime() + LEAVE_AGAIN_NANOS);
                 }
-                remove(member, Reason.RELEASED);
             }
         }
-    }
-
-    /**
-     * The member's last commit, and then it counts no more: others may take its share. By this thread, because a
-     * heartbeat after it would make it count again.
-     */
-    private void leave(MemberOnShard member) throws SQLException {
-        List<Integer> ended = member.partitions().stream()
-                .filter(p -> !p.isHandling())
-                .map(OwnedPartition::partition)
-                .toList();
-        member.threads().committer().commit(member);
-        shard.require().call(connection -> {
-            shard.tables().leases().release(connection, member.consumerId(), member.memberId(), ended);
-            shard.tables().leases().leave(connection, member.consumerId(), member.memberId());
-            return ended;
-        });
-        wakeUp.consumerChanged(shard, member.consumerId());
     }
 
     private void remove(MemberOnShard member, Reason reason) {

@@ -139,6 +139,11 @@ final class OwnedPartition {
         mayHaveMore = true;
     }
 
+    /** There may be something to fetch; worth asking for only where nothing waits. */
+    synchronized void probe() {
+        mayHaveMore |= waitingPage == null;
+    }
+
     /** Where to fetch from now; empty if no page is wanted. */
     synchronized Optional<Request> beginFetch() {
         if (!wantsPage()) {

@@ -67,11 +67,12 @@ public final class RangeReader {
     private static List<StoredEvent> page(
             Shard shard, StreamSpec stream, int partition, long from, int maxEvents, long maxBytes)
             throws SQLException {
+        int streamId = shard.streamId(stream);
         Request request = new Request(partition, from);
         return shard.require()
                 .call(c -> shard.tables()
                         .fetch()
-                        .execute(c, stream, shard.number(), List.of(request), maxEvents, maxBytes))
+                        .execute(c, streamId, stream, shard.number(), List.of(request), maxEvents, maxBytes))
                 .getFirst();
     }
 

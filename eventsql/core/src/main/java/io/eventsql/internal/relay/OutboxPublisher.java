@@ -16,7 +16,6 @@ import io.eventsql.internal.sql.SqlErrors;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -129,19 +128,33 @@ public final class OutboxPublisher implements Outbox {
 
     @Override
     public List<OutboxBacklog> backlogs() {
-        List<OutboxBacklog> backlogs = new ArrayList<>();
-        for (OutboxDatabase outbox : relays.outboxes()) {
-            try {
-                outbox.open();
-                OutboxTable.Backlog found = outbox.database()
-                        .call(c -> tables.events().backlog(c, OutboxBacklog.MAX_COUNTED, outbox.otherShards()));
-                backlogs.add(new OutboxBacklog(
-                        outbox.dataSource(), found.events(), found.refused(), Duration.ofMillis(found.oldestMillis())));
-            } catch (SQLException e) {
-                throw new EventSqlException("The backlog of " + outbox + " could not be read: " + e.getMessage(), e);
-            }
+        return relays.outboxes().stream().map(this::backlog).toList();
+    }
+
+    @Override
+    public List<String> names() {
+        return relays.outboxes().stream().map(OutboxDatabase::toString).toList();
+    }
+
+    @Override
+    public OutboxBacklog backlog(String name) {
+        return relays.outboxes().stream()
+                .filter(outbox -> outbox.toString().equals(name))
+                .findFirst()
+                .map(this::backlog)
+                .orElseThrow(() -> new InvalidInputException("name", "must be one of " + names() + ", but is " + name));
+    }
+
+    private OutboxBacklog backlog(OutboxDatabase outbox) {
+        try {
+            outbox.open();
+            OutboxTable.Backlog found = outbox.database()
+                    .call(c -> tables.events().backlog(c, OutboxBacklog.MAX_COUNTED, outbox.otherShards()));
+            return new OutboxBacklog(
+                    outbox.dataSource(), found.events(), found.refused(), Duration.ofMillis(found.oldestMillis()));
+        } catch (SQLException e) {
+            throw new EventSqlException("The backlog of " + outbox + " could not be read: " + e.getMessage(), e);
         }
-        return backlogs;
     }
 
     /** From now on refuses to write. */

@@ -28,6 +28,14 @@ public final class Database {
         this.networkTimeoutMs = Math.toIntExact(networkTimeout.toMillis());
     }
 
+    /** The same database, whose answers are waited for no longer than this. */
+    public Database answeringWithin(Duration time) {
+        Duration shorter = Duration.ofMillis(Math.min(networkTimeoutMs, Math.max(1, time.toMillis())));
+        Database other = new Database(dataSource, shorter);
+        other.setReadCommitted = setReadCommitted;
+        return other;
+    }
+
     /** The user's data source. */
     public DataSource dataSource() {
         return dataSource;

@@ -23,7 +23,7 @@ public final class FetchStatement {
 
     public FetchStatement(SqlSchema schema) {
         sql = schema.sql("SELECT page, event_offset, key, value, headers, published_at"
-                + " FROM eventsql.fetch_v1(?, ?, ?, ?, ?, ?)");
+                + " FROM eventsql.fetch_v1(?, ?, ?, ?, ?, ?, ?)");
     }
 
     /** Where to begin in one partition; a page never goes beyond the segment that holds {@code fromOffset}. */
@@ -32,11 +32,18 @@ public final class FetchStatement {
     /**
      * Reads a page for each request, in their order; a page is empty when there is nothing.
      *
+     * @param streamId the stream's number on this shard
      * @param maxEvents the most events of each page
      * @param maxBytes a page ends with the event that brings its values to this many bytes
      */
     public List<List<StoredEvent>> execute(
-            Connection connection, StreamSpec stream, int shard, List<Request> requests, int maxEvents, long maxBytes)
+            Connection connection,
+            int streamId,
+            StreamSpec stream,
+            int shard,
+            List<Request> requests,
+            int maxEvents,
+            long maxBytes)
             throws SQLException {
         List<List<StoredEvent>> pages = new ArrayList<>(requests.size());
         int[] partitions = new int[requests.size()];
@@ -48,12 +55,13 @@ public final class FetchStatement {
         }
         PGConnection pg = connection.unwrap(PGConnection.class);
         try (PreparedStatement statement = connection.prepareStatement(sql)) {
-            statement.setString(1, stream.name());
-            statement.setLong(2, stream.segmentSize());
-            statement.setArray(3, pg.createArrayOf("int4", partitions));
-            statement.setArray(4, pg.createArrayOf("int8", offsets));
-            statement.setInt(5, maxEvents);
-            statement.setLong(6, maxBytes);
+            statement.setInt(1, streamId);
+            statement.setString(2, stream.name());
+            statement.setLong(3, stream.segmentSize());
+            statement.setArray(4, pg.createArrayOf("int4", partitions));
+            statement.setArray(5, pg.createArrayOf("int8", offsets));
+            statement.setInt(6, maxEvents);
+            statement.setLong(7, maxBytes);
             try (ResultSet rows = statement.executeQuery()) {
                 while (rows.next()) {
                     int page = rows.getInt(1);

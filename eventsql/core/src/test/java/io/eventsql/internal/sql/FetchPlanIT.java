@@ -157,13 +157,15 @@ class FetchPlanIT {
     private static int fetch(
             Connection connection, String stream, long from, int maxEvents, long maxBytes, List<String> plans)
             throws SQLException {
-        String sql = "SELECT event_offset FROM eventsql.fetch_v1(?, ?, ARRAY[0], ARRAY[?], ?, ?)";
+        String sql = "SELECT event_offset FROM eventsql.fetch_v1("
+                + "(SELECT stream_id FROM eventsql.stream WHERE name = ?), ?, ?, ARRAY[0], ARRAY[?], ?, ?)";
         try (PreparedStatement statement = connection.prepareStatement(sql)) {
             statement.setString(1, stream);
-            statement.setLong(2, SEGMENT_SIZE);
-            statement.setLong(3, from);
-            statement.setInt(4, maxEvents);
-            statement.setLong(5, maxBytes);
+            statement.setString(2, stream);
+            statement.setLong(3, SEGMENT_SIZE);
+            statement.setLong(4, from);
+            statement.setInt(5, maxEvents);
+            statement.setLong(6, maxBytes);
             int rows = 0;
             try (ResultSet result = statement.executeQuery()) {
                 while (result.next()) {

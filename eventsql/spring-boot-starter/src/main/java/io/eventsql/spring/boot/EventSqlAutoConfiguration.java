@@ -4,10 +4,9 @@ import io.eventsql.ConsumerListener;
 import io.eventsql.EventPublisher;
 import io.eventsql.EventSql;
 import io.eventsql.Outbox;
+import io.eventsql.PublishListener;
 import io.eventsql.StreamSpec;
 import io.eventsql.spring.StreamCreator;
-import java.util.ArrayList;
-import java.util.List;
 import javax.sql.DataSource;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
@@ -48,6 +47,7 @@ public final class EventSqlAutoConfiguration {
             ObjectProvider<DataSource> applicationDataSources,
             @EventSqlDataSource ObjectProvider<DataSource> markedDataSources,
             ObjectProvider<ConsumerListener> listeners,
+            ObjectProvider<PublishListener> publishListeners,
             ObjectProvider<EventSqlBuilderCustomizer> customizers) {
         Databases databases =
                 Databases.choose(properties, pools.getIfAvailable(), applicationDataSources, markedDataSources);
@@ -58,6 +58,7 @@ public final class EventSqlAutoConfiguration {
             builder.preferredShard(databases.preferredShard());
         }
         listeners.orderedStream().forEach(builder::listener);
+        publishListeners.orderedStream().forEach(builder::publishListener);
         customizers.orderedStream().forEach(customizer -> customizer.customize(builder));
         return builder.build();
     }
@@ -76,17 +77,19 @@ public final class EventSqlAutoConfiguration {
         return eventSql.outbox();
     }
 
-    /** Has created the declared streams when it is there. */
     @Bean
     @ConditionalOnMissingBean
     @ConditionalOnBean(EventSql.class)
     StreamCreator eventSqlStreamCreator(
             EventSql eventSql, EventSqlProperties properties, ObjectProvider<StreamSpec> beans) {
-        List<StreamSpec> declared = new ArrayList<>(beans.orderedStream().toList());
-        declared.addAll(properties.streamSpecs());
-        StreamCreator creator = new StreamCreator(eventSql, declared, properties.createMissingStreams());
-        creator.createDeclared();
-        return creator;
+        return DeclaredStreams.creator(eventSql, properties, beans);
+    }
+
+    /** Static: it is made before the EventSQL it works on. */
+    @Bean
+    static DeclaredStreams eventSqlDeclaredStreams(
+            ObjectProvider<EventSqlProperties> properties, ObjectProvider<StreamSpec> beans) {
+        return new DeclaredStreams(properties, beans);
     }
 
     /** There is a database to use. */

@@ -9,7 +9,7 @@ import org.springframework.beans.factory.annotation.Qualifier;
 
 /**
  * Marks the {@link javax.sql.DataSource} bean that EventSQL is to use where there are several; on more than one bean, each
- * is a shard. Meant for {@code @Bean(defaultCandidate = false)}.
+ * is a shard. Beside {@code eventsql.shards} it marks those from whose transactions events are published. Meant for {@code @Bean(defaultCandidate = false)}.
  */
 @Target({ElementType.FIELD, ElementType.METHOD, ElementType.PARAMETER, ElementType.TYPE, ElementType.ANNOTATION_TYPE})
 @Retention(RetentionPolicy.RUNTIME)

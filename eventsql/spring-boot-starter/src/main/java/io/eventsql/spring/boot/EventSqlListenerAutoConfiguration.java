@@ -7,7 +7,9 @@ import io.eventsql.spring.listener.EventSqlListenerPostProcessor;
 import io.eventsql.spring.listener.EventSqlListenerRegistry;
 import io.eventsql.spring.listener.ListenerFactory;
 import io.eventsql.spring.listener.ListenerSettings;
+import io.eventsql.spring.observation.EventSqlObservations;
 import java.util.Map;
+import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
@@ -43,8 +45,15 @@ public final class EventSqlListenerAutoConfiguration {
             EventSqlListenerRegistry registry,
             EventSerializer serializer,
             StreamCreator streams,
-            EventSqlListenerProperties properties) {
-        ListenerFactory.Shared shared = new ListenerFactory.Shared(beans, eventSql, registry, serializer, streams);
+            EventSqlListenerProperties properties,
+            ObjectProvider<EventSqlObservations> observations) {
+        ListenerFactory.Shared shared = new ListenerFactory.Shared(
+                beans,
+                eventSql,
+                registry,
+                serializer,
+                streams,
+                observations.getIfAvailable(EventSqlObservations::none));
         return new ListenerFactory(
                 shared,
                 properties.listener() == null ? ListenerSettings.NONE : properties.listener(),

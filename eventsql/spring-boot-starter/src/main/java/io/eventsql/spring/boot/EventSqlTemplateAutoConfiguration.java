@@ -7,6 +7,7 @@ import io.eventsql.spring.OpenTransactions;
 import io.eventsql.spring.OutgoingEventCustomizer;
 import io.eventsql.spring.StreamCreator;
 import io.eventsql.spring.cloudevents.CloudEventHeaders;
+import io.eventsql.spring.observation.EventSqlObservations;
 import java.time.InstantSource;
 import java.util.Objects;
 import org.springframework.beans.factory.ObjectProvider;
@@ -39,7 +40,8 @@ public final class EventSqlTemplateAutoConfiguration {
             EventSerializer serializer,
             ObjectProvider<OutgoingEventCustomizer> customizers,
             StreamCreator streams,
-            OpenTransactions transactions) {
+            OpenTransactions transactions,
+            ObjectProvider<EventSqlObservations> observations) {
         return new EventSqlTemplate(
                 eventSql,
                 new EventSqlTemplate.Parts(
@@ -47,7 +49,8 @@ public final class EventSqlTemplateAutoConfiguration {
                         customizers.orderedStream().toList(),
                         streams,
                         transactions,
-                        properties.template().unjoinableTransaction()));
+                        properties.template().unjoinableTransaction(),
+                        observations.getIfAvailable(EventSqlObservations::none)));
     }
 
     @Bean

@@ -8,6 +8,7 @@ import io.eventsql.spring.EventSerializer;
 import io.eventsql.spring.StreamCreator;
 import io.eventsql.spring.listener.EventSqlListenerPostProcessor.FoundListener;
 import io.eventsql.spring.listener.InvalidListenerException.ListenerName;
+import io.eventsql.spring.observation.EventSqlObservations;
 import java.lang.reflect.Method;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -34,6 +35,7 @@ public final class ListenerFactory {
     private final ListenerSettings defaults;
     private final Map<String, ListenerSettings> byId;
     private final StreamCreator streams;
+    private final EventSqlObservations observations;
 
     /** What all listeners share. */
     public record Shared(
@@ -41,7 +43,8 @@ public final class ListenerFactory {
             EventSql eventSql,
             EventSqlListenerRegistry registry,
             EventSerializer serializer,
-            StreamCreator streams) {}
+            StreamCreator streams,
+            EventSqlObservations observations) {}
 
     /**
      * Makes listeners with these settings.
@@ -54,6 +57,7 @@ public final class ListenerFactory {
         this.eventSql = shared.eventSql();
         this.registry = shared.registry();
         this.streams = shared.streams();
+        this.observations = shared.observations();
         this.arguments = new ListenerArguments(
                 shared.serializer(), ApplicationConversionService.getSharedInstance(), beans, validator(beans));
         this.defaults = defaults;
@@ -107,7 +111,8 @@ public final class ListenerFactory {
                     "Leave out keyConcurrency, or handle single events outside of transactions.");
         }
         Method method = new ListenerMethodCheck(name, batch, transactional).check(bean);
-        ListenerMethod handler = new ListenerMethod(bean, method, batch, transactional, arguments);
+        ListenerMethod handler =
+                new ListenerMethod(bean, method, batch, transactional, arguments, spec.name(), observations);
         Supplier<Subscription> subscribe = transactional
                 ? subscribe(
                         spec,

@@ -2,6 +2,7 @@ package io.eventsql.spring.listener;
 
 import io.eventsql.EventFailedException;
 import io.eventsql.StoredEvent;
+import io.eventsql.spring.observation.EventSqlObservations;
 import java.lang.reflect.Method;
 import java.sql.Connection;
 import java.util.List;
@@ -14,13 +15,27 @@ final class ListenerMethod {
     private final Invocable invocable;
     private final boolean batch;
     private final boolean transactional;
+    private final String consumer;
+    private final EventSqlObservations observations;
 
-    /** @param method one that was checked by {@link ListenerMethodCheck} */
-    ListenerMethod(Object bean, Method method, boolean batch, boolean transactional, ListenerArguments arguments) {
+    /**
+     * @param method one that was checked by {@link ListenerMethodCheck}
+     * @param consumer for whom it handles events
+     */
+    ListenerMethod(
+            Object bean,
+            Method method,
+            boolean batch,
+            boolean transactional,
+            ListenerArguments arguments,
+            String consumer,
+            EventSqlObservations observations) {
         this.invocable = new Invocable(bean, method);
         this.invocable.setMessageMethodArgumentResolvers(batch ? arguments.ofBatch() : arguments.ofEvent());
         this.batch = batch;
         this.transactional = transactional;
+        this.consumer = consumer;
+        this.observations = observations;
     }
 
     /**
@@ -31,9 +46,10 @@ final class ListenerMethod {
      */
     void handle(List<StoredEvent> events, @Nullable Connection connection) throws Exception {
         if (batch) {
-            handleBatch(events, connection);
+            observations.handleBatch(consumer, events, () -> handleBatch(events, connection));
         } else {
-            handleOne(events.getFirst(), connection);
+            StoredEvent event = events.getFirst();
+            observations.handle(consumer, event, () -> handleOne(event, connection));
         }
     }
 

@@ -1,6 +1,7 @@
 package io.eventsql.spring.boot;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.awaitility.Awaitility.await;
 
 import com.zaxxer.hikari.HikariDataSource;
@@ -25,8 +26,13 @@ import io.eventsql.spring.PlainEventSerializer;
 import io.eventsql.spring.StreamCreator;
 import io.eventsql.spring.cloudevents.CloudEventHeaders;
 import io.eventsql.spring.cloudevents.CloudEventSerializer;
+import java.lang.reflect.Proxy;
+import java.sql.Connection;
+import java.sql.DatabaseMetaData;
+import java.sql.SQLException;
 import java.time.InstantSource;
 import java.util.Map;
+import java.util.concurrent.Callable;
 import java.util.concurrent.atomic.AtomicInteger;
 import javax.sql.DataSource;
 import org.junit.jupiter.api.AfterAll;
@@ -47,6 +53,7 @@ import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.Primary;
 import org.springframework.jdbc.core.JdbcTemplate;
+import org.springframework.jdbc.datasource.DelegatingDataSource;
 import org.springframework.jdbc.datasource.LazyConnectionDataSourceProxy;
 import org.springframework.jdbc.datasource.TransactionAwareDataSourceProxy;
 
@@ -259,6 +266,59 @@ class EventSqlAutoConfigurationIT {
                         assertThat(context.getBean(Outbox.class).dataSources()).doesNotContain(own));
     }
 
+    @Test
+    void shards_besideMarkedDataSources_makeThemOutboxes() {
+        withShards(1)
+                .withUserConfiguration(MarkedBesideTheApplications.class)
+                .run(context -> assertThat(context.getBean(Outbox.class).dataSources())
+                        .hasSize(3)
+                        .endsWith(
+                                context.getBean("events", DataSource.class),
+                                context.getBean("application", DataSource.class)));
+    }
+
+    @Test
+    void shards_besideAnotherKindOfDatabase_giveItNoOutbox() {
+        DataSource own = newDatabase();
+        withShards(1)
+                .withBean(DataSource.class, () -> new SaysItIs("H2", own))
+                .run(context ->
+                        assertThat(context.getBean(Outbox.class).dataSources()).hasSize(1));
+        withShards(1)
+                .withBean(DataSource.class, () -> new SaysItIs("PostgreSQL", own))
+                .run(context ->
+                        assertThat(context.getBean(Outbox.class).dataSources()).hasSize(2));
+    }
+
+    /** A database of some kind, as far as its driver says. */
+    private static final class SaysItIs extends DelegatingDataSource {
+        private final String product;
+
+        SaysItIs(String product, DataSource target) {
+            super(target);
+            this.product = product;
+        }
+
+        @Override
+        public Connection getConnection() throws SQLException {
+            Connection connection = super.getConnection();
+            return proxy(
+                    Connection.class,
+                    connection,
+                    "getMetaData",
+                    () -> proxy(
+                            DatabaseMetaData.class, connection.getMetaData(), "getDatabaseProductName", () -> product));
+        }
+
+        private static <T> T proxy(Class<T> type, T target, String method, Callable<?> answer) {
+            return type.cast(Proxy.newProxyInstance(
+                    type.getClassLoader(),
+                    new Class<?>[] {type},
+                    (self, called, arguments) ->
+                            called.getName().equals(method) ? answer.call() : called.invoke(target, arguments)));
+        }
+    }
+
     /** The pools are no beans: the application's own DataSource is configured by Spring Boot as ever. */
     @Test
     void shards_besideSpringsDataSourceProperties_leaveThemAlone() {
@@ -318,7 +378,7 @@ class EventSqlAutoConfigurationIT {
                 .run(context -> {
                     DataSource c = context.getBean(ShardPools.class).dataSource("c");
                     int number = context.getBean(EventSql.class).shards().stream()
-                            .filter(shard -> shard.dataSource() == c)
+                            .filter(shard -> shard.dataSource().equals(c))
                             .findFirst()
                             .orElseThrow()
                             .number();
@@ -381,6 +441,21 @@ class EventSqlAutoConfigurationIT {
                                 StreamSpec.of("order_lines").asJson()));
     }
 
+    static final class Eager {
+        Eager(EventSql eventSql) {
+            eventSql.publisher().publish("orders", Event.ofText("from a constructor"));
+        }
+    }
+
+    @Test
+    void streams_declared_areThereForWhoeverGetsEventSql() {
+        application
+                .withBean(DataSource.class, EventSqlAutoConfigurationIT::newDatabase)
+                .withBean(Eager.class)
+                .withPropertyValues("eventsql.streams.orders.partitions=1", "eventsql.create-missing-streams=false")
+                .run(context -> assertThat(context).hasNotFailed().hasSingleBean(Eager.class));
+    }
+
     @Test
     void streams_thatExistDifferently_failTheStart() {
         DataSource own = newDatabase();
@@ -429,7 +504,7 @@ class EventSqlAutoConfigurationIT {
                 .run(context -> {
                     StreamCreator creator = context.getBean(StreamCreator.class);
                     creator.require("orders");
-                    org.assertj.core.api.Assertions.assertThatThrownBy(() -> creator.require("invoices"))
+                    assertThatThrownBy(() -> creator.require("invoices"))
                             .isInstanceOf(EventSqlException.class)
                             .hasMessageContaining("invoices");
                 });

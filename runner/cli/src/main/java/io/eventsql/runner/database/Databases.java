@@ -9,8 +9,8 @@ import javax.sql.DataSource;
 
 /** Connection pools, one for each database. {@link #close()} closes them all. */
 public final class Databases implements AutoCloseable {
-    /** The publisher's appending connections, and a few for questions. */
-    private static final int CONNECTIONS_MAX = 10;
+    /** The library's own, and those of callers with transactions; opened as they are needed. */
+    private static final int CONNECTIONS_MAX = 20;
 
     private static final long CONNECTION_TIMEOUT_MS = 10_000;
 

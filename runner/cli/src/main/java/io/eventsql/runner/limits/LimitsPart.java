@@ -15,7 +15,11 @@ public enum LimitsPart {
     /** Publish latency without and with an old snapshot held open. */
     SNAPSHOT,
     /** Handling with a slow handler, one event after the other and several keys at the same time. */
-    HANDLERS;
+    HANDLERS,
+    /** Publishing inside transactions next to a plain row in them, and how fast the relay is. */
+    TRANSACTIONS,
+    /** Publishing inside transactions, without and with an old snapshot held open. */
+    OUTBOX;
 
     /** Its name on the command line and in the result. */
     @JsonValue

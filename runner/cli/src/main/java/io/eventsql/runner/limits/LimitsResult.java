@@ -23,8 +23,10 @@ public record LimitsResult(
     public boolean good() {
         SnapshotResult snapshot = measured.snapshot();
         HandlersResult handlers = measured.handlers();
+        OutboxResult outbox = measured.outbox();
         return !interrupted
                 && (snapshot == null || snapshot.failedEvents() == 0)
-                && (handlers == null || handlers.good());
+                && (handlers == null || handlers.good())
+                && (outbox == null || outbox.good());
     }
 }

@@ -24,7 +24,9 @@ public final class LimitsRun {
             @Nullable AppendResult append,
             @Nullable ReadResult read,
             @Nullable SnapshotResult snapshot,
-            @Nullable HandlersResult handlers) {}
+            @Nullable HandlersResult handlers,
+            @Nullable TransactionsResult transactions,
+            @Nullable OutboxResult outbox) {}
 
     /**
      * Measures.
@@ -37,6 +39,8 @@ public final class LimitsRun {
         ReadResult read = null;
         SnapshotResult snapshot = null;
         HandlersResult handlers = null;
+        TransactionsResult transactions = null;
+        OutboxResult outbox = null;
         try {
             if (settings.parts().contains(LimitsPart.APPEND)) {
                 append = new AppendLimit(bench, settings.rounds()).measure();
@@ -50,9 +54,15 @@ public final class LimitsRun {
             if (settings.parts().contains(LimitsPart.HANDLERS)) {
                 handlers = new SlowHandlers(bench, settings.handlers()).measure();
             }
+            if (settings.parts().contains(LimitsPart.TRANSACTIONS)) {
+                transactions = new TransactionsLimit(bench, settings.rounds()).measure();
+            }
+            if (settings.parts().contains(LimitsPart.OUTBOX)) {
+                outbox = new OutboxGrowth(bench, settings.outbox()).measure();
+            }
         } catch (StoppedException e) {
             bench.progress().println("Stopped; the part that was being measured is left out");
         }
-        return new Measured(append, read, snapshot, handlers);
+        return new Measured(append, read, snapshot, handlers, transactions, outbox);
     }
 }

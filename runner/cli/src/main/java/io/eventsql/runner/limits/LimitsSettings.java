@@ -7,13 +7,19 @@ import java.util.List;
  * What is asked of a limits run.
  *
  * @param parts what is measured, at least one
- * @param rounds how the parts {@code append} and {@code read} take turns
+ * @param rounds how what the parts {@code append}, {@code read} and {@code transactions} compare takes turns
  * @param readEvents events in the stream that is read
  * @param snapshot the part {@code snapshot}
  * @param handlers the part {@code handlers}
+ * @param outbox the part {@code outbox}
  */
 public record LimitsSettings(
-        List<LimitsPart> parts, Rounds rounds, int readEvents, Snapshot snapshot, Handlers handlers) {
+        List<LimitsPart> parts,
+        Rounds rounds,
+        int readEvents,
+        Snapshot snapshot,
+        Handlers handlers,
+        OutboxLoads outbox) {
 
     /**
      * Rounds of everything that is compared, one after the other.
@@ -37,6 +43,15 @@ public record LimitsSettings(
      * @param warmupSeconds the same load before each stretch, not measured
      */
     public record Snapshot(int seconds, long eventsPerSecond, int warmupSeconds) {}
+
+    /**
+     * Publishing inside transactions and, at the same rate, plainly.
+     *
+     * @param seconds length of each measured stretch
+     * @param eventsPerSecond each of the two rates, one event a transaction or call
+     * @param warmupSeconds the same load before each stretch, not measured
+     */
+    public record OutboxLoads(int seconds, long eventsPerSecond, int warmupSeconds) {}
 
     /**
      * Handling with a slow handler.

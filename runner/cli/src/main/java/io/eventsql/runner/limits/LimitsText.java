@@ -35,6 +35,14 @@ public final class LimitsText {
         if (handlers != null) {
             lines.addAll(handlers(handlers));
         }
+        @Nullable TransactionsResult transactions = measured.transactions();
+        if (transactions != null) {
+            lines.addAll(transactions(transactions, result.settings().rounds()));
+        }
+        @Nullable OutboxResult outbox = measured.outbox();
+        if (outbox != null) {
+            lines.addAll(OutboxText.of(outbox, result.settings().outbox()));
+        }
         lines.add("");
         lines.addAll(SummaryText.machine(result.machine()));
         return lines;
@@ -186,6 +194,21 @@ public final class LimitsText {
                 .map(error -> error.events() + " events " + kind + " a snapshot FAILED with " + error.errorClass()
                         + ": " + error.firstMessage())
                 .toList();
+    }
+
+    private static List<String> transactions(TransactionsResult transactions, LimitsSettings.Rounds rounds) {
+        return List.of(
+                "",
+                "TRANSACTIONS of Spring that write a row of a business and one event; " + medianOf(rounds),
+                String.format(Locale.ROOT, "%-30s%12s%22s", "", "events/s", "lowest to highest"),
+                rate(transactions.plainRow()),
+                rate(transactions.publish()),
+                rate(transactions.relayed()),
+                String.format(
+                        Locale.ROOT,
+                        "With a publish %.3f of the transactions with a plain row; relayed: until the last is in its"
+                                + " stream",
+                        transactions.publishToPlainRow()));
     }
 
     private static List<String> handlers(HandlersResult handlers) {

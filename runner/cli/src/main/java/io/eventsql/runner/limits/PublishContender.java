@@ -32,6 +32,11 @@ final class PublishContender implements Contender {
         return new PublishContender(call + ", " + callers + " callers", Callers.waiting(parts, callers), parts);
     }
 
+    /** Callers that wait for each answer, of a way to publish that has a name of its own. */
+    static PublishContender named(String name, LoadParts parts, int callers) {
+        return new PublishContender(name, Callers.waiting(parts, callers), parts);
+    }
+
     @Override
     public String name() {
         return name;

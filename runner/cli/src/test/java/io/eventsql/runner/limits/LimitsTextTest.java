@@ -16,13 +16,15 @@ class LimitsTextTest {
             new LimitsSettings.Rounds(3, 2.5),
             300_000,
             new LimitsSettings.Snapshot(600, 2_000, 5),
-            new LimitsSettings.Handlers(20_000, 500, 50));
+            new LimitsSettings.Handlers(20_000, 500, 50),
+            new LimitsSettings.OutboxLoads(600, 500, 5));
     private static final Summary.Machine MACHINE = new Summary.Machine(
             "on", "on", "18.6", "25", "Linux", new Summary.Provenance(2, 0, "abc", "bash scripts/run"));
 
     @Test
     void of_everything_saysTheRatios() {
-        assertThat(text(new LimitsRun.Measured(append(), read(), snapshot(List.of()), handlers(0, 0, 0))))
+        assertThat(text(new LimitsRun.Measured(
+                        append(), read(), snapshot(List.of()), handlers(0, 0, 0), transactions(), outbox(300))))
                 .isEqualTo("""
                         Limits run ab12cd34
 
@@ -55,6 +57,22 @@ class LimitsTextTest {
                         50 keys at a time             20,000     4,750.0           0           0             0
                         By key 50.0 times as fast; the bar is 2,000 events/s, in order for each key
 
+                        TRANSACTIONS of Spring that write a row of a business and one event; median of 3 rounds of 2.5 s
+                                                          events/s     lowest to highest
+                        with a plain row                    10,000      10,000 to 10,000
+                        with a publish                       7,000        7,000 to 7,000
+                        relayed                             40,000      40,000 to 40,000
+                        With a publish 0.700 of the transactions with a plain row; relayed: until the last is in its stream
+
+                        OUTBOX: 500 transactions/s that publish one event each, and as many plain publishes; 600 s without and 600 s with an old snapshot
+                        plain p99 in ms, the largest size of the outbox in MiB, the most events that waited in it
+                                     without p99     MiB    events      with p99     MiB    events
+                        tenth 1            2.000    1.00        10         2.000    1.00        10
+                        tenth 2            2.000    1.00        10         3.000    1.50        10
+                        Without: plain p50 1.000, p99 2.000 ms; transactions p50 1.000, p99 4.000 ms; 300 committed, 300 in the stream, 0 failed
+                        With: plain p50 1.000, p99 3.000 ms; transactions p50 1.000, p99 4.000 ms; 300 committed, 300 in the stream, 0 failed
+                        Plain p99 with to without: 1.50; size of the outbox with a snapshot, last tenth to second: 1.00; the snapshot was 9,000 transactions old
+
                         PostgreSQL 18.6 with fsync on and synchronous_commit on, Java 25, 2 CPUs, Linux
                         Commit abc
                         Command: bash scripts/run
@@ -63,7 +81,7 @@ class LimitsTextTest {
 
     @Test
     void of_onePart_leavesTheOthersOut() {
-        assertThat(text(new LimitsRun.Measured(null, read(), null, null)))
+        assertThat(text(new LimitsRun.Measured(null, read(), null, null, null, null)))
                 .contains("READ")
                 .doesNotContain("APPEND", "SNAPSHOT", "HANDLERS");
     }
@@ -71,11 +89,11 @@ class LimitsTextTest {
     @Test
     void of_failedEvents_saysThemAndIsNotGood() {
         SnapshotResult snapshot = snapshot(List.of(new ErrorCount("SomeException", 3, "some message")));
-        LimitsRun.Measured measured = new LimitsRun.Measured(null, null, snapshot, null);
+        LimitsRun.Measured measured = new LimitsRun.Measured(null, null, snapshot, null, null, null);
 
         assertThat(text(measured)).contains("3 events with a snapshot FAILED with SomeException: some message");
         assertThat(result(measured, false).good()).isFalse();
-        assertThat(result(new LimitsRun.Measured(null, null, snapshot(List.of()), null), false)
+        assertThat(result(new LimitsRun.Measured(null, null, snapshot(List.of()), null, null, null), false)
                         .good())
                 .isTrue();
     }
@@ -89,15 +107,28 @@ class LimitsTextTest {
     }
 
     @Test
+    void of_committedEventsThatAreNotInTheStreamOnce_isNotGood() {
+        assertThat(result(new LimitsRun.Measured(null, null, null, null, null, outbox(300)), false)
+                        .good())
+                .isTrue();
+        assertThat(result(new LimitsRun.Measured(null, null, null, null, null, outbox(299)), false)
+                        .good())
+                .isFalse();
+        assertThat(result(new LimitsRun.Measured(null, null, null, null, null, outbox(301)), false)
+                        .good())
+                .isFalse();
+    }
+
+    @Test
     void of_interrupted_saysSoAndIsNotGood() {
-        LimitsResult result = result(new LimitsRun.Measured(null, null, null, null), true);
+        LimitsResult result = result(new LimitsRun.Measured(null, null, null, null, null, null), true);
 
         assertThat(LimitsText.of(result).getFirst()).isEqualTo("Limits run ab12cd34: INTERRUPTED");
         assertThat(result.good()).isFalse();
     }
 
     private static LimitsRun.Measured measured(HandlersResult handlers) {
-        return new LimitsRun.Measured(null, null, null, handlers);
+        return new LimitsRun.Measured(null, null, null, handlers, null, null);
     }
 
     private static HandlersResult handlers(long lost, long duplicated, long violations) {
@@ -162,6 +193,30 @@ class LimitsTextTest {
                 tenths,
                 snapshotAge,
                 deadRows);
+    }
+
+    private static TransactionsResult transactions() {
+        return TransactionsResult.of(
+                rate("with a plain row", 10_000, 1), rate("with a publish", 7_000, 1), rate("relayed", 40_000, 100));
+    }
+
+    private static OutboxResult outbox(long inStream) {
+        return OutboxResult.of(outboxRun(2, 1.0, 300, null), outboxRun(3, 1.5, inStream, 9_000L));
+    }
+
+    private static OutboxResult.Run outboxRun(
+            double p99, double lastMegabytes, long inStream, @Nullable Long snapshotAge) {
+        return new OutboxResult.Run(
+                300,
+                percentiles(p99),
+                300,
+                percentiles(4),
+                inStream,
+                List.of(),
+                List.of(
+                        new OutboxResult.Tenth(percentiles(2), 1 << 20, 10),
+                        new OutboxResult.Tenth(percentiles(p99), (long) (lastMegabytes * (1 << 20)), 10)),
+                snapshotAge);
     }
 
     private static Percentiles percentiles(double p99) {

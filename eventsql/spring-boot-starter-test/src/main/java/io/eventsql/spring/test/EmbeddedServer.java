@@ -1,0 +1,46 @@
+package io.eventsql.spring.test;
+
+import io.eventsql.eventsdb.EmbeddedEventsDb;
+import io.eventsql.eventsdb.EventsDb;
+import org.springframework.boot.SpringApplication;
+
+/** The servers of this JVM: each is started when it is first asked for, and ends with the JVM. */
+final class EmbeddedServer {
+    /** Contexts that are cached keep their pools. */
+    private static final String CONNECTIONS_MAX = "500";
+
+    private EmbeddedServer() {}
+
+    /** The server, of the kind that {@link EventsDb#DATABASE_PROPERTY} asks for. */
+    static EventsDb get(boolean durable) {
+        boolean another =
+                !System.getProperty(EventsDb.DATABASE_PROPERTY, "embedded").equals("embedded");
+        if (another) {
+            return Another.SERVER;
+        }
+        return durable ? Durable.SERVER : Fast.SERVER;
+    }
+
+    private static final class Another {
+        static final EventsDb SERVER = EventsDb.start();
+    }
+
+    private static final class Durable {
+        static final EventsDb SERVER = start(true);
+    }
+
+    private static final class Fast {
+        static final EventsDb SERVER = start(false);
+    }
+
+    /** Stopped behind the applications: one that is closed later would wait for it. */
+    private static EventsDb start(boolean durable) {
+        EmbeddedEventsDb server = EmbeddedEventsDb.builder()
+                .durable(durable)
+                .setting("max_connections", CONNECTIONS_MAX)
+                .stopsAtExit(false)
+                .start();
+        SpringApplication.getShutdownHandlers().add(server::close);
+        return server;
+    }
+}

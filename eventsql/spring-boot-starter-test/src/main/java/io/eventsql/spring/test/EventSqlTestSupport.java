@@ -1,0 +1,199 @@
+package io.eventsql.spring.test;
+
+import io.eventsql.ConsumerSpec;
+import io.eventsql.EventPosition;
+import io.eventsql.EventSql;
+import io.eventsql.EventSqlException;
+import io.eventsql.OffsetOutOfRangeException;
+import io.eventsql.OutboxBacklog;
+import io.eventsql.PartitionState;
+import io.eventsql.SetAsideEvent;
+import io.eventsql.StoredEvent;
+import io.eventsql.StreamSpec;
+import io.eventsql.UnknownStreamException;
+import io.eventsql.spring.EventSerializer;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Waits for listeners and reads streams; a bean of every application that has EventSQL and this on its class path.
+ * Thread-safe.
+ */
+public final class EventSqlTestSupport {
+    /** How long is waited where nothing else is said. */
+    public static final Duration DEFAULT_TIMEOUT = Duration.ofSeconds(20);
+
+    private static final long LOOK_AGAIN_NANOS = TimeUnit.MILLISECONDS.toNanos(5);
+
+    private final EventSql eventSql;
+    private final EventSerializer serializer;
+
+    public EventSqlTestSupport(EventSql eventSql, EventSerializer serializer) {
+        this.eventSql = eventSql;
+        this.serializer = serializer;
+    }
+
+    /** As {@link #awaitHandled(String, String, Duration)}, for at most 20 seconds. */
+    public void awaitHandled(String stream, String consumer) {
+        awaitHandled(stream, consumer, DEFAULT_TIMEOUT);
+    }
+
+    /**
+     * Waits until the consumer has handled everything that was published and committed, outboxes included.
+     *
+     * @throws AssertionError at once if a partition is stopped or an event was set aside, with its error; after the timeout
+     *     if events are left, with their number
+     */
+    public void awaitHandled(String stream, String consumer, Duration timeout) {
+        await(timeout, () -> {
+            String waiting = relaying();
+            if (waiting != null) {
+                return waiting;
+            }
+            List<PartitionState> states = states(stream, consumer);
+            requireNoFailure(stream, consumer, states);
+            long lag = states.stream().mapToLong(PartitionState::lag).sum();
+            if (states.isEmpty()) {
+                return "consumer " + consumer + " of stream " + stream + " was never started";
+            }
+            return lag == 0 ? null : "consumer " + consumer + " has not handled " + lag + " events of stream " + stream;
+        });
+    }
+
+    /**
+     * Waits, for at most 20 seconds, until the consumer has set aside at least so many events, parked or dead-lettered.
+     *
+     * @param events at most {@value ConsumerSpec#MAX_PAGE_EVENTS}
+     * @return them, by shard, partition and offset
+     * @throws AssertionError if they are fewer by then
+     */
+    public List<SetAsideEvent> awaitSetAside(String stream, String consumer, int events) {
+        List<SetAsideEvent> found = new ArrayList<>();
+        await(DEFAULT_TIMEOUT, () -> {
+            found.clear();
+            found.addAll(setAside(stream, consumer));
+            return found.size() >= events
+                    ? null
+                    : "consumer " + consumer + " of stream " + stream + " has set aside " + found.size()
+                            + " events instead of " + events;
+        });
+        return found;
+    }
+
+    /** All events of a stream, in the order in which they were stored; those in outboxes are waited for. */
+    public List<StoredEvent> read(String stream) {
+        await(DEFAULT_TIMEOUT, this::relaying);
+        StreamSpec spec = eventSql.streams().stream()
+                .filter(s -> s.name().equals(stream))
+                .findFirst()
+                .orElseThrow(() -> new UnknownStreamException(stream));
+        List<StoredEvent> events = new ArrayList<>();
+        eventSql.shards().forEach(shard -> {
+            for (int partition = 0; partition < spec.partitions(); partition++) {
+                readPartition(new EventPosition(stream, shard.number(), partition, 0), events);
+            }
+        });
+        events.sort(Comparator.comparing(StoredEvent::publishedAt)
+                .thenComparingInt(StoredEvent::shard)
+                .thenComparingInt(StoredEvent::partition)
+                .thenComparingLong(StoredEvent::offset));
+        return events;
+    }
+
+    /**
+     * The payloads of all events of a stream, see {@link #read(String)}.
+     *
+     * @throws io.eventsql.spring.EventSerializationException if one is no {@code type}
+     */
+    public <T> List<T> read(String stream, Class<T> type) {
+        return read(stream).stream()
+                .map(event -> type.cast(serializer.deserialize(event, type)))
+                .toList();
+    }
+
+    private void readPartition(EventPosition from, List<StoredEvent> into) {
+        List<StoredEvent> page = page(from);
+        while (!page.isEmpty()) {
+            into.addAll(page);
+            page = page(at(from, page.getLast().offset() + 1));
+        }
+    }
+
+    private List<StoredEvent> page(EventPosition from) {
+        try {
+            return eventSql.read(from, ConsumerSpec.MAX_PAGE_EVENTS);
+        } catch (OffsetOutOfRangeException e) { // old events are gone
+            return eventSql.read(at(from, e.logStart()), ConsumerSpec.MAX_PAGE_EVENTS);
+        }
+    }
+
+    private static EventPosition at(EventPosition partition, long offset) {
+        return new EventPosition(partition.stream(), partition.shard(), partition.partition(), offset);
+    }
+
+    private @Nullable String relaying() {
+        int waiting = eventSql.outbox().backlogs().stream()
+                .mapToInt(OutboxBacklog::events)
+                .sum();
+        return waiting == 0 ? null : waiting + " events are still in the outbox";
+    }
+
+    private List<PartitionState> states(String stream, String consumer) {
+        try {
+            return eventSql.consumer(stream, consumer).state();
+        } catch (UnknownStreamException e) { // its listener creates it
+            return List.of();
+        }
+    }
+
+    private List<SetAsideEvent> setAside(String stream, String consumer) {
+        try {
+            return eventSql.consumer(stream, consumer).setAside(ConsumerSpec.MAX_PAGE_EVENTS);
+        } catch (UnknownStreamException e) {
+            return List.of();
+        }
+    }
+
+    private void requireNoFailure(String stream, String consumer, List<PartitionState> states) {
+        for (PartitionState state : states) {
+            if (state.status() == PartitionState.Status.STOPPED) {
+                throw new AssertionError("Consumer " + consumer + " of stream " + stream + " is stopped in partition "
+                        + state.partition() + " on shard " + state.shard() + ": " + state.error());
+            }
+        }
+        if (states.stream().anyMatch(state -> state.setAside() > 0)) {
+            setAside(stream, consumer).stream().findFirst().ifPresent(event -> {
+                throw new AssertionError("Consumer " + consumer + " could not handle the event at "
+                        + event.event().position() + ": " + event.error());
+            });
+        }
+    }
+
+    /** Looks until nothing is missing. A database that does not answer now may do so the next time. */
+    private static void await(Duration timeout, Supplier<@Nullable String> missing) {
+        long deadline = System.nanoTime() + timeout.toNanos();
+        while (true) {
+            String left;
+            @Nullable EventSqlException failure = null;
+            try {
+                left = missing.get();
+            } catch (EventSqlException e) {
+                left = e.getMessage();
+                failure = e;
+            }
+            if (left == null && failure == null) {
+                return;
+            }
+            if (System.nanoTime() - deadline >= 0) {
+                throw new AssertionError("After " + timeout.toMillis() + " ms " + left, failure);
+            }
+            LockSupport.parkNanos(LOOK_AGAIN_NANOS);
+        }
+    }
+}

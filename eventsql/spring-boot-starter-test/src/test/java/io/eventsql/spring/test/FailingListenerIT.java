@@ -1,0 +1,49 @@
+package io.eventsql.spring.test;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.eventsql.spring.test.Shop.OrderPlaced;
+import org.junit.jupiter.api.Test;
+import org.springframework.beans.factory.annotation.Autowired;
+import org.springframework.boot.test.context.SpringBootTest;
+import org.springframework.jdbc.core.JdbcTemplate;
+
+/** A listener that fails is seen at once, with its error; and the annotation beside {@code @SpringBootTest}. */
+@SpringBootTest(
+        webEnvironment = SpringBootTest.WebEnvironment.NONE,
+        properties = {
+            "spring.datasource.url=jdbc:postgresql://nowhere/none",
+            "eventsql.listener.failure-policy=dead-letter",
+            "eventsql.listener.attempts=1"
+        })
+@EmbeddedEventSql(durable = true)
+class FailingListenerIT {
+    @Autowired
+    private Shop.Orders orders;
+
+    @Autowired
+    private EventSqlTestSupport events;
+
+    @Autowired
+    private JdbcTemplate jdbc;
+
+    @Test
+    void awaitHandled_eventSetAside_failsWithItsError() {
+        orders.place(new OrderPlaced("4711", -1));
+
+        assertThatThrownBy(() -> events.awaitHandled("orders", "mailer"))
+                .isInstanceOf(AssertionError.class)
+                .hasMessageContaining("thrown by the test");
+        assertThat(events.awaitSetAside("orders", "mailer", 1))
+                .singleElement()
+                .satisfies(event -> assertThat(event.event().key()).isEqualTo("4711"));
+    }
+
+    @Test
+    void database_isDurable_andAnother() {
+        assertThat(jdbc.queryForObject("SHOW fsync", String.class)).isEqualTo("on");
+        assertThat(jdbc.queryForObject("SELECT current_database()", String.class))
+                .endsWith("failinglistenerit");
+    }
+}

@@ -1,0 +1,346 @@
+package io.eventsql.spring.boot;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
+
+import io.eventsql.ConsumerSpec;
+import io.eventsql.Event;
+import io.eventsql.EventSql;
+import io.eventsql.FailurePolicy;
+import io.eventsql.PartitionState;
+import io.eventsql.RetryPolicy;
+import io.eventsql.StoredEvent;
+import io.eventsql.StreamSpec;
+import io.eventsql.eventsdb.EventsDb;
+import io.eventsql.spring.EventSqlListener;
+import io.eventsql.spring.EventSqlTemplate;
+import io.eventsql.spring.observation.EventSqlObservations;
+import io.opentelemetry.api.trace.SpanKind;
+import io.opentelemetry.context.Context;
+import io.opentelemetry.sdk.trace.ReadWriteSpan;
+import io.opentelemetry.sdk.trace.ReadableSpan;
+import io.opentelemetry.sdk.trace.SpanProcessor;
+import io.opentelemetry.sdk.trace.data.SpanData;
+import java.io.IOException;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
+import java.net.http.HttpResponse.BodyHandlers;
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.atomic.AtomicBoolean;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.springframework.boot.SpringBootConfiguration;
+import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
+import org.springframework.boot.builder.SpringApplicationBuilder;
+import org.springframework.context.ConfigurableApplicationContext;
+import org.springframework.context.annotation.Bean;
+import org.springframework.transaction.PlatformTransactionManager;
+import org.springframework.transaction.support.TransactionTemplate;
+
+/** A whole application: what it shows over HTTP, and its traces. */
+class ObservedApplicationIT {
+    private static EventsDb eventsDb;
+    private static ConfigurableApplicationContext application;
+    private static EventSql eventSql;
+
+    @BeforeAll
+    static void startApplication() {
+        eventsDb = EventsDb.start();
+        application = start("management.endpoints.web.exposure.include=health,prometheus,eventsql");
+        eventSql = application.getBean(EventSql.class);
+    }
+
+    @AfterAll
+    static void stopApplication() {
+        application.close();
+        eventsDb.close();
+    }
+
+    @SpringBootConfiguration
+    @EnableAutoConfiguration
+    static class App {
+        @Bean
+        Spans spans() {
+            return new Spans();
+        }
+
+        @Bean
+        Handlers handlers() {
+            return new Handlers();
+        }
+    }
+
+    /** Listeners that have nothing to do. */
+    static class Handlers {
+        @EventSqlListener(stream = "traced", consumer = "mailer")
+        void on(String text) {}
+    }
+
+    /** Keeps every span that has ended. */
+    static final class Spans implements SpanProcessor {
+        private final List<SpanData> ended = new CopyOnWriteArrayList<>();
+
+        @Override
+        public void onStart(Context parent, ReadWriteSpan span) {}
+
+        @Override
+        public boolean isStartRequired() {
+            return false;
+        }
+
+        @Override
+        public void onEnd(ReadableSpan span) {
+            ended.add(span.toSpanData());
+        }
+
+        @Override
+        public boolean isEndRequired() {
+            return true;
+        }
+
+        List<SpanData> named(String name) {
+            return ended.stream().filter(span -> span.getName().equals(name)).toList();
+        }
+    }
+
+    private static ConfigurableApplicationContext start(String... properties) {
+        return new SpringApplicationBuilder(App.class)
+                .properties(
+                        "server.port=0",
+                        "spring.datasource.url=" + eventsDb.jdbcUrl(),
+                        "spring.datasource.username=" + eventsDb.username(),
+                        "spring.datasource.password=" + eventsDb.password(),
+                        "spring.datasource.hikari.maximum-pool-size=20",
+                        "management.endpoint.health.show-details=always",
+                        "management.tracing.sampling.probability=1",
+                        "spring.main.banner-mode=off")
+                .properties(properties)
+                .run();
+    }
+
+    private static HttpResponse<String> get(ConfigurableApplicationContext of, String path)
+            throws IOException, InterruptedException {
+        return send(of, HttpRequest.newBuilder().GET(), path);
+    }
+
+    private static HttpResponse<String> get(String path) throws IOException, InterruptedException {
+        return get(application, path);
+    }
+
+    private static HttpResponse<String> post(String path, String json) throws IOException, InterruptedException {
+        return send(
+                application,
+                HttpRequest.newBuilder()
+                        .header("Content-Type", "application/json")
+                        .POST(HttpRequest.BodyPublishers.ofString(json)),
+                path);
+    }
+
+    private static HttpResponse<String> send(
+            ConfigurableApplicationContext of, HttpRequest.Builder request, String path)
+            throws IOException, InterruptedException {
+        String port = of.getEnvironment().getRequiredProperty("local.server.port");
+        try (HttpClient client = HttpClient.newHttpClient()) {
+            return client.send(
+                    request.uri(URI.create("http://localhost:" + port + "/actuator" + path))
+                            .build(),
+                    BodyHandlers.ofString());
+        }
+    }
+
+    private static void newStream(String name) {
+        eventSql.createStream(StreamSpec.of(name).withPartitions(2));
+    }
+
+    @Test
+    void prometheus_showsMeters() throws Exception {
+        newStream("scraped");
+        eventSql.subscribe(ConsumerSpec.of("scraped", "mailer"), event -> {});
+        eventSql.publisher().publish("scraped", Event.ofText("x"));
+
+        await().untilAsserted(() -> assertThat(get("/prometheus").body())
+                .contains(
+                        "eventsql_append_seconds_count{shard=\"0\"}",
+                        "eventsql_append_batch_events_sum",
+                        "eventsql_published_events_total{stream=\"scraped\"} 1.0",
+                        "eventsql_handler_seconds_count{consumer=\"mailer\",stream=\"scraped\"}",
+                        "eventsql_handled_events_total{consumer=\"mailer\",stream=\"scraped\"} 1.0",
+                        "eventsql_consumer_lag_events{consumer=\"mailer\",partition=\"0\",shard=\"0\",stream=\"scraped\"}",
+                        "eventsql_buffer_bytes{shard=\"0\"}",
+                        "eventsql_outbox_backlog_events{outbox=\"shard0\"} 0.0",
+                        "eventsql_outbox_age_seconds"));
+    }
+
+    @Test
+    void health_isUp() throws Exception {
+        HttpResponse<String> health = get("/health");
+
+        assertThat(health.statusCode()).isEqualTo(200);
+        assertThat(health.body()).contains("\"eventsql\":{", "\"shards\":{\"shard0\":\"UP\"}");
+    }
+
+    @Test
+    void endpoint_isNotExposedUnlessAskedFor() throws Exception {
+        try (ConfigurableApplicationContext other = start()) {
+            assertThat(get(other, "/health").statusCode()).isEqualTo(200);
+            assertThat(get(other, "/eventsql").statusCode()).isEqualTo(404);
+            assertThat(other.getBeansOfType(EventSqlEndpoint.class)).isEmpty();
+        }
+    }
+
+    @Test
+    void endpoint_shows() throws Exception {
+        newStream("shown");
+        eventSql.subscribe(ConsumerSpec.of("shown", "mailer"), event -> {});
+        eventSql.publisher().publish("shown", Event.ofText("x"));
+
+        assertThat(get("/eventsql").body())
+                .contains(
+                        "\"name\":\"shown\"",
+                        "\"name\":\"shard0\",\"answered\":true",
+                        "{\"stream\":\"shown\",\"consumer\":\"mailer\",\"running\":true}");
+        await().untilAsserted(() -> assertThat(get("/eventsql/shown/mailer").body())
+                .contains("\"lag\":0", "\"head\":1", "\"status\":\"RUNNING\""));
+        assertThat(get("/eventsql/shown/nobody").statusCode()).isEqualTo(404);
+        assertThat(get("/eventsql/nowhere/mailer").statusCode()).isEqualTo(404);
+        assertThat(get("/eventsql/shown/mailer/else").statusCode()).isEqualTo(404);
+    }
+
+    @Test
+    void endpoint_pausesAndResumes() throws Exception {
+        newStream("paused");
+        List<String> handled = new CopyOnWriteArrayList<>();
+        eventSql.subscribe(ConsumerSpec.of("paused", "mailer"), event -> handled.add(event.text()));
+        await().untilAsserted(() -> assertThat(states("paused")).hasSize(2));
+
+        assertThat(post("/eventsql/paused/mailer/pause", "{}").body()).contains("\"operation\":\"pause\"");
+        assertThat(states("paused")).extracting(PartitionState::status).containsOnly(PartitionState.Status.PAUSED);
+        eventSql.publisher().publish("paused", Event.ofText("x"));
+        assertThat(post("/eventsql/paused/mailer/resume", "{}").statusCode()).isEqualTo(200);
+
+        await().untilAsserted(() -> assertThat(handled).containsExactly("x"));
+    }
+
+    private static List<PartitionState> states(String stream) {
+        return eventSql.consumer(stream, "mailer").state();
+    }
+
+    @Test
+    void endpoint_seeks() throws Exception {
+        newStream("sought");
+        List<String> handled = new CopyOnWriteArrayList<>();
+        eventSql.subscribe(ConsumerSpec.of("sought", "mailer"), event -> handled.add(event.text()));
+        eventSql.publisher().publishAll("sought", List.of(Event.ofText("k", "a"), Event.ofText("k", "b")));
+        await().untilAsserted(() -> assertThat(handled).containsExactly("a", "b"));
+        int partition = states("sought").stream()
+                .filter(state -> state.head() > 0)
+                .findFirst()
+                .orElseThrow()
+                .partition();
+
+        post("/eventsql/sought/mailer/seek", "{\"to\": \"earliest\"}");
+        await().untilAsserted(() -> assertThat(handled).containsExactly("a", "b", "a", "b"));
+        post("/eventsql/sought/mailer/seek", "{\"to\": \"1\", \"shard\": 0, \"partition\": " + partition + "}");
+        await().untilAsserted(() -> assertThat(handled).containsExactly("a", "b", "a", "b", "b"));
+        post("/eventsql/sought/mailer/seek", "{\"to\": \"2026-01-01T00:00:00Z\"}");
+        await().untilAsserted(() -> assertThat(handled).hasSize(7));
+
+        for (String wrong : List.of(
+                "{}",
+                "{\"to\": \"yesterday\"}",
+                "{\"to\": \"latest\", \"shard\": 0, \"partition\": 0}",
+                "{\"to\": \"1\", \"shard\": 0}",
+                "{\"to\": \"1\", \"shard\": 0, \"partition\": 9}")) {
+            assertThat(post("/eventsql/sought/mailer/seek", wrong).statusCode())
+                    .as(wrong)
+                    .isEqualTo(400);
+        }
+        assertThat(post("/eventsql/nowhere/mailer/pause", "{}").statusCode()).isEqualTo(400);
+        assertThat(post("/eventsql/sought/mailer/explode", "{}").statusCode()).isEqualTo(400);
+    }
+
+    @Test
+    void endpoint_listsWhatWasSetAside_andRedrives() throws Exception {
+        newStream("failing");
+        AtomicBoolean repaired = new AtomicBoolean();
+        List<String> handled = new CopyOnWriteArrayList<>();
+        eventSql.subscribe(
+                ConsumerSpec.of("failing", "mailer")
+                        .withFailurePolicy(FailurePolicy.PARK_KEY)
+                        .withRetry(RetryPolicy.defaults().withMaxAttempts(1)),
+                event -> {
+                    if (!repaired.get()) {
+                        throw new IllegalStateException("thrown by the test");
+                    }
+                    handled.add(event.text());
+                });
+        eventSql.publisher().publish("failing", Event.ofText("k", "secret"));
+        await().untilAsserted(() -> assertThat(
+                        get("/eventsql/failing/mailer/set-aside").body())
+                .contains("\"key\":\"k\"", "\"parked\":true", "thrown by the test")
+                .doesNotContain("secret", "value"));
+        assertThat(get("/eventsql/failing/mailer/set-aside?max=0").statusCode()).isEqualTo(400);
+        assertThat(post("/eventsql/failing/mailer/redrive", "{\"shard\": 0}").statusCode())
+                .isEqualTo(400);
+
+        repaired.set(true);
+        assertThat(post("/eventsql/failing/mailer/redrive", "{}").body()).contains("\"events\":1");
+
+        await().untilAsserted(() -> assertThat(handled).containsExactly("secret"));
+        await().untilAsserted(() ->
+                assertThat(get("/eventsql/failing/mailer/set-aside").body()).isEqualTo("{\"events\":[]}"));
+    }
+
+    @Test
+    void trace_crossesTheOutbox() throws Exception {
+        EventSqlTemplate template = application.getBean(EventSqlTemplate.class);
+        new TransactionTemplate(application.getBean(PlatformTransactionManager.class))
+                .executeWithoutResult(status -> template.publish("traced", "k", "x"));
+
+        Spans spans = application.getBean(Spans.class);
+        await().untilAsserted(() -> assertThat(spans.named("process traced")).hasSize(1));
+        SpanData send = spans.named("send traced").getFirst();
+        SpanData process = spans.named("process traced").getFirst();
+        assertThat(process.getTraceId()).isEqualTo(send.getTraceId());
+        assertThat(process.getParentSpanId()).isEqualTo(send.getSpanId());
+        assertThat(send.getKind()).isEqualTo(SpanKind.PRODUCER);
+        assertThat(process.getKind()).isEqualTo(SpanKind.CONSUMER);
+        assertThat(process.getLinks()).isEmpty();
+        assertThat(process.getAttributes().asMap().toString())
+                .contains("messaging.system=eventsql", "messaging.consumer.group.name=mailer");
+        assertThat(get("/prometheus").body())
+                .contains("eventsql_publish_seconds_count", "eventsql_process_seconds_count");
+    }
+
+    @Test
+    void trace_ofABatchOfSeveral_isLinkedToThem() throws Exception {
+        newStream("linked");
+        EventSqlObservations observations = application.getBean(EventSqlObservations.class);
+        for (String text : List.of("a", "b")) {
+            observations.publish(
+                    "linked",
+                    List.of(Event.ofText("k", text)),
+                    events -> eventSql.publisher().publish("linked", events.getFirst()));
+        }
+        List<StoredEvent> events = new CopyOnWriteArrayList<>();
+        eventSql.subscribeBatch(ConsumerSpec.of("linked", "mailer"), batch -> {
+            observations.handleBatch("mailer", batch, () -> events.addAll(batch));
+        });
+        await().untilAsserted(() -> assertThat(events).hasSize(2));
+
+        Spans spans = application.getBean(Spans.class);
+        await().untilAsserted(() -> assertThat(spans.named("process linked")).hasSize(1));
+        SpanData process = spans.named("process linked").getFirst();
+        List<SpanData> sends = spans.named("send linked");
+        assertThat(process.getLinks())
+                .extracting(link -> link.getSpanContext().getSpanId())
+                .containsExactlyElementsOf(
+                        sends.stream().map(SpanData::getSpanId).toList());
+        assertThat(sends).extracting(SpanData::getTraceId).doesNotContain(process.getTraceId());
+        assertThat(process.getParentSpanContext().isValid()).isFalse();
+    }
+}

@@ -1,0 +1,103 @@
+package io.eventsql.runner.limits;
+
+import io.eventsql.Event;
+import io.eventsql.runner.load.LoadParts;
+import io.eventsql.runner.load.PublishTarget;
+import io.eventsql.spring.EventSqlTemplate;
+import io.eventsql.spring.OpenTransactions;
+import io.eventsql.spring.OutgoingEvent;
+import io.eventsql.spring.PlainEventSerializer;
+import io.eventsql.spring.StreamCreator;
+import io.eventsql.spring.UnjoinableTransaction;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
+import java.util.function.Consumer;
+import org.springframework.jdbc.core.JdbcTemplate;
+import org.springframework.jdbc.support.JdbcTransactionManager;
+import org.springframework.transaction.support.TransactionTemplate;
+
+/**
+ * Transactions as an application has them, through Spring: each writes a row of its business and then its events, either
+ * into a plain table of its own or through the library's template.
+ */
+final class BusinessTransactions {
+    private final LimitsBench bench;
+    private final JdbcTemplate jdbc;
+    private final TransactionTemplate transactions;
+    private final EventSqlTemplate template;
+    private final String orders;
+    private final String plainOutbox;
+
+    /** Makes the tables. */
+    BusinessTransactions(LimitsBench bench) {
+        this.bench = bench;
+        this.jdbc = new JdbcTemplate(bench.dataSource());
+        JdbcTransactionManager manager = new JdbcTransactionManager(bench.dataSource());
+        this.transactions = new TransactionTemplate(manager);
+        OpenTransactions open = new OpenTransactions();
+        open.watch(manager);
+        this.template = new EventSqlTemplate(
+                bench.eventSql(),
+                new EventSqlTemplate.Parts(
+                        new PlainEventSerializer(),
+                        List.of(),
+                        new StreamCreator(bench.eventSql(), List.of(), false),
+                        open,
+                        UnjoinableTransaction.FAIL));
+        this.orders = "limits_order_" + bench.run();
+        this.plainOutbox = "limits_plain_outbox_" + bench.run();
+        jdbc.execute("CREATE TABLE " + orders
+                + " (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, customer text NOT NULL, cents int NOT NULL)");
+        jdbc.execute("CREATE TABLE " + plainOutbox
+                + " (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, stream text NOT NULL, key text,"
+                + " value bytea NOT NULL, headers json, created_at timestamptz NOT NULL DEFAULT clock_timestamp())");
+    }
+
+    /** Transactions that write their events into a plain table, from which nobody takes them. */
+    LoadParts toPlainTable(String stream, int eventsPerTransaction) {
+        String sql = "INSERT INTO " + plainOutbox + " (stream, key, value) VALUES (?, ?, ?)";
+        return parts(eventsPerTransaction, events -> {
+            for (Event event : events) {
+                jdbc.update(sql, stream, event.key(), event.value());
+            }
+        });
+    }
+
+    /** Transactions that publish their events. */
+    LoadParts publishing(String stream, int eventsPerTransaction) {
+        return parts(eventsPerTransaction, events -> {
+            if (events.size() == 1) {
+                template.publish(
+                        stream, events.getFirst().key(), events.getFirst().value());
+            } else {
+                template.publishAll(
+                        stream,
+                        events.stream()
+                                .map(event -> OutgoingEvent.of(event.key(), event.value()))
+                                .toList());
+            }
+        });
+    }
+
+    private LoadParts parts(int eventsPerTransaction, Consumer<List<Event>> writing) {
+        String sql = "INSERT INTO " + orders + " (customer, cents) VALUES (?, ?)";
+        LoadParts plain = bench.publishing("unused", eventsPerTransaction);
+        PublishTarget target = new PublishTarget() {
+            @Override
+            public void publish(List<Event> events) {
+                transactions.executeWithoutResult(status -> {
+                    jdbc.update(sql, "Ada Lovelace", 4_711);
+                    writing.accept(events);
+                });
+            }
+
+            @Override
+            public CompletionStage<?> publishAsync(List<Event> events) {
+                publish(events); // a transaction belongs to its thread
+                return CompletableFuture.completedFuture(events);
+            }
+        };
+        return new LoadParts(plain.source(), target, eventsPerTransaction, bench.clock(), bench.stop());
+    }
+}

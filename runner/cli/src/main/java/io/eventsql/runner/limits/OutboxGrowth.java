@@ -1,0 +1,118 @@
+package io.eventsql.runner.limits;
+
+import io.eventsql.StreamSpec;
+import io.eventsql.runner.load.ClockAnchor;
+import io.eventsql.runner.load.LoadListener;
+import io.eventsql.runner.load.LoadParts;
+import io.eventsql.runner.load.LoadPhase;
+import io.eventsql.runner.load.OpenLoop;
+import io.eventsql.runner.measure.ErrorCount;
+import io.eventsql.runner.measure.Percentiles;
+import io.eventsql.runner.measure.PhaseMeasurement;
+import io.eventsql.runner.measure.PublishMeter;
+import java.sql.SQLException;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Whether a forgotten transaction makes the outbox grow, or plain publishes slow: transactions that publish one event each
+ * and plain publishes at the same steady rate, without and with an old snapshot held open.
+ */
+final class OutboxGrowth {
+    private final LimitsBench bench;
+    private final LimitsSettings.OutboxLoads settings;
+
+    OutboxGrowth(LimitsBench bench, LimitsSettings.OutboxLoads settings) {
+        this.bench = bench;
+        this.settings = settings;
+    }
+
+    /** @throws StoppedException after a stop signal */
+    OutboxResult measure() throws SQLException {
+        return OutboxResult.of(run(false), run(true));
+    }
+
+    private OutboxResult.Run run(boolean withSnapshot) throws SQLException {
+        String kind = withSnapshot ? "with" : "without";
+        bench.progress()
+                .println("Outbox: " + kind + " an old snapshot, " + settings.eventsPerSecond()
+                        + " transactions/s and as many plain publishes/s for " + settings.seconds() + " s");
+        String plain = bench.stream("outbox_plain_" + kind);
+        String transactional = bench.stream("outbox_" + kind);
+        bench.eventSql().createStream(StreamSpec.of(plain));
+        bench.eventSql().createStream(StreamSpec.of(transactional));
+        LoadParts plainParts = bench.publishing(plain, 1);
+        try (OutboxLoad target =
+                new OutboxLoad(bench.dataSource(), bench.eventSql().outbox(), transactional)) {
+            Loads loads = new Loads(
+                    new OpenLoop(plainParts, settings.eventsPerSecond()),
+                    new OpenLoop(
+                            new LoadParts(plainParts.source(), target, 1, bench.clock(), bench.stop()),
+                            settings.eventsPerSecond()));
+            PublishMeter warmup = new PublishMeter();
+            loads.run(phase(true, settings.warmupSeconds()), new PublishMeter(), warmup);
+            bench.checkStopped();
+            if (!withSnapshot) {
+                return measure(loads, transactional, warmup, null);
+            }
+            try (HeldSnapshot snapshot = HeldSnapshot.take(bench.dataSource())) {
+                return measure(loads, transactional, warmup, snapshot);
+            }
+        }
+    }
+
+    private OutboxResult.Run measure(
+            Loads loads, String transactional, PublishMeter warmup, @Nullable HeldSnapshot snapshot)
+            throws SQLException {
+        Duration time = Duration.ofSeconds(settings.seconds());
+        LoadPhase phase = phase(false, settings.seconds());
+        TenthsMeter plainMeter = new TenthsMeter(phase.startNanos(), time.toNanos());
+        PublishMeter transactionMeter = new PublishMeter();
+        List<OutboxSampler.Tenth> outbox = new OutboxSampler(
+                        bench.dataSource(), bench.eventSql().outbox(), time)
+                .during(() -> loads.run(phase, plainMeter, transactionMeter));
+        bench.checkStopped();
+        @Nullable Long age = snapshot == null ? null : snapshot.ageTransactions();
+        List<PhaseMeasurement> plain = plainMeter.measurements(phase.anchor());
+        PhaseMeasurement transactions = transactionMeter.measurement(transactionMeter.answeredEvents(), phase.anchor());
+        long committed = warmup.publishedEvents() + transactions.publishedEvents();
+        List<ErrorCount> errors = Stream.concat(plain.stream(), Stream.of(transactions))
+                .flatMap(measurement -> measurement.errors().stream())
+                .toList();
+        return new OutboxResult.Run(
+                plain.stream().mapToLong(PhaseMeasurement::publishedEvents).sum(),
+                OutboxResult.all(plain),
+                committed,
+                Percentiles.ofMicros(transactions.latencyMicros()),
+                new Arrivals(bench, transactional).await(committed),
+                errors,
+                IntStream.range(0, TenthsMeter.TENTHS)
+                        .mapToObj(tenth -> OutboxResult.Tenth.of(plain.get(tenth), outbox.get(tenth)))
+                        .toList(),
+                age);
+    }
+
+    /** Plain publishes and transactions, side by side. */
+    private record Loads(OpenLoop plain, OpenLoop transactions) {
+
+        void run(LoadPhase phase, LoadListener ofPlain, LoadListener ofTransactions) {
+            CompletableFuture<?> running =
+                    CompletableFuture.runAsync(() -> transactions.run(phase, ofTransactions), Loads::start);
+            plain.run(phase, ofPlain);
+            running.join();
+        }
+
+        private static void start(Runnable task) {
+            Thread.ofPlatform().name("limits-transactions").daemon().start(task);
+        }
+    }
+
+    private LoadPhase phase(boolean warmup, int seconds) {
+        ClockAnchor anchor = ClockAnchor.now(bench.clock());
+        return LoadPhase.ofEvents(warmup, anchor, anchor.nanos(), settings.eventsPerSecond() * seconds);
+    }
+}

@@ -1,0 +1,56 @@
+package io.eventsql.runner.limits;
+
+import io.eventsql.Event;
+import io.eventsql.Outbox;
+import io.eventsql.runner.load.PublishTarget;
+import java.sql.Connection;
+import java.sql.SQLException;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import javax.sql.DataSource;
+
+/** Publishes each call inside a database transaction of its own, through the outbox. Thread-safe. */
+final class OutboxLoad implements PublishTarget, AutoCloseable {
+    /** Few, because the pool is shared with the library. */
+    private static final int TRANSACTIONS_AT_A_TIME = 3;
+
+    private final DataSource dataSource;
+    private final Outbox outbox;
+    private final String stream;
+    private final ExecutorService threads = Executors.newFixedThreadPool(TRANSACTIONS_AT_A_TIME);
+
+    OutboxLoad(DataSource dataSource, Outbox outbox, String stream) {
+        this.dataSource = dataSource;
+        this.outbox = outbox;
+        this.stream = stream;
+    }
+
+    @Override
+    public void publish(List<Event> events) {
+        try (Connection connection = dataSource.getConnection()) {
+            connection.setAutoCommit(false);
+            try {
+                outbox.publishAll(connection, stream, events);
+                connection.commit();
+            } catch (SQLException | RuntimeException e) {
+                connection.rollback();
+                throw e;
+            }
+        } catch (SQLException e) {
+            throw new IllegalStateException("The transaction failed: " + e.getMessage(), e);
+        }
+    }
+
+    @Override
+    public CompletionStage<?> publishAsync(List<Event> events) {
+        return CompletableFuture.runAsync(() -> publish(events), threads);
+    }
+
+    @Override
+    public void close() {
+        threads.close();
+    }
+}

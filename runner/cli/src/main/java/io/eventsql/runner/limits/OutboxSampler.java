@@ -1,0 +1,99 @@
+package io.eventsql.runner.limits;
+
+import io.eventsql.Outbox;
+import io.eventsql.OutboxBacklog;
+import io.eventsql.Settings;
+import java.sql.Connection;
+import java.sql.ResultSet;
+import java.sql.SQLException;
+import java.sql.Statement;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.Executors;
+import java.util.concurrent.ScheduledExecutorService;
+import java.util.concurrent.ScheduledFuture;
+import java.util.concurrent.TimeUnit;
+import javax.sql.DataSource;
+
+/** Looks at the outbox at a steady pace: how large its tables are, and how many events wait in it. */
+final class OutboxSampler {
+    private static final int SAMPLES_A_TENTH = 10;
+
+    private final DataSource dataSource;
+    private final Outbox outbox;
+    private final Duration time;
+    private final List<Sample> samples = new ArrayList<>();
+
+    /** @param time how long it looks */
+    OutboxSampler(DataSource dataSource, Outbox outbox, Duration time) {
+        this.dataSource = dataSource;
+        this.outbox = outbox;
+        this.time = time;
+    }
+
+    /** @param bytes of the tables that are published to, indexes included */
+    private record Sample(long bytes, long events) {}
+
+    /**
+     * The largest values in a tenth of the time.
+     *
+     * @param outboxBytesMax size of the tables that are published to, indexes included
+     * @param outboxEventsMax events that were committed and not yet in their stream
+     */
+    record Tenth(long outboxBytesMax, long outboxEventsMax) {}
+
+    /**
+     * Looks while something else runs.
+     *
+     * @return tenth by tenth
+     * @throws IllegalStateException if a look failed
+     */
+    List<Tenth> during(Runnable load) {
+        long period = time.toNanos() / (TenthsMeter.TENTHS * SAMPLES_A_TENTH);
+        try (ScheduledExecutorService timer = Executors.newSingleThreadScheduledExecutor()) {
+            ScheduledFuture<?> looking = timer.scheduleWithFixedDelay(this::look, 0, period, TimeUnit.NANOSECONDS);
+            try {
+                load.run();
+            } finally {
+                looking.cancel(false);
+            }
+            if (looking.state() == ScheduledFuture.State.FAILED) {
+                throw new IllegalStateException("Looking at the outbox failed", looking.exceptionNow());
+            }
+        }
+        return tenths();
+    }
+
+    private void look() {
+        String sql = "SELECT sum(pg_total_relation_size(relid)) FROM pg_partition_tree('" + Settings.DEFAULT_SCHEMA
+                + ".outbox')";
+        try (Connection connection = dataSource.getConnection();
+                Statement statement = connection.createStatement();
+                ResultSet row = statement.executeQuery(sql)) {
+            row.next();
+            long bytes = row.getLong(1);
+            long events =
+                    outbox.backlogs().stream().mapToLong(OutboxBacklog::events).sum();
+            synchronized (samples) {
+                samples.add(new Sample(bytes, events));
+            }
+        } catch (SQLException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
+    private List<Tenth> tenths() {
+        synchronized (samples) {
+            List<Tenth> tenths = new ArrayList<>();
+            for (int i = 0; i < TenthsMeter.TENTHS; i++) {
+                List<Sample> ofTenth = samples.subList(
+                        samples.size() * i / TenthsMeter.TENTHS, samples.size() * (i + 1) / TenthsMeter.TENTHS);
+                tenths.add(new Tenth(
+                        ofTenth.stream().mapToLong(Sample::bytes).max().orElse(0),
+                        ofTenth.stream().mapToLong(Sample::events).max().orElse(0)));
+            }
+            return tenths;
+        }
+    }
+}
