@@ -56,13 +56,10 @@ class AppIT {
         try (var app = startApp();
                 var client = clientOf(app)) {
             JsonNode health = json(client.send("GET", "/actuator/health"));
-            assertThat(health.at("/components/consumer/status").asString()).isEqualTo("UP");
-            assertThat(health.at("/components/consumer/details/consumer").asString())
-                    .isEqualTo("app");
-            JsonNode shardsHealth = health.at("/components/shards");
-            assertThat(shardsHealth.at("/status").asString()).isEqualTo("UP");
-            assertThat(shardsHealth.at("/details/DB0").asString()).isEqualTo("UP");
-            assertThat(shardsHealth.at("/details/DB1").asString()).isEqualTo("UP");
+            JsonNode eventSql = health.at("/components/eventsql");
+            assertThat(eventSql.at("/status").asString()).isEqualTo("UP");
+            assertThat(eventSql.at("/details/shards")).hasSize(2);
+            assertThat(eventSql.at("/details/consumers")).hasSize(1);
 
             Set<Integer> shardsUsed = publish();
             assertThat(shardsUsed).as("keys reach both shards").containsExactlyInAnyOrder(0, 1);
@@ -77,7 +74,7 @@ class AppIT {
             assertThat(measured.get("orderViolations").asLong()).isZero();
             assertThat(measured.get("handledBeforeIntended").asLong()).isZero();
 
-            await().atMost(WAIT_MAX).until(() -> metric(client, "eventsql_app_events_handled_total") == EVENTS + 3);
+            await().atMost(WAIT_MAX).until(() -> metric(client, "eventsql_handled_events_total") == EVENTS + 3);
             assertThat(metric(client, "eventsql_app_events_foreign_total")).isEqualTo(1);
         }
         try (EventSql eventSql = EventSql.builder(shards).build()) {

@@ -2,9 +2,7 @@ package io.eventsql.app;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.eventsql.EventNotStoredException;
 import io.eventsql.benchmark.settings.InvalidSettingException;
-import java.sql.SQLException;
 import java.util.Objects;
 import org.junit.jupiter.api.Test;
 import org.springframework.boot.diagnostics.FailureAnalysis;
@@ -21,14 +19,6 @@ class FailureAnalyzersTest {
         var failure = new IllegalStateException("bean", new InvalidSettingException("DB0_PASSWORD", "is missing"));
 
         assertThat(analysis(failure).getDescription()).isEqualTo("DB0_PASSWORD is missing");
-    }
-
-    @Test
-    void databaseProblem_isToldWithItsCauses() {
-        var refused = new SQLException("password authentication failed");
-        var failure = new IllegalStateException("bean", new EventNotStoredException("no answer", refused));
-
-        assertThat(analysis(failure).getDescription()).isEqualTo("no answer\npassword authentication failed");
     }
 
     private static FailureAnalysis analysis(Throwable failure) {

@@ -1,13 +1,12 @@
 package io.eventsql.app.benchmark;
 
-import io.eventsql.EventBatchHandler;
 import io.eventsql.StoredEvent;
-import java.time.Duration;
+import io.eventsql.spring.EventSqlListener;
 import java.util.List;
 import java.util.function.LongSupplier;
 
 /** Handles the events of a benchmark: decodes and records them, and does nothing else. Thread-safe. */
-public final class BenchmarkConsumer implements EventBatchHandler {
+public final class BenchmarkConsumer {
     private final BenchmarkRuns runs;
     private final ConsumeMetrics metrics;
     private final LongSupplier epochMicros;
@@ -19,12 +18,15 @@ public final class BenchmarkConsumer implements EventBatchHandler {
         this.epochMicros = epochMicros;
     }
 
-    @Override
+    /** @param events of one partition, in their order */
+    @EventSqlListener(
+            stream = "${app.stream}",
+            consumer = "${app.consumer}",
+            pageEvents = "${app.page-events}",
+            batch = true)
     public void handle(List<StoredEvent> events) {
-        long startedAtNanos = System.nanoTime();
         DecodedBatch batch = DecodedBatch.of(events);
         runs.record(batch, epochMicros.getAsLong());
-        Duration time = Duration.ofNanos(System.nanoTime() - startedAtNanos);
-        metrics.handled(events.getFirst().shard(), events.size(), batch.foreign(), time);
+        metrics.foreign(batch.foreign());
     }
 }

@@ -34,16 +34,4 @@ class BenchmarkConsumerTest {
 
         assertThat(runs.report(RUN, false)).isNull();
     }
-
-    @Test
-    void handle_batches_areMeteredByStreamAndShard() {
-        consumer.handle(Batch.ofPartition(0).addNumbers(null, 0, 1, 2).storedEvents());
-        consumer.handle(Batch.ofPartition(1).addNumbers(null, 3).storedEvents());
-
-        var tagged = registry.get("eventsql.app.events.handled").tags("stream", "account_created", "shard", "2");
-        assertThat(tagged.counter().count()).isEqualTo(4);
-        assertThat(registry.get("eventsql.app.batch.size").summary().count()).isEqualTo(2);
-        assertThat(registry.get("eventsql.app.batch.size").summary().max()).isEqualTo(3);
-        assertThat(registry.get("eventsql.app.handler.time").timer().count()).isEqualTo(2);
-    }
 }

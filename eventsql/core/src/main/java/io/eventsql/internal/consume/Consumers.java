@@ -70,22 +70,14 @@ public final class Consumers {
         return start(spec, HandlerCall.ofBatch(handler));
     }
 
-    /**
-     * Starts a member whose handler works in transactions.
-     *
-     * @param boundary begins and ends them; {@code null}: the library does
-     */
+    /** Starts a member whose transactions the boundary begins and ends; without one, the library. */
     public Subscription subscribeTransactional(
             ConsumerSpec spec, @Nullable TransactionBoundary boundary, TransactionalEventHandler handler) {
         TransactionalEventBatchHandler single = (events, connection) -> handler.handle(events.getFirst(), connection);
         return startTransactional(spec, boundary, single, false);
     }
 
-    /**
-     * Starts a member whose handler works in transactions.
-     *
-     * @param boundary begins and ends them; {@code null}: the library does
-     */
+    /** The same with a handler that gets many events. */
     public Subscription subscribeTransactionalBatch(
             ConsumerSpec spec, @Nullable TransactionBoundary boundary, TransactionalEventBatchHandler handler) {
         return startTransactional(spec, boundary, handler, true);

@@ -125,7 +125,7 @@ sealed interface HandlerTransactions {
             if (inside == null || inside instanceof RefusedException) {
                 return;
             }
-            if (thrown != null && !inside.equals(thrown) && !inside.equals(thrown.getCause())) {
+            if (thrown != null && !thrown.equals(inside) && !inside.equals(thrown.getCause())) {
                 inside.addSuppressed(thrown);
             }
             if (broken && inside instanceof Exception && !SqlErrors.isTimeout(inside)) {
