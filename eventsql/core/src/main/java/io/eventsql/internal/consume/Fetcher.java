@@ -44,7 +44,7 @@ final class Fetcher implements WakeUp.Target {
     /** Probes of a stream after its last events: together they last longer than the pause between signals. */
     private static final int PROBES = 8;
     /** The pause before a probe is at least so many times what a fetch takes: probing must not keep a core busy. */
-    private static final int PROBE_PAUSES = 5;
+    private static final int PROBE_PAUSES = 2;
 
     private static final long RETRY_MIN_MS = 50;
     private static final long RETRY_MAX_MS = 1_000;
