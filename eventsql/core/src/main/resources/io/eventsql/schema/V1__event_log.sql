@@ -187,7 +187,7 @@ BEGIN
         END LOOP;
         insert_events := format(
             'INSERT INTO eventsql.%I (partition, event_offset, key, value, headers, published_at)'
-            ' SELECT ($1)[g], ($2)[g] + x, k, v, h::json, ($3)[g] FROM unnest($4, $5, $6, $7, $8) AS e(g, x, k, v, h)',
+            ' SELECT ($1)[g], ($2)[g] + x, k, v, h::json, ($3)[g] FROM (SELECT unnest($4) AS g, unnest($5) AS x, unnest($6) AS k, unnest($7) AS v, unnest($8) AS h) AS e',
             'events_' || p_streams[first_group]);
         IF first_group = 1 AND last_group = partition_count THEN
             EXECUTE insert_events

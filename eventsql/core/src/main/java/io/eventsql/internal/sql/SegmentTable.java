@@ -13,6 +13,14 @@ import java.util.Objects;
 public final class SegmentTable {
     private static final int LOCK_CLASS = 0x45534547; // "ESEG": keeps two processes from adding the same segment
 
+    /**
+     * Events are only added, and dropped with their segment; no plan of the library needs statistics. By default
+     * autovacuum would read a growing segment again and again (decision 10).
+     */
+    private static final String AUTOVACUUM_SELDOM =
+            " WITH (autovacuum_vacuum_insert_threshold = 500000, autovacuum_vacuum_insert_scale_factor = 0.5,"
+                    + " autovacuum_analyze_threshold = 500000, autovacuum_analyze_scale_factor = 0.5)";
+
     private final SqlSchema schema;
 
     public SegmentTable(SqlSchema schema) {
@@ -62,7 +70,8 @@ public final class SegmentTable {
         // The only index: offsets are looked up, and read in their order. Constraints: a table without those that a
         // user has added to the stream's table could not be attached.
         dsl.execute("CREATE TABLE " + table + " (LIKE " + parent
-                + " INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING STORAGE, PRIMARY KEY (event_offset))");
+                + " INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING STORAGE, PRIMARY KEY (event_offset))"
+                + AUTOVACUUM_SELDOM);
         dsl.execute("ALTER TABLE " + parent + " ATTACH PARTITION " + table + " FOR VALUES FROM ("
                 + segment * stream.segmentSize() + ") TO (" + (segment + 1) * stream.segmentSize() + ")");
         return true;

@@ -1,0 +1,4 @@
+package io.eventsql.spring.example.orders;
+
+/** What happened, as the event says it. */
+public record OrderPlaced(String id, int cents) {}
