@@ -14,6 +14,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.MethodSource;
 
 /**
  * Goal: members go on by themselves when their connections break, at any statement, and when the database crashes; no
@@ -43,7 +44,7 @@ class ConsumerFaultsIT {
     }
 
     @ParameterizedTest
-    @EnumSource
+    @MethodSource("io.eventsql.fault.ConsumerProcess$Mode#tested")
     void cut_atAnyMoment_membersGoOnByThemselves(Mode mode) throws Exception {
         Random random = Seeds.random("ConsumerFaultsIT cut " + mode);
         try (EmbeddedEventsDb eventsDb = EmbeddedEventsDb.builder().start();

@@ -30,6 +30,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 
 /**
  * The main class of a process with members of one or more consumers of a stream. It may be killed, frozen and cut off at
@@ -54,6 +55,13 @@ final class ConsumerProcess {
         KEYS,
         TRANSACTIONAL,
         TRANSACTIONAL_BATCH;
+
+        /** Those that tests of every mode run with: the batches only with {@code -Deventsql.test.allModes=true}. */
+        static Stream<Mode> tested() {
+            return Boolean.getBoolean("eventsql.test.allModes")
+                    ? Arrays.stream(values())
+                    : Stream.of(SINGLE, KEYS, TRANSACTIONAL);
+        }
 
         boolean isTransactional() {
             return this == TRANSACTIONAL || this == TRANSACTIONAL_BATCH;

@@ -19,6 +19,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.MethodSource;
 
 /**
  * Goal: processes join and leave a consumer, are closed and killed, have limits and stuck handlers. The partitions are
@@ -100,7 +101,7 @@ class MembershipIT {
     }
 
     @ParameterizedTest
-    @EnumSource
+    @MethodSource("io.eventsql.fault.ConsumerProcess$Mode#tested")
     void close_whileEventsFlow_othersHandleItsPartitionsWithoutWaitingForTheLease(Mode mode) throws Exception {
         try (ConsumerGroup group = group(mode, PARTITIONS, 10).with("leaseMs", LONG_LEASE_MS)) {
             MemberProcess leaver = group.start("leaver");
