@@ -1,5 +1,6 @@
 package io.eventsql.spring.boot;
 
+import io.eventsql.spring.TransactionProxies;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.util.LinkedHashSet;
@@ -12,9 +13,6 @@ import org.slf4j.LoggerFactory;
 import org.springframework.beans.factory.NoUniqueBeanDefinitionException;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.boot.context.properties.source.InvalidConfigurationPropertyValueException;
-import org.springframework.jdbc.datasource.DelegatingDataSource;
-import org.springframework.jdbc.datasource.LazyConnectionDataSourceProxy;
-import org.springframework.jdbc.datasource.TransactionAwareDataSourceProxy;
 
 /**
  * The databases that EventSQL uses in an application.
@@ -42,16 +40,16 @@ record Databases(
             ObjectProvider<DataSource> application,
             ObjectProvider<DataSource> marked) {
         List<DataSource> named =
-                marked.orderedStream().map(Databases::behindTransactions).toList();
+                marked.orderedStream().map(TransactionProxies::behind).toList();
         List<DataSource> chosen = pools == null ? named : pools.dataSources();
         @Nullable DataSource preferred = preferredShard(properties.preferredShard(), pools);
         if (chosen.isEmpty()) {
-            return new Databases(List.of(behindTransactions(only(application))), List.of(), preferred);
+            return new Databases(List.of(TransactionProxies.behind(only(application))), List.of(), preferred);
         }
         Set<DataSource> outboxes = new LinkedHashSet<>(named);
         @Nullable DataSource own = application.getIfUnique();
         if (own != null && properties.outbox().applicationDataSource() && isPostgreSql(own)) {
-            outboxes.add(behindTransactions(own));
+            outboxes.add(TransactionProxies.behind(own));
         }
         chosen.forEach(outboxes::remove);
         return new Databases(chosen, List.copyOf(outboxes), preferred);
@@ -90,16 +88,5 @@ record Databases(
                     "eventsql.preferred-shard", name, "It is no name below eventsql.shards.");
         }
         return shard;
-    }
-
-    /** The library commits its own transactions: it must not be given the connection of the caller's. */
-    private static DataSource behindTransactions(DataSource dataSource) {
-        DataSource target = dataSource;
-        while ((target instanceof TransactionAwareDataSourceProxy || target instanceof LazyConnectionDataSourceProxy)
-                && target instanceof DelegatingDataSource proxy
-                && proxy.getTargetDataSource() != null) {
-            target = proxy.getTargetDataSource();
-        }
-        return target;
     }
 }

@@ -3,6 +3,7 @@ package io.eventsql.spring.listener;
 import io.eventsql.ShardInfo;
 import io.eventsql.StoredEvent;
 import io.eventsql.TransactionBoundary;
+import io.eventsql.spring.TransactionProxies;
 import io.eventsql.spring.listener.InvalidListenerException.ListenerName;
 import java.sql.Connection;
 import java.util.ArrayList;
@@ -18,9 +19,6 @@ import org.springframework.beans.PropertyAccessorFactory;
 import org.springframework.beans.factory.BeanFactory;
 import org.springframework.beans.factory.NoSuchBeanDefinitionException;
 import org.springframework.jdbc.datasource.ConnectionHolder;
-import org.springframework.jdbc.datasource.DelegatingDataSource;
-import org.springframework.jdbc.datasource.LazyConnectionDataSourceProxy;
-import org.springframework.jdbc.datasource.TransactionAwareDataSourceProxy;
 import org.springframework.transaction.IllegalTransactionStateException;
 import org.springframework.transaction.PlatformTransactionManager;
 import org.springframework.transaction.TransactionDefinition;
@@ -104,7 +102,7 @@ final class ManagedTransactions implements TransactionBoundary {
         Object dataSource =
                 properties.isReadableProperty("dataSource") ? properties.getPropertyValue("dataSource") : null;
         if (dataSource instanceof DataSource known) {
-            return new Manager(describe(bean, manager), manager, known, behindTransactions(known));
+            return new Manager(describe(bean, manager), manager, known, TransactionProxies.behind(known));
         }
         throw new InvalidListenerException(
                 name,
@@ -115,17 +113,6 @@ final class ManagedTransactions implements TransactionBoundary {
     private static String describe(String bean, PlatformTransactionManager manager) {
         String type = manager.getClass().getSimpleName();
         return bean.isEmpty() ? "the transaction manager (" + type + ")" : "'" + bean + "' (" + type + ")";
-    }
-
-    /** The library was given what lies behind. */
-    private static DataSource behindTransactions(DataSource dataSource) {
-        DataSource target = dataSource;
-        while ((target instanceof TransactionAwareDataSourceProxy || target instanceof LazyConnectionDataSourceProxy)
-                && target instanceof DelegatingDataSource proxy
-                && proxy.getTargetDataSource() != null) {
-            target = proxy.getTargetDataSource();
-        }
-        return target;
     }
 
     private void requireAll(ListenerName name, List<ShardInfo> shards) {

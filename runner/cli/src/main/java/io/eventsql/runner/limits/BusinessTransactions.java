@@ -84,7 +84,6 @@ final class BusinessTransactions {
 
     private LoadParts parts(int eventsPerTransaction, Consumer<List<Event>> writing) {
         String sql = "INSERT INTO " + orders + " (customer, cents) VALUES (?, ?)";
-        LoadParts plain = bench.publishing("unused", eventsPerTransaction);
         PublishTarget target = new PublishTarget() {
             @Override
             public void publish(List<Event> events) {
@@ -100,6 +99,6 @@ final class BusinessTransactions {
                 return CompletableFuture.completedFuture(events);
             }
         };
-        return new LoadParts(plain.source(), target, eventsPerTransaction, bench.clock(), bench.stop());
+        return bench.loading(target, eventsPerTransaction, List.of());
     }
 }

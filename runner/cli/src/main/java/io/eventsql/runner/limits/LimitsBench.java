@@ -4,6 +4,7 @@ import io.eventsql.EventSql;
 import io.eventsql.runner.load.EventSqlTarget;
 import io.eventsql.runner.load.LoadClock;
 import io.eventsql.runner.load.LoadParts;
+import io.eventsql.runner.load.PublishTarget;
 import io.eventsql.runner.load.StopSignal;
 import io.eventsql.runner.workload.EventSource;
 import java.io.PrintStream;
@@ -36,8 +37,13 @@ public record LimitsBench(
 
     /** The same, events with these keys. */
     LoadParts publishing(String stream, int eventsPerCall, List<String> keys) {
+        return loading(new EventSqlTarget(eventSql.publisher(), stream), eventsPerCall, keys);
+    }
+
+    /** What sends events of this run elsewhere. */
+    LoadParts loading(PublishTarget target, int eventsPerCall, List<String> keys) {
         EventSource source = new EventSource(run, 0, OptionalInt.empty(), keys);
-        return new LoadParts(source, new EventSqlTarget(eventSql.publisher(), stream), eventsPerCall, clock, stop);
+        return new LoadParts(source, target, eventsPerCall, clock, stop);
     }
 
     /** @throws StoppedException after a stop signal */

@@ -3,7 +3,6 @@ package io.eventsql.runner.limits;
 import io.eventsql.StreamSpec;
 import io.eventsql.runner.load.ClockAnchor;
 import io.eventsql.runner.load.LoadListener;
-import io.eventsql.runner.load.LoadParts;
 import io.eventsql.runner.load.LoadPhase;
 import io.eventsql.runner.load.OpenLoop;
 import io.eventsql.runner.measure.ErrorCount;
@@ -45,14 +44,11 @@ final class OutboxGrowth {
         String transactional = bench.stream("outbox_" + kind);
         bench.eventSql().createStream(StreamSpec.of(plain));
         bench.eventSql().createStream(StreamSpec.of(transactional));
-        LoadParts plainParts = bench.publishing(plain, 1);
         try (OutboxLoad target =
                 new OutboxLoad(bench.dataSource(), bench.eventSql().outbox(), transactional)) {
             Loads loads = new Loads(
-                    new OpenLoop(plainParts, settings.eventsPerSecond()),
-                    new OpenLoop(
-                            new LoadParts(plainParts.source(), target, 1, bench.clock(), bench.stop()),
-                            settings.eventsPerSecond()));
+                    new OpenLoop(bench.publishing(plain, 1), settings.eventsPerSecond()),
+                    new OpenLoop(bench.loading(target, 1, List.of()), settings.eventsPerSecond()));
             PublishMeter warmup = new PublishMeter();
             loads.run(phase(true, settings.warmupSeconds()), new PublishMeter(), warmup);
             bench.checkStopped();
