@@ -1,8 +1,8 @@
 package io.eventsql.runner.limits;
 
 import io.eventsql.Event;
+import io.eventsql.runner.driver.PublishTarget;
 import io.eventsql.runner.load.LoadParts;
-import io.eventsql.runner.load.PublishTarget;
 import io.eventsql.spring.EventSqlTemplate;
 import io.eventsql.spring.OpenTransactions;
 import io.eventsql.spring.OutgoingEvent;

@@ -1,10 +1,10 @@
 package io.eventsql.runner.limits;
 
 import io.eventsql.EventSql;
+import io.eventsql.runner.driver.PublishTarget;
 import io.eventsql.runner.load.EventSqlTarget;
 import io.eventsql.runner.load.LoadClock;
 import io.eventsql.runner.load.LoadParts;
-import io.eventsql.runner.load.PublishTarget;
 import io.eventsql.runner.load.StopSignal;
 import io.eventsql.runner.workload.EventSource;
 import java.io.PrintStream;

@@ -2,7 +2,7 @@ package io.eventsql.runner.limits;
 
 import io.eventsql.Event;
 import io.eventsql.Outbox;
-import io.eventsql.runner.load.PublishTarget;
+import io.eventsql.runner.driver.PublishTarget;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.util.List;

@@ -2,6 +2,7 @@ package io.eventsql.runner.load;
 
 import io.eventsql.Event;
 import io.eventsql.EventPublisher;
+import io.eventsql.runner.driver.PublishTarget;
 import java.util.List;
 import java.util.concurrent.CompletionStage;
 

@@ -1,5 +1,6 @@
 package io.eventsql.runner.load;
 
+import io.eventsql.runner.driver.PublishTarget;
 import io.eventsql.runner.workload.EventSource;
 
 /**

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.eventsql.Event;
 import io.eventsql.benchmark.event.BenchmarkEvent;
+import io.eventsql.runner.driver.PublishTarget;
 import io.eventsql.runner.measure.PhaseMeasurement;
 import io.eventsql.runner.measure.PublishMeter;
 import io.eventsql.runner.testing.ManualClock;

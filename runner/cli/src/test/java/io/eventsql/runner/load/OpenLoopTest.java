@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.eventsql.Event;
 import io.eventsql.benchmark.event.BenchmarkEvent;
+import io.eventsql.runner.driver.PublishTarget;
 import io.eventsql.runner.measure.PhaseMeasurement;
 import io.eventsql.runner.measure.PublishMeter;
 import io.eventsql.runner.testing.ManualClock;

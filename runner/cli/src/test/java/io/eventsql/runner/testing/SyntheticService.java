@@ -1,7 +1,7 @@
 package io.eventsql.runner.testing;
 
 import io.eventsql.Event;
-import io.eventsql.runner.load.PublishTarget;
+import io.eventsql.runner.driver.PublishTarget;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.PriorityQueue;

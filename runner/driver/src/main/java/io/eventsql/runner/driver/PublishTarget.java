@@ -1,10 +1,10 @@
-package io.eventsql.runner.load;
+package io.eventsql.runner.driver;
 
 import io.eventsql.Event;
 import java.util.List;
 import java.util.concurrent.CompletionStage;
 
-/** What the load is sent to. Thread-safe. */
+/** Where events are sent. Thread-safe. */
 public interface PublishTarget {
 
     /** Publishes the events of one call; returns when they are stored durably and throws when they are not. */
