@@ -9,12 +9,9 @@ CREATE TABLE IF NOT EXISTS eventsql.schema_version (
 );
 INSERT INTO eventsql.schema_version (version, description) VALUES (3, 'outbox');
 
--- Which table of the ring new events go to. Apart from the relay's row, whose old versions every publish would visit.
-CREATE TABLE eventsql.outbox_ring (
-    only_row     boolean  PRIMARY KEY DEFAULT true CHECK (only_row),
-    current_ring smallint NOT NULL DEFAULT 0
-) WITH (fillfactor = 20);
-INSERT INTO eventsql.outbox_ring DEFAULT VALUES;
+-- Its last_value: which table of the ring new events go to. A sequence, because it has no old versions: every publish
+-- reads it, and a row would have one more for each change while an old snapshot is open.
+CREATE SEQUENCE eventsql.outbox_ring AS smallint MINVALUE 0 MAXVALUE 3;
 
 -- Events published inside a transaction, until the relay has taken them. A ring of tables: one is written to, and the
 -- others are emptied by TRUNCATE, which no old snapshot hinders; each waits only for the transactions that wrote to it.

@@ -221,7 +221,7 @@ class OutboxTablesIT {
                 Connection stale = database.getConnection()) {
             stale.setTransactionIsolation(Connection.TRANSACTION_REPEATABLE_READ);
             stale.setAutoCommit(false);
-            Sql.query(stale, "SELECT current_ring FROM eventsql.outbox_ring"); // its table is emptied before it writes
+            Sql.query(stale, "SELECT last_value FROM eventsql.outbox_ring"); // tables are emptied before it writes
             eventSql.outbox().publish(writer, STREAM, Event.ofText("key", "long"));
             int published = publishMuch();
             awaitStored(published);

@@ -16,8 +16,10 @@ import org.slf4j.LoggerFactory;
  */
 final class RingKeeper {
     private static final Logger LOG = LoggerFactory.getLogger(RingKeeper.class);
-    /** A few thousand events: a look at a table full of dead ones takes about a millisecond. */
-    private static final long ROTATE_FROM_BYTES = 1L << 20;
+    /** Under a thousand events: a look at a table full of dead ones takes a fraction of a millisecond. */
+    private static final long ROTATE_FROM_BYTES = 256L << 10;
+    /** The reader of the transfer table visits no dead ones. */
+    private static final long COMPACT_FROM_BYTES = 1L << 20;
 
     private static final long EVERY_NANOS = TimeUnit.MILLISECONDS.toNanos(250);
     private static final long BLOCKED_NANOS = TimeUnit.SECONDS.toNanos(2);
@@ -53,7 +55,7 @@ final class RingKeeper {
         boolean blocked = false;
         List<Place> places = outbox.database().call(outbox.tables().events()::places);
         for (Place place : places) {
-            boolean worthIt = place.isTransfer() ? place.bytes() >= ROTATE_FROM_BYTES : place.bytes() > 0;
+            boolean worthIt = place.isTransfer() ? place.bytes() >= COMPACT_FROM_BYTES : place.bytes() > 0;
             if (worthIt && !place.current()) {
                 blocked |= !empty(tenure, place);
             }

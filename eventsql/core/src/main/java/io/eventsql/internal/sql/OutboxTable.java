@@ -19,13 +19,13 @@ public final class OutboxTable {
 
     public OutboxTable(SqlSchema schema) {
         this.schema = schema;
-        // Reads the one row of outbox_ring; locks nothing but the new rows and, as every INSERT, their table (ROW
+        // Reads the last value of outbox_ring; locks nothing but the new rows and, as every INSERT, their table (ROW
         // EXCLUSIVE).
         insertOne = schema.sql("INSERT INTO eventsql.outbox (ring, stream, key, value, headers, spread)"
-                + " SELECT r.current_ring, ?, ?, ?, ?::json, ? FROM eventsql.outbox_ring r");
+                + " SELECT r.last_value, ?, ?, ?, ?::json, ? FROM eventsql.outbox_ring r");
         // Ids rise in the order of the arrays: nextval is called for each row behind the sort.
         insertAll = schema.sql("INSERT INTO eventsql.outbox (ring, stream, key, value, headers, spread)"
-                + " SELECT (SELECT current_ring FROM eventsql.outbox_ring), ?, e.k, e.v, e.h::json, ?"
+                + " SELECT (SELECT last_value FROM eventsql.outbox_ring), ?, e.k, e.v, e.h::json, ?"
                 + " FROM unnest(?, ?, ?) WITH ORDINALITY AS e (k, v, h, n) ORDER BY e.n");
     }
 
@@ -141,7 +141,7 @@ public final class OutboxTable {
     public List<Place> places(Connection connection) {
         return Database.dsl(connection)
                 .fetch(schema.sql("SELECT p.ring, pg_relation_size(p.place::regclass) AS bytes,"
-                        + " p.ring = r.current_ring AS current FROM eventsql.outbox_ring r, (VALUES"
+                        + " p.ring = r.last_value AS current FROM eventsql.outbox_ring r, (VALUES"
                         + " (0, 'eventsql.outbox_0'), (1, 'eventsql.outbox_1'), (2, 'eventsql.outbox_2'),"
                         + " (3, 'eventsql.outbox_3'), (-1, 'eventsql.outbox_transfer')) AS p (ring, place)"))
                 .map(r -> new Place(
@@ -150,8 +150,7 @@ public final class OutboxTable {
 
     /** From now on new events go to this table; those whose transaction began before may still go to the former one. */
     public void rotate(Connection connection, Place to) {
-        Database.dsl(connection)
-                .execute(schema.sql("UPDATE eventsql.outbox_ring SET current_ring = ?::smallint"), to.ring());
+        Database.dsl(connection).fetch(schema.sql("SELECT setval('eventsql.outbox_ring', ?)"), to.ring());
     }
 
     /**
