@@ -100,7 +100,7 @@ VARIABLES = (
         "true: callers do not wait for acknowledgements when the rate is 0",
         to_runner=True,
     ),
-    _number("WARMUP_SECONDS", "5", 0, MAX_SECONDS, "the same load before, not measured"),
+    _number("WARMUP_SECONDS", "20", 0, MAX_SECONDS, "the same load before, not measured"),
     _number(
         "CONSUME_TIMEOUT", "120", 1, MAX_SECONDS, "seconds to wait until everything published is consumed"
     ),

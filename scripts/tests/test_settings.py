@@ -18,7 +18,7 @@ def test_read_nothing_set_gives_the_documented_defaults() -> None:
         "KEYED": "false",
         "KEYS": "1000",
         "ASYNC": "false",
-        "WARMUP_SECONDS": "5",
+        "WARMUP_SECONDS": "20",
         "CONSUME_TIMEOUT": "120",
     }
     assert settings.app_environment() == {"PARTITIONS": "10"}
