@@ -13,7 +13,6 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /**
@@ -96,7 +95,7 @@ class ConsumerFaultsIT {
     }
 
     @ParameterizedTest
-    @EnumSource(names = {"TRANSACTIONAL", "TRANSACTIONAL_BATCH"})
+    @MethodSource("io.eventsql.fault.ConsumerProcess$Mode#testedTransactional")
     void databaseCrash_withFewAttempts_isNotTheHandlersFailure(Mode mode) throws Exception {
         try (EmbeddedEventsDb eventsDb = EmbeddedEventsDb.builder().start();
                 ConsumerGroup group = group(eventsDb, mode).with("maxAttempts", 1)) {

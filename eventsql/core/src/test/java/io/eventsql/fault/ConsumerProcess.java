@@ -8,7 +8,9 @@ import io.eventsql.EventSql;
 import io.eventsql.EventSqlException;
 import io.eventsql.RetryPolicy;
 import io.eventsql.Settings;
+import io.eventsql.ShardInfo;
 import io.eventsql.StoredEvent;
+import io.eventsql.TransactionBoundary;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
@@ -22,8 +24,10 @@ import java.sql.PreparedStatement;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.Arrays;
+import java.util.EnumSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
@@ -54,23 +58,36 @@ final class ConsumerProcess {
         BATCH,
         KEYS,
         TRANSACTIONAL,
-        TRANSACTIONAL_BATCH;
+        TRANSACTIONAL_BATCH,
+        /** In transactions that somebody else begins and commits, as a framework does. */
+        BOUNDARY;
+
+        private static final Set<Mode> ONLY_IF_ALL = EnumSet.of(BATCH, TRANSACTIONAL_BATCH);
 
         /** Those that tests of every mode run with: the batches only with {@code -Deventsql.test.allModes=true}. */
         static Stream<Mode> tested() {
-            return Boolean.getBoolean("eventsql.test.allModes")
-                    ? Arrays.stream(values())
-                    : Stream.of(SINGLE, KEYS, TRANSACTIONAL);
+            boolean all = Boolean.getBoolean("eventsql.test.allModes");
+            return Arrays.stream(values()).filter(mode -> all || !ONLY_IF_ALL.contains(mode));
+        }
+
+        /** Those of them without a transaction. */
+        static Stream<Mode> testedPlain() {
+            return tested().filter(mode -> !mode.isTransactional());
+        }
+
+        /** Those of them with one. */
+        static Stream<Mode> testedTransactional() {
+            return tested().filter(Mode::isTransactional);
         }
 
         boolean isTransactional() {
-            return this == TRANSACTIONAL || this == TRANSACTIONAL_BATCH;
+            return this == TRANSACTIONAL || this == TRANSACTIONAL_BATCH || this == BOUNDARY;
         }
 
         /** How many events a handler may have at hand at the same moment. */
         int atHandMax() {
             return switch (this) {
-                case SINGLE, TRANSACTIONAL -> 1;
+                case SINGLE, TRANSACTIONAL, BOUNDARY -> 1;
                 case KEYS -> KEY_CONCURRENCY;
                 case BATCH, TRANSACTIONAL_BATCH -> PAGE_EVENTS;
             };
@@ -213,6 +230,26 @@ final class ConsumerProcess {
                         handle(consumer, event, connection);
                     }
                 });
+            case BOUNDARY ->
+                eventSql.subscribeTransactional(
+                        spec,
+                        ConsumerProcess::inTransaction,
+                        (event, connection) -> handle(consumer, event, connection));
+        }
+    }
+
+    private static void inTransaction(ShardInfo shard, TransactionBoundary.Work work) throws Exception {
+        try (Connection connection = shard.dataSource().getConnection()) {
+            connection.setAutoCommit(false);
+            try {
+                work.run(connection);
+                connection.commit();
+            } catch (Throwable e) {
+                connection.rollback();
+                throw e;
+            } finally {
+                connection.setAutoCommit(true);
+            }
         }
     }
 

@@ -15,7 +15,7 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /**
@@ -75,7 +75,7 @@ class FrozenMemberIT {
     }
 
     @ParameterizedTest
-    @EnumSource(names = {"SINGLE", "BATCH", "KEYS"})
+    @MethodSource("io.eventsql.fault.ConsumerProcess$Mode#testedPlain")
     void freeze_pastTheLease_othersGoOnAndItsCommitsAreRefused(Mode mode) throws Exception {
         try (ConsumerGroup group = group(mode)) {
             MemberProcess frozen = group.start("frozen");
@@ -105,7 +105,7 @@ class FrozenMemberIT {
     }
 
     @ParameterizedTest
-    @EnumSource(names = {"TRANSACTIONAL", "TRANSACTIONAL_BATCH"})
+    @MethodSource("io.eventsql.fault.ConsumerProcess$Mode#testedTransactional")
     void freeze_insideATransaction_theTakerEndsItAndEffectsHappenOnce(Mode mode) throws Exception {
         try (ConsumerGroup group = group(mode)) {
             MemberProcess frozen = group.start("frozen");
@@ -169,7 +169,7 @@ class FrozenMemberIT {
     }
 
     @ParameterizedTest
-    @EnumSource(names = {"TRANSACTIONAL", "TRANSACTIONAL_BATCH"})
+    @MethodSource("io.eventsql.fault.ConsumerProcess$Mode#testedTransactional")
     void freeze_insideATransactionNobodyMayEnd_theServerEndsItAfterTheHandlersTimeout(Mode mode) throws Exception {
         try (ConsumerGroup group = group(mode).with("handlerTimeoutMs", LEASE_MS)) {
             MemberProcess frozen = group.start("frozen");

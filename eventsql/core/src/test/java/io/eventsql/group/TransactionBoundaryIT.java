@@ -208,6 +208,31 @@ class TransactionBoundaryIT extends GroupFixture {
     }
 
     @Test
+    void commit_losesItsConnection_isNoAttempt() throws SQLException {
+        String stream = newStream(1);
+        publish(stream, 0, 3, 1);
+        AtomicInteger commits = new AtomicInteger();
+        Transactions transactions = new Transactions() {
+            @Override
+            void commit(Connection connection) throws SQLException {
+                if (commits.incrementAndGet() == 2) {
+                    connection.rollback();
+                    throw new SQLException("Connection is closed"); // what HikariCP says, without a SQLSTATE
+                }
+                super.commit(connection);
+            }
+        };
+        ConsumerSpec spec = consumer(stream)
+                .withRetry(RetryPolicy.defaults().withMaxAttempts(1))
+                .withFailurePolicy(FailurePolicy.STOP);
+        try (Subscription ignored =
+                eventSql.subscribeTransactional(spec, transactions, (event, connection) -> write(connection, event))) {
+            awaitLag(stream, 0);
+        }
+        assertThat(effects(stream)).containsExactly("0", "1", "2");
+    }
+
+    @Test
     void begin_failsForAWhile_isNoAttempt() throws SQLException {
         String stream = newStream(1);
         publish(stream, 0, 3, 1);

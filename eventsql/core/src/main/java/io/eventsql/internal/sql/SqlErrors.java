@@ -84,12 +84,17 @@ public final class SqlErrors {
         return anyCause(e, SocketTimeoutException.class::isInstance);
     }
 
-    /** Whether the connection broke or the server ended it (57P01 to 57P05), however a framework wraps that. */
+    /**
+     * Whether the connection broke or the server ended it (57P01 to 57P05), however a framework wraps that. A server
+     * always says a SQLSTATE; pools do not when they refuse to go on with a broken connection.
+     */
     public static boolean isConnectionLost(Throwable e) {
         return anyCause(
                 e,
                 cause -> cause instanceof SQLException sql
-                        && (errorClass(sql).equals("08") || state(sql).startsWith("57P")));
+                        && (state(sql).isEmpty()
+                                || errorClass(sql).equals("08")
+                                || state(sql).startsWith("57P")));
     }
 
     private static boolean anyCause(Throwable e, Predicate<Throwable> test) {
