@@ -32,6 +32,7 @@ import org.springframework.boot.micrometer.metrics.autoconfigure.MetricsAutoConf
 import org.springframework.boot.micrometer.metrics.autoconfigure.export.simple.SimpleMetricsExportAutoConfiguration;
 import org.springframework.boot.test.context.FilteredClassLoader;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
+import org.springframework.jdbc.core.JdbcTemplate;
 
 /** Each meter moves when what it counts happens. */
 class EventSqlMetersIT {
@@ -97,6 +98,22 @@ class EventSqlMetersIT {
             assertThat(value(registry, "eventsql.buffer.limit")).isEqualTo(33_554_432);
             assertThat(value(registry, "eventsql.buffer.waiting")).isZero();
             assertThat(value(registry, "eventsql.buffer.blocked")).isZero();
+        });
+    }
+
+    @Test
+    void publishing_refusedByTheDatabase_isAFailedAppendAndAFailure() {
+        run((eventSql, registry) -> {
+            new JdbcTemplate(eventSql.shards().getFirst().dataSource())
+                    .execute("ALTER TABLE eventsql.events_orders ADD CONSTRAINT no_bad_keys CHECK (key <> 'bad')");
+            assertThatThrownBy(() -> eventSql.publisher().publish("orders", Event.ofText("bad", "x")))
+                    .hasMessageContaining("no_bad_keys");
+
+            assertThat(count(registry, "eventsql.append.failures", "shard", "0", "exception", "PSQLException"))
+                    .isOne();
+            assertThat(count(registry, "eventsql.publish.failures", "exception", "EventNotStoredException"))
+                    .isOne();
+            assertThat(count(registry, "eventsql.published")).isZero();
         });
     }
 
