@@ -6,6 +6,7 @@ ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$ROOT"
 source scripts/lib/jdk.bash
 source scripts/lib/maven.bash
+source scripts/lib/python.bash
 
 usage() {
   cat <<'EOF'
@@ -128,25 +129,6 @@ run_python() {
   .venv/bin/ruff format --check scripts || rc=1
   .venv/bin/mypy --strict scripts || rc=1
   return $rc
-}
-
-# Makes .venv anew where the requirements have changed since.
-make_venv() {
-  local python requirements=(scripts/requirements*.txt) stamp=.venv/requirements.sha256
-  if [[ -f $stamp ]] && cat "${requirements[@]}" | sha256sum | cmp -s - "$stamp"; then
-    return
-  fi
-  for python in python3.13 python3.12 python3.11 python3; do
-    if "$python" -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
-      rm -rf .venv
-      "$python" -m venv .venv || return 1
-      .venv/bin/python -m pip install --quiet "${requirements[@]/#/--requirement=}" || return 1
-      cat "${requirements[@]}" | sha256sum >"$stamp"
-      return
-    fi
-  done
-  echo 'Python >= 3.11 with venv is needed (Debian: apt-get install python3-venv)' >&2
-  return 1
 }
 
 run_shellcheck() {
