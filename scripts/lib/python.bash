@@ -42,3 +42,10 @@ make_venv() {
   "$venv/bin/python" -m pip install --quiet "${requirements[@]/#/--requirement=}" || return 1
   cat "${requirements[@]}" | sha256sum >"$stamp"
 }
+
+# Makes .venv for the plots of a benchmark, which goes on without them.
+prepare_plots() {
+  if ! make_venv; then
+    echo "There will be no plots: .venv could not be made, for the reason above." >&2
+  fi
+}

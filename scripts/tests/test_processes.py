@@ -232,3 +232,30 @@ def test_status_of_a_signalled_process_is_negative(tmp_path: Path) -> None:
         processes.wait_until(lambda: child.status is not None, "app", 30, [])
 
         assert child.status == -signal.SIGKILL
+
+
+def test_signal_while_cleaning_up_is_raised_when_something_follows() -> None:
+    code = """
+import os, signal
+from benchmark.errors import Interrupted
+from benchmark.signals import Signals
+signals = Signals()
+signals.install()
+signals.ignore_from_now()
+os.kill(os.getpid(), signal.SIGTERM)
+print("cleaned up")
+try:
+    signals.listen_again()
+except Interrupted as e:
+    print("interrupted by", e.signal_number)
+"""
+    output = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": str(SCRIPTS)},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=30,
+    ).stdout
+
+    assert output == f"cleaned up\ninterrupted by {signal.SIGTERM.value}\n"
