@@ -1,12 +1,12 @@
 """Draws runs that were measured: see draw_report.bash --help."""
 
 import argparse
-import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from reports import comparison_page, run_page
+from reports.order import natural_order
 from reports.result import NoReport
 
 
@@ -62,11 +62,6 @@ def find_runs(folders: Sequence[Path]) -> tuple[list[Path], list[Path]]:
             sets.append(folder)
             runs += inside
     return runs, sets
-
-
-def natural_order(path: Path) -> list[tuple[int, str]]:
-    """Sorts numbers in names by their value: 5-consumers before 10-consumers."""
-    return [(int(part) if part.isdigit() else -1, part) for part in re.split(r"(\d+)", str(path))]
 
 
 if __name__ == "__main__":
