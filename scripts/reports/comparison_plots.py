@@ -56,7 +56,7 @@ def throughput(results: Sequence[Result]) -> Figure | None:
             if seen:
                 axes.plot([seen, seen], [place - 0.42, place + 0.42], color=VERMILION.light, linewidth=2.4)
         _runs_axis(axes, results)
-        axes.set_xlim(0, max(published) * 1.14 or 1)
+        axes.set_xlim(0, max([*published, *(rate for rate in consumed if rate)]) * 1.14 or 1)
         axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
         axes.xaxis.set_major_formatter(FuncFormatter(short))
         named = f", phase {phase}" if len(phases) > 1 else ""

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from reports.page import Html, facts, table
+from reports.page import Html, facts, table, value_text
 from reports.result import LATENCIES, PERCENTILES, Result
 
 
@@ -135,4 +135,27 @@ def search(result: Result) -> Html:
             [trial.get("rate"), trial.get("latency_ms"), "yes" if trial.get("held") else "no"]
             for trial in trials
         ],
+    )
+
+
+def stress(result: Result) -> Html:
+    """How a system stood more load than it can take, and how it recovered."""
+    said = result.data["stress"]
+    recovery = said.get("recovery_seconds")
+    memory = {
+        f"resident memory of {name}, MB": f"{value_text(part['start'])} at its start,"
+        f" {value_text(part['end'])} at its end"
+        for name, part in said["resident_mb"].items()
+        if part["start"] is not None and part["end"] is not None
+    }
+    return facts(
+        {
+            "overload": f"phase {said['overload']}",
+            "accepted, of the sustainable rate": f"{said['accepted_of_maximum']:.1%}",
+            "slots missed, of those offered": f"{said['missed_share']:.1%}",
+            **memory,
+            "recovered (p99 of a second below ten times the p50 before)": (
+                "not within what was measured" if recovery is None else f"after {value_text(recovery)} s"
+            ),
+        }
     )

@@ -109,8 +109,10 @@ class Result:
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """All settings by their full names, such as `events.bytes`."""
-        return flatten(self.data.get("settings", {}))
+        """All settings by their full names, such as `events.bytes`; the run's name is none."""
+        settings = flatten(self.data.get("settings", {}))
+        settings.pop("name", None)
+        return settings
 
     @cached_property
     def series(self) -> pd.DataFrame | None:
@@ -131,11 +133,13 @@ class Result:
 
     @cached_property
     def spans(self) -> Sequence[Span]:
-        """The phases that the series went through."""
+        """The phases that the series went through; behind the last one there is none."""
         if self.series is None or "phase" not in self.series:
             return []
         spans: list[Span] = []
         for time, phase in zip(self.series["t"], self.series["phase"], strict=True):
+            if phase is None:
+                continue
             name = str(phase)
             if spans and spans[-1].name == name:
                 spans[-1] = Span(name, spans[-1].start, float(time) + 1)
@@ -235,12 +239,14 @@ def _frame(columns: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
 
 
 def _measurement(phase: Mapping[str, Any]) -> Measurement:
+    # Without consumers nothing was consumed, which is not the same as none a second.
+    has_consumers = bool(phase.get("end_to_end_latency_ms"))
     return Measurement(
         name=str(phase["name"]),
         measured=bool(phase.get("measured", True)),
         offered_rate=phase.get("offered_rate"),
         publish_rate=phase.get("publish_rate"),
-        consume_rate=phase.get("consume_rate"),
+        consume_rate=phase.get("consume_rate") if has_consumers else None,
         events_failed=int(phase.get("events_failed") or 0),
         events_missed=int(phase.get("events_missed") or 0),
         latencies={name: phase.get(name) for name in LATENCIES},

@@ -10,7 +10,7 @@ from reports import facts
 from reports.page import Html, page, plot, section, tiles
 from reports.page import facts as fact_table
 from reports.result import Result
-from reports.run_plots import PLOTS
+from reports.run_plots import PLOTS, SMOOTH_FROM, SMOOTH_SECONDS
 from reports.style import milliseconds, short
 
 CAPTIONS: Mapping[str, str] = {
@@ -28,7 +28,7 @@ def write(folder: Path) -> Path:
     for name, title, draw in PLOTS:
         figure = draw(result)
         if figure is not None:
-            plots.append(section(title, plot(folder, name, figure, CAPTIONS.get(name, ""))))
+            plots.append(section(title, plot(folder, name, figure, caption(name, result))))
     title = result.title
     parts = [
         header(result, title),
@@ -39,6 +39,14 @@ def write(folder: Path) -> Path:
     file = folder / "report.html"
     file.write_text(page(title, *parts))
     return file
+
+
+def caption(name: str, result: Result) -> str:
+    said = CAPTIONS.get(name, "")
+    series = result.series if result.series is not None else result.resources
+    if "second" in said and series is not None and len(series) >= SMOOTH_FROM:
+        said += f" The strong lines are medians of {SMOOTH_SECONDS} seconds."
+    return said
 
 
 def header(result: Result, title: str) -> Html:
@@ -88,7 +96,7 @@ def _tables(result: Result) -> list[Html]:
     if result.kind == "search":
         tables.append(section("Search", facts.search(result)))
     if result.data.get("stress"):
-        tables.append(section("Stress", fact_table(_words(result.data["stress"]))))
+        tables.append(section("Stress", facts.stress(result)))
     tables += [
         section("Guarantees", facts.guarantees(result)),
         section("Machine and versions", facts.machine(result)),
@@ -96,7 +104,3 @@ def _tables(result: Result) -> list[Html]:
         section("Repeat", Html(f"<pre>{escape(result.command)}</pre>")),
     ]
     return tables
-
-
-def _words(values: Mapping[str, object]) -> dict[str, object]:
-    return {name.replace("_", " "): value for name, value in values.items()}

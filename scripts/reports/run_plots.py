@@ -1,5 +1,6 @@
 """The plots of one run. Each function returns None where the run has not what it draws."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
@@ -17,6 +18,7 @@ from reports.style import (
     GREEN,
     GREY,
     INK,
+    LIMIT,
     MUTED,
     PURPLE,
     VERMILION,
@@ -24,12 +26,24 @@ from reports.style import (
     label_ends,
     linear,
     logarithmic_latency,
+    milliseconds,
     panels,
     short,
 )
 
 # Whose a line is; the first word that its name holds counts.
-OWNERS = {"heap": GREY, "WAL": AMBER, "runner": BLUE, "database": VERMILION, "standby": PURPLE, "app": GREEN}
+OWNERS = {
+    "heap": GREY,
+    "WAL": AMBER,
+    "runner": BLUE,
+    "database": VERMILION,
+    "kafka": VERMILION,
+    "redis": VERMILION,
+    "app": GREEN,
+}
+# From this many seconds on, single ones are a cloud, and what matters is where its middle goes.
+SMOOTH_FROM = 900
+SMOOTH_SECONDS = 61
 
 Line = tuple[pd.Series, str, Colour]
 
@@ -169,6 +183,54 @@ def tables(result: Result) -> Figure | None:
     return _small_panels(result, frame, parts)
 
 
+def search(result: Result) -> Figure | None:
+    """The rates a search tried, and which held."""
+    found = result.data.get("search") or {}
+    trials = [trial for trial in found.get("trials", []) if trial.get("latency_ms") is not None]
+    if not trials:
+        return None
+    figure, (axes,) = panels([2.8])
+    for held, colour, mark, text in ((True, GREEN, "o", "held"), (False, VERMILION, "X", "did not hold")):
+        chosen = [trial for trial in trials if bool(trial["held"]) == held]
+        rates_tried = [trial["rate"] for trial in chosen]
+        axes.plot(
+            rates_tried,
+            [max(trial["latency_ms"], 0.001) for trial in chosen],
+            mark,
+            color=colour.light,
+            markersize=8,
+        )
+        if chosen:
+            last = max(chosen, key=lambda trial: float(trial["rate"]))
+            axes.annotate(
+                text,
+                xy=(last["rate"], max(last["latency_ms"], 0.001)),
+                xytext=(8, -4),
+                textcoords="offset points",
+                color=colour.light,
+            )
+    limit = result.settings.get("search.limit_ms")
+    if limit:
+        axes.axhline(limit, color=LIMIT.light, linestyle="--", linewidth=1.4)
+        axes.annotate(
+            f"limit {milliseconds(limit)}",
+            xy=(0, limit),
+            xycoords=("axes fraction", "data"),
+            xytext=(4, 4),
+            textcoords="offset points",
+            color=LIMIT.light,
+        )
+    axes.set_xlim(0, max(float(trial["rate"]) for trial in trials) * 1.15)
+    axes.xaxis.set_major_formatter(FuncFormatter(short))
+    axes.set_xlabel("rate tried, events per second")
+    percentile = result.settings.get("search.percentile")
+    named = f"p{percentile:g}" if isinstance(percentile, int | float) else "latency"
+    logarithmic_latency(
+        axes, f"Latency ({named}) by rate; the highest that held: {short(found['best_rate'])}/s"
+    )
+    return figure
+
+
 def trial_spread(result: Result) -> Figure | None:
     """How throughput and mean latency of a blast are distributed over its trials."""
     if result.kind != "blast" or result.trials.empty:
@@ -214,6 +276,7 @@ PLOTS: Sequence[tuple[str, str, Callable[[Result], Figure | None]]] = (
     ("resources", "Resources", resources),
     ("tables", "Tables and vacuum", tables),
     ("trials", "Trials", trial_spread),
+    ("search", "Rates tried", search),
 )
 
 
@@ -230,13 +293,20 @@ def _summed(frame: pd.DataFrame, metric: str, name: str | None = None) -> dict[s
     for column in frame.columns:
         owner, _, of = column.rpartition(".")
         if of == metric and _has(frame, column):
-            groups.setdefault(name or owner.rstrip("0123456789").rstrip("-"), []).append(column)
+            groups.setdefault(name or _kind(owner), []).append(column)
     return {
         (kind if len(columns) == 1 or name else f"{len(columns)} {kind}s"): frame[columns].sum(
             axis=1, min_count=1
         )
         for kind, columns in groups.items()
     }
+
+
+def _kind(owner: str) -> str:
+    """What a process is, without its number: `database-0-b` is a standby of the first database."""
+    if re.fullmatch(r"database-\d+-.+", owner):
+        return "standby"
+    return owner.rstrip("0123456789").rstrip("-")
 
 
 def _lines(values: Mapping[str, pd.Series]) -> list[Line]:
@@ -265,11 +335,17 @@ def _draw(
     axes: Axes, time: pd.Series, lines: Sequence[Line], widths: Sequence[float] = (), steps: bool = False
 ) -> None:
     for index, (values, _, colour) in enumerate(lines):
+        width = widths[index] if widths else 1.5
+        if len(time) >= SMOOTH_FROM and not steps and colour is not GREY:
+            axes.plot(time, values, color=colour.light, linewidth=0.6, alpha=0.3)
+            middle = values.rolling(SMOOTH_SECONDS, center=True, min_periods=1).median()
+            axes.plot(time, middle, color=colour.light, linewidth=width)
+            continue
         axes.plot(
             time,
             values,
             color=colour.light,
-            linewidth=widths[index] if widths else 1.5,
+            linewidth=width,
             drawstyle="steps-post" if steps else "default",
             alpha=0.55 if colour is GREY else 1.0,
         )
@@ -318,7 +394,8 @@ def _make_room_on_top(axes: Axes) -> None:
 
 def _end(values: pd.Series) -> float:
     """Where a line ends for the eye: the middle of its last values."""
-    return float(values.dropna().tail(5).median())
+    last = SMOOTH_SECONDS if len(values) >= SMOOTH_FROM else 5
+    return float(values.dropna().tail(last).median())
 
 
 def _percentile(nine: float, _position: object = None) -> str:

@@ -177,6 +177,32 @@ def _phase(name: str, measured: bool, offered: float, most: float, seconds: int)
     }
 
 
+def stress_result(run: str = "stress") -> dict[str, Any]:
+    return {
+        **phases_result(run, "stress", STRESS),
+        "stress": {
+            "overload": "overload",
+            "accepted_of_maximum": 0.969,
+            "missed_share": 0.8,
+            "resident_mb": {"runner": {"start": 790.5, "end": 801.0}, "app": {"start": None, "end": None}},
+            "recovery_seconds": 2,
+        },
+    }
+
+
+def search_result() -> dict[str, Any]:
+    tried = ((1000, 2.0, True), (200_000, 900.0, False), (50_000, 9.0, True), (60_000, 21.0, False))
+    return {
+        **phases_result("maximum", "maximum"),
+        "kind": "search",
+        "settings": {"search": {"latency": "publish", "percentile": 99, "limit_ms": 15}},
+        "search": {
+            "best_rate": 50_000,
+            "trials": [{"rate": rate, "latency_ms": latency, "held": held} for rate, latency, held in tried],
+        },
+    }
+
+
 def blast_result(size: int = 8192, trials: int = 257) -> dict[str, Any]:
     source = random.Random(size)
     rows = []

@@ -26,6 +26,7 @@ def events_db() -> None:
             "user": "u",
             "password": f"secret-{n}",
             "pid": 4000 + n,
+            "standbys": [],
         }
         for n in range(int(option("--count")))
     ]

@@ -132,6 +132,41 @@ def test_label_claims_only_what_the_result_says() -> None:
     assert facts.label(result(foreign)).endswith("flushed to disk (fsync)")
 
 
+def test_stress_says_what_was_accepted_and_how_it_recovered() -> None:
+    html = facts.stress(result(example.stress_result()))
+
+    assert "96.9%" in html
+    assert "790 at its start, 801 at its end" in html
+    assert "after 2 s" in html
+    assert "of app" not in html
+
+
+def test_search_shows_the_rates_and_the_limit() -> None:
+    found = result(example.search_result())
+
+    figure = run_plots.search(found)
+
+    assert figure is not None
+    title = figure.axes[0].get_title(loc="left")
+    assert title == "Latency (p99) by rate; the highest that held: 50k/s"
+    assert facts.search(found).count("<tr>") == 5
+
+
+def test_result_seconds_behind_the_last_phase_belong_to_none() -> None:
+    data = example.phases_result(phases=SHORT)
+    data["series"]["phase"][-1] = None
+
+    assert [(span.name, span.end) for span in result(data).spans] == [("warm-up", 0), ("steady", 3)]
+
+
+def test_result_without_consumers_consumed_nothing_to_show() -> None:
+    data = example.phases_result(phases=SHORT)
+    for phase in data["phases"]:
+        phase |= {"consume_rate": 0.0, "end_to_end_latency_ms": None}
+
+    assert [measurement.consume_rate for measurement in result(data).measurements] == [None, None]
+
+
 def test_result_spans_are_the_phases_on_the_time_axis() -> None:
     spans = result(example.phases_result(phases=SHORT)).spans
 
@@ -163,12 +198,13 @@ def test_several_databases_are_one_line() -> None:
     columns = data["resources"]["columns"]
     columns["database-1.cpu_cores"] = [2.0] * 6
     columns["database-0.cpu_cores"] = [1.0] * 6
+    columns["database-1-a.cpu_cores"] = [0.5] * 6
     frame = result(data).resources
     assert frame is not None
 
     summed = run_plots._summed(frame, "cpu_cores")
 
-    assert sorted(summed) == ["2 databases", "runner"]
+    assert sorted(summed) == ["2 databases", "runner", "standby"]
     assert summed["2 databases"].tolist() == [3.0] * 6
 
 
