@@ -44,8 +44,6 @@ def measure(options: LimitsOptions, place: Workplace) -> int:
     except Interrupted:
         print("\nInterrupted; what was measured until now is being written...", flush=True)
         limits.stop()
-        if place.result.exists():
-            print(f"Results: {place.result}", flush=True)
         raise
     limits.join_readers()
     if limits.status not in (0, FAILED) or not place.result.exists():

@@ -13,7 +13,9 @@ from pathlib import Path
 from benchmark import build
 from benchmark.errors import Failure, Interrupted, WrongInput
 from benchmark.java import clean_environment, java, processors
+from benchmark.plots import draw
 from benchmark.processes import POLL_SECONDS, Child
+from benchmark.servers import Environment, Servers, start_servers
 from benchmark.settings import Settings, usage
 from benchmark.workplace import FAILED, WRONG_INPUT, Workplace, run_in_workplace
 
@@ -36,13 +38,14 @@ class App:
 
 @dataclass(frozen=True)
 class Run:
-    """One run: its settings, its id, and where it works."""
+    """One run: its settings, its id, where it works, and the servers it needs."""
 
     settings: Settings
     run_id: str
     place: Workplace
+    environment: Environment
 
-    def start_apps(self, databases: Child, database_variables: Mapping[str, str]) -> list[App]:
+    def start_apps(self, servers: Servers) -> list[App]:
         """Starts all members of the consumer and waits until each runs.
 
         The first one makes the stream; the others start at the same time. That they share the
@@ -51,12 +54,12 @@ class Run:
         members = self.settings.members
         print("Starting the app..." if members == 1 else f"Starting {members} apps...", flush=True)
         names = ["app"] if members == 1 else [f"app-{number}" for number in range(members)]
-        first = self.start_app(names[0], database_variables)
-        first_address = self.await_app(first, databases)
-        others = [self.start_app(name, database_variables) for name in names[1:]]
+        first = self.start_app(names[0], servers.variables)
+        first_address = self.await_app(first, servers.needed)
+        others = [self.start_app(name, servers.variables) for name in names[1:]]
         apps = [App(first, first_address)]
         for other in others:
-            apps.append(App(other, self.await_app(other, databases)))
+            apps.append(App(other, self.await_app(other, servers.needed)))
         return apps
 
     def port_file(self, name: str) -> Path:
@@ -73,9 +76,9 @@ class Run:
         command = [*java(*self.settings.app_options), "-jar", str(ROOT / build.APP)]
         return self.place.processes.start(name, command, environment, APP_STOP_SECONDS)
 
-    def await_app(self, app: Child, databases: Child) -> str:
+    def await_app(self, app: Child, servers: Sequence[Child]) -> str:
         """Waits until the app answers that it consumes; returns its address."""
-        needed = [databases, app]
+        needed = [*servers, app]
         port_file = self.port_file(app.name)
         wait_until = self.place.processes.wait_until
         wait_until(port_file.exists, f"Starting the {app.name}", APP_START_SECONDS, needed)
@@ -83,14 +86,15 @@ class Run:
         wait_until(lambda: is_healthy(address), f"The health of the {app.name}", APP_START_SECONDS, needed)
         return address
 
-    def start_runners(self, database_variables: Mapping[str, str], apps: Sequence[App]) -> list[Child]:
-        """Starts one runner a shard, all at the same time."""
+    def start_runners(self, servers: Servers, apps: Sequence[App]) -> list[Child]:
+        """Starts one runner a shard, all at the same time; the first one samples all other processes."""
+        processes = {**servers.process_ids, **{app.process.name: app.process.process.pid for app in apps}}
         count = self.settings.shards
         runners = []
         for number in range(count):
             environment = {
                 **clean_environment(),
-                **database_variables,
+                **servers.variables,
                 **self.settings.runner_environment(),
                 "APP_URLS": ",".join(app.address for app in apps),
                 "RUN_ID": self.run_id,
@@ -98,6 +102,8 @@ class Run:
                 "RUNNERS": str(count),
                 "RUNNER_RESULT": str(self.runner_result(number)),
             }
+            if number == 0:
+                environment["PROCESSES"] = ",".join(f"{name}={pid}" for name, pid in processes.items())
             command = [
                 *java(*self.settings.options("JAVA_OPTS_RUNNER")),
                 *("-jar", str(ROOT / build.RUNNER), "publish"),
@@ -157,6 +163,11 @@ class Run:
         print(f"\n{summary}", flush=True)
 
 
+def local_servers(settings: Settings) -> Environment:
+    """What the main job needs: databases without standbys."""
+    return Environment("postgres", settings.shards, "none", {})
+
+
 def is_healthy(address: str) -> bool:
     try:
         with urllib.request.urlopen(f"{address}/actuator/health", timeout=5) as response:
@@ -174,15 +185,13 @@ def stop_all(children: Sequence[Child]) -> None:
 
 def measure(run: Run) -> int:
     """Starts everything, waits for the runners and summarizes; returns the exit status."""
-    databases, database_variables = run.place.start_databases(
-        run.settings.shards, run.settings.recycled_wal_mb
-    )
-    apps = run.start_apps(databases, database_variables)
+    servers = start_servers(run.place, run.environment, run.settings.recycled_wal_mb)
+    apps = run.start_apps(servers)
     runners: list[Child] = []
     interrupted: Interrupted | None = None
     try:
-        runners = run.start_runners(database_variables, apps)
-        run.await_runners(runners, [databases, *(app.process for app in apps)])
+        runners = run.start_runners(servers, apps)
+        run.await_runners(runners, [*servers.needed, *(app.process for app in apps)])
     except Interrupted as e:
         interrupted = e
         print("\nInterrupted; what was measured until now is being written...", flush=True)
@@ -192,7 +201,6 @@ def measure(run: Run) -> int:
     status = run.summarize(apps)
     run.write_report()
     if interrupted:
-        print(f"Results: {run.place.result}", flush=True)
         raise interrupted
     return status
 
@@ -213,7 +221,8 @@ def main(arguments: Sequence[str]) -> int:
         ROOT,
         settings.folder("RESULTS_DIR", ROOT),
         settings.folder("DATA_DIR", ROOT),
-        lambda place: measure(Run(settings, secrets.token_hex(4), place)),
+        lambda place: measure(Run(settings, secrets.token_hex(4), place, local_servers(settings))),
+        lambda results: draw(ROOT, results),
     )
 
 

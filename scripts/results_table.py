@@ -1,11 +1,15 @@
-"""Shows kept results as the README's table, or puts it there: see --help."""
+"""Shows kept results as Markdown tables, or puts them into a README: see --help."""
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+from reports.order import natural_order
+from workload_tables import Run, machine, tables
 
 ROOT = Path(__file__).resolve().parent.parent
 BEGIN = "<!-- results: written by scripts/results_table.py -->"
@@ -15,6 +19,34 @@ END = "<!-- results end -->"
 def read(folder: Path) -> list[dict[str, Any]]:
     """All results in the folder's folders, in the order of their names."""
     return [json.loads(file.read_text()) for file in sorted(folder.glob("*/result.json"))]
+
+
+def read_workloads(folder: Path, workloads: Sequence[str] = ()) -> list[Run]:
+    """All results of workloads in the folder, in the order they were measured; of all workloads, or these."""
+    files = sorted(folder.rglob("result.json"), key=natural_order)
+    runs = [Run(file.parent, json.loads(file.read_text())) for file in files]
+    chosen = [
+        run
+        for run in runs
+        if run.result.get("workload") and (not workloads or run.result["workload"] in workloads)
+    ]
+    return sorted(chosen, key=lambda run: str(run.result.get("started_at") or ""))
+
+
+def markdown(folder: Path, seen_from: Path, workloads: Sequence[str] = ()) -> str:
+    """Everything that a folder holds, with links that work in a file of the folder `seen_from`.
+
+    With names of workloads, only theirs.
+    """
+    runs = read_workloads(folder, workloads)
+    others = [] if workloads else [result for result in read(folder) if not result.get("workload")]
+    parts = []
+    if others:
+        parts.append(table(others))
+    if runs:
+        parts.append(tables(runs, lambda run: os.path.relpath(run, seen_from)))
+        parts.append(machine(runs))
+    return "\n\n".join(parts)
 
 
 def table(results: Sequence[dict[str, Any]]) -> str:
@@ -71,11 +103,11 @@ def _machine(results: Sequence[dict[str, Any]]) -> str:
     )
 
 
-def replace(readme: str, markdown: str) -> str:
-    """The README with the table between its marks."""
+def replace(readme: str, text: str) -> str:
+    """The README with the tables between its marks."""
     begin = readme.index(BEGIN) + len(BEGIN)
     end = readme.index(END)
-    return f"{readme[:begin]}\n{markdown}\n{readme[end:]}"
+    return f"{readme[:begin]}\n{text}\n{readme[end:]}"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -83,20 +115,22 @@ def main(arguments: Sequence[str]) -> int:
         description=__doc__,
         epilog="""Examples:
   python3 scripts/results_table.py results/2026-11-21
-  python3 scripts/results_table.py results/2026-11-21 --readme README.md""",
+  python3 scripts/results_table.py results/2026-11-21 --readme README.md
+  python3 scripts/results_table.py results/2026-11-21 --workload compare --workload fan-out""",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("folder", type=Path, help="a set of kept results: folders with a result.json each")
-    parser.add_argument("--readme", type=Path, help="file to write the table to, between its marks")
+    parser.add_argument("--workload", action="append", default=[], help="only this workload; may be repeated")
+    parser.add_argument("--readme", type=Path, help="file to write the tables to, between its marks")
     parsed = parser.parse_args(arguments)
-    results = read(parsed.folder)
-    if not results:
-        parser.error(f"there is no */result.json in {parsed.folder}")
-    markdown = table(results)
+    seen_from = parsed.readme.parent if parsed.readme else Path()
+    text = markdown(parsed.folder, seen_from, parsed.workload)
+    if not text:
+        parser.error(f"there is no such result.json in {parsed.folder}")
     if parsed.readme:
-        parsed.readme.write_text(replace(parsed.readme.read_text(), markdown))
+        parsed.readme.write_text(replace(parsed.readme.read_text(), text))
     else:
-        print(markdown)
+        print(text)
     return 0
 
 

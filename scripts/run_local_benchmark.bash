@@ -9,7 +9,10 @@ source "$ROOT/scripts/lib/python.bash"
 require_python
 case ${1:-} in
   --help | -h) ;;
-  *) require_jdk ;;
+  *)
+    require_jdk
+    prepare_plots
+    ;;
 esac
 # Whoever stops this process, stops the benchmark itself.
 exec "$PYTHON" "$ROOT/scripts/local_benchmark.py" "$@"

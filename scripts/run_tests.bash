@@ -6,6 +6,7 @@ ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$ROOT"
 source scripts/lib/jdk.bash
 source scripts/lib/maven.bash
+source scripts/lib/python.bash
 
 usage() {
   cat <<'EOF'
@@ -14,7 +15,7 @@ Usage: scripts/run_tests.bash [options] [-- maven arguments]
 Runs what decides whether a change is good:
   maven       ./mvnw verify: format, Error Prone, NullAway, unit and integration tests
               (against real PostgreSQL servers, no Docker needed), dependency analysis
-  python      pytest, ruff and mypy, in .venv
+  python      pytest, ruff and mypy, in .venv; beside maven, which mostly waits, and shown after it
   shellcheck  over every Bash script
 
 Options:
@@ -63,19 +64,24 @@ done
 results=()
 exit_code=0
 reports_since=$(mktemp)
-trap 'rm -f "$reports_since"' EXIT
+python_output=$(mktemp)
+python_pid=''
+trap 'rm -f "$reports_since" "$python_output"
+  [[ -z $python_pid ]] || kill -- "-$python_pid" 2>/dev/null || true' EXIT
+
+is_wanted() {
+  ((${#only[@]} == 0)) || [[ " ${only[*]} " == *" $1 "* ]]
+}
 
 # Runs the step $1 and notes how it ended: 0 ok, 3 skipped with the reason in skip_reason, else failed.
 skip_reason=''
 step() {
   local name=$1 rc=0
-  if ((${#only[@]})) && [[ ! " ${only[*]} " == *" $name "* ]]; then
-    return
-  fi
+  is_wanted "$name" || return 0
   echo "=== $name"
   case $name in
     maven) run_maven || rc=$? ;;
-    python) run_python || rc=$? ;;
+    python) run_or_finish_python || rc=$? ;;
     shellcheck) run_shellcheck || rc=$? ;;
   esac
   case $rc in
@@ -92,13 +98,25 @@ step() {
 }
 
 run_maven() {
-  install_program pgbouncer || echo "pgbouncer is $skip_reason: its test is skipped"
   "${MAVEN[@]}" -B -ntp -T1 verify "${maven_arguments[@]}"
 }
 
-# Installs the Debian package $1 if there is no program of its name and this user may; else says so in skip_reason.
+# Programs that single tests need; one after the other, since apt-get runs only once at a time.
+install_programs() {
+  if is_wanted maven; then
+    install_program pgbouncer || echo "pgbouncer is $skip_reason: its test is skipped"
+  fi
+  if is_wanted python; then
+    install_program chromium && install_program chromium-driver chromedriver ||
+      echo "chromium is $skip_reason: the tests that open pages in a browser are skipped"
+  fi
+}
+
+# Installs the Debian package $1 if there is no program $2 (default: of its name) and this user may; else says so
+# in skip_reason.
 install_program() {
-  if command -v "$1" >/dev/null || [[ -x /usr/sbin/$1 ]]; then
+  local program=${2:-$1}
+  if command -v "$program" >/dev/null || [[ -x /usr/sbin/$program ]]; then
     return
   fi
   if [[ $(id -u) != 0 ]] || ! command -v apt-get >/dev/null; then
@@ -114,39 +132,34 @@ install_program() {
   fi
 }
 
+# Starts the step python beside maven, in a process group of its own, to be ended as a whole.
+start_python() {
+  set -m
+  run_python </dev/null >"$python_output" 2>&1 &
+  python_pid=$!
+  set +m
+}
+
+run_or_finish_python() {
+  local rc=0
+  if [[ -z $python_pid ]]; then
+    run_python
+    return
+  fi
+  wait "$python_pid" || rc=$?
+  python_pid=''
+  cat "$python_output"
+  return "$rc"
+}
+
 run_python() {
   local rc=0
-  if [[ -z $(find scripts -name '*.py' -not -path '*/.venv/*' -print -quit) ]]; then
-    skip_reason='no Python scripts yet'
-    return 3
-  fi
   make_venv || return 1
-  if [[ -n $(find scripts \( -name 'test_*.py' -o -name '*_test.py' \) -print -quit) ]]; then
-    .venv/bin/python -m pytest --junit-xml=target/pytest/TEST-pytest.xml || rc=1
-  fi
+  .venv/bin/python -m pytest --junit-xml=target/pytest/TEST-pytest.xml || rc=1
   .venv/bin/ruff check scripts || rc=1
   .venv/bin/ruff format --check scripts || rc=1
   .venv/bin/mypy --strict scripts || rc=1
   return $rc
-}
-
-# Makes .venv anew where the requirements have changed since.
-make_venv() {
-  local python requirements=(scripts/requirements*.txt) stamp=.venv/requirements.sha256
-  if [[ -f $stamp ]] && cat "${requirements[@]}" | sha256sum | cmp -s - "$stamp"; then
-    return
-  fi
-  for python in python3.13 python3.12 python3.11 python3; do
-    if "$python" -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
-      rm -rf .venv
-      "$python" -m venv .venv || return 1
-      .venv/bin/python -m pip install --quiet "${requirements[@]/#/--requirement=}" || return 1
-      cat "${requirements[@]}" | sha256sum >"$stamp"
-      return
-    fi
-  done
-  echo 'Python >= 3.11 with venv is needed (Debian: apt-get install python3-venv)' >&2
-  return 1
 }
 
 run_shellcheck() {
@@ -173,10 +186,14 @@ print_totals() {
   echo "$passed passed, $failed failed, $skipped skipped"
 }
 
-if ((${#only[@]} == 0)) || [[ " ${only[*]} " == *" maven "* ]]; then
+if is_wanted maven; then
   require_jdk
   echo "JAVA_HOME=$JAVA_HOME"
   require_maven
+fi
+install_programs
+if is_wanted maven && is_wanted python; then
+  start_python
 fi
 for name in "${STEPS[@]}"; do
   step "$name"

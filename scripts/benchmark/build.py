@@ -11,6 +11,8 @@ from benchmark.errors import Failure
 EVENTS_DB = Path("events-db/target/events-db.jar")
 APP = Path("app/target/app.jar")
 RUNNER = Path("runner/cli/target/runner.jar")
+# The drivers of other systems; what it needs from the runner is in there.
+DRIVERS = Path("runner/drivers/target/drivers.jar")
 JARS = (EVENTS_DB, APP, RUNNER)
 # Its time is when they were built: Maven leaves jars alone whose own sources did not change.
 STAMP = Path("target/local-benchmark.built")

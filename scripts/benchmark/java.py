@@ -33,6 +33,7 @@ def clean_environment() -> dict[str, str]:
         "APP_URL",
         "APP_URLS",
         "RUN_ID",
+        "PROCESSES",
         "ONLY",
     }
     return {name: value for name, value in os.environ.items() if name not in said_here}

@@ -248,7 +248,8 @@ Examples:
     bash scripts/run_local_benchmark.bash
   KEYED=true EVENTS_RATE=1000 EVENTS_TO_PUBLISH=10000 WARMUP_SECONDS=1 bash scripts/run_local_benchmark.bash
 
-Results: result.json, report.txt, each runner's own result and the logs, in RESULTS_DIR/<UTC time>/.
+Results: result.json, report.txt, report.html with plots (also as PNG), each runner's own result and the
+logs, in RESULTS_DIR/<UTC time>/.
 The last line printed is "Results: <path of result.json>".
 
 Exit codes: 0 good; 1 an event was lost, duplicated, out of order, failed or late, or a step failed;

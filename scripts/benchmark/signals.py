@@ -38,6 +38,11 @@ class Signals:
         """For cleaning up: that must not be cut short, and it has deadlines of its own."""
         self._raised = True
 
+    def listen_again(self) -> None:
+        """After cleaning up, where something follows; raises Interrupted if a signal came meanwhile."""
+        self._raised = False
+        self._raise_if_due()
+
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if self._received is None:
             self._received = number

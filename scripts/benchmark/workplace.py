@@ -2,7 +2,8 @@
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -50,31 +51,42 @@ class Workplace:
         return databases, database_environment(json.loads(out.read_text())["servers"])
 
 
+@contextmanager
+def workplace(root: Path, signals: Signals, results: Path, temporary: Path) -> Iterator[Workplace]:
+    """A run's place: when the block ends, all that was started is stopped, and then the data removed."""
+    logs = results / "logs"
+    logs.mkdir(parents=True)
+    # Stopping comes before removing, whatever happens.
+    with temporary_folder(temporary) as data, Processes(signals, logs, root) as processes:
+        yield Workplace(root, results, data, processes)
+
+
 def run_in_workplace(
-    root: Path, results_parent: Path, data_parent: Path, measure: Callable[[Workplace], int]
+    root: Path,
+    results_parent: Path,
+    data_parent: Path,
+    measure: Callable[[Workplace], int],
+    finish: Callable[[Path], None] = lambda _: None,
 ) -> int:
     """Builds, measures, and stops all that was started, however that ends; returns the exit status.
 
     Each run has a folder of results and one of data, both named after its time; the data goes at the end.
+    Where there is a result, `finish` gets its folder when nothing runs any more.
     """
     signals = Signals()
+    results: Path | None = None
     try:
         signals.install()
         build.build(root)
         results = create_result_folder(results_parent, datetime.now(UTC))
-        logs = results / "logs"
-        logs.mkdir()
-        # Stopping comes before removing, whatever happens.
-        with (
-            temporary_folder(data_parent / results.name) as temporary,
-            Processes(signals, logs, root) as processes,
-        ):
-            workplace = Workplace(root, results, temporary, processes)
-            status = measure(workplace)
+        with workplace(root, signals, results, data_parent / results.name) as place:
+            status = measure(place)
     except Failure as e:
         print(f"The benchmark failed: {e}", file=sys.stderr)
         return FAILED
     except Interrupted as e:
-        return 128 + e.signal_number
-    print(f"Results: {workplace.result}", flush=True)
+        status = 128 + e.signal_number
+    if results and (results / "result.json").exists():
+        finish(results)
+        print(f"Results: {results / 'result.json'}", flush=True)
     return status

@@ -1,11 +1,15 @@
-# Finds a Python for the scripts. Sourced by other scripts.
+# Finds a Python for the scripts, and makes .venv with what they need. Sourced by other scripts; ROOT is the
+# repository's folder.
 # shellcheck shell=bash
 
-# Prints the first Python >= 3.11 in PATH; fails where there is none.
+# Prints the first Python >= 3.11 in PATH; fails where there is none. Further arguments are modules it must have.
 find_python() {
-  local python
+  local python module imports='import sys'
+  for module in "$@"; do
+    imports+=", $module"
+  done
   for python in python3 python3.13 python3.12 python3.11; do
-    if "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+    if "$python" -c "$imports; sys.exit(sys.version_info < (3, 11))" 2>/dev/null; then
       echo "$python"
       return
     fi
@@ -19,5 +23,29 @@ require_python() {
   if ! PYTHON=$(find_python); then
     echo "Python 3.11 or newer is needed, and none was found in PATH (Debian: apt-get install python3)." >&2
     exit 2
+  fi
+}
+
+# Makes .venv anew where the requirements have changed since. Fails, having said why, where that does not work.
+make_venv() {
+  local python requirements=("$ROOT"/scripts/requirements*.txt) venv=$ROOT/.venv
+  local stamp=$venv/requirements.sha256
+  if [[ -f $stamp ]] && cat "${requirements[@]}" | sha256sum | cmp -s - "$stamp"; then
+    return
+  fi
+  if ! python=$(find_python venv ensurepip); then
+    echo 'Python >= 3.11 with venv is needed (Debian: apt-get install python3-venv)' >&2
+    return 1
+  fi
+  rm -rf "$venv"
+  "$python" -m venv "$venv" || return 1
+  "$venv/bin/python" -m pip install --quiet "${requirements[@]/#/--requirement=}" || return 1
+  cat "${requirements[@]}" | sha256sum >"$stamp"
+}
+
+# Makes .venv for the plots of a benchmark, which goes on without them.
+prepare_plots() {
+  if ! make_venv; then
+    echo "There will be no plots: .venv could not be made, for the reason above." >&2
   fi
 }

@@ -10,6 +10,9 @@ from pathlib import Path
 from benchmark import build
 
 SCRIPTS = Path(__file__).parent.parent
+SCRIPT_OF = {"local": "local_benchmark.py", "limits": "limits_benchmark.py", "workload": "workload.py"}
+# Workloads write where the main job writes.
+FOLDER_OF = {"workload": "local"}
 
 
 def is_running(process_id: int) -> bool:
@@ -22,7 +25,7 @@ def is_running(process_id: int) -> bool:
 
 @dataclass(frozen=True)
 class Repository:
-    """Runs the script of one kind of benchmark, "local" or "limits"."""
+    """Runs the script of one kind of benchmark: "local", "limits" or "workload"."""
 
     root: Path
     kind: str
@@ -43,7 +46,7 @@ class Repository:
 
     def start(self, stand_in: str = "", *arguments: str, **environment: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [sys.executable, str(self.root / f"scripts/{self.kind}_benchmark.py"), *arguments],
+            [sys.executable, str(self.root / "scripts" / SCRIPT_OF[self.kind]), *arguments],
             env={
                 "PATH": os.environ["PATH"],
                 "JAVA_HOME": str(self.root / "jdk"),
@@ -56,12 +59,16 @@ class Repository:
             text=True,
         )
 
+    def draw_plots(self) -> None:
+        """Has results drawn, with what this process has installed."""
+        (self.root / ".venv").symlink_to(sys.prefix)
+
     def results(self) -> Path:
-        (folder,) = (self.root / "results" / self.kind).iterdir()
+        (folder,) = (self.root / "results" / FOLDER_OF.get(self.kind, self.kind)).iterdir()
         return folder
 
     def assert_nothing_is_left(self, started: int) -> None:
         ids = [int(line) for line in (self.root / "ids").read_text().split()]
         assert len(ids) == started
         assert [number for number in ids if is_running(number)] == []
-        assert list((self.root / f"target/{self.kind}-benchmark").iterdir()) == []
+        assert list((self.root / f"target/{FOLDER_OF.get(self.kind, self.kind)}-benchmark").iterdir()) == []

@@ -2,7 +2,7 @@
 
 What it does beyond that is said by STAND_IN: "" nothing; "fail:<name>" it ends with 1 at once;
 "hang" the runners wait for SIGTERM and then leave a result, as real ones do; "lost" the summary ends with 1,
-and so does the measuring of limits.
+and so do the measuring of limits and the first run of a workload. A workload's file is its plan, as JSON.
 """
 
 import http.server
@@ -19,7 +19,15 @@ def option(name: str) -> str:
 
 def events_db() -> None:
     servers = [
-        {"host": "localhost", "port": 1000 + n, "database": "d", "user": "u", "password": f"secret-{n}"}
+        {
+            "host": "localhost",
+            "port": 1000 + n,
+            "database": "d",
+            "user": "u",
+            "password": f"secret-{n}",
+            "pid": 4000 + n,
+            "standbys": [],
+        }
         for n in range(int(option("--count")))
     ]
     data = Path(option("--data-folder"))
@@ -57,6 +65,7 @@ def runner_publish() -> None:
         "EVENTS_RATE",
         "KEYED",
         "APP_URLS",
+        "PROCESSES",
     )
     print("publishing", flush=True)
     if os.environ["STAND_IN"] == "hang":
@@ -85,8 +94,48 @@ def runner_limits() -> None:
     sys.exit(1 if os.environ["STAND_IN"] in ("lost", "hang") else 0)
 
 
-jar = Path(option("-jar")).stem
-name = jar if jar != "runner" else f"runner-{sys.argv[sys.argv.index('-jar') + 2]}"
+def runner_list() -> None:
+    print("the workloads")
+
+
+def runner_plan() -> None:
+    workload = sys.argv[sys.argv.index("plan") + 1]
+    file = Path("runner/workloads") / f"{workload}.yaml"
+    if not file.exists():
+        print(f"There is no workload {workload}", file=sys.stderr)
+        sys.exit(2)
+    print(file.read_text())
+
+
+def runner_run() -> None:
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+    print("measuring", flush=True)
+    if os.environ["STAND_IN"] == "hang":
+        signal.sigwait([signal.SIGTERM])
+    arguments = sys.argv[sys.argv.index("run") + 1 :]
+    run = option("--only")
+    failed = os.environ["STAND_IN"] == "hang" or (os.environ["STAND_IN"] == "lost" and run == "first")
+    result = {
+        "format": 2,
+        "kind": "phases",
+        "workload": arguments[0],
+        "run": run,
+        "passed": not failed,
+        "phases": [],
+        "settings": {},
+        "command": option("--command"),
+        "arguments": arguments,
+        "shards": [os.environ.get(f"DB{number}_PASSWORD") for number in range(3)],
+    }
+    (Path(option("--out")) / run / "result.json").write_text(json.dumps(result))
+    sys.exit(1 if failed else 0)
+
+
+if "-jar" in sys.argv:
+    jar = Path(option("-jar")).stem
+    name = jar if jar != "runner" else f"runner-{sys.argv[sys.argv.index('-jar') + 2]}"
+else:
+    name = f"runner-{sys.argv[sys.argv.index('-cp') + 3]}"
 with Path(os.environ["STAND_IN_IDS"]).open("a") as ids:
     ids.write(f"{os.getpid()}\n")
 if os.environ["STAND_IN"] == f"fail:{name}":
@@ -97,4 +146,7 @@ if os.environ["STAND_IN"] == f"fail:{name}":
     "runner-publish": runner_publish,
     "runner-summarize": runner_summarize,
     "runner-limits": runner_limits,
+    "runner-list": runner_list,
+    "runner-plan": runner_plan,
+    "runner-run": runner_run,
 }[name]()

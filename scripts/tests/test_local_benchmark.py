@@ -27,8 +27,14 @@ def test_good_run_leaves_results_and_nothing_else(repository: Repository) -> Non
     command = "SHARDS=2 EVENTS_RATE=7 bash scripts/run_local_benchmark.bash"
     run = json.loads((results / "result.json").read_text())
     assert run["command"] == command
+    runners = [json.loads((results / f"runner-{number}.json").read_text()) for number in range(2)]
+    # One of them samples all processes.
+    sampled = dict(part.split("=") for part in runners[0].pop("PROCESSES").split(","))
+    assert sampled.pop("app").isdigit()
+    assert sampled == {"database-0": "4000", "database-1": "4001"}
+    assert runners[1].pop("PROCESSES") is None
     for number in range(2):
-        assert json.loads((results / f"runner-{number}.json").read_text()) == {
+        assert runners[number] == {
             "RUNNER_NUMBER": str(number),
             "RUNNERS": "2",
             "RUN_ID": run["run"],
@@ -39,6 +45,7 @@ def test_good_run_leaves_results_and_nothing_else(repository: Repository) -> Non
             "APP_URLS": ",".join(run["apps"]),
         }
     assert len(run["apps"]) == 1
+    assert "No plots: there is no .venv" in err
     assert (results / "report.txt").read_text() == (
         "the summary\n\nRunner 0:\npublishing\n\nRunner 1:\npublishing\n"
     )

@@ -117,24 +117,35 @@ def test_exit_does_not_touch_processes_started_elsewhere(tmp_path: Path) -> None
         other.wait()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_signal_ends_all_children(tmp_path: Path, number: signal.Signals) -> None:
-    benchmark = subprocess.Popen(
-        [sys.executable, "-c", BENCHMARK, str(tmp_path), PARENT_AND_CHILD, STUBBORN],
+def test_signals_end_all_children(tmp_path: Path) -> None:
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    benchmarks = {number: start_benchmark(tmp_path / str(number)) for number in numbers}
+    ids: dict[signal.Signals, list[int]] = {}
+    for number, benchmark in benchmarks.items():
+        assert benchmark.stdout is not None
+        ids[number] = [int(i) for _ in range(2) for i in benchmark.stdout.readline().split()]
+        assert len(ids[number]) == 4
+        assert all(is_running(i) for i in ids[number])
+
+    # All at once: each waits for those that do not obey.
+    for number, benchmark in benchmarks.items():
+        benchmark.send_signal(number)
+
+    for number, benchmark in benchmarks.items():
+        assert benchmark.stdout is not None
+        assert benchmark.stdout.read() == f"interrupted by {number.value}\n"
+        assert benchmark.wait(30) == 128 + number
+        assert [i for i in ids[number] if is_running(i)] == []
+
+
+def start_benchmark(folder: Path) -> subprocess.Popen[str]:
+    folder.mkdir()
+    return subprocess.Popen(
+        [sys.executable, "-c", BENCHMARK, str(folder), PARENT_AND_CHILD, STUBBORN],
         env={**os.environ, "PYTHONPATH": str(SCRIPTS)},
         stdout=subprocess.PIPE,
         text=True,
     )
-    assert benchmark.stdout is not None
-    ids = [int(i) for _ in range(2) for i in benchmark.stdout.readline().split()]
-    assert len(ids) == 4
-    assert all(is_running(i) for i in ids)
-
-    benchmark.send_signal(number)
-
-    assert benchmark.stdout.read() == f"interrupted by {number.value}\n"
-    assert benchmark.wait(30) == 128 + number
-    assert [i for i in ids if is_running(i)] == []
 
 
 @pytest.mark.skipif(not end_with_this_process(), reason="this system cannot")
@@ -232,3 +243,30 @@ def test_status_of_a_signalled_process_is_negative(tmp_path: Path) -> None:
         processes.wait_until(lambda: child.status is not None, "app", 30, [])
 
         assert child.status == -signal.SIGKILL
+
+
+def test_signal_while_cleaning_up_is_raised_when_something_follows() -> None:
+    code = """
+import os, signal
+from benchmark.errors import Interrupted
+from benchmark.signals import Signals
+signals = Signals()
+signals.install()
+signals.ignore_from_now()
+os.kill(os.getpid(), signal.SIGTERM)
+print("cleaned up")
+try:
+    signals.listen_again()
+except Interrupted as e:
+    print("interrupted by", e.signal_number)
+"""
+    output = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": str(SCRIPTS)},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=30,
+    ).stdout
+
+    assert output == f"cleaned up\ninterrupted by {signal.SIGTERM.value}\n"

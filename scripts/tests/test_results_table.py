@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 import results_table
-from results_table import ROOT, read, replace, table
+from results_table import ROOT, markdown, replace, table
+from tests import example_results as example
 
 
 def newest_set() -> Path:
@@ -59,7 +60,7 @@ def test_main_empty_folder_is_wrong_usage(tmp_path: Path, capsys: pytest.Capture
         results_table.main([str(tmp_path)])
 
     assert ended.value.code == 2
-    assert "no */result.json" in capsys.readouterr().err
+    assert "there is no such result.json" in capsys.readouterr().err
 
 
 def test_main_writes_the_table_into_the_file(tmp_path: Path) -> None:
@@ -73,7 +74,46 @@ def test_main_writes_the_table_into_the_file(tmp_path: Path) -> None:
     assert "12,346/s" in readme.read_text()
 
 
-def test_readme_shows_the_newest_kept_results() -> None:
-    readme = (ROOT / "README.md").read_text()
+@pytest.mark.parametrize("file", [ROOT / "README.md", ROOT / "results/README.md"])
+def test_readme_shows_the_newest_kept_results(file: Path) -> None:
+    readme = file.read_text()
 
-    assert replace(readme, table(read(newest_set()))) == readme
+    assert replace(readme, markdown(newest_set(), file.parent)) == readme
+
+
+def test_workloads_have_a_table_each_with_links_to_their_runs(tmp_path: Path) -> None:
+    example.write(
+        tmp_path / "set",
+        {
+            "fan-out/1-consumer": {**example.phases_result(), "passed": False},
+            "main/slow": example.publish_result(1000) | {"workload": "main"},
+        },
+    )
+
+    lines = markdown(tmp_path / "set", tmp_path).splitlines()
+
+    # The main job does not say when it began.
+    assert lines[0] == "### main"
+    assert lines[4].startswith("| [slow](set/main/slow) | 1,000/s | 1,000/s |")
+    assert lines[4].endswith("| 0 / 0 / 0 | yes |")
+    assert lines[6:8] == ["### fan-out", "1, 5 and 10 consumers of one stream."]
+    assert lines[11] == (
+        "| [1-consumer](set/fan-out/1-consumer) | eventsql"
+        " | flushed to disk (fsync); per key; at least once | 1,000/s | 1,000/s | 0.6 / 4.2 ms"
+        " | 1.6 / 8.0 ms | 0 / 0 / 0 | **no** |"
+    )
+    assert lines[-1] == (
+        "2 CPUs, Linux, Java 25.0.3, PostgreSQL 18.6 with `fsync=on`, `synchronous_commit=on`;"
+        " commit 01234567."
+    )
+
+
+def test_workloads_only_those_that_are_named(tmp_path: Path) -> None:
+    example.write(tmp_path, {"a": example.sweep_result("base"), "b": example.blast_result(trials=3)})
+
+    sweep = markdown(tmp_path, tmp_path, ["sweep"])
+
+    assert sweep.startswith("### sweep")
+    assert "| [a](a) | 1,000,000 | 10 |" in sweep
+    assert "### blast" not in sweep
+    assert "| [b](b) | 3 | 0 |" in markdown(tmp_path, tmp_path, ["blast"])

@@ -1,0 +1,30 @@
+"""Has results drawn, where that is possible: a benchmark without plots is still one."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+VENV = Path(".venv")
+# Is there when .venv is whole: see make_venv in lib/python.bash.
+VENV_STAMP = VENV / "requirements.sha256"
+DRAW_SECONDS = 600
+
+
+def draw(root: Path, folder: Path, *options: str) -> None:
+    """Draws the run or runs in a folder, or says why there are no plots."""
+    if not (root / VENV_STAMP).is_file():
+        print(
+            f"No plots: there is no {VENV} with what draws them (bash scripts/draw_report.bash {folder})",
+            file=sys.stderr,
+            flush=True,
+        )
+        return
+    command = [str(root / VENV / "bin/python"), str(root / "scripts/draw_report.py"), *options, str(folder)]
+    try:
+        # A session of its own: Ctrl-C in the terminal is for this script, which knows what to do.
+        status = subprocess.run(command, start_new_session=True, timeout=DRAW_SECONDS, check=False).returncode
+    except (OSError, subprocess.TimeoutExpired) as e:
+        print(f"No plots: {e}", file=sys.stderr, flush=True)
+        return
+    if status != 0:
+        print(f"No plots: drawing ended with status {status}", file=sys.stderr, flush=True)

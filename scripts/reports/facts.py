@@ -1,0 +1,161 @@
+"""What a page says about a run in words: taken from the result, nothing is assumed."""
+
+from collections.abc import Sequence
+
+from reports.page import Html, facts, table, value_text
+from reports.result import LATENCIES, PERCENTILES, Result
+
+
+def label(result: Result) -> str:
+    """On what was measured, in one line."""
+    parts = []
+    if result.cpus:
+        parts.append(f"{result.cpus} core{'' if result.cpus == 1 else 's'}")
+    if result.is_on_one_machine:
+        parts.append(
+            "database and load on the same machine" if result.databases else "everything on the same machine"
+        )
+    if result.databases:
+        parts.append(durability(result))
+    elif (driver := result.data.get("driver")) and driver.get("durability"):
+        parts.append(str(driver["durability"]))
+    return ", ".join(parts)
+
+
+def durability(result: Result) -> str:
+    """Whether what the databases say of themselves makes an answered commit safe."""
+    values = {
+        name: sorted({str(database.get(name, "unknown")) for database in result.databases})
+        for name in ("fsync", "synchronous_commit")
+    }
+    said = ", ".join(f"{name}={'/'.join(value)}" for name, value in values.items())
+    durable = values["fsync"] == ["on"] and set(values["synchronous_commit"]) <= {
+        *("on", "local", "remote_write", "remote_apply")
+    }
+    standbys = sorted({str(database.get("synchronous_standby_names") or "") for database in result.databases})
+    waits = f"; commits wait for standbys ({', '.join(filter(None, standbys))})" if any(standbys) else ""
+    return f"{'durable' if durable else 'NOT durable'} settings ({said}){waits}"
+
+
+def numbers(result: Result) -> Html:
+    """A row for each phase: rates, and how long it took."""
+    columns = [
+        *("phase", "offered/s", "published/s", "consumed/s", "failed", "missed"),
+        *("publish p50 ms", "p99 ms", "p99.9 ms", "max ms", "to handler p50 ms", "p99 ms", "max ms"),
+    ]
+    rows: list[Sequence[object]] = []
+    for phase in result.measurements:
+        rows.append(
+            [
+                phase.name if phase.measured else f"({phase.name})",
+                *(phase.offered_rate, phase.publish_rate, phase.consume_rate),
+                *(phase.events_failed, phase.events_missed),
+                *(phase.latency("publish_latency_ms", p) for p in ("p50", "p99", "p999", "max")),
+                *(phase.latency("end_to_end_latency_ms", p) for p in ("p50", "p99", "max")),
+            ]
+        )
+    return table(columns, rows)
+
+
+def latencies(result: Result) -> Html:
+    """Every latency of every measured phase, in milliseconds."""
+    several = len(result.measured) > 1
+    rows = [
+        [phase.name if several else None, text, *(phase.latency(name, p) for p in PERCENTILES)]
+        for phase in result.measured
+        for name, text in LATENCIES.items()
+        if phase.latencies.get(name)
+    ]
+    return table(["phase", "latency, ms", "p50", "p90", "p99", "p99.9", "max"], rows)
+
+
+def guarantees(result: Result) -> Html:
+    """What the system promises, and whether the run kept to it."""
+    driver = result.data.get("driver") or {}
+    checks = result.checks
+    checked = (
+        f"{checks['events_lost']} lost, {checks['events_duplicated']} duplicated,"
+        f" {checks['order_violations']} out of order"
+    )
+    has_consumers = bool(result.data.get("consumers", result.kind == "publish"))
+    return facts(
+        {
+            "system": " ".join(filter(None, (driver.get("name"), driver.get("version")))),
+            "durability": driver.get("durability"),
+            "order": driver.get("order"),
+            "delivery": driver.get("delivery"),
+            "database settings": durability(result) if result.databases else None,
+            "found by the consumers of this run": checked if has_consumers else "not checked: no consumers",
+        }
+    )
+
+
+def machine(result: Result) -> Html:
+    """Where and when it was measured, and what."""
+    offsets = [
+        database["clock_offset_ms"]
+        for database in result.databases
+        if database.get("clock_offset_ms") is not None
+    ]
+    return facts(
+        {
+            **_versions(result),
+            "clock offset of the databases, ms": offsets or None,
+            "measured": " to ".join(
+                filter(None, (result.data.get("started_at"), result.data.get("finished_at")))
+            ),
+        }
+    )
+
+
+def machine_of_several(result: Result) -> Html:
+    """What runs of one machine and commit have in common."""
+    return facts(_versions(result))
+
+
+def _versions(result: Result) -> dict[str, object]:
+    there = result.data.get("machine", result.data)
+    versions = sorted({str(database["version"]) for database in result.databases})
+    return {
+        "cores": result.cpus,
+        "memory": f"{there['memory_mb']:,} MB" if there.get("memory_mb") else None,
+        "system": there.get("os"),
+        "Java": there.get("java_version"),
+        "PostgreSQL": ", ".join(versions),
+        "commit": result.data.get("git_commit"),
+    }
+
+
+def search(result: Result) -> Html:
+    """The rates that were tried."""
+    trials = result.data.get("search", {}).get("trials", [])
+    return table(
+        ["rate/s", "latency ms", "within the limit"],
+        [
+            [trial.get("rate"), trial.get("latency_ms"), "yes" if trial.get("held") else "no"]
+            for trial in trials
+        ],
+    )
+
+
+def stress(result: Result) -> Html:
+    """How a system stood more load than it can take, and how it recovered."""
+    said = result.data["stress"]
+    recovery = said.get("recovery_seconds")
+    memory = {
+        f"resident memory of {name}, MB": f"{value_text(part['start'])} at its start,"
+        f" {value_text(part['end'])} at its end"
+        for name, part in said["resident_mb"].items()
+        if part["start"] is not None and part["end"] is not None
+    }
+    return facts(
+        {
+            "overload": f"phase {said['overload']}",
+            "accepted, of the sustainable rate": f"{said['accepted_of_maximum']:.1%}",
+            "slots missed, of those offered": f"{said['missed_share']:.1%}",
+            **memory,
+            "recovered (p99 of a second below ten times the p50 before)": (
+                "not within what was measured" if recovery is None else f"after {value_text(recovery)} s"
+            ),
+        }
+    )

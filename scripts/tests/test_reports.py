@@ -1,0 +1,286 @@
+"""Pages and plots of made-up results and of those that are kept; a browser opens them in test_pages.py."""
+
+import copy
+import json
+import random
+import re
+import struct
+from pathlib import Path
+from typing import Any
+
+import draw_report
+import pytest
+from reports import facts, page, run_plots
+from reports.comparison_plots import varied_number
+from reports.histograms import spectrum
+from reports.result import NoReport, Result
+from reports.style import milliseconds, short, size, spread
+from reports.sweep_plots import all_trials, by_factor
+from tests import example_results as example
+
+ROOT = Path(__file__).parent.parent.parent
+SHORT: example.Phases = (("warm-up", False, 1000, 5000, 2), ("steady", True, 1000, 5000, 4))
+
+
+def result(data: dict[str, Any], folder: str = "run") -> Result:
+    return Result(Path(folder), data)
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A set of three runs, one of them failed, with everything drawn."""
+    folder = tmp_path_factory.mktemp("set")
+    failed = {**example.phases_result("failed", phases=SHORT), "passed": False, "problems": ["1 <lost>"]}
+    example.write(
+        folder,
+        {
+            "2-failed": failed,
+            "10-main": example.publish_result(1000),
+            "1-blast": example.blast_result(trials=5),
+        },
+    )
+    assert draw_report.main([str(folder)]) == 0
+    return folder
+
+
+def test_run_page_needs_nothing_else_and_says_what_happened(drawn: Path) -> None:
+    html = (drawn / "2-failed" / "report.html").read_text()
+
+    assert "1 &lt;lost&gt;" in html
+    assert "<lost>" not in html
+    assert '<span class="badge failed">failed</span>' in html
+    assert "2 cores, database and load on the same machine, durable settings" in html
+    assert "bash scripts/run_workload.bash fan-out --only failed" in html
+    assert "at least once" in html
+    assert "0 lost, 0 duplicated, 0 out of order" in html
+    # Names of XML are no addresses.
+    loaded = re.findall(r'(?:src|href)="(?!#|data:)([^"]*)"', html)
+    assert loaded == []
+
+
+def test_run_page_has_a_png_for_each_plot(drawn: Path) -> None:
+    html = (drawn / "2-failed" / "report.html").read_text()
+
+    plots = re.findall(r'data-plot="([a-z-]+)"', html)
+    assert plots == ["rates", "latency", "percentiles", "backlog", "resources", "tables"]
+    for name in plots:
+        width, height = struct.unpack(">II", (drawn / "2-failed" / f"{name}.png").read_bytes()[16:24])
+        assert width > 1000
+        assert height > 300
+
+
+def test_plots_follow_the_page_into_the_dark(drawn: Path) -> None:
+    html = (drawn / "2-failed" / "report.html").read_text()
+
+    svg = html[html.index("<svg") : html.rindex("</svg>")]
+    assert "var(--blue)" in svg
+    assert re.findall(r"#[0-9a-f]{6}\b", svg) == []
+
+
+def test_comparison_shows_numbers_beside_guarantees_and_links_the_runs(drawn: Path) -> None:
+    html = (drawn / "comparison.html").read_text()
+
+    assert "failed: failed" in html
+    assert "flushed to disk (fsync)" in html
+    links = re.findall(r'<a href="([^"]*)"', html)
+    assert links == ["1-blast/report.html", "2-failed/report.html", "10-main/report.html"]
+    assert "fan-out" in html
+    assert (drawn / "comparison-blast-blast.png").exists()
+
+
+def test_kept_results_are_drawn(tmp_path: Path) -> None:
+    source = ROOT / "results/2026-11-21/2-rate-1000/result.json"
+    (kept,) = example.write(tmp_path, {"kept": json.loads(source.read_text())})
+
+    assert draw_report.main([str(kept)]) == 0
+
+    html = (kept / "report.html").read_text()
+    assert re.findall(r'data-plot="([a-z-]+)"', html) == ["percentiles"]
+    assert "durable settings (fsync=on, synchronous_commit=on)" in html
+    assert not (tmp_path / "comparison.html").exists()
+
+
+def test_draw_report_nothing_to_draw_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    example.write(tmp_path, {"limits": {"append": {}}, "broken": {}})
+    (tmp_path / "broken" / "result.json").write_text("{")
+
+    assert draw_report.main([str(tmp_path / "limits"), str(tmp_path / "broken")]) == 1
+    assert draw_report.main([str(tmp_path / "empty")]) == 1
+
+    said = capsys.readouterr().err
+    assert "is not the result of a run that is drawn" in said
+    assert "broken/result.json cannot be read" in said
+    assert "there is no result.json in" in said
+
+
+def test_label_claims_only_what_the_result_says() -> None:
+    data = example.phases_result()
+    assert "same machine" in facts.label(result(data))
+
+    elsewhere = {**data, "command": "runner run fan-out", "resources": None}
+    assert "same machine" not in facts.label(result(elsewhere))
+
+    weak = copy.deepcopy(data)
+    weak["databases"][0]["synchronous_commit"] = "off"
+    assert "NOT durable settings (fsync=on, synchronous_commit=off)" in facts.label(result(weak))
+
+    replicated = copy.deepcopy(data)
+    replicated["databases"][0]["synchronous_standby_names"] = "ANY 1 (a, b)"
+    assert "commits wait for standbys (ANY 1 (a, b))" in facts.label(result(replicated))
+
+    foreign = {**data, "databases": []}
+    assert facts.label(result(foreign)).endswith("flushed to disk (fsync)")
+
+
+def test_stress_says_what_was_accepted_and_how_it_recovered() -> None:
+    html = facts.stress(result(example.stress_result()))
+
+    assert "96.9%" in html
+    assert "790 at its start, 801 at its end" in html
+    assert "after 2 s" in html
+    assert "of app" not in html
+
+
+def test_search_shows_the_rates_and_the_limit() -> None:
+    found = result(example.search_result())
+
+    figure = run_plots.search(found)
+
+    assert figure is not None
+    title = figure.axes[0].get_title(loc="left")
+    assert title == "Latency (p99) by rate; the highest that held: 50k/s"
+    assert facts.search(found).count("<tr>") == 5
+
+
+def test_result_seconds_behind_the_last_phase_belong_to_none() -> None:
+    data = example.phases_result(phases=SHORT)
+    data["series"]["phase"][-1] = None
+
+    assert [(span.name, span.end) for span in result(data).spans] == [("warm-up", 0), ("steady", 3)]
+
+
+def test_result_without_consumers_consumed_nothing_to_show() -> None:
+    data = example.phases_result(phases=SHORT)
+    for phase in data["phases"]:
+        phase |= {"consume_rate": 0.0, "end_to_end_latency_ms": None}
+
+    assert [measurement.consume_rate for measurement in result(data).measurements] == [None, None]
+
+
+def test_result_spans_are_the_phases_on_the_time_axis() -> None:
+    spans = result(example.phases_result(phases=SHORT)).spans
+
+    assert [(span.name, span.start, span.end) for span in spans] == [("warm-up", -2, 0), ("steady", 0, 4)]
+
+
+def test_result_values_that_are_missing_are_gaps() -> None:
+    series = result(example.phases_result(phases=SHORT)).series
+
+    assert series is not None
+    assert series["consume_rate"].isna().tolist() == [True, False, False, False, False, False]
+
+
+def test_result_other_kinds_of_file_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(NoReport, match="there is no"):
+        Result.read(tmp_path)
+
+
+def test_plots_without_their_data_are_left_out() -> None:
+    nothing = result(
+        {**example.phases_result(phases=SHORT), "series": None, "resources": None, "histograms": {}}
+    )
+
+    assert [name for name, _, draw in run_plots.PLOTS if draw(nothing) is not None] == []
+
+
+def test_several_databases_are_one_line() -> None:
+    data = example.phases_result(phases=SHORT)
+    columns = data["resources"]["columns"]
+    columns["database-1.cpu_cores"] = [2.0] * 6
+    columns["database-0.cpu_cores"] = [1.0] * 6
+    columns["database-1-a.cpu_cores"] = [0.5] * 6
+    frame = result(data).resources
+    assert frame is not None
+
+    summed = run_plots._summed(frame, "cpu_cores")
+
+    assert sorted(summed) == ["2 databases", "runner", "standby"]
+    assert summed["2 databases"].tolist() == [3.0] * 6
+
+
+def test_spectrum_is_that_of_the_values() -> None:
+    points = spectrum(example.histogram(random.Random(1), middle_ms=2.0))
+
+    assert points is not None
+    middle = min(range(len(points.nines)), key=lambda index: abs(points.nines[index] - 0.30103))
+    assert points.latency_ms[middle] == pytest.approx(2.0, rel=0.1)
+    assert points.latency_ms == sorted(points.latency_ms)
+    assert points.nines[-1] == pytest.approx(4.3, abs=0.01)
+
+
+def test_spectrum_of_nothing_is_none() -> None:
+    assert spectrum(example.histogram(random.Random(1), middle_ms=1, count=0)) is None
+
+
+def test_varied_number_is_the_rate_or_the_only_setting_that_differs() -> None:
+    rates = [result(example.publish_result(rate), str(rate)) for rate in (1000, 2000, 3000)]
+    consumers = [result(example.phases_result(f"c{n}", phases=SHORT, consumers=n)) for n in (1, 5, 10)]
+    two = [
+        result(example.phases_result(f"c{n}", phases=SHORT, consumers=n, streams=11 - n)) for n in (1, 5, 10)
+    ]
+
+    by_rate, by_consumers = varied_number(rates), varied_number(consumers)
+    assert by_rate is not None
+    assert by_rate.values == {"1000": 1000, "2000": 2000, "3000": 3000}
+    assert by_consumers is not None
+    assert (by_consumers.title, by_consumers.values) == ("consumers", {"c1": 1, "c5": 5, "c10": 10})
+    assert varied_number(two) is None
+    assert varied_number(rates[:2]) is None
+
+
+def test_sweep_one_factor_differs_and_the_others_are_those_of_the_base() -> None:
+    trials = all_trials(
+        [
+            result(example.sweep_result("base")),
+            result(example.sweep_result("small", buffer=1024)),
+            result(example.sweep_result("three", nodes=3)),
+        ]
+    )
+
+    sizes = by_factor(trials, "buffer_size_bytes")
+    assert sorted(sizes["buffer_size_bytes"].unique()) == [1024, 102_400]
+    assert sizes["node_count"].unique().tolist() == [1]
+    assert by_factor(trials, "cluster_type").empty
+
+
+def test_spread_moves_labels_apart_and_keeps_them_inside() -> None:
+    assert spread([10, 50], 12, 100) == [10, 50]
+    assert spread([10, 12, 14], 12, 100) == [10, 22, 34]
+    assert spread([95, 99], 12, 100) == [88, 100]
+    assert spread([], 12, 100) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0, "0"), (0.123, "0.12"), (5, "5"), (12.34, "12.3"), (999, "999"), (1000, "1k")]
+)
+def test_short_numbers(value: float, text: str) -> None:
+    assert short(value) == text
+
+
+def test_units() -> None:
+    assert [milliseconds(value) for value in (0, 0.05, 0.5, 15, 1500)] == [
+        "0",
+        "50 µs",
+        "0.5 ms",
+        "15 ms",
+        "1.5 s",
+    ]
+    assert [size(value) for value in (100, 1024, 102_400, 1 << 20)] == ["100 B", "1 KiB", "100 KiB", "1 MiB"]
+
+
+def test_table_leaves_out_what_is_empty_everywhere() -> None:
+    shown = page.table(["a", "b", "c"], [[1, None, "<x>"], [None, None, "y"]])
+
+    assert "<th>b</th>" not in shown
+    assert "&lt;x&gt;" in shown
+    assert '<td class="number">1</td>' in shown

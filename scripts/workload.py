@@ -1,0 +1,321 @@
+"""Measures workloads on this machine: see run_workload.bash --help."""
+
+import argparse
+import json
+import os
+import secrets
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import local_benchmark
+from benchmark import build
+from benchmark.errors import Failure, Interrupted, WrongInput
+from benchmark.folders import TIME_FORMAT, create_result_folder
+from benchmark.java import clean_environment, java
+from benchmark.plots import draw
+from benchmark.processes import POLL_SECONDS
+from benchmark.servers import Environment, start_servers
+from benchmark.settings import Settings
+from benchmark.signals import Signals
+from benchmark.workplace import FAILED, WRONG_INPUT, Workplace, workplace
+
+ROOT = Path(__file__).resolve().parent.parent
+
+RUNNER_MAIN = "io.eventsql.runner.Runner"
+RESULTS = Path("results/local")
+# Longer than it takes to end in order; after that it is killed.
+RUNNER_STOP_SECONDS = 60
+# What a run needs besides its load, roughly: servers start, stop, and the report is drawn.
+AROUND_A_RUN_SECONDS = 25
+# WAL files each new database has ready, as one in use has.
+RECYCLED_WAL_MB = 1024
+# What the environment says about every run; a workload's variables say the rest.
+HERE = ("DATA_DIR", "JAVA_OPTS_APP", "JAVA_OPTS_RUNNER", "RECYCLED_WAL_MB")
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """A run as `runner plan` says it; `file` is the workload as it was asked for."""
+
+    file: str
+    workload: str
+    name: str
+    kind: str
+    environment: Environment
+    variables: Mapping[str, str]
+    seconds: float
+
+    @property
+    def title(self) -> str:
+        return f"{self.workload}/{self.name}"
+
+    @staticmethod
+    def of(file: str, plan: Mapping[str, Any], run: Mapping[str, Any]) -> "PlannedRun":
+        needed = run["environment"]
+        return PlannedRun(
+            file,
+            plan["workload"],
+            run["name"],
+            run["kind"],
+            Environment(
+                needed["server"], needed["databases"], needed["standbys"], needed.get("server_options") or {}
+            ),
+            run.get("variables") or {},
+            run["seconds"],
+        )
+
+
+@dataclass
+class Series:
+    """Runs that are measured one after the other, each against servers of its own."""
+
+    runs: Sequence[PlannedRun]
+    overrides: Sequence[str]
+    folder: Path
+    data: Path
+    signals: Signals
+    failed: list[str] = field(default_factory=list)
+
+    def measure(self) -> int:
+        """Measures and draws everything; returns the exit status."""
+        status = 0
+        for number, run in enumerate(self.runs):
+            print(f"\n{progress(self.runs, number)}", flush=True)
+            folder = self.folder / run.workload / run.name
+            try:
+                self.measure_run(run, folder)
+                draw_run(run, folder)
+            except Interrupted as e:
+                draw_run(run, folder)
+                left_out = len(self.runs) - number - 1
+                print(f"{left_out} run{'' if left_out == 1 else 's'} left out", flush=True)
+                status = 128 + e.signal_number
+                break
+        if len(list(self.folder.rglob("result.json"))) > 1:
+            draw(ROOT, self.folder, "--comparison-only")
+        for title in self.failed:
+            print(f"Failed: {title}", file=sys.stderr)
+        print(f"Results: {self.folder}", flush=True)
+        return status or (FAILED if self.failed else 0)
+
+    def measure_run(self, run: PlannedRun, folder: Path) -> None:
+        """Measures one run; notes if that fails."""
+        name = f"{datetime.now(UTC).strftime(TIME_FORMAT)}-{run.name}"
+        try:
+            with workplace(ROOT, self.signals, folder, self.data / name) as place:
+                status = (
+                    measure_publish(run, place) if run.kind == "publish" else self.measure_load(run, place)
+                )
+            if status != 0:
+                self.failed.append(f"{run.title}: see {folder / 'report.txt'}")
+        except (Failure, WrongInput) as e:
+            self.failed.append(run.title)
+            print(f"{run.title} failed: {e}", file=sys.stderr, flush=True)
+        self.signals.listen_again()
+
+    def measure_load(self, run: PlannedRun, place: Workplace) -> int:
+        """Measures by `runner run`; returns its exit status."""
+        settings = here({})
+        recycled = int(settings.values["RECYCLED_WAL_MB"] or RECYCLED_WAL_MB)
+        servers = start_servers(place, run.environment, recycled)
+        command = [
+            *runner("run", *settings.options("JAVA_OPTS_RUNNER")),
+            *(run.file, *options("--set", self.overrides), "--only", run.name),
+            *("--out", str(place.results.parent)),
+            *("--command", repeat(run, self.overrides), "--git-commit", build.git_commit(ROOT)),
+            *options("--process", [f"{name}={pid}" for name, pid in servers.process_ids.items()]),
+        ]
+        environment = {**clean_environment(), **servers.variables}
+        output = place.results / "logs" / "runner.out"
+        child = place.processes.start("runner", command, environment, RUNNER_STOP_SECONDS, output)
+        try:
+            while child.status is None:
+                place.processes.require_running(servers.needed)
+                time.sleep(POLL_SECONDS)
+        except Interrupted:
+            print("\nInterrupted; what was measured until now is being written...", flush=True)
+            child.stop()
+            raise
+        child.join_readers()
+        if child.status not in (0, FAILED) or not place.result.exists():
+            raise Failure(f"the runner ended with status {child.status}, see {child.log}")
+        return child.status
+
+
+def draw_run(run: PlannedRun, folder: Path) -> None:
+    """Draws what was measured, if anything was."""
+    file = folder / "result.json"
+    if not file.exists():
+        return
+    result = json.loads(file.read_text())
+    if result.get("workload") is None:
+        # The main job does not know what it is part of.
+        file.write_text(json.dumps({**result, "workload": run.workload}, indent=2) + "\n")
+    draw(ROOT, folder)
+
+
+def measure_publish(run: PlannedRun, place: Workplace) -> int:
+    """Measures with the main job; returns its exit status."""
+    settings = here(run.variables)
+    environment = Environment(
+        run.environment.server, settings.shards, run.environment.standbys, run.environment.server_options
+    )
+    return local_benchmark.measure(local_benchmark.Run(settings, secrets.token_hex(4), place, environment))
+
+
+def here(variables: Mapping[str, str]) -> Settings:
+    """The settings of a run; raises WrongInput for one that is wrong."""
+    return Settings.read({**{name: os.environ[name] for name in HERE if name in os.environ}, **variables})
+
+
+def runner(command: str, *java_options: str) -> list[str]:
+    """The beginning of a command line; with the drivers of other systems where they are built."""
+    jars = [ROOT / build.RUNNER, ROOT / build.DRIVERS]
+    path = os.pathsep.join(str(jar) for jar in jars if jar.exists())
+    return [*java(*java_options), "-cp", path, RUNNER_MAIN, command]
+
+
+def options(name: str, values: Sequence[str]) -> list[str]:
+    return [argument for value in values for argument in (name, value)]
+
+
+def repeat(run: PlannedRun, overrides: Sequence[str]) -> str:
+    """How to measure the same run again, from the repository's folder."""
+    chosen = [f"{name}={os.environ[name]}" for name in HERE if name != "DATA_DIR" and os.environ.get(name)]
+    variables = [
+        f"{name}={shlex.quote(value)}" for name, _, value in (text.partition("=") for text in chosen)
+    ]
+    arguments = ["scripts/run_workload.bash", run.file, "--only", run.name, *options("--set", overrides)]
+    return " ".join([*variables, "bash", *(shlex.quote(argument) for argument in arguments)])
+
+
+def plan(file: str, overrides: Sequence[str], only: Sequence[str]) -> list[PlannedRun]:
+    """Asks the runner what a workload needs; raises WrongInput with what it says about a wrong one."""
+    command = [*runner("plan", "-Xmx128m"), file, *options("--set", overrides), *options("--only", only)]
+    ended = subprocess.run(
+        command, cwd=ROOT, env=clean_environment(), capture_output=True, text=True, check=False
+    )
+    if ended.returncode == WRONG_INPUT:
+        raise WrongInput(ended.stderr.strip())
+    if ended.returncode != 0:
+        raise Failure(f"planning {file} ended with status {ended.returncode}:\n{ended.stderr}")
+    said = json.loads(ended.stdout)
+    return [PlannedRun.of(file, said, run) for run in said["runs"]]
+
+
+def progress(runs: Sequence[PlannedRun], number: int) -> str:
+    """Which run comes, and about how long it and the rest take."""
+    seconds = [run.seconds + AROUND_A_RUN_SECONDS for run in runs[number:]]
+    rest = f", about {duration(sum(seconds))} with all that follow" if len(seconds) > 1 else ""
+    return f"=== {number + 1} of {len(runs)}: {runs[number].title}, about {duration(seconds[0])}{rest}"
+
+
+def duration(seconds: float) -> str:
+    minutes = round(seconds / 60)
+    if minutes < 2:
+        return f"{seconds:.0f} s"
+    return f"{minutes} min" if minutes < 120 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def workload_file(text: str) -> str:
+    """A name stays; a file is found from everywhere."""
+    return str(Path(text).resolve()) if text.endswith(".yaml") and not Path(text).is_absolute() else text
+
+
+def result_folder(given: Path | None, runs: Sequence[PlannedRun]) -> Path:
+    """Where the results go; raises WrongInput if a run has one there already."""
+    if given is None:
+        return create_result_folder(ROOT / RESULTS, datetime.now(UTC))
+    for run in runs:
+        if (given / run.workload / run.name).exists():
+            raise WrongInput(f"--results: there is a {given / run.workload / run.name} already")
+    return given.resolve()
+
+
+def read_arguments(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="run_workload.bash",
+        description="Measures workloads on this machine: builds EventSQL, starts the servers that each run"
+        " needs, measures, stops everything, and draws report.html of each run and comparison.html of all.",
+        epilog="""Environment variables:
+  JAVA_OPTS_RUNNER, JAVA_OPTS_APP, RECYCLED_WAL_MB, DATA_DIR   as in run_local_benchmark.bash --help,
+      but RECYCLED_WAL_MB is 1024 where a run is not of kind publish
+  WORKLOADS_DIR   folder of the workload files [runner/workloads]
+
+Examples:
+  bash scripts/run_workload.bash --list
+  bash scripts/run_workload.bash fan-out
+  bash scripts/run_workload.bash stress --only stress --set phases.2.seconds=30
+  bash scripts/run_workload.bash rate fan-out streams --results results/2026-11-21
+
+Results: DIR/<workload>/<run>/ with result.json, report.txt, report.html, plots and logs.
+The last line printed is "Results: <DIR>".
+
+Exit codes: 0 good; 1 a run failed (the others are measured all the same); 2 wrong input;
+130 after Ctrl-C and 143 after SIGTERM (what was measured until then is written and drawn).
+""",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("workloads", metavar="WORKLOAD", nargs="*", help="name of a workload, or a YAML file")
+    parser.add_argument("--list", action="store_true", help="show all workloads")
+    parser.add_argument(
+        "--set",
+        metavar="FIELD=VALUE",
+        action="append",
+        default=[],
+        help="change a field in every run; may be repeated",
+    )
+    parser.add_argument(
+        "--only", metavar="RUN", action="append", default=[], help="only this run; may be repeated"
+    )
+    parser.add_argument(
+        "--results",
+        metavar="DIR",
+        type=Path,
+        help="folder to write to; it may have other runs already [results/local/<UTC time>]",
+    )
+    parsed = parser.parse_args(arguments)
+    if not parsed.workloads and not parsed.list:
+        parser.error("WORKLOAD is missing (--list shows all)")
+    return parsed
+
+
+def main(arguments: Sequence[str]) -> int:
+    parsed = read_arguments(arguments)
+    signals = Signals()
+    signals.install()
+    try:
+        build.build(ROOT)
+        if parsed.list:
+            command = runner("list", "-Xmx128m")
+            return subprocess.run(command, cwd=ROOT, env=clean_environment(), check=False).returncode
+        settings = here({})
+        runs = [
+            run
+            for workload in parsed.workloads
+            for run in plan(workload_file(workload), parsed.set, parsed.only)
+        ]
+        for run in runs:
+            # What is wrong is said before the first one is measured.
+            here(run.variables)
+        folder = result_folder(parsed.results, runs)
+        return Series(runs, parsed.set, folder, settings.folder("DATA_DIR", ROOT), signals).measure()
+    except WrongInput as e:
+        print(e, file=sys.stderr)
+        return WRONG_INPUT
+    except Failure as e:
+        print(f"The benchmark failed: {e}", file=sys.stderr)
+        return FAILED
+    except Interrupted as e:
+        return 128 + e.signal_number
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,169 @@
+"""Results of workloads as Markdown: a table for each workload, with a row for each run and measured phase."""
+
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+# Left out of a table where no run has them.
+OPTIONAL = ("phase", "system", "promises")
+
+
+@dataclass(frozen=True)
+class Run:
+    """What was measured, and the folder it is in."""
+
+    folder: Path
+    result: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
+    @property
+    def kind(self) -> str:
+        return str(self.result["kind"])
+
+
+def tables(runs: Sequence[Run], link: Callable[[Path], str]) -> str:
+    """All tables; `link` says where a run's folder is, seen from the text."""
+    workloads: dict[str, list[Run]] = {}
+    for run in runs:
+        workloads.setdefault(str(run.result["workload"]), []).append(run)
+    return "\n\n".join(_section(name, of_workload, link) for name, of_workload in workloads.items())
+
+
+def machine(runs: Sequence[Run]) -> str:
+    """Where all that was measured, as the results say it."""
+    places = dict.fromkeys(_machine(run.result) for run in runs)
+    commits = ", ".join(dict.fromkeys(str(run.result["git_commit"])[:8] for run in runs))
+    return f"{'; '.join(places)}; commit {commits}."
+
+
+def _machine(result: Mapping[str, Any]) -> str:
+    there = result.get("machine", result)
+    parts = [f"{there['cpus']} CPUs", str(there["os"]), f"Java {there['java_version']}"]
+    if "databases" in result:
+        databases = result["databases"]
+    else:
+        databases = [{**result, "version": result["postgres_version"]}]
+    parts += dict.fromkeys(
+        f"PostgreSQL {database['version']} with `fsync={database['fsync']}`,"
+        f" `synchronous_commit={database['synchronous_commit']}`"
+        for database in databases
+    )
+    return ", ".join(parts)
+
+
+def _section(workload: str, runs: Sequence[Run], link: Callable[[Path], str]) -> str:
+    rows = [
+        {"run": f"[{run.name}]({link(run.folder)})", **row, "passed": _passed(run)}
+        for run in runs
+        for row in ROWS.get(run.kind, _phases)(run)
+    ]
+    columns = [
+        column
+        for column in dict.fromkeys(column for row in rows for column in row)
+        if column not in OPTIONAL or any(row.get(column) for row in rows)
+    ]
+    description = str(runs[0].result.get("description") or "")
+    lines = [
+        f"### {workload}",
+        *([description] if description else []),
+        "",
+        f"| {' | '.join(columns)} |",
+        f"|{'|'.join('---' if column in (*OPTIONAL, 'run', 'passed') else '---:' for column in columns)}|",
+        *(f"| {' | '.join(row.get(column) or '' for column in columns)} |" for row in rows),
+    ]
+    return "\n".join(lines)
+
+
+def _passed(run: Run) -> str:
+    if run.result.get("interrupted"):
+        return "interrupted"
+    return "yes" if run.result["passed"] else "**no**"
+
+
+def _phases(run: Run) -> list[dict[str, str]]:
+    """A row for each measured phase; the main job has one."""
+    if run.kind == "publish":
+        phases = [run.result]
+    else:
+        phases = [phase for phase in run.result.get("phases", []) if phase.get("measured", True)]
+    driver = run.result.get("driver") or {}
+    promises = "; ".join(filter(None, (driver.get(name) for name in ("durability", "order", "delivery"))))
+    return [
+        {
+            "phase": str(phase["name"]) if len(phases) > 1 else "",
+            "system": str(driver.get("name") or ""),
+            "promises": promises,
+            "published": _rate(phase.get("publish_rate")),
+            "consumed": _rate(phase.get("consume_rate")),
+            "publish p50 / p99": _latency(phase.get("publish_latency_ms")),
+            "publish to handler p50 / p99": _latency(phase.get("end_to_end_latency_ms")),
+            "lost / twice / out of order": _checks(run),
+        }
+        for phase in phases
+    ]
+
+
+def _checks(run: Run) -> str:
+    consumers = [run.result] if run.kind == "publish" else run.result.get("consumers") or []
+    if not consumers:
+        return "not checked"
+    names = ("events_lost", "events_duplicated", "order_violations")
+    return " / ".join(f"{sum(int(consumer[name]) for consumer in consumers):,}" for name in names)
+
+
+def _blast(run: Run) -> list[dict[str, str]]:
+    trials = run.result["trials"]
+    if not trials:
+        return [{"trials": "0"}]
+
+    def median(column: str) -> float:
+        return float(statistics.median(trial[column] for trial in trials))
+
+    return [
+        {
+            "trials": f"{len(trials):,}",
+            "failures": f"{sum(trial['failures'] for trial in trials):,}",
+            "median throughput": _rate(median("throughput_events_per_second")),
+            "median bandwidth": f"{median('bandwidth_mb_per_second'):,.1f} MB/s",
+            "median of mean latencies": f"{median('latency_mean_ms'):,.1f} ms",
+        }
+    ]
+
+
+def _sweep(run: Run) -> list[dict[str, str]]:
+    """A row for each number of events."""
+    times: dict[int, list[float]] = {}
+    for trial in run.result["trials"]:
+        times.setdefault(int(trial["event_count"]), []).append(float(trial["duration_ms"]))
+    limit = run.result.get("copy_limit") or {}
+    rows = []
+    for count, durations in sorted(times.items()):
+        median = statistics.median(durations)
+        of_copy = f"{limit['duration_ms'] / median:.0%}" if limit.get("events") == count else ""
+        rows.append(
+            {
+                "events": f"{count:,}",
+                "trials": f"{len(durations):,}",
+                "median": f"{median:,.1f} ms",
+                "maximum": f"{max(durations):,.1f} ms",
+                "median rate": _rate(count / median * 1000),
+                "of a plain COPY": of_copy,
+            }
+        )
+    return rows
+
+
+def _rate(rate: float | None) -> str:
+    return f"{rate:,.0f}/s" if rate is not None else ""
+
+
+def _latency(percentiles: Mapping[str, float] | None) -> str:
+    return f"{percentiles['p50']:,.1f} / {percentiles['p99']:,.1f} ms" if percentiles else ""
+
+
+ROWS: Mapping[str, Callable[[Run], list[dict[str, str]]]] = {"blast": _blast, "sweep": _sweep}
