@@ -25,7 +25,12 @@ public final class JsonFiles {
 
     /** Writes a file, whole or not at all; folders are made as needed. */
     public static void write(Path file, Object value) {
-        write(file, JSON.writeValueAsString(value) + "\n");
+        write(file, text(value) + "\n");
+    }
+
+    /** The value as it would stand in a file. */
+    public static String text(Object value) {
+        return JSON.writeValueAsString(value);
     }
 
     /** Writes a text file, whole or not at all; folders are made as needed. */
