@@ -11,8 +11,8 @@ import io.eventsql.runner.spec.PhaseSpec;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.LongAdder;
+import org.HdrHistogram.ConcurrentHistogram;
 import org.HdrHistogram.Histogram;
-import org.HdrHistogram.Recorder;
 
 /** One phase while it runs, and what becomes of its events. Thread-safe. */
 public final class PhaseLoad implements LoadListener {
@@ -23,8 +23,8 @@ public final class PhaseLoad implements LoadListener {
     private final LoadPhase time;
     private final RunSeries series;
     private final PublishMeter meter = new PublishMeter();
-    private final Recorder serviceMicros = new Recorder(SIGNIFICANT_DIGITS);
-    private final Recorder endToEndMicros = new Recorder(SIGNIFICANT_DIGITS);
+    private final Histogram serviceMicros = new ConcurrentHistogram(SIGNIFICANT_DIGITS);
+    private final Histogram endToEndMicros = new ConcurrentHistogram(SIGNIFICANT_DIGITS);
     private final LongAdder missedEvents = new LongAdder();
     private final LongAdder deliveredEvents = new LongAdder();
     private final AtomicLong lastDeliveredAtMicros = new AtomicLong();
@@ -166,13 +166,13 @@ public final class PhaseLoad implements LoadListener {
         return meter.measurement(sentEvents, time.anchor());
     }
 
-    /** Latency from the call itself, one value for each published event; to be taken once, at the end. */
-    public Histogram takeServiceMicros() {
-        return serviceMicros.getIntervalHistogram();
+    /** Latency from the call itself, one value for each published event. */
+    public Histogram serviceMicros() {
+        return serviceMicros.copy();
     }
 
-    /** Latency from the intended send to the consumer, one value for each delivery; to be taken once, at the end. */
-    public Histogram takeEndToEndMicros() {
-        return endToEndMicros.getIntervalHistogram();
+    /** Latency from the intended send to the consumer, one value for each delivery. */
+    public Histogram endToEndMicros() {
+        return endToEndMicros.copy();
     }
 }

@@ -7,6 +7,7 @@ import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import tools.jackson.core.JacksonException;
 import tools.jackson.databind.DeserializationFeature;
+import tools.jackson.databind.JsonNode;
 import tools.jackson.databind.MapperFeature;
 import tools.jackson.databind.PropertyNamingStrategies;
 import tools.jackson.databind.SerializationFeature;
@@ -59,5 +60,14 @@ public final class JsonFiles {
         } catch (JacksonException e) {
             throw new IOException(file + " is not understood: " + e.getOriginalMessage(), e);
         }
+    }
+
+    /**
+     * What a file holds, whatever it is.
+     *
+     * @throws IOException if the file cannot be read or is no JSON
+     */
+    public static JsonNode tree(Path file) throws IOException {
+        return read(file, JsonNode.class);
     }
 }

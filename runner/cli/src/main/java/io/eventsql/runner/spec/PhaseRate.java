@@ -20,7 +20,7 @@ public record PhaseRate(BigDecimal value, boolean isMultiple) {
      *
      * @throws IllegalArgumentException if it is neither a whole number nor a multiple
      */
-    @JsonCreator
+    @JsonCreator(mode = JsonCreator.Mode.DELEGATING)
     public static PhaseRate of(Object json) {
         String text = json.toString();
         if (MULTIPLE.matcher(text).matches()) {

@@ -24,4 +24,10 @@ public record PhaseSpec(
         @Nullable Integer callers,
         boolean async,
         int eventsPerCall,
-        int seconds) {}
+        int seconds) {
+
+    /** The same under another name. */
+    public PhaseSpec named(String other) {
+        return new PhaseSpec(other, measured, rate, inFlight, callers, async, eventsPerCall, seconds);
+    }
+}

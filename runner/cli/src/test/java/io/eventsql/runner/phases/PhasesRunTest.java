@@ -54,8 +54,8 @@ class PhasesRunTest {
         assertThat(steady.publishedEvents()).isEqualTo(10_000);
         for (Histogram micros : List.of(
                 steady.latencyMicros(),
-                phases.getLast().takeServiceMicros(),
-                phases.getLast().takeEndToEndMicros())) {
+                phases.getLast().serviceMicros(),
+                phases.getLast().endToEndMicros())) {
             assertThat(micros.getTotalCount()).isEqualTo(10_000);
             assertThat(micros.getCountBetweenValues(1_999, 2_003)).isEqualTo(9_900);
             assertThat(micros.getCountBetweenValues(39_960, 40_040)).isEqualTo(100);
