@@ -133,7 +133,9 @@ final class RunCommand implements Callable<Integer> {
                 boolean passed = run.kind() == Kind.PUBLISH
                         ? publish(run)
                         : measure(
-                                run, Objects.requireNonNull(drivers.get(run.system().driver())), surroundings);
+                                run,
+                                Objects.requireNonNull(drivers.get(run.system().driver())),
+                                surroundings);
                 exitCode = passed ? exitCode : Runner.FAILED;
             }
             hook.wrote();
@@ -210,8 +212,17 @@ final class RunCommand implements Callable<Integer> {
         all.put("RUNNER_RESULT", folder.resolve("runner-0.json").toString());
         boolean published = Runner.commandLine(all).execute("publish") == Runner.OK;
         String[] summarize = {
-            "summarize", "--run", id, "--runner-results", folder.toString(), "--command", command, "--git-commit",
-            gitCommit, "--out", folder.resolve("result.json").toString()
+            "summarize",
+            "--run",
+            id,
+            "--runner-results",
+            folder.toString(),
+            "--command",
+            command,
+            "--git-commit",
+            gitCommit,
+            "--out",
+            folder.resolve("result.json").toString()
         };
         return Runner.commandLine(all).execute(summarize) == Runner.OK && published;
     }

@@ -108,8 +108,8 @@ final class WorkloadRun {
                 Played played = play(session);
                 TimeSeries seconds = series.table(clock.nanos());
                 ResourceSeries resources = sampler.table(seconds.t().size());
-                RunResult result = result(
-                        driver, databases, session, played, new Measured(seconds, resources, startedAt));
+                RunResult result =
+                        result(driver, databases, session, played, new Measured(seconds, resources, startedAt));
                 RunFolder.write(folder, result, series);
                 return result;
             }
@@ -131,11 +131,10 @@ final class WorkloadRun {
     private Played play(LoadSession session) {
         SearchSpec search = spec.search();
         if (search == null) {
-            return new Played(
-                    new PhasesRun(session, surroundings.stop, problems, this::tell).run(spec.phases()), null);
+            return new Played(new PhasesRun(session, surroundings.stop, problems, this::tell).run(spec.phases()), null);
         }
-        SearchRun.Found found = new SearchRun(session, surroundings.stop, problems, surroundings.out)
-                .run(search, spec.phases());
+        SearchRun.Found found =
+                new SearchRun(session, surroundings.stop, problems, surroundings.out).run(search, spec.phases());
         return new Played(found.phases(), found.figures());
     }
 
@@ -210,10 +209,10 @@ final class WorkloadRun {
     }
 
     private static RunResult.Machine machine() {
-        long memoryMb = ManagementFactory.getOperatingSystemMXBean()
-                        instanceof com.sun.management.OperatingSystemMXBean system
-                ? Math.round(system.getTotalMemorySize() / BYTES_PER_MB)
-                : 0;
+        long memoryMb =
+                ManagementFactory.getOperatingSystemMXBean() instanceof com.sun.management.OperatingSystemMXBean system
+                        ? Math.round(system.getTotalMemorySize() / BYTES_PER_MB)
+                        : 0;
         return new RunResult.Machine(
                 Runtime.getRuntime().availableProcessors(),
                 memoryMb,

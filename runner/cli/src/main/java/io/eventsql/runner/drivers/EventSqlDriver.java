@@ -15,7 +15,6 @@ import io.eventsql.runner.driver.DriverSettings;
 import io.eventsql.runner.driver.PublishTarget;
 import io.eventsql.runner.load.EventSqlTarget;
 import java.sql.SQLException;
-import java.util.List;
 import java.util.TreeSet;
 
 /** The library over the databases of the environment. Thread-safe. */
@@ -34,8 +33,7 @@ final class EventSqlDriver implements Driver {
 
     static EventSqlDriver open(DriverSettings settings) throws SQLException {
         EventSqlOptions options = new EventSqlOptions(settings.options());
-        Databases databases = Databases.open(
-                DatabaseVariables.read(new Variables(settings.environment()::get)));
+        Databases databases = Databases.open(DatabaseVariables.read(new Variables(settings.environment()::get)));
         try {
             EventSql eventSql = EventSql.builder(databases.dataSources())
                     .settings(options.settings())

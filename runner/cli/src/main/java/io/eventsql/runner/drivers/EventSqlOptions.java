@@ -35,20 +35,19 @@ final class EventSqlOptions {
     }
 
     private static void set(Settings.Builder builder, String name, String value) {
-        LongConsumer setting =
-                switch (name) {
-                    case "buffer_bytes" -> builder::bufferBytes;
-                    case "max_batch_events" -> number -> builder.maxBatchEvents(Math.toIntExact(number));
-                    case "max_batch_bytes" -> builder::maxBatchBytes;
-                    case "append_connections" -> number -> builder.appendConnections(Math.toIntExact(number));
-                    case "notify_interval_ms" -> number -> builder.notifyInterval(Duration.ofMillis(number));
-                    case "publish_timeout_ms" -> number -> builder.publishTimeout(Duration.ofMillis(number));
-                    case PAGE_EVENTS -> number -> {};
-                    default ->
-                        throw new IllegalArgumentException("driver_options." + name
-                                + " is not known; known are append_connections, buffer_bytes, max_batch_bytes,"
-                                + " max_batch_events, notify_interval_ms, page_events, publish_timeout_ms");
-                };
+        LongConsumer setting = switch (name) {
+            case "buffer_bytes" -> builder::bufferBytes;
+            case "max_batch_events" -> number -> builder.maxBatchEvents(Math.toIntExact(number));
+            case "max_batch_bytes" -> builder::maxBatchBytes;
+            case "append_connections" -> number -> builder.appendConnections(Math.toIntExact(number));
+            case "notify_interval_ms" -> number -> builder.notifyInterval(Duration.ofMillis(number));
+            case "publish_timeout_ms" -> number -> builder.publishTimeout(Duration.ofMillis(number));
+            case PAGE_EVENTS -> number -> {};
+            default ->
+                throw new IllegalArgumentException("driver_options." + name
+                        + " is not known; known are append_connections, buffer_bytes, max_batch_bytes,"
+                        + " max_batch_events, notify_interval_ms, page_events, publish_timeout_ms");
+        };
         setting.accept(number(name, value));
     }
 

@@ -35,8 +35,8 @@ public record LoadParts(
     /** Makes the next call to a stream. */
     LoadCall call(LoadStream stream, KeyShare keys, LoadPhase phase, int events, long intendedNanos) {
         long first = stream.claim(phase.warmup(), events);
-        List<Event> made =
-                source.events(keys, phase.warmup(), first, events, phase.anchor().epochMicrosAt(intendedNanos));
+        List<Event> made = source.events(
+                keys, phase.warmup(), first, events, phase.anchor().epochMicrosAt(intendedNanos));
         return new LoadCall(stream, phase.warmup(), first, made, intendedNanos);
     }
 }

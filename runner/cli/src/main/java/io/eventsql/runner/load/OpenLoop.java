@@ -69,7 +69,8 @@ public final class OpenLoop implements LoadGenerator {
     /** Also after the phase's end, when a target that blocks has held the caller up until then. */
     private boolean isMissed(LoadPhase phase, LoadListener listener, long sentThen) {
         return inFlightMax < Long.MAX_VALUE
-                && (sentThen - listener.answeredEvents() > inFlightMax || parts.clock().nanos() >= phase.endNanos());
+                && (sentThen - listener.answeredEvents() > inFlightMax
+                        || parts.clock().nanos() >= phase.endNanos());
     }
 
     /** Waits for the time of a slot; {@code false} after a stop signal. */

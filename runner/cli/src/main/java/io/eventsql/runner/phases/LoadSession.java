@@ -100,8 +100,7 @@ public final class LoadSession implements AutoCloseable {
     }
 
     private void consume(LoadedStream stream, String consumer) throws Exception {
-        SeenByConsumer checked =
-                new SeenByConsumer(run, stream, consumer, setup.clock, series, setup.problems);
+        SeenByConsumer checked = new SeenByConsumer(run, stream, consumer, setup.clock, series, setup.problems);
         consumers.add(setup.driver.consume(stream.name(), consumer, checked));
         seen.add(checked);
     }
@@ -126,7 +125,10 @@ public final class LoadSession implements AutoCloseable {
         ClockAnchor anchor = ClockAnchor.now(setup.clock);
         long start = Math.max(anchor.nanos(), freeFromNanos);
         LoadPhase time = LoadPhase.ofNanos(
-                !phase.measured(), anchor, start, Duration.ofSeconds(phase.seconds()).toNanos());
+                !phase.measured(),
+                anchor,
+                start,
+                Duration.ofSeconds(phase.seconds()).toNanos());
         if (phase.measured()) {
             series.begin(start);
         }

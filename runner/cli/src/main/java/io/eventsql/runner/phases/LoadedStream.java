@@ -33,7 +33,8 @@ final class LoadedStream {
     }
 
     /** The phase of a measured event; {@code null} where there was none. */
-    @Nullable PhaseLoad phaseOf(long number) {
+    @Nullable
+    PhaseLoad phaseOf(long number) {
         for (int i = marks.size() - 1; i >= 0; i--) {
             if (marks.get(i).firstNumber <= number) {
                 return marks.get(i).phase;

@@ -69,8 +69,6 @@ public final class PhasesRun {
     public static double publishRate(PhaseMeasurement measured) {
         Long first = measured.firstIntendedAtMicros();
         Long last = measured.lastAcknowledgedAtMicros();
-        return first == null || last == null || last <= first
-                ? 0
-                : measured.publishedEvents() * 1e6 / (last - first);
+        return first == null || last == null || last <= first ? 0 : measured.publishedEvents() * 1e6 / (last - first);
     }
 }

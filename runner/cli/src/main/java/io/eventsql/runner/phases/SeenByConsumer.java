@@ -50,8 +50,8 @@ final class SeenByConsumer implements Deliveries {
             try {
                 see(event, BenchmarkEvent.decode(event.value()), nowMicros, nowNanos);
             } catch (NotABenchmarkEventException e) {
-                problems.add("Consumer " + consumer + " got something that is no event of the benchmark: "
-                        + e.getMessage());
+                problems.add(
+                        "Consumer " + consumer + " got something that is no event of the benchmark: " + e.getMessage());
             }
         }
     }

@@ -44,9 +44,8 @@ public final class Comparison {
             }
         });
         for (JsonNode phase : phases) {
-            String row = phases.size() == 1
-                    ? name
-                    : name + ", " + phase.path("name").asString();
+            String row =
+                    phases.size() == 1 ? name : name + ", " + phase.path("name").asString();
             rows.add(row(row, result, phase, phase.path("offered_rate")));
         }
         if (phases.isEmpty()) {
@@ -69,7 +68,7 @@ public final class Comparison {
                 main ? "per key" : driver.path("order").asString(),
                 main && offered.asDouble() == 0 ? "as fast as possible" : number(offered, 0),
                 number(figures.path("publish_rate"), 0),
-                number(figures.path("consume_rate"), 0),
+                endToEnd.isObject() ? number(figures.path("consume_rate"), 0) : "–",
                 number(publish.path("p50"), 3),
                 number(publish.path("p99"), 3),
                 number(endToEnd.path("p50"), 3),

@@ -1,5 +1,6 @@
 package io.eventsql.runner.result;
 
+import io.eventsql.runner.series.TimeSeries;
 import java.io.IOException;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
@@ -7,7 +8,6 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Locale;
 import java.util.function.IntFunction;
-import io.eventsql.runner.series.TimeSeries;
 import org.HdrHistogram.Histogram;
 import org.HdrHistogram.HistogramLogWriter;
 import org.jspecify.annotations.Nullable;
@@ -24,8 +24,7 @@ final class HistogramLog {
      * @param startMicros when second 0 began, epoch microseconds
      * @param ofSecond the values of a second; {@code null}: none
      */
-    static void write(
-            Path file, TimeSeries series, long startMicros, IntFunction<@Nullable Histogram> ofSecond)
+    static void write(Path file, TimeSeries series, long startMicros, IntFunction<@Nullable Histogram> ofSecond)
             throws IOException {
         try (PrintStream out = new PrintStream(Files.newOutputStream(file), false, StandardCharsets.US_ASCII)) {
             HistogramLogWriter writer = new HistogramLogWriter(out);

@@ -1,8 +1,8 @@
 package io.eventsql.runner.result;
 
 import io.eventsql.runner.measure.Histograms;
-import io.eventsql.runner.measure.PhaseMeasurement;
 import io.eventsql.runner.measure.Percentiles;
+import io.eventsql.runner.measure.PhaseMeasurement;
 import io.eventsql.runner.phases.PhaseLoad;
 import io.eventsql.runner.phases.PhasesRun;
 import io.eventsql.runner.result.RunResult.PhaseFigures;
@@ -43,7 +43,9 @@ public final class ResultMaker {
         }
         double seconds = (phase.endedNanos() - phase.startNanos()) / NANOS_PER_SECOND;
         double publishRate = PhasesRun.publishRate(measurement);
-        int bytes = spec.events().bytes() == 0 ? ACCOUNT_CREATED_BYTES : spec.events().bytes();
+        int bytes = spec.events().bytes() == 0
+                ? ACCOUNT_CREATED_BYTES
+                : spec.events().bytes();
         boolean openLoop = phase.eventsPerSecond() > 0;
         boolean consumed = spec.streams().consumers() > 0 && phase.spec().measured();
         return new PhaseFigures(

@@ -31,10 +31,8 @@ public final class RunFolder {
                 .mapToLong(RunResult.PhaseFigures::startedAtMicros)
                 .findFirst()
                 .orElse(0);
-        HistogramLog.write(
-                folder.resolve("publish.hlog"), result.series(), startMicros, seconds::publishMicros);
-        HistogramLog.write(
-                folder.resolve("end_to_end.hlog"), result.series(), startMicros, seconds::endToEndMicros);
+        HistogramLog.write(folder.resolve("publish.hlog"), result.series(), startMicros, seconds::publishMicros);
+        HistogramLog.write(folder.resolve("end_to_end.hlog"), result.series(), startMicros, seconds::endToEndMicros);
     }
 
     private static Map<String, List<? extends @Nullable Object>> columns(ResourceSeries resources) {

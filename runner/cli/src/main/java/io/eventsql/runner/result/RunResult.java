@@ -183,7 +183,8 @@ public record RunResult(
             @Nullable Integer recoverySeconds) {
 
         /** Memory at the start and at the end, 10^6 bytes; {@code null} where it was not seen. */
-        public record Resident(@Nullable Double start, @Nullable Double end) {}
+        public record Resident(
+                @Nullable Double start, @Nullable Double end) {}
     }
 
     /**

@@ -76,10 +76,15 @@ public final class RunText {
 
     private static List<String> phase(PhaseFigures phase) {
         List<String> lines = new ArrayList<>();
-        lines.add(String.format(Locale.ROOT, 
+        lines.add(String.format(
+                Locale.ROOT,
                 "Phase %s%s: %.1f s, offered %.1f per second",
-                phase.name(), phase.measured() ? "" : " (not measured)", phase.seconds(), phase.offeredRate()));
-        lines.add(String.format(Locale.ROOT, 
+                phase.name(),
+                phase.measured() ? "" : " (not measured)",
+                phase.seconds(),
+                phase.offeredRate()));
+        lines.add(String.format(
+                Locale.ROOT,
                 "Published %d events, %.1f per second (%.3f MB/s); failed %d, missed %d",
                 phase.eventsPublished(),
                 phase.publishRate(),
@@ -90,10 +95,19 @@ public final class RunText {
                 .forEach(error ->
                         lines.add("  " + error.events() + " × " + error.errorClass() + ": " + error.firstMessage()));
         if (phase.endToEndLatencyMs() != null) {
-            lines.add(String.format(Locale.ROOT, "Consumed %.1f per second by all consumers together", phase.consumeRate()));
+            lines.add(String.format(
+                    Locale.ROOT, "Consumed %.1f per second by all consumers together", phase.consumeRate()));
         }
-        lines.add(String.format(Locale.ROOT, 
-                "%-34s%10s%10s%10s%10s%10s%10s", "Latency in ms", "p50", "p90", "p99", "p99.9", "max", "mean"));
+        lines.add(String.format(
+                Locale.ROOT,
+                "%-34s%10s%10s%10s%10s%10s%10s",
+                "Latency in ms",
+                "p50",
+                "p90",
+                "p99",
+                "p99.9",
+                "max",
+                "mean"));
         lines.add(row("intended send to acknowledgement", phase.publishLatencyMs()));
         lines.add(row("call to acknowledgement", phase.serviceLatencyMs()));
         Percentiles delay = phase.scheduleDelayMs();
@@ -111,7 +125,8 @@ public final class RunText {
         if (result.consumers().isEmpty()) {
             return "Nobody consumed";
         }
-        return String.format(Locale.ROOT, 
+        return String.format(
+                Locale.ROOT,
                 "Seen %d events; lost %d, duplicated %d, out of order %d",
                 sum(result, ConsumerCounts::eventsSeen),
                 sum(result, ConsumerCounts::eventsLost),
@@ -120,17 +135,18 @@ public final class RunText {
     }
 
     private static String replayed(List<ReplayerCounts> replayers) {
-        return String.format(Locale.ROOT, 
+        return String.format(
+                Locale.ROOT,
                 "Replayed %d events in %d passes from the start",
                 replayers.stream().mapToLong(ReplayerCounts::events).sum(),
                 replayers.stream().mapToLong(ReplayerCounts::passes).sum());
     }
 
-    private static List<String> search(
-            SearchFigures search, @Nullable SearchSpec asked) {
+    private static List<String> search(SearchFigures search, @Nullable SearchSpec asked) {
         List<String> lines = new ArrayList<>();
         if (asked != null) {
-            lines.add(String.format(Locale.ROOT, 
+            lines.add(String.format(
+                    Locale.ROOT,
                     "Highest rate at which p%s of the %s latency is at most %s ms: %d per second",
                     asked.percentile(),
                     asked.latency().name().toLowerCase(Locale.ROOT),
@@ -138,22 +154,33 @@ public final class RunText {
                     search.bestRate()));
         }
         search.trials()
-                .forEach(trial -> lines.add(String.format(Locale.ROOT, 
+                .forEach(trial -> lines.add(String.format(
+                        Locale.ROOT,
                         "  %d per second: %.3f ms, %s",
-                        trial.rate(), trial.latencyMs(), trial.held() ? "held" : "did not hold")));
+                        trial.rate(),
+                        trial.latencyMs(),
+                        trial.held() ? "held" : "did not hold")));
         return lines;
     }
 
     private static List<String> stress(StressFigures stress) {
         List<String> lines = new ArrayList<>();
-        lines.add(String.format(Locale.ROOT, 
+        lines.add(String.format(
+                Locale.ROOT,
                 "In the phase %s, %.1f %% of the sustainable rate was accepted; %.1f %% of the slots were missed",
-                stress.overload(), stress.acceptedOfMaximum() * PERCENT, stress.missedShare() * PERCENT));
+                stress.overload(),
+                stress.acceptedOfMaximum() * PERCENT,
+                stress.missedShare() * PERCENT));
         stress.residentMb().forEach((process, memory) -> {
             Double start = memory.start();
             Double end = memory.end();
             if (start != null && end != null) {
-                lines.add(String.format(Locale.ROOT, "Resident memory of %s: %.0f MB at its start, %.0f MB at its end", process, start, end));
+                lines.add(String.format(
+                        Locale.ROOT,
+                        "Resident memory of %s: %.0f MB at its start, %.0f MB at its end",
+                        process,
+                        start,
+                        end));
             }
         });
         Integer recovery = stress.recoverySeconds();
@@ -168,7 +195,8 @@ public final class RunText {
     private static List<String> machine(RunResult result) {
         List<String> lines = new ArrayList<>();
         for (DatabaseFacts database : result.databases()) {
-            lines.add(String.format(Locale.ROOT, 
+            lines.add(String.format(
+                    Locale.ROOT,
                     "%s: PostgreSQL %s with fsync %s and synchronous_commit %s%s, clock %.3f ms ahead of the runner's",
                     database.name(),
                     database.version(),
@@ -196,8 +224,15 @@ public final class RunText {
     }
 
     private static String row(String what, Percentiles ms) {
-        return String.format(Locale.ROOT, 
+        return String.format(
+                Locale.ROOT,
                 "%-34s%10.3f%10.3f%10.3f%10.3f%10.3f%10.3f",
-                what, ms.p50(), ms.p90(), ms.p99(), ms.p999(), ms.max(), ms.mean());
+                what,
+                ms.p50(),
+                ms.p90(),
+                ms.p99(),
+                ms.p999(),
+                ms.max(),
+                ms.mean());
     }
 }

@@ -32,7 +32,10 @@ public final class StressReading {
                 reference = played.get(i);
             }
             PhaseRate rate = spec.rate();
-            if (reference != null && rate != null && rate.isMultiple() && rate.value().compareTo(BigDecimal.ONE) > 0) {
+            if (reference != null
+                    && rate != null
+                    && rate.isMultiple()
+                    && rate.value().compareTo(BigDecimal.ONE) > 0) {
                 return of(reference, played.get(i), series, resources);
             }
         }
@@ -57,7 +60,8 @@ public final class StressReading {
                 reference.publishRate() == 0 ? 0 : overload.publishRate() / reference.publishRate(),
                 offered == 0 ? 0 : (double) overload.eventsMissed() / offered,
                 resident,
-                recoverySeconds(series, behind, RECOVERED * reference.publishLatencyMs().p50()));
+                recoverySeconds(
+                        series, behind, RECOVERED * reference.publishLatencyMs().p50()));
     }
 
     private static @Nullable Integer recoverySeconds(TimeSeries series, int from, double limitMs) {

@@ -19,7 +19,8 @@ final class DatabaseProbe implements Probe {
     private static final int VERSION_WITH_CHECKPOINTER = 17;
 
     private static final String CHECKPOINTS = "(SELECT num_timed + num_requested FROM pg_stat_checkpointer)";
-    private static final String CHECKPOINTS_BEFORE = "(SELECT checkpoints_timed + checkpoints_req FROM pg_stat_bgwriter)";
+    private static final String CHECKPOINTS_BEFORE =
+            "(SELECT checkpoints_timed + checkpoints_req FROM pg_stat_bgwriter)";
 
     private final String name;
     private final DatabaseAddress address;

@@ -25,16 +25,12 @@ final class DockerProbe implements Probe {
     @Override
     public List<String> columns() {
         return List.of(
-                name + ".cpu_cores",
-                name + ".rss_mb",
-                name + ".read_mb_per_second",
-                name + ".write_mb_per_second");
+                name + ".cpu_cores", name + ".rss_mb", name + ".read_mb_per_second", name + ".write_mb_per_second");
     }
 
     @Override
     public List<@Nullable Double> look(long nowNanos) throws IOException, InterruptedException {
-        Process docker = new ProcessBuilder(
-                        "docker", "stats", "--no-stream", "--format", "{{json .}}", container)
+        Process docker = new ProcessBuilder("docker", "stats", "--no-stream", "--format", "{{json .}}", container)
                 .redirectErrorStream(true)
                 .start();
         try {

@@ -27,17 +27,15 @@ final class ProcessProbe implements Probe {
     @Override
     public List<String> columns() {
         return List.of(
-                name + ".cpu_cores",
-                name + ".rss_mb",
-                name + ".read_mb_per_second",
-                name + ".write_mb_per_second");
+                name + ".cpu_cores", name + ".rss_mb", name + ".read_mb_per_second", name + ".write_mb_per_second");
     }
 
     @Override
     public List<@Nullable Double> look(long nowNanos) throws IOException {
         ProcessTree.Usage usage = tree.usage(process);
         cpuSeconds.putAll(usage.cpuSeconds());
-        double cpuSum = cpuSeconds.values().stream().mapToDouble(Double::doubleValue).sum();
+        double cpuSum =
+                cpuSeconds.values().stream().mapToDouble(Double::doubleValue).sum();
         Double readMb = usage.readMb();
         Double writtenMb = usage.writtenMb();
         return Arrays.<@Nullable Double>asList(

@@ -109,8 +109,8 @@ final class ProcessTree {
 
     private static List<Long> tree(long root, Map<Long, List<String>> stats) {
         Map<Long, List<Long>> children = new HashMap<>();
-        stats.forEach((process, stat) -> children
-                .computeIfAbsent(Long.parseLong(stat.get(PARENT)), parent -> new ArrayList<>())
+        stats.forEach((process, stat) -> children.computeIfAbsent(
+                        Long.parseLong(stat.get(PARENT)), parent -> new ArrayList<>())
                 .add(process));
         List<Long> members = new ArrayList<>();
         Deque<Long> open = new ArrayDeque<>(List.of(root));
@@ -131,7 +131,9 @@ final class ProcessTree {
                     String stat = Files.readString(folder.resolve("stat"));
                     stats.put(
                             Long.valueOf(folder.getFileName().toString()),
-                            List.of(stat.substring(stat.lastIndexOf(')') + 2).strip().split(" ", -1)));
+                            List.of(stat.substring(stat.lastIndexOf(')') + 2)
+                                    .strip()
+                                    .split(" ", -1)));
                 } catch (NoSuchFileException e) {
                     // It has just ended.
                 } catch (IOException e) {

@@ -11,7 +11,8 @@ final class Rate {
     private long lastNanos;
 
     /** How much it has grown each second since the last look; {@code null} at the first and where it has shrunk. */
-    @Nullable Double at(double value, long nowNanos) {
+    @Nullable
+    Double at(double value, long nowNanos) {
         boolean known = hasLast && nowNanos > lastNanos && value >= last;
         double perSecond = known ? (value - last) * NANOS_PER_SECOND / (nowNanos - lastNanos) : 0;
         hasLast = true;

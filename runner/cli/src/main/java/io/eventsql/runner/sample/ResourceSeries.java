@@ -36,6 +36,9 @@ public record ResourceSeries(int intervalSeconds, List<Integer> t, Map<String, L
         }
         return known.isEmpty()
                 ? null
-                : (Double) known.stream().mapToDouble(Double::doubleValue).average().orElseThrow();
+                : (Double) known.stream()
+                        .mapToDouble(Double::doubleValue)
+                        .average()
+                        .orElseThrow();
     }
 }

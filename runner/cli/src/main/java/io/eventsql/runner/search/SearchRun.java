@@ -47,8 +47,8 @@ public final class SearchRun {
 
     /** Searches; after a stop signal it ends with what it has. */
     public Found run(SearchSpec search, List<PhaseSpec> phases) {
-        List<PhaseLoad> played = new ArrayList<>(new PhasesRun(session, stop, problems, phase -> {})
-                .run(phases.subList(0, phases.size() - 1)));
+        List<PhaseLoad> played = new ArrayList<>(
+                new PhasesRun(session, stop, problems, phase -> {}).run(phases.subList(0, phases.size() - 1)));
         List<SearchFigures.Trial> trials = new ArrayList<>();
         long best = new RateSearch(search)
                 .best(rate -> !stop.isRaised() && held(search, phases.getLast(), rate, played, trials))

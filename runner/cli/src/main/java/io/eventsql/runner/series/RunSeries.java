@@ -139,9 +139,7 @@ public final class RunSeries {
                 consumers == 0
                         ? nulls(rows)
                         : running(
-                                rows,
-                                second -> second.published.sum() * consumers - second.delivered.sum(),
-                                consumers),
+                                rows, second -> second.published.sum() * consumers - second.delivered.sum(), consumers),
                 latencies(rows, second -> second.publish.p50Ms()),
                 latencies(rows, second -> second.publish.p99Ms()),
                 latencies(rows, second -> second.publish.maxMs()),

@@ -142,7 +142,8 @@ class PhasesRunTest {
                 call -> MILLIS,
                 new RunSpec.StreamsSpec(1, 1, 1, 0, 1),
                 made -> made.onDelivery(events -> {
-                    long number = BenchmarkEvent.decode(events.getFirst().value()).number();
+                    long number =
+                            BenchmarkEvent.decode(events.getFirst().value()).number();
                     if (number == 3) {
                         return List.of();
                     }
@@ -229,8 +230,8 @@ class PhasesRunTest {
                 null,
                 Map.of());
         PrintStream nowhere = new PrintStream(OutputStream.nullOutputStream());
-        session = LoadSession.open(new LoadSession.Setup(
-                spec, driver, clock, stop, problems, ProgressDisplay.lines(nowhere, clock)));
+        session = LoadSession.open(
+                new LoadSession.Setup(spec, driver, clock, stop, problems, ProgressDisplay.lines(nowhere, clock)));
         List<PhaseLoad> played = new PhasesRun(session, stop, problems, phase -> {}).run(phases);
         session.close();
         return played;
