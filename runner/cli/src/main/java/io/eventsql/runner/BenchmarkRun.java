@@ -11,6 +11,7 @@ import io.eventsql.runner.load.LoadPhase;
 import io.eventsql.runner.load.StopSignal;
 import io.eventsql.runner.measure.PhaseMeasurement;
 import io.eventsql.runner.measure.PublishMeter;
+import io.eventsql.runner.report.LoadWatch;
 import io.eventsql.runner.report.ProgressDisplay;
 import io.eventsql.runner.report.RunnerResult.Ending;
 import io.eventsql.runner.report.RunnerText;

@@ -31,6 +31,11 @@ import picocli.CommandLine.ParameterException;
             "  runner publish --help",
             "  runner summarize --help",
             "  runner limits --help",
+            "  runner list",
+            "  runner plan fan-out",
+            "  DB0_HOST=localhost DB0_PASSWORD=... runner run fan-out --out results/fan-out",
+            "  runner report results/fan-out/1-consumer",
+            "  runner compare results/fan-out",
             "  DB0_HOST=localhost DB0_PASSWORD=... runner publish --events-rate 1000 --events-to-publish 60000",
         })
 final class Runner {
@@ -54,6 +59,11 @@ final class Runner {
                 .addSubcommand(publish)
                 .addSubcommand(summarize)
                 .addSubcommand(limits)
+                .addSubcommand(new CommandLine(new ListCommand()).setDefaultValueProvider(defaults))
+                .addSubcommand(new CommandLine(new PlanCommand()).setDefaultValueProvider(defaults))
+                .addSubcommand(new CommandLine(new RunCommand(environment)).setDefaultValueProvider(defaults))
+                .addSubcommand(new CommandLine(new ReportCommand()).setDefaultValueProvider(defaults))
+                .addSubcommand(new CommandLine(new CompareCommand()).setDefaultValueProvider(defaults))
                 .setUsageHelpWidth(110)
                 .setParameterExceptionHandler(Runner::wrongInput)
                 .setExecutionExceptionHandler((failure, commandLine, result) -> failed(failure, commandLine));

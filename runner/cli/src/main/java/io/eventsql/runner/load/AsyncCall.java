@@ -1,8 +1,5 @@
 package io.eventsql.runner.load;
 
-import io.eventsql.Event;
-import java.util.List;
-
 /** A publish call that is not waited for. */
 final class AsyncCall {
     /** Longer than a target lets a call last: what has no answer by then gets none. */
@@ -15,18 +12,25 @@ final class AsyncCall {
 
     private AsyncCall() {}
 
-    static void send(LoadParts parts, LoadListener listener, List<Event> events, long intendedNanos) {
+    static void send(LoadParts parts, LoadListener listener, LoadCall call) {
+        long intended = call.intendedNanos();
+        int events = call.events().size();
+        long called = parts.clock().nanos();
+        listener.sent(intended, called, events);
         try {
-            parts.target().publishAsync(events).whenComplete((stored, failure) -> {
+            call.stream().target().publishAsync(call.events()).whenComplete((stored, failure) -> {
                 long now = parts.clock().nanos();
                 if (failure == null) {
-                    listener.acknowledged(intendedNanos, now, events.size());
+                    call.acknowledged();
+                    listener.acknowledged(intended, called, now, events);
                 } else {
-                    listener.failed(intendedNanos, now, events.size(), failure);
+                    call.failed(failure);
+                    listener.failed(intended, now, events, failure);
                 }
             });
         } catch (RuntimeException refused) {
-            listener.failed(intendedNanos, parts.clock().nanos(), events.size(), refused);
+            call.failed(refused);
+            listener.failed(intended, parts.clock().nanos(), events, refused);
         }
     }
 

@@ -1,6 +1,5 @@
 package io.eventsql.runner.load;
 
-import io.eventsql.Event;
 import io.eventsql.runner.workload.KeyShare;
 import java.util.ArrayList;
 import java.util.List;
@@ -39,18 +38,23 @@ public final class Callers implements LoadGenerator {
     }
 
     @Override
-    public long run(LoadPhase phase, LoadListener listener) {
+    public long send(LoadPhase phase, LoadListener listener) {
         awaitStart(phase);
-        EventNumbers numbers = new EventNumbers(phase.events(), parts.eventsPerCall());
+        EventQuota quota = new EventQuota(phase.events(), parts.eventsPerCall());
         List<Future<Long>> running = new ArrayList<>();
         try (ExecutorService threads = Executors.newVirtualThreadPerTaskExecutor()) {
             for (KeyShare keys : parts.source().shares(callers)) {
-                running.add(threads.submit(() -> call(phase, listener, numbers, keys)));
+                // Each begins at another stream, so that they do not all call the same one.
+                int firstStream = running.size();
+                running.add(threads.submit(() -> call(phase, listener, quota, keys, firstStream)));
             }
         }
-        long sent = running.stream().mapToLong(Callers::sent).sum();
-        AsyncCall.awaitAnswers(parts, listener, sent);
-        return sent;
+        return running.stream().mapToLong(Callers::sent).sum();
+    }
+
+    @Override
+    public void awaitAnswers(LoadListener listener, long sentEvents) {
+        AsyncCall.awaitAnswers(parts, listener, sentEvents);
     }
 
     private void awaitStart(LoadPhase phase) {
@@ -62,36 +66,40 @@ public final class Callers implements LoadGenerator {
     }
 
     /** What one caller does until the phase ends; returns how many events it sent. */
-    private long call(LoadPhase phase, LoadListener listener, EventNumbers numbers, KeyShare keys) {
+    private long call(LoadPhase phase, LoadListener listener, EventQuota quota, KeyShare keys, int firstStream) {
         long sent = 0;
-        while (!parts.stop().isRaised()) {
+        for (long turn = firstStream; !parts.stop().isRaised(); turn++) {
             long intended = parts.clock().nanos();
             if (intended >= phase.endNanos()) {
                 break;
             }
-            long first = numbers.claim();
-            if (first == EventNumbers.NONE) {
+            int count = quota.take();
+            if (count == 0) {
                 break;
             }
-            int count = numbers.count(first);
-            List<Event> events = parts.source()
-                    .events(keys, phase.warmup(), first, count, phase.anchor().epochMicrosAt(intended));
+            LoadCall call = parts.call(parts.stream(turn), keys, phase, count, intended);
             if (waiting) {
-                publish(events, intended, listener);
+                publish(call, listener);
             } else {
-                AsyncCall.send(parts, listener, events, intended);
+                AsyncCall.send(parts, listener, call);
             }
             sent += count;
         }
         return sent;
     }
 
-    private void publish(List<Event> events, long intended, LoadListener listener) {
+    private void publish(LoadCall call, LoadListener listener) {
+        long intended = call.intendedNanos();
+        int events = call.events().size();
+        long called = parts.clock().nanos();
+        listener.sent(intended, called, events);
         try {
-            parts.target().publish(events);
-            listener.acknowledged(intended, parts.clock().nanos(), events.size());
+            call.stream().target().publish(call.events());
+            call.acknowledged();
+            listener.acknowledged(intended, called, parts.clock().nanos(), events);
         } catch (RuntimeException e) {
-            listener.failed(intended, parts.clock().nanos(), events.size(), e);
+            call.failed(e);
+            listener.failed(intended, parts.clock().nanos(), events, e);
         }
     }
 

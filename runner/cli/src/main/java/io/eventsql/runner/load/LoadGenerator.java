@@ -8,5 +8,15 @@ public interface LoadGenerator {
      *
      * @return how many events were handed to the target
      */
-    long run(LoadPhase phase, LoadListener listener);
+    default long run(LoadPhase phase, LoadListener listener) {
+        long sent = send(phase, listener);
+        awaitAnswers(listener, sent);
+        return sent;
+    }
+
+    /** The same without waiting for answers: what follows may be sent meanwhile. */
+    long send(LoadPhase phase, LoadListener listener);
+
+    /** Waits until all events sent are answered; reports those that are not in time as failed. */
+    void awaitAnswers(LoadListener listener, long sentEvents);
 }

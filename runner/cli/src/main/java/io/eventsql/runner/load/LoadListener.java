@@ -6,6 +6,17 @@ public interface LoadListener {
     /** A call is about to be made. Only open-loop loads report it, from one thread. */
     void called(long intendedNanos, long calledNanos);
 
+    /** The events of a call that is about to be made. */
+    default void sent(long intendedNanos, long calledNanos, int events) {}
+
+    /** A slot that is left out, because too many events are unanswered. */
+    default void missed(long intendedNanos, int events) {}
+
+    /** The call's events are stored; also says when the call was made. */
+    default void acknowledged(long intendedNanos, long calledNanos, long acknowledgedNanos, int events) {
+        acknowledged(intendedNanos, acknowledgedNanos, events);
+    }
+
     /** The call's events are stored. */
     void acknowledged(long intendedNanos, long acknowledgedNanos, int events);
 

@@ -1,8 +1,6 @@
 package io.eventsql.runner.load;
 
-import io.eventsql.Event;
 import io.eventsql.runner.workload.KeyShare;
-import java.util.List;
 
 /**
  * Calls at set times, whether or not earlier calls were answered, from one thread: order within a key is the order of
@@ -20,15 +18,27 @@ public final class OpenLoop implements LoadGenerator {
 
     private final LoadParts parts;
     private final long eventsPerSecond;
+    private final long inFlightMax;
 
     /** @param eventsPerSecond 1 to 1,000,000 */
     public OpenLoop(LoadParts parts, long eventsPerSecond) {
+        this(parts, eventsPerSecond, Long.MAX_VALUE);
+    }
+
+    /**
+     * One that leaves slots out while too much is unanswered; they are missed, and never sent later.
+     *
+     * @param eventsPerSecond 1 to 1,000,000
+     * @param inFlightMax how many events of the phase may be unanswered
+     */
+    public OpenLoop(LoadParts parts, long eventsPerSecond, long inFlightMax) {
         this.parts = parts;
         this.eventsPerSecond = eventsPerSecond;
+        this.inFlightMax = inFlightMax;
     }
 
     @Override
-    public long run(LoadPhase phase, LoadListener listener) {
+    public long send(LoadPhase phase, LoadListener listener) {
         SendSchedule schedule =
                 new SendSchedule(phase.startNanos(), eventsPerSecond, parts.eventsPerCall(), phase.events());
         KeyShare keys = parts.source().shares(1).getFirst();
@@ -39,19 +49,28 @@ public final class OpenLoop implements LoadGenerator {
                 break;
             }
             int count = schedule.eventsIn(slot);
-            List<Event> events = parts.source()
-                    .events(
-                            keys,
-                            phase.warmup(),
-                            schedule.firstEvent(slot),
-                            count,
-                            phase.anchor().epochMicrosAt(intended));
+            if (isMissed(phase, listener, sent + count)) {
+                listener.missed(intended, count);
+                continue;
+            }
+            LoadCall call = parts.call(parts.stream(slot), keys, phase, count, intended);
             listener.called(intended, parts.clock().nanos());
-            AsyncCall.send(parts, listener, events, intended);
+            AsyncCall.send(parts, listener, call);
             sent += count;
         }
-        AsyncCall.awaitAnswers(parts, listener, sent);
         return sent;
+    }
+
+    @Override
+    public void awaitAnswers(LoadListener listener, long sentEvents) {
+        AsyncCall.awaitAnswers(parts, listener, sentEvents);
+    }
+
+    /** Also after the phase's end, when a target that blocks has held the caller up until then. */
+    private boolean isMissed(LoadPhase phase, LoadListener listener, long sentThen) {
+        return inFlightMax < Long.MAX_VALUE
+                && (sentThen - listener.answeredEvents() > inFlightMax
+                        || parts.clock().nanos() >= phase.endNanos());
     }
 
     /** Waits for the time of a slot; {@code false} after a stop signal. */

@@ -7,6 +7,7 @@ import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import tools.jackson.core.JacksonException;
 import tools.jackson.databind.DeserializationFeature;
+import tools.jackson.databind.JsonNode;
 import tools.jackson.databind.MapperFeature;
 import tools.jackson.databind.PropertyNamingStrategies;
 import tools.jackson.databind.SerializationFeature;
@@ -25,7 +26,12 @@ public final class JsonFiles {
 
     /** Writes a file, whole or not at all; folders are made as needed. */
     public static void write(Path file, Object value) {
-        write(file, JSON.writeValueAsString(value) + "\n");
+        write(file, text(value) + "\n");
+    }
+
+    /** The value as it would stand in a file. */
+    public static String text(Object value) {
+        return JSON.writeValueAsString(value);
     }
 
     /** Writes a text file, whole or not at all; folders are made as needed. */
@@ -54,5 +60,14 @@ public final class JsonFiles {
         } catch (JacksonException e) {
             throw new IOException(file + " is not understood: " + e.getOriginalMessage(), e);
         }
+    }
+
+    /**
+     * What a file holds, whatever it is.
+     *
+     * @throws IOException if the file cannot be read or is no JSON
+     */
+    public static JsonNode tree(Path file) throws IOException {
+        return read(file, JsonNode.class);
     }
 }

@@ -220,6 +220,6 @@ class LimitsTextTest {
     }
 
     private static Percentiles percentiles(double p99) {
-        return new Percentiles(1, 1, p99, p99, p99);
+        return new Percentiles(1, 1, p99, p99, p99, 1);
     }
 }

@@ -44,6 +44,6 @@ class HistogramsTest {
             histogram.recordValue(micros);
         }
 
-        assertThat(Percentiles.ofMicros(histogram)).isEqualTo(new Percentiles(0.5, 0.9, 0.99, 0.999, 1));
+        assertThat(Percentiles.ofMicros(histogram)).isEqualTo(new Percentiles(0.5, 0.9, 0.99, 0.999, 1, 0.501));
     }
 }

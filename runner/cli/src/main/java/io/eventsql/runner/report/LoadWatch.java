@@ -1,9 +1,8 @@
-package io.eventsql.runner;
+package io.eventsql.runner.report;
 
 import io.eventsql.runner.load.LoadClock;
 import io.eventsql.runner.load.StopSignal;
 import io.eventsql.runner.measure.PublishMeter;
-import io.eventsql.runner.report.Progress;
 import java.time.Duration;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
@@ -13,7 +12,7 @@ import java.util.concurrent.TimeUnit;
  * Looks at a running load once a second: shows how far it is, and gives up when nothing was acknowledged for a minute,
  * where each call would else wait for its own time-out.
  */
-final class LoadWatch implements AutoCloseable {
+public final class LoadWatch implements AutoCloseable {
     static final long NO_PROGRESS_NANOS = Duration.ofSeconds(60).toNanos();
 
     private final PublishMeter meter;
@@ -36,7 +35,7 @@ final class LoadWatch implements AutoCloseable {
 
     /** Starts to look. */
     @SuppressWarnings("FutureReturnValueIgnored") // Ends with the timer.
-    static LoadWatch start(PublishMeter meter, Progress progress, LoadClock clock, StopSignal stop) {
+    public static LoadWatch start(PublishMeter meter, Progress progress, LoadClock clock, StopSignal stop) {
         ScheduledExecutorService timer = Executors.newSingleThreadScheduledExecutor(
                 Thread.ofPlatform().daemon().name("load-watch").factory());
         LoadWatch watch = new LoadWatch(meter, progress, clock, stop, timer);
@@ -45,7 +44,7 @@ final class LoadWatch implements AutoCloseable {
     }
 
     /** One look. */
-    synchronized void check() {
+    public synchronized void check() {
         long published = meter.publishedEvents();
         progress.show(published, meter.failedEvents());
         long now = clock.nanos();

@@ -1,0 +1,90 @@
+package io.eventsql.runner;
+
+import io.eventsql.runner.report.JsonFiles;
+import io.eventsql.runner.result.Comparison;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Objects;
+import java.util.concurrent.Callable;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Parameters;
+import picocli.CommandLine.Spec;
+
+/** Puts the results of several runs side by side. */
+@Command(
+        name = "compare",
+        mixinStandardHelpOptions = true,
+        sortOptions = false,
+        description = {
+            "Makes a table in Markdown of the results of several runs of any kind, with what each driver promises.",
+            "A run with several measured phases has a row for each.",
+            ""
+        },
+        exitCodeListHeading = "%nExit codes:%n",
+        exitCodeList = {"0:made", "2:wrong input, such as a folder without results"},
+        footerHeading = "%nExamples:%n",
+        footer = {
+            "  runner compare results/fan-out",
+            "  runner compare results/rate/1000 results/rate/5000 --out results/rate/comparison.md"
+        })
+final class CompareCommand implements Callable<Integer> {
+    private static final String RESULT = "result.json";
+
+    @Spec
+    private @Nullable CommandSpec spec;
+
+    @Parameters(
+            arity = "1..*",
+            paramLabel = "DIR",
+            description = "folders of runs, or folders that hold folders of runs")
+    private List<Path> folders = new ArrayList<>();
+
+    @Option(names = "--out", paramLabel = "FILE", description = "writes the table there instead of showing it")
+    private @Nullable Path out;
+
+    @Override
+    public Integer call() throws IOException {
+        CommandLine commandLine = Objects.requireNonNull(spec).commandLine();
+        Comparison comparison = new Comparison();
+        for (Path folder : folders) {
+            for (Path run : runs(folder, commandLine)) {
+                comparison.add(run.getFileName().toString(), JsonFiles.tree(run.resolve(RESULT)));
+            }
+        }
+        String table = String.join("\n", comparison.markdown());
+        Path file = out;
+        if (file == null) {
+            commandLine.getOut().println(table);
+        } else {
+            JsonFiles.write(file, table + "\n");
+        }
+        return Runner.OK;
+    }
+
+    private static List<Path> runs(Path folder, CommandLine commandLine) throws IOException {
+        if (Files.isRegularFile(folder.resolve(RESULT))) {
+            return List.of(folder.toAbsolutePath().normalize());
+        }
+        List<Path> runs = List.of();
+        if (Files.isDirectory(folder)) {
+            try (Stream<Path> inside = Files.list(folder)) {
+                runs = inside.filter(run -> Files.isRegularFile(run.resolve(RESULT)))
+                        .sorted()
+                        .toList();
+            }
+        }
+        if (runs.isEmpty()) {
+            throw new ParameterException(commandLine, "There is no " + RESULT + " in " + folder);
+        }
+        return runs;
+    }
+}

@@ -1,0 +1,67 @@
+package io.eventsql.runner;
+
+import io.eventsql.runner.spec.InvalidWorkloadException;
+import io.eventsql.runner.spec.Workload;
+import io.eventsql.runner.spec.WorkloadFile;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Locale;
+import java.util.Objects;
+import java.util.concurrent.Callable;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Spec;
+
+/** Shows the workloads there are. */
+@Command(
+        name = "list",
+        mixinStandardHelpOptions = true,
+        sortOptions = false,
+        description = {"Shows the workloads: name, kind, number of runs and what each measures.", ""},
+        exitCodeListHeading = "%nExit codes:%n",
+        exitCodeList = {"0:shown", "2:wrong input, such as a workload file that cannot be run"},
+        footerHeading = "%nExample:%n",
+        footer = "  runner list --workloads runner/workloads")
+final class ListCommand implements Callable<Integer> {
+    @Spec
+    private @Nullable CommandSpec spec;
+
+    @Mixin
+    private final WorkloadsOption workloads = new WorkloadsOption();
+
+    @Override
+    public Integer call() throws IOException {
+        CommandLine commandLine = Objects.requireNonNull(spec).commandLine();
+        if (!Files.isDirectory(workloads.folder())) {
+            throw new ParameterException(
+                    commandLine, "--workloads (WORKLOADS_DIR) must be a folder, but is " + workloads.folder());
+        }
+        PrintWriter out = commandLine.getOut();
+        out.printf(Locale.ROOT, "%-12s %-8s %4s  %s%n", "workload", "kind", "runs", "what it measures");
+        int exitCode = Runner.OK;
+        for (Path file : WorkloadFile.in(workloads.folder())) {
+            try {
+                Workload workload = WorkloadFile.read(file, List.of());
+                String kind = workload.kind().name().toLowerCase(Locale.ROOT);
+                out.printf(
+                        Locale.ROOT,
+                        "%-12s %-8s %4d  %s%n",
+                        workload.name(),
+                        kind,
+                        workload.runs().size(),
+                        workload.description());
+            } catch (InvalidWorkloadException e) {
+                commandLine.getErr().println(e.getMessage());
+                exitCode = Runner.WRONG_INPUT;
+            }
+        }
+        return exitCode;
+    }
+}

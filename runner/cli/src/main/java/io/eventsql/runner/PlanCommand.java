@@ -1,0 +1,75 @@
+package io.eventsql.runner;
+
+import io.eventsql.runner.report.JsonFiles;
+import io.eventsql.runner.spec.EnvironmentSpec;
+import io.eventsql.runner.spec.Kind;
+import io.eventsql.runner.spec.RunSpec;
+import io.eventsql.runner.spec.Workload;
+import java.io.IOException;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.concurrent.Callable;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Spec;
+
+/** Says what a workload's runs need, for scripts that start it. */
+@Command(
+        name = "plan",
+        mixinStandardHelpOptions = true,
+        sortOptions = false,
+        description = {
+            "Says as JSON what each run of a workload needs: its servers, variables and rough time in seconds.",
+            ""
+        },
+        exitCodeListHeading = "%nExit codes:%n",
+        exitCodeList = {"0:shown", "2:wrong input"},
+        footerHeading = "%nExamples:%n",
+        footer = {"  runner plan fan-out", "  runner plan stress --only reading --set phases.1.seconds=10"})
+final class PlanCommand implements Callable<Integer> {
+
+    /** What is printed. */
+    private record Plan(String workload, Kind kind, String description, List<PlannedRun> runs) {}
+
+    private record PlannedRun(
+            String name,
+            Kind kind,
+            EnvironmentSpec environment,
+            String driver,
+            Map<String, String> variables,
+            long seconds) {
+
+        static PlannedRun of(RunSpec run) {
+            return new PlannedRun(
+                    run.name(),
+                    run.kind(),
+                    run.environment(),
+                    run.system().driver(),
+                    run.variables(),
+                    run.roughSeconds());
+        }
+    }
+
+    @Spec
+    private @Nullable CommandSpec spec;
+
+    @Mixin
+    private final WorkloadOptions options = new WorkloadOptions();
+
+    @Override
+    public Integer call() throws IOException {
+        CommandLine commandLine = Objects.requireNonNull(spec).commandLine();
+        Workload workload = options.read(commandLine);
+        Plan plan = new Plan(
+                workload.name(),
+                workload.kind(),
+                workload.description(),
+                workload.runs().stream().map(PlannedRun::of).toList());
+        commandLine.getOut().println(JsonFiles.text(plan));
+        return Runner.OK;
+    }
+}

@@ -1,0 +1,229 @@
+package io.eventsql.runner;
+
+import io.eventsql.benchmark.event.BenchmarkEvent;
+import io.eventsql.benchmark.settings.InvalidSettingException;
+import io.eventsql.runner.driver.DriverProvider;
+import io.eventsql.runner.drivers.Drivers;
+import io.eventsql.runner.load.StopSignal;
+import io.eventsql.runner.result.RunResult;
+import io.eventsql.runner.result.RunText;
+import io.eventsql.runner.sample.SampledProcess;
+import io.eventsql.runner.spec.Kind;
+import io.eventsql.runner.spec.RunSpec;
+import io.eventsql.runner.spec.Workload;
+import java.io.IOException;
+import java.io.PrintWriter;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.concurrent.Callable;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Spec;
+
+/** Measures the runs of a workload on the servers that the environment names. */
+@Command(
+        name = "run",
+        mixinStandardHelpOptions = true,
+        sortOptions = false,
+        description = {
+            "Measures the runs of a workload, one after the other, on the servers that the environment names, and",
+            "leaves a folder for each: result.json, report.txt, series.csv, resources.csv, publish.hlog,"
+                    + " end_to_end.hlog.",
+            "A run that needs other servers is left out, with a line that says why. Servers are named by DB0_HOST,",
+            "DB0_PORT (5432), DB0_NAME (eventsql), DB0_USER (eventsql), DB0_PASSWORD, likewise DB1_...; or DB_URLS with",
+            "DB_USER and DB_PASSWORD; what they are is said by EVENTSQL_SERVER (default: postgres) and",
+            "EVENTSQL_STANDBYS (default: none). Other drivers read further variables.",
+            "Ctrl-C ends the phase under way; what was measured until then is written.",
+            ""
+        },
+        exitCodeListHeading = "%nExit codes:%n",
+        exitCodeList = {
+            "0:passed",
+            "1:an event was lost, duplicated, out of order, failed or late, or a run broke off",
+            "2:wrong input, or no run fits the servers"
+        },
+        footerHeading = "%nExamples:%n",
+        footer = {
+            "  runner run no-op --out results/no-op",
+            "  DB0_HOST=localhost DB0_PASSWORD=... runner run fan-out --only 1-consumer --out results/fan-out",
+            "  DB0_HOST=localhost DB0_PASSWORD=... runner run stress --set phases.2.seconds=20"
+                    + " --process database-0=1234 --out results/stress"
+        })
+final class RunCommand implements Callable<Integer> {
+    private final Map<String, String> environment;
+
+    @Spec
+    private @Nullable CommandSpec spec;
+
+    @Mixin
+    private final WorkloadOptions options = new WorkloadOptions();
+
+    @Option(
+            names = "--out",
+            paramLabel = "DIR",
+            required = true,
+            description = "folder in which each run gets a folder of its name")
+    private Path out = Path.of("");
+
+    @Option(
+            names = "--command",
+            paramLabel = "TEXT",
+            defaultValue = "unknown",
+            description = "the command that started it, for the results")
+    private String command = "";
+
+    @Option(
+            names = "--git-commit",
+            paramLabel = "ID",
+            defaultValue = "unknown",
+            description = "what is measured, for the results")
+    private String gitCommit = "";
+
+    @Option(
+            names = "--process",
+            paramLabel = "NAME=PID",
+            split = ",",
+            description = {
+                "a process to look at once a second, with its children, such as database-0=1234;",
+                "or a container: database-0=docker:CONTAINER; may be repeated (in the environment PROCESSES)"
+            })
+    private List<String> processes = new ArrayList<>();
+
+    RunCommand(Map<String, String> environment) {
+        this.environment = Map.copyOf(environment);
+    }
+
+    @Override
+    public Integer call() throws IOException {
+        CommandLine commandLine = Objects.requireNonNull(spec).commandLine();
+        Workload workload = options.read(commandLine);
+        GivenEnvironment given = given(commandLine);
+        List<SampledProcess> sampled = sampled(commandLine);
+        List<RunSpec> fitting = fitting(workload, given, commandLine.getErr());
+        if (fitting.isEmpty()) {
+            return Runner.WRONG_INPUT;
+        }
+        Map<String, DriverProvider> drivers = drivers(fitting, commandLine);
+        StopSignal stop = new StopSignal();
+        WorkloadRun.Surroundings surroundings = new WorkloadRun.Surroundings(
+                workload,
+                environment,
+                given.databases(),
+                sampled,
+                command,
+                gitCommit,
+                stop,
+                commandLine.getOut()::println);
+        int exitCode = Runner.OK;
+        try (ShutdownHook hook = ShutdownHook.raising(stop)) {
+            for (RunSpec run : fitting) {
+                if (stop.isInterrupted()) {
+                    break;
+                }
+                boolean passed = run.kind() == Kind.PUBLISH
+                        ? publish(run)
+                        : measure(
+                                run,
+                                Objects.requireNonNull(drivers.get(run.system().driver())),
+                                surroundings);
+                exitCode = passed ? exitCode : Runner.FAILED;
+            }
+            hook.wrote();
+        }
+        return exitCode;
+    }
+
+    private GivenEnvironment given(CommandLine commandLine) {
+        try {
+            return GivenEnvironment.of(environment);
+        } catch (InvalidSettingException e) {
+            throw new ParameterException(commandLine, e.getMessage(), e);
+        }
+    }
+
+    private List<SampledProcess> sampled(CommandLine commandLine) {
+        try {
+            return processes.stream().map(SampledProcess::of).toList();
+        } catch (IllegalArgumentException e) {
+            throw new ParameterException(commandLine, "--process (PROCESSES) " + e.getMessage(), e);
+        }
+    }
+
+    private static List<RunSpec> fitting(Workload workload, GivenEnvironment given, PrintWriter err) {
+        List<RunSpec> fitting = new ArrayList<>();
+        for (RunSpec run : workload.runs()) {
+            Optional<String> mismatch = run.kind() == Kind.BLAST || run.kind() == Kind.SWEEP
+                    ? Optional.of("its kind cannot be measured by this command")
+                    : given.mismatch(run);
+            mismatch.ifPresentOrElse(
+                    why -> err.println("The run " + run.name() + " is left out: " + why), () -> fitting.add(run));
+        }
+        return fitting;
+    }
+
+    private static Map<String, DriverProvider> drivers(List<RunSpec> runs, CommandLine commandLine) {
+        Map<String, DriverProvider> drivers = new HashMap<>();
+        for (RunSpec run : runs) {
+            String name = run.system().driver();
+            drivers.put(
+                    name,
+                    Drivers.find(name)
+                            .orElseThrow(() -> new ParameterException(
+                                    commandLine,
+                                    "There is no driver " + name + "; there are " + String.join(", ", Drivers.names())
+                                            + ". Others must be on the class path")));
+        }
+        return drivers;
+    }
+
+    private boolean measure(RunSpec run, DriverProvider driver, WorkloadRun.Surroundings surroundings) {
+        Path folder = out.resolve(run.name());
+        try {
+            RunResult result = new WorkloadRun(run, driver, surroundings).run(folder);
+            surroundings.out().accept("");
+            RunText.of(result).forEach(surroundings.out());
+            surroundings.out().accept("");
+            System.err.println("Result: " + folder);
+            return result.verdict().passed();
+        } catch (Exception e) {
+            System.err.println("The run " + run.name() + " broke off: " + e);
+            e.printStackTrace();
+            return false;
+        }
+    }
+
+    /** The main experiment with this as its only runner. */
+    private boolean publish(RunSpec run) {
+        Path folder = out.resolve(run.name());
+        Map<String, String> all = new HashMap<>(environment);
+        all.putAll(run.variables());
+        String id = BenchmarkEvent.randomRun();
+        all.put("RUN_ID", id);
+        all.put("RUNNER_RESULT", folder.resolve("runner-0.json").toString());
+        boolean published = Runner.commandLine(all).execute("publish") == Runner.OK;
+        String[] summarize = {
+            "summarize",
+            "--run",
+            id,
+            "--runner-results",
+            folder.toString(),
+            "--command",
+            command,
+            "--git-commit",
+            gitCommit,
+            "--out",
+            folder.resolve("result.json").toString()
+        };
+        return Runner.commandLine(all).execute(summarize) == Runner.OK && published;
+    }
+}

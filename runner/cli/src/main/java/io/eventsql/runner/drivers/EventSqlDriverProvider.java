@@ -1,0 +1,26 @@
+package io.eventsql.runner.drivers;
+
+import io.eventsql.runner.driver.Driver;
+import io.eventsql.runner.driver.DriverProvider;
+import io.eventsql.runner.driver.DriverSettings;
+import io.eventsql.runner.driver.Guarantees;
+
+/** {@code eventsql}: the library, as applications use it. */
+public final class EventSqlDriverProvider implements DriverProvider {
+
+    @Override
+    public String name() {
+        return "eventsql";
+    }
+
+    @Override
+    public Guarantees guarantees() {
+        return new Guarantees(
+                "committed by PostgreSQL, as its fsync and synchronous_commit say", "per key", "at least once");
+    }
+
+    @Override
+    public Driver open(DriverSettings settings) throws Exception {
+        return EventSqlDriver.open(settings);
+    }
+}

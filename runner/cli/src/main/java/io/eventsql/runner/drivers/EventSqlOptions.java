@@ -1,0 +1,62 @@
+package io.eventsql.runner.drivers;
+
+import io.eventsql.ConsumerSpec;
+import io.eventsql.Settings;
+import java.time.Duration;
+import java.util.Map;
+import java.util.function.LongConsumer;
+
+/** The options of the EventSQL drivers, each named and limited as the library's setting. */
+final class EventSqlOptions {
+    private static final String PAGE_EVENTS = "page_events";
+
+    private final Map<String, String> options;
+
+    EventSqlOptions(Map<String, String> options) {
+        this.options = Map.copyOf(options);
+    }
+
+    /**
+     * The library's settings.
+     *
+     * @throws IllegalArgumentException if an option is not known or out of range, naming it
+     */
+    Settings settings() {
+        Settings.Builder builder = Settings.builder();
+        options.forEach((name, value) -> set(builder, name, value));
+        return builder.build();
+    }
+
+    /** A consumer's settings, see {@link #settings()}. */
+    ConsumerSpec consumer(String stream, String name) {
+        ConsumerSpec spec = ConsumerSpec.of(stream, name);
+        String pageEvents = options.get(PAGE_EVENTS);
+        return pageEvents == null ? spec : spec.withPageEvents(Math.toIntExact(number(PAGE_EVENTS, pageEvents)));
+    }
+
+    private static void set(Settings.Builder builder, String name, String value) {
+        LongConsumer setting = switch (name) {
+            case "buffer_bytes" -> builder::bufferBytes;
+            case "max_batch_events" -> number -> builder.maxBatchEvents(Math.toIntExact(number));
+            case "max_batch_bytes" -> builder::maxBatchBytes;
+            case "append_connections" -> number -> builder.appendConnections(Math.toIntExact(number));
+            case "notify_interval_ms" -> number -> builder.notifyInterval(Duration.ofMillis(number));
+            case "publish_timeout_ms" -> number -> builder.publishTimeout(Duration.ofMillis(number));
+            case PAGE_EVENTS -> number -> {};
+            default ->
+                throw new IllegalArgumentException("driver_options." + name
+                        + " is not known; known are append_connections, buffer_bytes, max_batch_bytes,"
+                        + " max_batch_events, notify_interval_ms, page_events, publish_timeout_ms");
+        };
+        setting.accept(number(name, value));
+    }
+
+    private static long number(String name, String value) {
+        try {
+            return Integer.parseInt(value);
+        } catch (NumberFormatException e) {
+            throw new IllegalArgumentException(
+                    "driver_options." + name + " must be a whole number, but is '" + value + "'", e);
+        }
+    }
+}

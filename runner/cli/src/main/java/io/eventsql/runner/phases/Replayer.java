@@ -1,0 +1,102 @@
+package io.eventsql.runner.phases;
+
+import io.eventsql.Event;
+import io.eventsql.runner.driver.Deliveries;
+import io.eventsql.runner.driver.Driver;
+import java.util.List;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
+
+/**
+ * Reads a stream from its start, again and again, as fast as it goes: each pass is a new consumer, and ends when it has
+ * as many events as were acknowledged when it began. Thread-safe.
+ */
+final class Replayer implements AutoCloseable {
+    private static final long WAIT_FOR_EVENTS_MS = 50;
+
+    private final Driver driver;
+    private final LoadedStream stream;
+    private final String name;
+    private final Problems problems;
+    private final Thread thread;
+    private final AtomicLong events = new AtomicLong();
+    private final CountDownLatch closed = new CountDownLatch(1);
+    private final AtomicLong passes = new AtomicLong();
+
+    private Replayer(Driver driver, LoadedStream stream, String name, Problems problems) {
+        this.driver = driver;
+        this.stream = stream;
+        this.name = name;
+        this.problems = problems;
+        this.thread = Thread.ofVirtual().name("replayer-" + name).unstarted(this::replay);
+    }
+
+    static Replayer start(Driver driver, LoadedStream stream, String name, Problems problems) {
+        Replayer replayer = new Replayer(driver, stream, name, problems);
+        replayer.thread.start();
+        return replayer;
+    }
+
+    private void replay() {
+        try {
+            while (!closed.await(stream.acknowledgedEvents() == 0 ? WAIT_FOR_EVENTS_MS : 0, TimeUnit.MILLISECONDS)) {
+                long until = stream.acknowledgedEvents();
+                if (until > 0 && pass(until)) {
+                    passes.incrementAndGet();
+                }
+            }
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        } catch (Exception e) {
+            problems.add("Replayer " + name + " of " + stream.name() + " failed: " + e);
+        }
+    }
+
+    /** Returns whether the pass came to its end before this was closed. */
+    private boolean pass(long until) throws Exception {
+        AtomicLong seen = new AtomicLong();
+        CountDownLatch done = new CountDownLatch(1);
+        Deliveries deliveries = new Deliveries() {
+            @Override
+            public void delivered(List<Event> delivered) {
+                events.addAndGet(delivered.size());
+                if (seen.addAndGet(delivered.size()) >= until) {
+                    done.countDown();
+                }
+            }
+
+            @Override
+            public void failed(Throwable failure) {
+                problems.add("Replayer " + name + " of " + stream.name() + " failed: " + failure);
+                done.countDown();
+            }
+        };
+        AutoCloseable consumer = driver.consume(stream.name(), name + "_" + passes, deliveries);
+        try {
+            while (!done.await(WAIT_FOR_EVENTS_MS, TimeUnit.MILLISECONDS)) {
+                if (closed.getCount() == 0) {
+                    return false;
+                }
+            }
+        } finally {
+            consumer.close();
+        }
+        return true;
+    }
+
+    ReplayerCounts counts() {
+        return new ReplayerCounts(stream.name(), name, passes.get(), events.get());
+    }
+
+    /** Ends the pass under way. */
+    @Override
+    public void close() {
+        closed.countDown();
+        try {
+            thread.join();
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
+    }
+}

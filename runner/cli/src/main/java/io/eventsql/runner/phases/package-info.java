@@ -1,0 +1,7 @@
+/**
+ * Phases of load on a driver's streams, with consumers in this process that check what they see.
+ */
+@NullMarked
+package io.eventsql.runner.phases;
+
+import org.jspecify.annotations.NullMarked;

@@ -1,0 +1,238 @@
+package io.eventsql.runner.result;
+
+import io.eventsql.runner.database.DatabaseFacts;
+import io.eventsql.runner.measure.Percentiles;
+import io.eventsql.runner.phases.ConsumerCounts;
+import io.eventsql.runner.phases.ReplayerCounts;
+import io.eventsql.runner.result.RunResult.PhaseFigures;
+import io.eventsql.runner.result.RunResult.SearchFigures;
+import io.eventsql.runner.result.RunResult.StressFigures;
+import io.eventsql.runner.spec.RunSpec;
+import io.eventsql.runner.spec.SearchSpec;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.function.ToLongFunction;
+import org.jspecify.annotations.Nullable;
+
+/** The result of a run for people. */
+public final class RunText {
+    private static final double PERCENT = 100;
+
+    private RunText() {}
+
+    /** The lines of the report. */
+    public static List<String> of(RunResult result) {
+        RunResult.Identity identity = result.identity();
+        List<String> lines = new ArrayList<>();
+        lines.add("Workload " + identity.workload() + ", run " + identity.run() + " (" + identity.runId() + "): "
+                + verdict(result.verdict()));
+        result.verdict().problems().forEach(problem -> lines.add("  " + problem));
+        lines.add(identity.description());
+        lines.add("");
+        lines.add(asked(result.settings()));
+        RunResult.DriverFacts driver = result.driver();
+        lines.add("Driver " + driver.name() + " on " + driver.version() + "; durability: " + driver.durability()
+                + "; order: " + driver.order() + "; delivery: " + driver.delivery());
+        result.phases().forEach(phase -> {
+            lines.add("");
+            lines.addAll(phase(phase));
+        });
+        lines.add("");
+        lines.add(seen(result));
+        if (!result.replayers().isEmpty()) {
+            lines.add(replayed(result.replayers()));
+        }
+        SearchFigures search = result.search();
+        if (search != null) {
+            lines.add("");
+            lines.addAll(search(search, result.settings().search()));
+        }
+        StressFigures stress = result.stress();
+        if (stress != null) {
+            lines.add("");
+            lines.addAll(stress(stress));
+        }
+        lines.add("");
+        lines.addAll(machine(result));
+        return lines;
+    }
+
+    private static String verdict(RunResult.Verdict verdict) {
+        if (verdict.interrupted()) {
+            return "INTERRUPTED";
+        }
+        return verdict.passed() ? "passed" : "FAILED";
+    }
+
+    private static String asked(RunSpec spec) {
+        RunSpec.StreamsSpec streams = spec.streams();
+        return count(streams.streams(), "stream") + " with " + count(streams.partitions(), "partition") + " each, "
+                + count(streams.consumers(), "consumer")
+                + (streams.replayers() > 0 ? " and " + count(streams.replayers(), "replayer") : "") + " of each, "
+                + (spec.events().bytes() == 0 ? "about 230" : spec.events().bytes()) + " bytes an event, "
+                + (spec.events().keys() == 0 ? "no keys" : count(spec.events().keys(), "key"));
+    }
+
+    private static List<String> phase(PhaseFigures phase) {
+        List<String> lines = new ArrayList<>();
+        lines.add(String.format(
+                Locale.ROOT,
+                "Phase %s%s: %.1f s, offered %.1f per second",
+                phase.name(),
+                phase.measured() ? "" : " (not measured)",
+                phase.seconds(),
+                phase.offeredRate()));
+        lines.add(String.format(
+                Locale.ROOT,
+                "Published %d events, %.1f per second (%.3f MB/s); failed %d, missed %d",
+                phase.eventsPublished(),
+                phase.publishRate(),
+                phase.publishMbPerSecond(),
+                phase.eventsFailed(),
+                phase.eventsMissed()));
+        phase.errors()
+                .forEach(error ->
+                        lines.add("  " + error.events() + " × " + error.errorClass() + ": " + error.firstMessage()));
+        if (phase.endToEndLatencyMs() != null) {
+            lines.add(String.format(
+                    Locale.ROOT, "Consumed %.1f per second by all consumers together", phase.consumeRate()));
+        }
+        lines.add(String.format(
+                Locale.ROOT,
+                "%-34s%10s%10s%10s%10s%10s%10s",
+                "Latency in ms",
+                "p50",
+                "p90",
+                "p99",
+                "p99.9",
+                "max",
+                "mean"));
+        lines.add(row("intended send to acknowledgement", phase.publishLatencyMs()));
+        lines.add(row("call to acknowledgement", phase.serviceLatencyMs()));
+        Percentiles delay = phase.scheduleDelayMs();
+        if (delay != null) {
+            lines.add(row("intended send to call", delay));
+        }
+        Percentiles endToEnd = phase.endToEndLatencyMs();
+        if (endToEnd != null) {
+            lines.add(row("intended send to consumer", endToEnd));
+        }
+        return lines;
+    }
+
+    private static String seen(RunResult result) {
+        if (result.consumers().isEmpty()) {
+            return "Nobody consumed";
+        }
+        return String.format(
+                Locale.ROOT,
+                "Seen %d events; lost %d, duplicated %d, out of order %d",
+                sum(result, ConsumerCounts::eventsSeen),
+                sum(result, ConsumerCounts::eventsLost),
+                sum(result, ConsumerCounts::eventsDuplicated),
+                sum(result, ConsumerCounts::orderViolations));
+    }
+
+    private static String replayed(List<ReplayerCounts> replayers) {
+        return String.format(
+                Locale.ROOT,
+                "Replayed %d events in %d passes from the start",
+                replayers.stream().mapToLong(ReplayerCounts::events).sum(),
+                replayers.stream().mapToLong(ReplayerCounts::passes).sum());
+    }
+
+    private static List<String> search(SearchFigures search, @Nullable SearchSpec asked) {
+        List<String> lines = new ArrayList<>();
+        if (asked != null) {
+            lines.add(String.format(
+                    Locale.ROOT,
+                    "Highest rate at which p%s of the %s latency is at most %s ms: %d per second",
+                    asked.percentile(),
+                    asked.latency().name().toLowerCase(Locale.ROOT),
+                    asked.limitMs(),
+                    search.bestRate()));
+        }
+        search.trials()
+                .forEach(trial -> lines.add(String.format(
+                        Locale.ROOT,
+                        "  %d per second: %.3f ms, %s",
+                        trial.rate(),
+                        trial.latencyMs(),
+                        trial.held() ? "held" : "did not hold")));
+        return lines;
+    }
+
+    private static List<String> stress(StressFigures stress) {
+        List<String> lines = new ArrayList<>();
+        lines.add(String.format(
+                Locale.ROOT,
+                "In the phase %s, %.1f %% of the sustainable rate was accepted; %.1f %% of the slots were missed",
+                stress.overload(),
+                stress.acceptedOfMaximum() * PERCENT,
+                stress.missedShare() * PERCENT));
+        stress.residentMb().forEach((process, memory) -> {
+            Double start = memory.start();
+            Double end = memory.end();
+            if (start != null && end != null) {
+                lines.add(String.format(
+                        Locale.ROOT,
+                        "Resident memory of %s: %.0f MB at its start, %.0f MB at its end",
+                        process,
+                        start,
+                        end));
+            }
+        });
+        Integer recovery = stress.recoverySeconds();
+        lines.add(
+                recovery == null
+                        ? "After it, p99 did not come back below ten times the p50 of before"
+                        : "After it, p99 was below ten times the p50 of before within "
+                                + count(recovery + 1L, "second"));
+        return lines;
+    }
+
+    private static List<String> machine(RunResult result) {
+        List<String> lines = new ArrayList<>();
+        for (DatabaseFacts database : result.databases()) {
+            lines.add(String.format(
+                    Locale.ROOT,
+                    "%s: PostgreSQL %s with fsync %s and synchronous_commit %s%s, clock %.3f ms ahead of the runner's",
+                    database.name(),
+                    database.version(),
+                    database.fsync(),
+                    database.synchronousCommit(),
+                    database.synchronousStandbyNames().isEmpty()
+                            ? ""
+                            : ", waiting for " + database.synchronousStandbyNames(),
+                    database.clockOffsetMs()));
+        }
+        RunResult.Machine machine = result.machine();
+        lines.add("Java " + machine.javaVersion() + ", " + machine.cpus() + " CPUs, " + machine.memoryMb()
+                + " MB of memory, " + machine.os());
+        lines.add("Commit " + result.identity().gitCommit());
+        lines.add("Command: " + result.identity().command());
+        return lines;
+    }
+
+    private static long sum(RunResult result, ToLongFunction<ConsumerCounts> field) {
+        return result.consumers().stream().mapToLong(field).sum();
+    }
+
+    private static String count(long number, String what) {
+        return number + " " + what + (number == 1 ? "" : "s");
+    }
+
+    private static String row(String what, Percentiles ms) {
+        return String.format(
+                Locale.ROOT,
+                "%-34s%10.3f%10.3f%10.3f%10.3f%10.3f%10.3f",
+                what,
+                ms.p50(),
+                ms.p90(),
+                ms.p99(),
+                ms.p999(),
+                ms.max(),
+                ms.mean());
+    }
+}

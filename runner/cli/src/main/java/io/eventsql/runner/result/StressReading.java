@@ -1,0 +1,77 @@
+package io.eventsql.runner.result;
+
+import io.eventsql.runner.result.RunResult.PhaseFigures;
+import io.eventsql.runner.result.RunResult.StressFigures;
+import io.eventsql.runner.sample.ResourceSeries;
+import io.eventsql.runner.series.TimeSeries;
+import io.eventsql.runner.spec.PhaseRate;
+import io.eventsql.runner.spec.PhaseSpec;
+import java.math.BigDecimal;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+
+/** Reads from the phases and seconds of a run how it stood an overload. */
+public final class StressReading {
+    private static final String RESIDENT = ".rss_mb";
+    /** Memory is the mean of so many seconds. */
+    private static final int MEMORY_SECONDS = 5;
+    /** As quick as before means: below so many times the median of before. */
+    private static final double RECOVERED = 10;
+
+    private StressReading() {}
+
+    /** {@code null} where no phase that was played is a multiple above 1. */
+    public static @Nullable StressFigures of(
+            List<PhaseSpec> specs, List<PhaseFigures> played, TimeSeries series, ResourceSeries resources) {
+        PhaseFigures reference = null;
+        for (int i = 0; i < played.size(); i++) {
+            PhaseSpec spec = specs.get(i);
+            if (spec.measured() && spec.callers() != null) {
+                reference = played.get(i);
+            }
+            PhaseRate rate = spec.rate();
+            if (reference != null
+                    && rate != null
+                    && rate.isMultiple()
+                    && rate.value().compareTo(BigDecimal.ONE) > 0) {
+                return of(reference, played.get(i), series, resources);
+            }
+        }
+        return null;
+    }
+
+    private static StressFigures of(
+            PhaseFigures reference, PhaseFigures overload, TimeSeries series, ResourceSeries resources) {
+        int first = series.phase().indexOf(overload.name());
+        int behind = series.phase().lastIndexOf(overload.name()) + 1;
+        Map<String, StressFigures.Resident> resident = new LinkedHashMap<>();
+        resources.columns().keySet().stream()
+                .filter(column -> column.endsWith(RESIDENT))
+                .forEach(column -> resident.put(
+                        column.substring(0, column.length() - RESIDENT.length()),
+                        new StressFigures.Resident(
+                                resources.mean(column, first, first + MEMORY_SECONDS),
+                                resources.mean(column, behind - MEMORY_SECONDS, behind))));
+        long offered = overload.eventsSent() + overload.eventsMissed();
+        return new StressFigures(
+                overload.name(),
+                reference.publishRate() == 0 ? 0 : overload.publishRate() / reference.publishRate(),
+                offered == 0 ? 0 : (double) overload.eventsMissed() / offered,
+                resident,
+                recoverySeconds(
+                        series, behind, RECOVERED * reference.publishLatencyMs().p50()));
+    }
+
+    private static @Nullable Integer recoverySeconds(TimeSeries series, int from, double limitMs) {
+        List<@Nullable Double> p99 = series.publishP99Ms();
+        for (int second = from; second < p99.size(); second++) {
+            Double value = p99.get(second);
+            if (value != null && value < limitMs) {
+                return second - from;
+            }
+        }
+        return null;
+    }
+}

@@ -1,0 +1,20 @@
+package io.eventsql.runner.sample;
+
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/** The used heap of this process. */
+final class HeapProbe implements Probe {
+    private static final double BYTES_PER_MB = 1e6;
+
+    @Override
+    public List<String> columns() {
+        return List.of("runner.heap_mb");
+    }
+
+    @Override
+    public List<@Nullable Double> look(long nowNanos) {
+        Runtime runtime = Runtime.getRuntime();
+        return List.of((runtime.totalMemory() - runtime.freeMemory()) / BYTES_PER_MB);
+    }
+}

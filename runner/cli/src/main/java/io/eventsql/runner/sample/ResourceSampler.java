@@ -1,0 +1,155 @@
+package io.eventsql.runner.sample;
+
+import io.eventsql.benchmark.settings.DatabaseAddress;
+import io.eventsql.runner.load.LoadClock;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
+import java.util.function.LongSupplier;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Looks at processes and databases once a second, each on a thread of its own, so that a slow one holds up neither the
+ * others nor the load. What cannot be seen is said once and left out. Thread-safe.
+ */
+public final class ResourceSampler implements AutoCloseable {
+    private static final long NANOS_PER_SECOND = 1_000_000_000;
+
+    private record Row(int second, int column) {}
+
+    private final LoadClock clock;
+    private final LongSupplier originNanos;
+    private final Consumer<String> problems;
+    private final List<Thread> threads = new ArrayList<>();
+    private final CountDownLatch closed = new CountDownLatch(1);
+    private final Map<Row, Double> values = new ConcurrentHashMap<>();
+    private final List<String> columns = new ArrayList<>();
+
+    private ResourceSampler(LoadClock clock, LongSupplier originNanos, Consumer<String> problems) {
+        this.clock = clock;
+        this.originNanos = originNanos;
+        this.problems = problems;
+    }
+
+    /**
+     * Starts to look at this process, as {@code runner}, and at others.
+     *
+     * @param databases shown as {@code shard0} and so on
+     * @param originNanos when second 0 begins, on the monotonic clock; {@link Long#MAX_VALUE} as long as that is not known
+     * @param problems takes the first failure of each
+     */
+    public static ResourceSampler start(
+            List<SampledProcess> processes,
+            List<DatabaseAddress> databases,
+            LoadClock clock,
+            LongSupplier originNanos,
+            Consumer<String> problems) {
+        ProcessTree tree = new ProcessTree(Path.of("/proc"));
+        List<Probe> probes = new ArrayList<>();
+        probes.add(new ProcessProbe("runner", ProcessHandle.current().pid(), tree));
+        probes.add(new HeapProbe());
+        for (SampledProcess process : processes) {
+            Long id = process.process();
+            probes.add(
+                    id == null
+                            ? new DockerProbe(process.name(), String.valueOf(process.container()))
+                            : new ProcessProbe(process.name(), id, tree));
+        }
+        for (int shard = 0; shard < databases.size(); shard++) {
+            probes.add(new DatabaseProbe("shard" + shard, databases.get(shard)));
+        }
+        return start(probes, clock, originNanos, problems);
+    }
+
+    static ResourceSampler start(
+            List<Probe> probes, LoadClock clock, LongSupplier originNanos, Consumer<String> problems) {
+        ResourceSampler sampler = new ResourceSampler(clock, originNanos, problems);
+        for (Probe probe : probes) {
+            int firstColumn = sampler.columns.size();
+            sampler.columns.addAll(probe.columns());
+            sampler.threads.add(Thread.ofPlatform()
+                    .daemon()
+                    .name("sampler-" + probe.columns().getFirst())
+                    .start(() -> sampler.look(probe, firstColumn)));
+        }
+        return sampler;
+    }
+
+    private void look(Probe probe, int firstColumn) {
+        boolean failed = false;
+        try {
+            do {
+                long now = clock.nanos();
+                try {
+                    keep(probe.look(now), now, firstColumn);
+                } catch (InterruptedException e) {
+                    return;
+                } catch (Exception e) {
+                    if (!failed && closed.getCount() > 0) {
+                        problems.accept("Cannot see " + probe.columns().getFirst() + ": " + e.getMessage());
+                    }
+                    failed = true;
+                }
+            } while (!closed.await(untilNextSecond(), TimeUnit.NANOSECONDS));
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        } finally {
+            probe.close();
+        }
+    }
+
+    /** What is seen at a second's end belongs to that second. */
+    private void keep(List<@Nullable Double> seen, long nowNanos, int firstColumn) {
+        long origin = originNanos.getAsLong();
+        if (origin == Long.MAX_VALUE) {
+            return;
+        }
+        int second = (int) Math.round((double) (nowNanos - origin) / NANOS_PER_SECOND) - 1;
+        for (int i = 0; i < seen.size(); i++) {
+            Double value = seen.get(i);
+            if (value != null && second >= 0) {
+                values.put(new Row(second, firstColumn + i), value);
+            }
+        }
+    }
+
+    private long untilNextSecond() {
+        long origin = originNanos.getAsLong();
+        long now = clock.nanos();
+        return origin > now ? NANOS_PER_SECOND : NANOS_PER_SECOND - (now - origin) % NANOS_PER_SECOND;
+    }
+
+    /**
+     * What was seen so far.
+     *
+     * @param seconds how many seconds the table has
+     */
+    public ResourceSeries table(int seconds) {
+        List<Integer> times = new ArrayList<>();
+        for (int second = 0; second < seconds; second++) {
+            times.add(second);
+        }
+        Map<String, List<@Nullable Double>> table = new LinkedHashMap<>();
+        for (int column = 0; column < columns.size(); column++) {
+            List<@Nullable Double> ofColumn = new ArrayList<>();
+            for (int second = 0; second < seconds; second++) {
+                ofColumn.add(values.get(new Row(second, column)));
+            }
+            table.put(columns.get(column), ofColumn);
+        }
+        return new ResourceSeries(1, times, table);
+    }
+
+    /** Stops to look. */
+    @Override
+    public void close() {
+        closed.countDown();
+        threads.forEach(Thread::interrupt);
+    }
+}

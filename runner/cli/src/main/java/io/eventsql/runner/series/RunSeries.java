@@ -1,0 +1,210 @@
+package io.eventsql.runner.series;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.ConcurrentSkipListMap;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.function.Function;
+import java.util.function.ToLongFunction;
+import org.HdrHistogram.Histogram;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Counts a run second by second, from the moment on at which what is measured begins; what happens before is left out.
+ * All times are monotonic nanoseconds. Thread-safe.
+ */
+public final class RunSeries {
+    private static final long NANOS_PER_SECOND = 1_000_000_000;
+    /** So long after its end a second may still get latencies, from threads that were held up. */
+    private static final int SECONDS_OPEN = 3;
+
+    private record Stretch(String name, long fromNanos, long toNanos) {}
+
+    private final ConcurrentSkipListMap<Integer, Second> seconds = new ConcurrentSkipListMap<>();
+    private final List<Stretch> phases = new CopyOnWriteArrayList<>();
+    private final int consumers;
+    private volatile long originNanos = Long.MAX_VALUE;
+    private volatile int closedBelow;
+
+    /** @param consumers how often each event is delivered */
+    public RunSeries(int consumers) {
+        this.consumers = consumers;
+    }
+
+    /** What is measured begins; only the first call counts. */
+    public synchronized void begin(long nanos) {
+        if (!hasBegun()) {
+            originNanos = nanos;
+        }
+    }
+
+    public boolean hasBegun() {
+        return originNanos != Long.MAX_VALUE;
+    }
+
+    /** See {@link #begin}; {@link Long#MAX_VALUE} before. */
+    public long originNanos() {
+        return originNanos;
+    }
+
+    /** Names a stretch of time. */
+    public void phase(String name, long fromNanos, long toNanos) {
+        phases.add(new Stretch(name, fromNanos, toNanos));
+    }
+
+    public void sent(long intendedNanos, long calledNanos, int events) {
+        Second intended = second(intendedNanos);
+        if (intended != null) {
+            intended.offered.add(events);
+        }
+        Second called = second(calledNanos);
+        if (called != null) {
+            called.sent.add(events);
+        }
+    }
+
+    public void missed(long intendedNanos, int events) {
+        Second second = second(intendedNanos);
+        if (second != null) {
+            second.offered.add(events);
+            second.missed.add(events);
+        }
+    }
+
+    public void failed(long atNanos, int events) {
+        Second second = second(atNanos);
+        if (second != null) {
+            second.failed.add(events);
+        }
+    }
+
+    public void acknowledged(long atNanos, long latencyMicros, int events) {
+        Second second = second(atNanos);
+        if (second != null) {
+            second.published.add(events);
+            record(atNanos, latencyMicros, events, of -> of.publish);
+        }
+    }
+
+    public void delivered(long atNanos, long latencyMicros) {
+        Second second = second(atNanos);
+        if (second != null) {
+            second.delivered.increment();
+            record(atNanos, latencyMicros, 1, of -> of.endToEnd);
+        }
+    }
+
+    /** In the second of that time or, where it is closed already, in the first that is not. */
+    private void record(long atNanos, long latencyMicros, int events, Function<Second, SecondLatency> latency) {
+        int number = number(atNanos);
+        while (!latency.apply(atNumber(number)).record(latencyMicros, events)) {
+            number = Math.max(number + 1, closedBelow);
+        }
+    }
+
+    /** Closes the seconds that are over; to be called about once a second. */
+    public void close(long nowNanos) {
+        if (hasBegun()) {
+            int below = number(nowNanos) - SECONDS_OPEN;
+            seconds.subMap(closedBelow, Math.max(closedBelow, below)).values().forEach(Second::close);
+            closedBelow = Math.max(closedBelow, below);
+        }
+    }
+
+    /**
+     * The table, when nothing is recorded any more.
+     *
+     * @param endNanos the second of this time is the last one
+     */
+    public TimeSeries table(long endNanos) {
+        int count = hasBegun() && endNanos > originNanos ? number(endNanos - 1) + 1 : 0;
+        List<Second> rows = new ArrayList<>();
+        List<Integer> times = new ArrayList<>();
+        for (int number = 0; number < count; number++) {
+            Second second = atNumber(number);
+            second.close();
+            rows.add(second);
+            times.add(number);
+        }
+        return new TimeSeries(
+                1,
+                times,
+                new ArrayList<>(times.stream().map(this::phaseOf).toList()),
+                rates(rows, second -> second.offered.sum()),
+                rates(rows, second -> second.published.sum()),
+                consumers == 0 ? nulls(rows) : rates(rows, second -> second.delivered.sum()),
+                rates(rows, second -> second.failed.sum()),
+                rates(rows, second -> second.missed.sum()),
+                running(rows, second -> second.sent.sum() - second.published.sum() - second.failed.sum(), 1),
+                consumers == 0
+                        ? nulls(rows)
+                        : running(
+                                rows, second -> second.published.sum() * consumers - second.delivered.sum(), consumers),
+                latencies(rows, second -> second.publish.p50Ms()),
+                latencies(rows, second -> second.publish.p99Ms()),
+                latencies(rows, second -> second.publish.maxMs()),
+                latencies(rows, second -> second.endToEnd.p50Ms()),
+                latencies(rows, second -> second.endToEnd.p99Ms()));
+    }
+
+    /** The publish latencies of a second of the table, microseconds; {@code null} where there are none. */
+    public @Nullable Histogram publishMicros(int t) {
+        return atNumber(t).publish.histogram();
+    }
+
+    /** The end-to-end latencies of a second of the table, microseconds; {@code null} where there are none. */
+    public @Nullable Histogram endToEndMicros(int t) {
+        return atNumber(t).endToEnd.histogram();
+    }
+
+    /** The phase that has most of a second. */
+    private @Nullable String phaseOf(int number) {
+        long middle = originNanos + number * NANOS_PER_SECOND + NANOS_PER_SECOND / 2;
+        return phases.stream()
+                .filter(phase -> phase.fromNanos <= middle && middle < phase.toNanos)
+                .map(Stretch::name)
+                .findFirst()
+                .orElse(null);
+    }
+
+    private static List<@Nullable Double> rates(List<Second> rows, ToLongFunction<Second> value) {
+        List<@Nullable Double> values = new ArrayList<>();
+        rows.forEach(row -> values.add((double) value.applyAsLong(row)));
+        return values;
+    }
+
+    private static List<@Nullable Double> nulls(List<Second> rows) {
+        return latencies(rows, row -> null);
+    }
+
+    private static List<@Nullable Double> latencies(List<Second> rows, Function<Second, @Nullable Double> value) {
+        List<@Nullable Double> values = new ArrayList<>();
+        rows.forEach(row -> values.add(value.apply(row)));
+        return values;
+    }
+
+    /** Sums up from the beginning. A consumer may be quicker than the acknowledgement: that is not less than nothing. */
+    private static List<@Nullable Double> running(List<Second> rows, ToLongFunction<Second> change, int divisor) {
+        List<@Nullable Double> values = new ArrayList<>();
+        long sum = 0;
+        for (Second row : rows) {
+            sum += change.applyAsLong(row);
+            values.add((double) Math.max(0, sum) / divisor);
+        }
+        return values;
+    }
+
+    private @Nullable Second second(long nanos) {
+        int number = hasBegun() ? number(nanos) : -1;
+        return number < 0 ? null : atNumber(number);
+    }
+
+    private int number(long nanos) {
+        return (int) Math.floorDiv(nanos - originNanos, NANOS_PER_SECOND);
+    }
+
+    private Second atNumber(int number) {
+        Second second = seconds.get(number);
+        return second == null ? seconds.computeIfAbsent(number, missing -> new Second()) : second;
+    }
+}

@@ -1,0 +1,77 @@
+package io.eventsql.runner.series;
+
+import java.nio.ByteBuffer;
+import java.util.Arrays;
+import java.util.zip.DataFormatException;
+import org.HdrHistogram.Histogram;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The latencies of one second. Open while it is recorded; closed, it keeps its percentiles and a compressed form of some
+ * hundred bytes, so that hours fit into memory. Thread-safe.
+ */
+final class SecondLatency {
+    private static final int SIGNIFICANT_DIGITS = 3;
+
+    private @Nullable Histogram open;
+    private byte[] compressed = new byte[0];
+    private long count;
+    private double p50;
+    private double p99;
+    private double max;
+    private boolean closed;
+
+    /** Returns {@code false} where the second is closed. */
+    synchronized boolean record(long micros, int events) {
+        if (closed) {
+            return false;
+        }
+        Histogram histogram = open;
+        if (histogram == null) {
+            histogram = new Histogram(SIGNIFICANT_DIGITS);
+            open = histogram;
+        }
+        histogram.recordValueWithCount(Math.max(0, micros), events);
+        return true;
+    }
+
+    synchronized void close() {
+        Histogram histogram = open;
+        closed = true;
+        if (histogram == null) {
+            return;
+        }
+        count = histogram.getTotalCount();
+        p50 = histogram.getValueAtPercentile(50) / 1_000.0;
+        p99 = histogram.getValueAtPercentile(99) / 1_000.0;
+        max = histogram.getMaxValue() / 1_000.0;
+        ByteBuffer buffer = ByteBuffer.allocate(histogram.getNeededByteBufferCapacity());
+        int length = histogram.encodeIntoCompressedByteBuffer(buffer);
+        compressed = Arrays.copyOf(buffer.array(), length);
+        open = null;
+    }
+
+    synchronized @Nullable Double p50Ms() {
+        return count == 0 ? null : p50;
+    }
+
+    synchronized @Nullable Double p99Ms() {
+        return count == 0 ? null : p99;
+    }
+
+    synchronized @Nullable Double maxMs() {
+        return count == 0 ? null : max;
+    }
+
+    /** All values of the closed second; {@code null} where there are none. */
+    synchronized @Nullable Histogram histogram() {
+        if (count == 0) {
+            return null;
+        }
+        try {
+            return Histogram.decodeFromCompressedByteBuffer(ByteBuffer.wrap(compressed), 0);
+        } catch (DataFormatException e) {
+            throw new IllegalStateException("a histogram of this process is not readable", e);
+        }
+    }
+}

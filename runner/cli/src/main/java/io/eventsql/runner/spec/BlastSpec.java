@@ -1,0 +1,10 @@
+package io.eventsql.runner.spec;
+
+/**
+ * A burst, repeated.
+ *
+ * @param messages events of a burst
+ * @param repeats bursts
+ * @param capBytes bytes of all bursts together, at most
+ */
+public record BlastSpec(int messages, int repeats, long capBytes) {}

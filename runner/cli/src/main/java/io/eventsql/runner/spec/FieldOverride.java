@@ -1,0 +1,79 @@
+package io.eventsql.runner.spec;
+
+import java.util.Arrays;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+import tools.jackson.core.JacksonException;
+import tools.jackson.databind.JsonNode;
+import tools.jackson.databind.node.ArrayNode;
+import tools.jackson.databind.node.ObjectNode;
+
+/**
+ * A value given on the command line, as {@code consumers=5} or {@code phases.1.rate=2000}: the place of lists from 0.
+ *
+ * @param path the names and places on the way to the field
+ * @param value read as in a workload file
+ */
+public record FieldOverride(List<String> path, String value) {
+
+    /**
+     * Reads one.
+     *
+     * @throws InvalidWorkloadException if it has no name or no value
+     */
+    public static FieldOverride of(String text) {
+        int equals = text.indexOf('=');
+        List<String> path = equals < 0
+                ? List.of()
+                : Arrays.asList(text.substring(0, equals).strip().split("\\.", -1));
+        if (path.isEmpty() || path.stream().anyMatch(String::isBlank)) {
+            throw new InvalidWorkloadException(
+                    "--set", "must be like consumers=5 or phases.1.rate=2000, but is '" + text + "'");
+        }
+        return new FieldOverride(path, text.substring(equals + 1).strip());
+    }
+
+    /** Sets the value in an object, which is changed. */
+    void applyTo(ObjectNode run) {
+        JsonNode at = run;
+        for (String step : path.subList(0, path.size() - 1)) {
+            JsonNode next = child(at, step);
+            if (next == null && at instanceof ObjectNode object) {
+                next = object.putObject(step);
+            }
+            if (next == null || next.isValueNode()) {
+                throw wrong("there is no '" + step + "' with fields");
+            }
+            at = next;
+        }
+        String last = path.getLast();
+        if (at instanceof ArrayNode list) {
+            list.set(place(list, last), read());
+        } else {
+            ((ObjectNode) at).set(last, read());
+        }
+    }
+
+    private @Nullable JsonNode child(JsonNode at, String step) {
+        return at instanceof ArrayNode list ? list.get(place(list, step)) : at.get(step);
+    }
+
+    private int place(ArrayNode list, String step) {
+        if (!step.matches("[0-9]{1,4}") || Integer.parseInt(step) >= list.size()) {
+            throw wrong("the list has places 0 to " + (list.size() - 1) + ", but not '" + step + "'");
+        }
+        return Integer.parseInt(step);
+    }
+
+    private JsonNode read() {
+        try {
+            return Yaml.read(value);
+        } catch (JacksonException e) {
+            throw wrong("the value is not understood: " + e.getOriginalMessage());
+        }
+    }
+
+    private InvalidWorkloadException wrong(String problem) {
+        return new InvalidWorkloadException("--set " + String.join(".", path), problem);
+    }
+}

@@ -1,0 +1,122 @@
+package io.eventsql.runner.spec;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import java.util.stream.Stream;
+import tools.jackson.core.JacksonException;
+import tools.jackson.databind.JsonNode;
+import tools.jackson.databind.node.JsonNodeFactory;
+import tools.jackson.databind.node.ObjectNode;
+
+/** Reads workload files. */
+public final class WorkloadFile {
+    private static final String ENDING = ".yaml";
+
+    private WorkloadFile() {}
+
+    /**
+     * The files of a folder, by name.
+     *
+     * @throws IOException if the folder cannot be read
+     */
+    public static List<Path> in(Path folder) throws IOException {
+        try (Stream<Path> files = Files.list(folder)) {
+            return files.filter(file -> file.getFileName().toString().endsWith(ENDING))
+                    .sorted()
+                    .toList();
+        }
+    }
+
+    /**
+     * Reads a file.
+     *
+     * @param overrides applied to every run, in their order
+     * @throws IOException if it cannot be read
+     * @throws InvalidWorkloadException if it says something wrong
+     */
+    public static Workload read(Path file, List<FieldOverride> overrides) throws IOException {
+        String fileName = file.getFileName().toString();
+        return read(fileName, Files.readString(file), overrides);
+    }
+
+    static Workload read(String fileName, String text, List<FieldOverride> overrides) {
+        String name = fileName.endsWith(ENDING) ? fileName.substring(0, fileName.length() - ENDING.length()) : fileName;
+        ObjectNode top = parse(fileName, text);
+        ObjectNode base = top.deepCopy();
+        base.remove("runs");
+        List<ObjectNode> runs = runs(fileName, top, name);
+        List<RunSpec> specs = new ArrayList<>();
+        Set<String> names = new HashSet<>();
+        Kind kind = new Fields(fileName, "", top).oneOf("kind", null, Kind.class);
+        for (ObjectNode run : runs) {
+            ObjectNode merged = Merge.of(base, run);
+            overrides.forEach(override -> override.applyTo(merged));
+            RunSpec spec = spec(fileName, merged, kind);
+            if (!names.add(spec.name())) {
+                throw new InvalidWorkloadException(fileName, "runs has the name " + spec.name() + " twice");
+            }
+            specs.add(spec);
+        }
+        return new Workload(name, kind, description(fileName, top), List.copyOf(specs));
+    }
+
+    private static ObjectNode parse(String fileName, String text) {
+        try {
+            if (Yaml.read(text) instanceof ObjectNode object) {
+                return object;
+            }
+        } catch (JacksonException e) {
+            throw new InvalidWorkloadException(
+                    fileName, "line " + e.getLocation().getLineNr() + " is not understood: " + e.getOriginalMessage());
+        }
+        throw new InvalidWorkloadException(fileName, "must hold fields with values");
+    }
+
+    private static List<ObjectNode> runs(String fileName, ObjectNode top, String name) {
+        JsonNode runs = top.get("runs");
+        if (runs == null) {
+            return List.of(JsonNodeFactory.instance.objectNode().put("name", name));
+        }
+        if (!runs.isArray() || runs.isEmpty()) {
+            throw new InvalidWorkloadException(fileName, "runs must be a list of at least one run, but is " + runs);
+        }
+        List<ObjectNode> objects = new ArrayList<>();
+        for (JsonNode run : runs) {
+            if (!(run instanceof ObjectNode object) || object.get("kind") != null) {
+                throw new InvalidWorkloadException(
+                        fileName,
+                        "runs." + objects.size() + " must be fields with values, without kind, but is " + run);
+            }
+            objects.add(object);
+        }
+        return objects;
+    }
+
+    private static RunSpec spec(String fileName, ObjectNode merged, Kind kind) {
+        String name = new Fields(fileName, "", merged).text("name", "");
+        if (!name.matches("[a-z0-9][a-z0-9._-]{0,59}")) {
+            throw new InvalidWorkloadException(
+                    fileName,
+                    "the name of a run must be 1 to 60 lower-case letters, digits, dots, hyphens and underscores,"
+                            + " but is '" + name + "'");
+        }
+        Fields fields = new Fields(fileName + ", run " + name, "", merged);
+        fields.text("name", "");
+        fields.text("kind", "");
+        fields.text("description", "");
+        return new RunReader(fields, name, kind).read();
+    }
+
+    private static String description(String fileName, ObjectNode top) {
+        String description = new Fields(fileName, "", top).text("description", "");
+        if (description.isBlank() || description.contains("\n")) {
+            throw new InvalidWorkloadException(fileName, "description must be one line that says what is measured");
+        }
+        return description;
+    }
+}

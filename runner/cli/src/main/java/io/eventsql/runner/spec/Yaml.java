@@ -1,0 +1,21 @@
+package io.eventsql.runner.spec;
+
+import tools.jackson.core.StreamReadFeature;
+import tools.jackson.databind.DeserializationFeature;
+import tools.jackson.databind.JsonNode;
+import tools.jackson.dataformat.yaml.YAMLMapper;
+
+/** Reads YAML: no name twice, nothing behind the first document. */
+final class Yaml {
+    private static final YAMLMapper MAPPER = YAMLMapper.builder()
+            .enable(StreamReadFeature.STRICT_DUPLICATE_DETECTION)
+            .enable(DeserializationFeature.FAIL_ON_TRAILING_TOKENS)
+            .build();
+
+    private Yaml() {}
+
+    /** @throws tools.jackson.core.JacksonException if the text is not YAML */
+    static JsonNode read(String text) {
+        return MAPPER.readTree(text);
+    }
+}

@@ -1,0 +1,237 @@
+package io.eventsql.runner;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.eventsql.eventsdb.EventsDb;
+import io.eventsql.runner.phases.ConsumerCounts;
+import io.eventsql.runner.result.RunFolder;
+import io.eventsql.runner.result.RunResult;
+import io.eventsql.runner.result.RunResult.PhaseFigures;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.io.PrintWriter;
+import java.io.StringWriter;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import picocli.CommandLine;
+
+/** Runs of workloads as they are run: on a real database, and in a process that is told to end. */
+@Timeout(120)
+class RunCommandIT {
+    private static EventsDb server;
+
+    private final StringWriter out = new StringWriter();
+    private final StringWriter err = new StringWriter();
+
+    @TempDir
+    private Path folder;
+
+    @BeforeAll
+    static void startServer() {
+        server = EventsDb.start();
+        server.createDatabase("workloads");
+    }
+
+    @AfterAll
+    static void stopServer() {
+        server.close();
+    }
+
+    @Test
+    void run_phasesOnARealDatabase_leavesAWholeResult() throws IOException {
+        Path workload = workload("""
+                description: Two streams, two consumers and a replayer of each, and an overload.
+                kind: phases
+                events: {bytes: 180, keys: 20}
+                streams: 2
+                partitions: 3
+                consumers: 2
+                replayers: 1
+                phases:
+                  - {name: warm-up, measured: false, rate: 200, seconds: 1}
+                  - {name: sustainable, callers: 4, seconds: 2}
+                  - {name: overload, rate: 3x, in_flight: 50, seconds: 2}
+                  - {name: recovery, rate: 0.1x, seconds: 2}
+                """);
+
+        int exitCode = execute("run", workload.toString(), "--out", folder.toString(), "--command", "this test");
+
+        assertThat(exitCode).as(out.toString() + err).isZero();
+        RunResult result = RunFolder.read(folder.resolve("small"));
+        assertThat(result.verdict().problems()).isEmpty();
+        assertThat(result.identity().command()).isEqualTo("this test");
+        assertThat(result.settings().events().bytes()).isEqualTo(180);
+        assertThat(result.driver().version()).startsWith("PostgreSQL 18");
+        assertThat(result.databases()).hasSize(1).allSatisfy(database -> {
+            assertThat(database.fsync()).isEqualTo("on");
+            assertThat(Math.abs(database.clockOffsetMs())).isLessThan(1_000);
+        });
+        assertThat(result.phases())
+                .extracting(PhaseFigures::name)
+                .containsExactly("warm-up", "sustainable", "overload", "recovery");
+        long published = result.phases().stream()
+                .mapToLong(PhaseFigures::eventsPublished)
+                .sum();
+        assertThat(result.consumers()).hasSize(4).allMatch(seen -> seen.eventsLost() == 0);
+        assertThat(result.consumers().stream()
+                        .mapToLong(ConsumerCounts::eventsSeen)
+                        .sum())
+                .isEqualTo(2 * published);
+        assertThat(result.replayers()).hasSize(2).allMatch(replayer -> replayer.events() > 0);
+        PhaseFigures overload = result.phases().get(2);
+        assertThat(overload.eventsSent() + overload.eventsMissed())
+                .isBetween(Math.round(1.98 * overload.offeredRate()), Math.round(2.02 * overload.offeredRate()));
+        assertThat(result.stress()).isNotNull();
+        assertThat(result.stress().residentMb()).containsKey("runner");
+        assertThat(result.series().phase()).contains("sustainable", "overload", "recovery");
+        double inSeconds = result.series().publishRate().stream()
+                .mapToDouble(Double::doubleValue)
+                .sum();
+        assertThat(Math.round(inSeconds)).isEqualTo(published - 200);
+        assertThat(result.resources().columns())
+                .containsKeys(
+                        "runner.cpu_cores",
+                        "runner.rss_mb",
+                        "runner.heap_mb",
+                        "shard0.wal_mb_per_second",
+                        "shard0.database_mb",
+                        "shard0.dead_tuples",
+                        "shard0.autovacuums",
+                        "shard0.checkpoints",
+                        "shard0.commits_per_second");
+        assertThat(result.resources().columns().get("shard0.commits_per_second"))
+                .anyMatch(commits -> commits != null && commits > 0);
+        assertThat(Files.readAllLines(folder.resolve("small/series.csv")))
+                .hasSize(1 + result.series().t().size());
+        assertThat(Files.readString(folder.resolve("small/publish.hlog"))).contains("Tag=overload,");
+
+        out.getBuffer().setLength(0);
+        assertThat(execute("report", folder.resolve("small").toString())).isZero();
+        assertThat(out.toString()).isEqualTo(Files.readString(folder.resolve("small/report.txt")));
+        out.getBuffer().setLength(0);
+        assertThat(execute("compare", folder.toString())).isZero();
+        assertThat(out.toString()).contains("| small, overload | eventsql | committed by PostgreSQL");
+    }
+
+    @Test
+    void run_search_findsTheHighestRate() throws IOException {
+        Path workload = workload("""
+                description: The highest rate below a limit that everything keeps.
+                kind: search
+                search: {limit_ms: 60000, from_rate: 50, to_rate: 100}
+                phases:
+                  - {name: warm-up, measured: false, rate: 50, seconds: 1}
+                  - {name: trial, rate: 50, seconds: 1}
+                """);
+
+        assertThat(execute("run", workload.toString(), "--out", folder.toString()))
+                .as(err.toString())
+                .isZero();
+
+        RunResult result = RunFolder.read(folder.resolve("small"));
+        assertThat(result.search()).isNotNull();
+        assertThat(result.search().bestRate()).isEqualTo(100);
+        assertThat(result.search().trials()).hasSize(2).allMatch(trial -> trial.held());
+    }
+
+    @Test
+    void run_otherServers_isLeftOutAndSaid() throws IOException {
+        Path workload = workload("""
+                description: Needs what is not there.
+                kind: phases
+                phases: [{name: steady, rate: 1, seconds: 1}]
+                runs:
+                  - {name: kafka, environment: {server: kafka}}
+                  - {name: three, environment: {databases: 3}}
+                  - {name: synchronous, environment: {standbys: synchronous}}
+                """);
+
+        assertThat(execute("run", workload.toString(), "--out", folder.toString()))
+                .isEqualTo(Runner.WRONG_INPUT);
+
+        assertThat(err.toString())
+                .contains("The run kafka is left out: it needs the server kafka, but EVENTSQL_SERVER says postgres")
+                .contains("The run three is left out: it needs 3 databases, but 1 are given")
+                .contains(
+                        "The run synchronous is left out: it needs standbys synchronous, but EVENTSQL_STANDBYS says none");
+    }
+
+    @Test
+    void run_toldToEnd_leavesWhatWasMeasured() throws Exception {
+        Path workload = workload("""
+                description: Would take minutes.
+                kind: phases
+                environment: {server: none, databases: 0}
+                driver: no-op
+                consumers: 0
+                phases:
+                  - {name: steady, rate: 1000, seconds: 300}
+                  - {name: more, rate: 1000, seconds: 300}
+                """);
+        List<String> command = new ArrayList<>(List.of(
+                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                "-cp",
+                System.getProperty("java.class.path"),
+                Runner.class.getName()));
+        Stream.of("run", workload.toString(), "--out", folder.toString()).forEach(command::add);
+        Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
+        try (BufferedReader said =
+                new BufferedReader(new InputStreamReader(process.getInputStream(), StandardCharsets.UTF_8))) {
+            // The first line of progress: the load is under way.
+            String line = said.readLine();
+            while (line != null && !line.startsWith("steady: ")) {
+                line = said.readLine();
+            }
+            assertThat(line).isNotNull();
+
+            new ProcessBuilder("kill", "-INT", String.valueOf(process.pid()))
+                    .start()
+                    .waitFor();
+
+            while (line != null) {
+                line = said.readLine();
+            }
+            assertThat(process.waitFor(30, TimeUnit.SECONDS)).isTrue();
+        } finally {
+            process.destroyForcibly();
+        }
+        assertThat(process.exitValue()).isEqualTo(130);
+        RunResult result = RunFolder.read(folder.resolve("small"));
+        assertThat(result.verdict().interrupted()).isTrue();
+        assertThat(result.verdict().passed()).isFalse();
+        assertThat(result.phases()).hasSize(1);
+        PhaseFigures steady = result.phases().getFirst();
+        assertThat(steady.eventsPublished()).isPositive().isEqualTo(steady.eventsSent());
+        assertThat(steady.seconds()).isBetween(1.0, 299.0);
+        assertThat(result.series().t()).isNotEmpty();
+        assertThat(Files.readString(folder.resolve("small/report.txt"))).contains("INTERRUPTED");
+    }
+
+    private Path workload(String text) throws IOException {
+        return Files.writeString(folder.resolve("small.yaml"), text);
+    }
+
+    private int execute(String... arguments) {
+        Map<String, String> environment = new HashMap<>();
+        environment.put("DB_URLS", server.jdbcUrl().replaceFirst("/eventsql(?=\\?|$)", "/workloads"));
+        environment.put("DB_USER", server.username());
+        environment.put("DB_PASSWORD", server.password());
+        CommandLine commandLine = Runner.commandLine(environment);
+        commandLine.setOut(new PrintWriter(out, true));
+        commandLine.setErr(new PrintWriter(err, true));
+        return commandLine.execute(arguments);
+    }
+}

@@ -1,0 +1,73 @@
+package io.eventsql.runner.sample;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.eventsql.runner.load.LoadClock;
+import java.io.IOException;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.CountDownLatch;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+@Timeout(60)
+class ResourceSamplerTest {
+
+    /** Fails twice, then counts its looks. */
+    private static final class Failing implements Probe {
+        private final CountDownLatch looked = new CountDownLatch(4);
+
+        @Override
+        public List<String> columns() {
+            return List.of("a.looks", "a.nothing");
+        }
+
+        @Override
+        public List<Double> look(long nowNanos) throws IOException {
+            looked.countDown();
+            if (looked.getCount() >= 2) {
+                throw new IOException("not yet");
+            }
+            return Arrays.asList(7.0, null);
+        }
+    }
+
+    @Test
+    void look_failures_areSaidOnceAndLookingGoesOn() throws InterruptedException {
+        ConcurrentLinkedQueue<String> problems = new ConcurrentLinkedQueue<>();
+        Failing probe = new Failing();
+        long origin = LoadClock.SYSTEM.nanos();
+        try (ResourceSampler sampler =
+                ResourceSampler.start(List.of(probe), LoadClock.SYSTEM, () -> origin, problems::add)) {
+            probe.looked.await();
+            ResourceSeries table = sampler.table(10);
+
+            assertThat(problems).containsExactly("Cannot see a.looks: not yet");
+            assertThat(table.columns().get("a.looks")).contains(7.0).contains((Double) null);
+            assertThat(table.columns().get("a.nothing")).containsOnlyNulls();
+            assertThat(table.t()).hasSize(10);
+        }
+    }
+
+    @Test
+    void rate_isTheGrowthEachSecond() {
+        Rate rate = new Rate();
+
+        assertThat(rate.at(100, 0)).isNull();
+        assertThat(rate.at(150, 500_000_000)).isEqualTo(100);
+        assertThat(rate.at(10, 1_000_000_000)).as("counted from 0 again").isNull();
+        assertThat(rate.at(20, 2_000_000_000)).isEqualTo(10);
+    }
+
+    @Test
+    void mean_isOfTheKnownValues() {
+        ResourceSeries series =
+                new ResourceSeries(1, List.of(0, 1, 2, 3), Map.of("a", Arrays.asList(1.0, null, 3.0, 9.0)));
+
+        assertThat(series.mean("a", -1, 3)).isEqualTo(2);
+        assertThat(series.mean("a", 1, 2)).isNull();
+        assertThat(series.mean("b", 0, 2)).isNull();
+    }
+}

@@ -1,0 +1,209 @@
+package io.eventsql.runner.spec;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import java.math.BigDecimal;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+class WorkloadFileTest {
+    private static final String SMALL = """
+            description: Something.
+            kind: phases
+            phases:
+              - {name: steady, rate: 1000, seconds: 5}
+            """;
+
+    @Test
+    void read_nothingButPhases_hasTheDocumentedDefaults() {
+        RunSpec run = read(SMALL).runs().getFirst();
+
+        assertThat(run)
+                .isEqualTo(new RunSpec(
+                        "some",
+                        Kind.PHASES,
+                        new EnvironmentSpec("postgres", 1, "none", Map.of()),
+                        new RunSpec.SystemSpec("eventsql", Map.of()),
+                        new EventsSpec(0, 0),
+                        new RunSpec.StreamsSpec(1, 10, 1, 0, 120),
+                        List.of(new PhaseSpec(
+                                "steady", true, new PhaseRate(new BigDecimal(1_000), false), null, null, false, 1, 5)),
+                        null,
+                        null,
+                        null,
+                        Map.of()));
+        assertThat(run.roughSeconds()).isEqualTo(15);
+    }
+
+    @Test
+    void read_runs_areMergedDeeplyAndListsReplaced() {
+        Workload workload = read(SMALL + """
+                environment: {databases: 2, server_options: {a: 1}}
+                consumers: 3
+                runs:
+                  - {name: first}
+                  - name: second
+                    consumers: 0
+                    environment: {server_options: {b: "x"}}
+                    phases:
+                      - {name: fast, callers: 4, async: true, events_per_call: 10, seconds: 7}
+                """);
+
+        RunSpec first = workload.runs().getFirst();
+        assertThat(first.streams().consumers()).isEqualTo(3);
+        assertThat(first.environment().serverOptions()).isEqualTo(Map.of("a", "1"));
+        RunSpec second = workload.runs().getLast();
+        assertThat(second.name()).isEqualTo("second");
+        assertThat(second.streams().consumers()).isZero();
+        assertThat(second.environment())
+                .isEqualTo(new EnvironmentSpec("postgres", 2, "none", Map.of("a", "1", "b", "x")));
+        assertThat(second.phases()).containsExactly(new PhaseSpec("fast", true, null, null, 4, true, 10, 7));
+    }
+
+    @Test
+    void read_overrides_reachEveryRunAfterTheMerge() {
+        Workload workload = read(
+                SMALL + "runs: [{name: a, consumers: 2}, {name: b}]",
+                "consumers=5",
+                "phases.0.rate=2000",
+                "driver_options.page=10",
+                "events.bytes=180");
+
+        assertThat(workload.runs()).hasSize(2).allSatisfy(run -> {
+            assertThat(run.streams().consumers()).isEqualTo(5);
+            assertThat(run.phases().getFirst().rate()).isEqualTo(PhaseRate.of(2_000));
+            assertThat(run.system().driverOptions()).isEqualTo(Map.of("page", "10"));
+            assertThat(run.events().bytes()).isEqualTo(180);
+        });
+    }
+
+    @Test
+    void read_multiple_refersToThePhaseWithCallers() {
+        RunSpec run = read("""
+                        description: Something.
+                        kind: phases
+                        phases:
+                          - {name: sustainable, callers: 50, seconds: 5}
+                          - {name: overload, rate: 5x, in_flight: 100, seconds: 5}
+                          - {name: recovery, rate: 0.5x, seconds: 5}
+                        """).runs().getFirst();
+
+        assertThat(run.phases().get(1).rate()).isEqualTo(new PhaseRate(new BigDecimal(5), true));
+        assertThat(run.phases().get(1).inFlight()).isEqualTo(100);
+        PhaseRate half = run.phases().get(2).rate();
+        assertThat(half).isNotNull();
+        assertThat(half.eventsPerSecond(1_001)).isEqualTo(501);
+        assertThat(half.json()).isEqualTo("0.5x");
+    }
+
+    @Test
+    void read_otherKinds_haveTheirOwnFields() {
+        RunSpec publish = read("{description: D., kind: publish, variables: {EVENTS_RATE: 10, KEYED: true}}")
+                .runs()
+                .getFirst();
+        assertThat(publish.variables()).isEqualTo(Map.of("EVENTS_RATE", "10", "KEYED", "true"));
+
+        RunSpec search = read(SMALL.replace("phases\n", "search\n") + "search: {limit_ms: 20, latency: end_to_end}")
+                .runs()
+                .getFirst();
+        assertThat(search.search())
+                .isEqualTo(new SearchSpec(SearchSpec.Latency.END_TO_END, 99, 20, 1_000, 200_000, 0.05));
+
+        RunSpec blast = read("{description: D., kind: blast, events: {bytes: 8192}, blast: {repeats: 3}}")
+                .runs()
+                .getFirst();
+        assertThat(blast.blast()).isEqualTo(new BlastSpec(10_000, 3, 1L << 30));
+
+        RunSpec sweep = read("{description: D., kind: sweep, sweep: {event_counts: [1, 5], waiting: false}}")
+                .runs()
+                .getFirst();
+        assertThat(sweep.sweep()).isEqualTo(new SweepSpec(List.of(1, 5), 10, 102_400, false));
+    }
+
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = '|',
+            value = {
+                "consumer=1|consumer is not known here; known are",
+                "consumers=101|consumers must be a whole number between 0 and 100, but is 101",
+                "consumers=1.5|consumers must be a whole number between 0 and 100, but is 1.5",
+                "consumers=x|consumers must be a whole number between 0 and 100, but is \"x\"",
+                "partitions=0|partitions must be a whole number between 1 and 1000, but is 0",
+                "streams=10001|streams must be a whole number between 1 and 10000, but is 10001",
+                "replayers=-1|replayers must be a whole number between 0 and 100, but is -1",
+                "events.bytes=79|events.bytes must be 0 or between 80 and 4194304, but is 79",
+                "events.size=79|events.size is not known here; known are bytes, keys",
+                "events=5|events must be fields with values, but is 5",
+                "environment.server=mysql|environment.server must be one of postgres, postgres-pgq, kafka, redis, none, but is 'mysql'",
+                "environment.databases=0|environment.databases must be a whole number between 1 and 64, but is 0",
+                "environment.standbys=many|environment.standbys must be one of none, asynchronous, synchronous, quorum",
+                "environment.server_options=5|environment.server_options must be names with values, but is 5",
+                "phases=[]|phases is missing: at least one phase",
+                "phases.0.rate=0|phases.0.rate must be between 1 and 1000000, but is 0",
+                "phases.0.rate=fast|phases.0.rate must be a whole number or a multiple such as 5x or 0.5x, but is 'fast'",
+                "phases.0.rate=5x|phases.0.rate is a multiple, but no measured phase before it has callers",
+                "phases.0.callers=5|phases.0.rate or callers is needed, exactly one of both",
+                "phases.0.async=true|phases.0.async belongs to callers",
+                "phases.0.seconds=0|phases.0.seconds must be a whole number between 1 and 86400, but is 0",
+                "phases.0.name=A b|phases.0.name must be 1 to 40 lower-case letters, digits and hyphens, but is 'A b'",
+                "phases.0.measured=yes please|phases.0.measured must be true or false",
+                "phases.0.in_flight=0|phases.0.in_flight must be a whole number between 1 and 100000000, but is 0",
+                "phases.1.rate=5|--set phases.1.rate: the list has places 0 to 0, but not '1'",
+                "phases.0.rate.x=5|--set phases.0.rate.x: there is no 'rate' with fields",
+                "variables.A=5|variables is not known here",
+            })
+    void read_wrongValue_namesFileFieldAndLimit(String override, String problem) {
+        assertThatThrownBy(() -> read(SMALL, override))
+                .isInstanceOf(InvalidWorkloadException.class)
+                .hasMessageContaining(problem)
+                .hasMessageMatching("(some.yaml, run some|--set .*): .*");
+    }
+
+    @Test
+    void read_wrongFile_isRefused() {
+        assertRefused("", "must hold fields with values");
+        assertRefused("a: [", "line 1 is not understood");
+        assertRefused("description: D.\nkind: phases\nkind: phases\n", "Duplicate");
+        assertRefused("description: D.\n", "kind is missing: one of publish, phases, search, blast, sweep");
+        assertRefused("kind: dance\n", "kind must be one of publish, phases, search, blast, sweep, but is 'dance'");
+        assertRefused(SMALL.replace("description: Something.", ""), "description must be one line");
+        assertRefused(SMALL + "runs: []", "runs must be a list of at least one run");
+        assertRefused(SMALL + "runs: [{name: a}, {name: a}]", "runs has the name a twice");
+        assertRefused(SMALL + "runs: [{consumers: 1}]", "the name of a run must be");
+        assertRefused(SMALL + "runs: [{name: a, kind: search}]", "without kind");
+        assertRefused(SMALL + "  - {name: steady, rate: 1000, seconds: 5}", "phases.1.name is there twice: steady");
+        assertRefused(
+                "{description: D., kind: phases, events: {keys: 3}, phases: [{name: a, callers: 4, seconds: 1}]}",
+                "events.keys must be 0 or at least the callers of the phase a (4)");
+        assertRefused(
+                "{description: D., kind: phases, events: {bytes: 4000000},"
+                        + " phases: [{name: a, callers: 4, events_per_call: 2, seconds: 1}]}",
+                "phases.0.events_per_call times events.bytes must be at most 7549747, but is 8000000");
+        assertRefused(
+                "{description: D., kind: search, phases: [{name: a, callers: 4, seconds: 1}]}",
+                "phases of a search must end with one that has a rate");
+        assertRefused(
+                SMALL.replace("phases\n", "search\n") + "search: {from_rate: 10, to_rate: 10}",
+                "search.to_rate must be above from_rate (10), but is 10");
+        assertThatThrownBy(() -> FieldOverride.of("consumers")).hasMessageContaining("--set: must be like consumers=5");
+    }
+
+    private static void assertRefused(String text, String problem) {
+        assertThatThrownBy(() -> read(text))
+                .isInstanceOf(InvalidWorkloadException.class)
+                .hasMessageStartingWith("some.yaml")
+                .hasMessageContaining(problem);
+    }
+
+    private static Workload read(String text, String... overrides) {
+        return WorkloadFile.read(
+                "some.yaml",
+                text,
+                Arrays.stream(overrides).map(FieldOverride::of).toList());
+    }
+}
