@@ -153,6 +153,7 @@ def resources(result: Result) -> Figure | None:
     written = _summed(frame, "write_mb_per_second")
     wal = _summed(frame, "wal_mb_per_second", "WAL of databases")
     disk = {f"written by {name}": values for name, values in written.items() if values.max() > 0.01}
+    disk |= _summed(frame, "disk_write_mb_per_second", "written to disk")
     parts = [
         ("CPU cores in use", _lines(processes)),
         ("Resident memory, MB", _lines({**memory, **{f"{n}'s heap": v for n, v in heap.items()}})),

@@ -75,8 +75,8 @@ def phases_result(
             "runner.heap_mb": 200 + 300 * source.random(),
             "database-0.cpu_cores": 1.1 * load + source.uniform(0, 0.05),
             "database-0.rss_mb": 260 + second,
-            "database-0.read_mb_per_second": 0.0,
-            "database-0.write_mb_per_second": 30 * load * source.uniform(0.7, 1.5),
+            "machine.disk_read_mb_per_second": 0.0,
+            "machine.disk_write_mb_per_second": 30 * load * source.uniform(0.7, 1.5),
             "shard0.wal_mb_per_second": 24 * load * source.uniform(0.9, 1.1),
             "shard0.database_mb": size,
             "shard0.dead_tuples": (second % 45) * 700 * load,
@@ -148,7 +148,7 @@ SERIES_COLUMNS = (
 RESOURCE_COLUMNS = (
     *("runner.cpu_cores", "runner.rss_mb", "runner.heap_mb"),
     *("database-0.cpu_cores", "database-0.rss_mb"),
-    *("database-0.read_mb_per_second", "database-0.write_mb_per_second"),
+    *("machine.disk_read_mb_per_second", "machine.disk_write_mb_per_second"),
     *("shard0.wal_mb_per_second", "shard0.database_mb", "shard0.dead_tuples", "shard0.autovacuums"),
     *("shard0.checkpoints", "shard0.commits_per_second"),
 )

@@ -32,14 +32,8 @@ final class ProcessTree {
      *
      * @param cpuSeconds of each process
      * @param residentMb with shared memory counted once, as far as the system tells
-     * @param readMb read from disks; {@code null} where it may not be seen
-     * @param writtenMb written to disks; {@code null} where it may not be seen
      */
-    record Usage(
-            Map<Long, Double> cpuSeconds,
-            double residentMb,
-            @Nullable Double readMb,
-            @Nullable Double writtenMb) {}
+    record Usage(Map<Long, Double> cpuSeconds, double residentMb) {}
 
     private final Path proc;
 
@@ -60,25 +54,13 @@ final class ProcessTree {
         }
         Map<Long, Double> cpuSeconds = new HashMap<>();
         double residentKib = 0;
-        Double readBytes = 0.0;
-        Double writtenBytes = 0.0;
         for (long member : tree(process, stats)) {
             List<String> stat = stats.getOrDefault(member, List.of());
             double ticks = Double.parseDouble(stat.get(USER_TICKS)) + Double.parseDouble(stat.get(SYSTEM_TICKS));
             cpuSeconds.put(member, ticks / TICKS_PER_SECOND);
             residentKib += residentKib(member);
-            readBytes = plus(readBytes, field(member, "io", "read_bytes:"));
-            writtenBytes = plus(writtenBytes, field(member, "io", "write_bytes:"));
         }
-        return new Usage(cpuSeconds, residentKib * KIB / BYTES_PER_MB, inMb(readBytes), inMb(writtenBytes));
-    }
-
-    private static @Nullable Double plus(@Nullable Double sum, @Nullable Double value) {
-        return sum == null || value == null ? null : (Double) (sum + value);
-    }
-
-    private static @Nullable Double inMb(@Nullable Double bytes) {
-        return bytes == null ? null : (Double) (bytes / BYTES_PER_MB);
+        return new Usage(cpuSeconds, residentKib * KIB / BYTES_PER_MB);
     }
 
     /** Proportional where that may be read, else resident. */

@@ -54,6 +54,7 @@ public final class ResourceSampler implements AutoCloseable {
         List<Probe> probes = new ArrayList<>();
         probes.add(new ProcessProbe("runner", ProcessHandle.current().pid(), tree));
         probes.add(new HeapProbe());
+        probes.add(new DiskProbe(Path.of("/")));
         for (SampledProcess process : processes) {
             Long id = process.process();
             probes.add(

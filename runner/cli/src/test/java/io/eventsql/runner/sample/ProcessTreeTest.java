@@ -17,29 +17,25 @@ class ProcessTreeTest {
 
     @Test
     void usage_isOfTheProcessAndItsDescendants() throws IOException {
-        process(10, "postgres", 1, 200, 100, "Pss: 1000 kB", "read_bytes: 1000000");
-        process(11, "postgres: a (b) c", 10, 50, 50, "Pss: 500 kB", "read_bytes: 2000000");
-        process(12, "grandchild", 11, 0, 0, "Pss: 0 kB", "read_bytes: 0");
-        process(20, "other", 1, 9_999, 9_999, "Pss: 9 kB", "read_bytes: 9");
+        process(10, "postgres", 1, 200, 100, "Pss: 1000 kB");
+        process(11, "postgres: a (b) c", 10, 50, 50, "Pss: 500 kB");
+        process(12, "grandchild", 11, 0, 0, "Pss: 0 kB");
+        process(20, "other", 1, 9_999, 9_999, "Pss: 9 kB");
 
         ProcessTree.Usage usage = new ProcessTree(proc).usage(10);
 
         assertThat(usage.cpuSeconds()).isEqualTo(Map.of(10L, 3.0, 11L, 1.0, 12L, 0.0));
         assertThat(usage.residentMb()).isEqualTo(1_500 * 1_024 / 1e6);
-        assertThat(usage.readMb()).isEqualTo(3);
-        assertThat(usage.writtenMb()).isEqualTo(3);
     }
 
     @Test
     void usage_whatMayNotBeRead_isLeftOut() throws IOException {
-        process(10, "postgres", 1, 0, 0, "Pss: 7 kB", "read_bytes: 1");
+        process(10, "postgres", 1, 0, 0, "Pss: 7 kB");
         Files.delete(proc.resolve("10/smaps_rollup"));
-        Files.delete(proc.resolve("10/io"));
 
         ProcessTree.Usage usage = new ProcessTree(proc).usage(10);
 
         assertThat(usage.residentMb()).as("resident instead of proportional").isEqualTo(3_000 * 1_024 / 1e6);
-        assertThat(usage.readMb()).isNull();
     }
 
     @Test
@@ -56,8 +52,7 @@ class ProcessTreeTest {
         }
     }
 
-    private void process(int id, String name, int parent, int user, int system, String pss, String read)
-            throws IOException {
+    private void process(int id, String name, int parent, int user, int system, String pss) throws IOException {
         Path folder = Files.createDirectory(proc.resolve(String.valueOf(id)));
         Files.writeString(
                 folder.resolve("stat"),
@@ -65,6 +60,5 @@ class ProcessTreeTest {
                         + " 0 0 20 0\n");
         Files.writeString(folder.resolve("smaps_rollup"), "00400000-7ff [rollup]\nRss: 1 kB\n" + pss + "\n");
         Files.writeString(folder.resolve("status"), "Name: x\nVmRSS:\t    3000 kB\n");
-        Files.writeString(folder.resolve("io"), read + "\n" + read.replace("read_bytes", "write_bytes") + "\n");
     }
 }

@@ -1,0 +1,58 @@
+package io.eventsql.runner.sample;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * What all of the machine's disks read and write, of which Linux keeps account in {@code /proc/diskstats}. What it says
+ * of a process ({@code /proc/<id>/io}) is no measure: a write of 8 KB counts with all of the page cache's folio that it
+ * touches, often a hundred times as much.
+ */
+final class DiskProbe implements Probe {
+    private static final int NAME = 2;
+    private static final int SECTORS_READ = 5;
+    private static final int SECTORS_WRITTEN = 9;
+    /** The unit of the file, whatever the disk's own is. */
+    private static final double SECTOR_BYTES = 512;
+
+    private static final double BYTES_PER_MB = 1e6;
+
+    private final Path root;
+    private final Rate read = new Rate();
+    private final Rate written = new Rate();
+
+    /** @param root the file system's, but for tests */
+    DiskProbe(Path root) {
+        this.root = root;
+    }
+
+    @Override
+    public List<String> columns() {
+        return List.of("machine.disk_read_mb_per_second", "machine.disk_write_mb_per_second");
+    }
+
+    @Override
+    public List<@Nullable Double> look(long nowNanos) throws IOException {
+        double sectorsRead = 0;
+        double sectorsWritten = 0;
+        for (String line : Files.readAllLines(root.resolve("proc/diskstats"))) {
+            String[] fields = line.strip().split("\\s+", -1);
+            if (isDisk(fields[NAME])) {
+                sectorsRead += Double.parseDouble(fields[SECTORS_READ]);
+                sectorsWritten += Double.parseDouble(fields[SECTORS_WRITTEN]);
+            }
+        }
+        return Arrays.<@Nullable Double>asList(
+                read.at(sectorsRead * SECTOR_BYTES / BYTES_PER_MB, nowNanos),
+                written.at(sectorsWritten * SECTOR_BYTES / BYTES_PER_MB, nowNanos));
+    }
+
+    /** Neither a partition nor one made of others, which would count twice. */
+    private boolean isDisk(String name) {
+        return Files.exists(root.resolve("sys/block").resolve(name).resolve("device"));
+    }
+}
