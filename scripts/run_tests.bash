@@ -15,7 +15,7 @@ Usage: scripts/run_tests.bash [options] [-- maven arguments]
 Runs what decides whether a change is good:
   maven       ./mvnw verify: format, Error Prone, NullAway, unit and integration tests
               (against real PostgreSQL servers, no Docker needed), dependency analysis
-  python      pytest, ruff and mypy, in .venv; beside maven, which mostly waits, and shown after it
+  python      pytest (pages in headless Chromium), ruff and mypy, in .venv; beside maven, which mostly waits, and shown after it
   shellcheck  over every Bash script
 
 Options:

@@ -89,7 +89,9 @@ def _table(results: Sequence[Result], out: Path) -> Html:
                 [
                     _link(result, out),
                     shown.name if several else None,
-                    *(driver.get(name) for name in ("name", "durability", "order", "delivery")),
+                    driver.get("name"),
+                    driver.get("durability") or (facts.durability(result) if result.databases else None),
+                    *(driver.get(name) for name in ("order", "delivery")),
                     *(shown.publish_rate, shown.consume_rate),
                     *(shown.latency("publish_latency_ms", p) for p in ("p50", "p99")),
                     *(shown.latency("end_to_end_latency_ms", p) for p in ("p50", "p99")),
