@@ -31,6 +31,9 @@ def write(runs: Sequence[Path], out: Path) -> Path:
         if drawn:
             description = escape(str(group[0].data.get("description") or "")) if workload else ""
             parts.append(section(workload or "Side by side", Html(f"<p>{description}</p>"), *drawn))
+    trials = [result for result in results if not result.trials.empty]
+    if trials:
+        parts.append(section("Trials", facts.trials(trials)))
     parts.append(section("Numbers and guarantees", _table(results, out)))
     parts.append(section("Machine and versions", _machines(results)))
     commands = "\n".join(dict.fromkeys(result.command for result in results if result.command))

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 
 from reports.histograms import FIRST_NINE, spectrum
 from reports.result import HISTOGRAMS, Result
@@ -15,6 +15,7 @@ from reports.style import (
     AMBER,
     BAND,
     BLUE,
+    BOXES,
     GREEN,
     GREY,
     INK,
@@ -183,6 +184,31 @@ def tables(result: Result) -> Figure | None:
     return _small_panels(result, frame, parts)
 
 
+def sweep(result: Result) -> Figure | None:
+    """How long the trials of a sweep took, for each number of events."""
+    if result.kind != "sweep" or result.trials.empty:
+        return None
+    trials = result.trials
+    counts = sorted(trials["event_count"].unique())
+    figure, (axes,) = panels([max(1.2, 0.42 * len(counts) + 0.4)])
+    axes.set_xscale("log")
+    axes.boxplot(
+        [trials[trials["event_count"] == count]["duration_ms"] for count in counts],
+        positions=range(len(counts)),
+        **BOXES,
+    )
+    axes.set_yticks(range(len(counts)), [f"{count:,}" for count in counts])
+    axes.set_ylim(len(counts) - 0.5, -0.5)
+    axes.set_ylabel("events")
+    axes.grid(True, axis="x")
+    axes.grid(False, axis="y")
+    axes.xaxis.set_major_locator(LogLocator(10, numticks=8))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(milliseconds))
+    axes.set_title("Time of a trial, by the number of events")
+    return figure
+
+
 def search(result: Result) -> Figure | None:
     """The rates a search tried, and which held."""
     found = result.data.get("search") or {}
@@ -276,6 +302,7 @@ PLOTS: Sequence[tuple[str, str, Callable[[Result], Figure | None]]] = (
     ("resources", "Resources", resources),
     ("tables", "Tables and vacuum", tables),
     ("trials", "Trials", trial_spread),
+    ("sweep", "Trials", sweep),
     ("search", "Rates tried", search),
 )
 

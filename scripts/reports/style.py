@@ -79,6 +79,19 @@ STYLE: Any = {
 matplotlib.rcParams.update(STYLE)
 
 
+# How boxes are drawn: lying, the median in ink.
+BOXES: Any = {
+    "orientation": "horizontal",
+    "widths": 0.5,
+    "patch_artist": True,
+    "medianprops": {"color": INK.light, "linewidth": 1.6},
+    "whiskerprops": {"color": BLUE.light},
+    "capprops": {"color": BLUE.light},
+    "boxprops": {"edgecolor": BLUE.light, "facecolor": BLUE.light, "alpha": 0.35},
+    "flierprops": {"markeredgecolor": MUTED.light, "markersize": 4},
+}
+
+
 def panels(heights: Sequence[float], share_x: bool = True) -> tuple[Figure, list[Axes]]:
     """A figure with panels one below the other, of these heights in inches."""
     figure = Figure(figsize=(WIDTH_INCHES, sum(heights) + 0.45), layout="constrained")

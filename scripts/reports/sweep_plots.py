@@ -10,9 +10,8 @@ from matplotlib.ticker import FixedLocator, FuncFormatter
 from reports.result import Result
 from reports.style import (
     BLUE,
-    INK,
+    BOXES,
     LIMIT,
-    MUTED,
     SERIES,
     Colour,
     label_ends,
@@ -90,14 +89,7 @@ def boxes(trials: pd.DataFrame, factor: str) -> Figure | None:
     axes.boxplot(
         [most[most[factor] == value]["duration_ms"] for value in values],
         positions=range(len(values)),
-        orientation="horizontal",
-        widths=0.5,
-        patch_artist=True,
-        medianprops={"color": INK.light, "linewidth": 1.6},
-        whiskerprops={"color": BLUE.light},
-        capprops={"color": BLUE.light},
-        boxprops={"edgecolor": BLUE.light, "facecolor": BLUE.light, "alpha": 0.35},
-        flierprops={"markeredgecolor": MUTED.light, "markersize": 4},
+        **BOXES,
     )
     names = [_name(factor, value) for value in values]
     axes.set_yticks(range(len(values)), names)

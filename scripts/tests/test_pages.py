@@ -108,7 +108,8 @@ def test_comparison_is_whole(browser: Browser, drawn: Path) -> None:
     assert browser.open(drawn / "comparison.html") == []
 
     assert browser.headings() == [
-        *("3 runs", "blast", "fan-out", "rate", "Numbers and guarantees", "Machine and versions", "Repeat")
+        *("3 runs", "blast", "fan-out", "rate", "Trials", "Numbers and guarantees"),
+        *("Machine and versions", "Repeat"),
     ]
     assert browser.plots() == [
         "comparison-blast-blast",

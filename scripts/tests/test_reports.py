@@ -124,6 +124,18 @@ def test_stress_says_what_was_accepted_and_how_it_recovered() -> None:
     assert "of app" not in html
 
 
+def test_sweep_has_a_row_for_each_number_of_events_and_compares_with_copy() -> None:
+    swept = result(example.sweep_result("base"))
+
+    shown = facts.trials([swept])
+
+    assert run_plots.sweep(swept) is not None
+    assert shown.count("<tr>") == 5
+    assert '<td class="number">1,000,000</td>' in shown
+    assert shown.count("%</td>") == 1
+    assert "<th>run</th>" not in shown
+
+
 def test_search_shows_the_rates_and_the_limit() -> None:
     found = result(example.search_result())
 
