@@ -60,7 +60,7 @@ def _figures(results: Sequence[Result]) -> Iterator[tuple[str, Figure]]:
         for factor in sweep_plots.FACTORS:
             name = factor.replace("_", "-")
             figures.append((f"by-{name}", sweep_plots.medians(trials, factor)))
-            figures.append((f"boxes-{name}", sweep_plots.boxes(trials, factor)))
+            figures.append((f"boxes-{name}", sweep_plots.spread_of_trials(trials, factor)))
     return ((name, figure) for name, figure in figures if figure is not None)
 
 

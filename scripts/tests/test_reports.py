@@ -10,7 +10,7 @@ from typing import Any
 
 import draw_report
 import pytest
-from reports import facts, page, run_plots
+from reports import facts, page, run_plots, trial_plots
 from reports.comparison_plots import varied_number
 from reports.histograms import spectrum
 from reports.result import NoReport, Result
@@ -129,7 +129,7 @@ def test_sweep_has_a_row_for_each_number_of_events_and_compares_with_copy() -> N
 
     shown = facts.trials([swept])
 
-    assert run_plots.sweep(swept) is not None
+    assert trial_plots.sweep(swept) is not None
     assert shown.count("<tr>") == 5
     assert '<td class="number">1,000,000</td>' in shown
     assert shown.count("%</td>") == 1
@@ -139,7 +139,7 @@ def test_sweep_has_a_row_for_each_number_of_events_and_compares_with_copy() -> N
 def test_search_shows_the_rates_and_the_limit() -> None:
     found = result(example.search_result())
 
-    figure = run_plots.search(found)
+    figure = trial_plots.search(found)
 
     assert figure is not None
     title = figure.axes[0].get_title(loc="left")
