@@ -15,7 +15,7 @@ Usage: scripts/run_tests.bash [options] [-- maven arguments]
 Runs what decides whether a change is good:
   maven       ./mvnw verify: format, Error Prone, NullAway, unit and integration tests
               (against real PostgreSQL servers, no Docker needed), dependency analysis
-  python      pytest, ruff and mypy, in .venv; beside maven, which mostly waits, and shown after it
+  python      pytest (pages in headless Chromium), ruff and mypy, in .venv; beside maven, which mostly waits, and shown after it
   shellcheck  over every Bash script
 
 Options:
@@ -101,17 +101,6 @@ run_maven() {
   "${MAVEN[@]}" -B -ntp -T1 verify "${maven_arguments[@]}"
 }
 
-# Programs that single tests need; one after the other, since apt-get runs only once at a time.
-install_programs() {
-  if is_wanted maven; then
-    install_program pgbouncer || echo "pgbouncer is $skip_reason: its test is skipped"
-  fi
-  if is_wanted python; then
-    install_program chromium && install_program chromium-driver chromedriver ||
-      echo "chromium is $skip_reason: the tests that open pages in a browser are skipped"
-  fi
-}
-
 # Installs the Debian package $1 if there is no program $2 (default: of its name) and this user may; else says so
 # in skip_reason.
 install_program() {
@@ -154,6 +143,9 @@ run_or_finish_python() {
 
 run_python() {
   local rc=0
+  if ! { install_program chromium && install_program chromium-driver chromedriver; }; then
+    echo "chromium is $skip_reason: the tests that open pages in a browser are skipped"
+  fi
   make_venv || return 1
   .venv/bin/python -m pytest --junit-xml=target/pytest/TEST-pytest.xml || rc=1
   .venv/bin/ruff check scripts || rc=1
@@ -191,7 +183,10 @@ if is_wanted maven; then
   echo "JAVA_HOME=$JAVA_HOME"
   require_maven
 fi
-install_programs
+if is_wanted maven; then
+  # Before the others begin: apt-get runs only once at a time.
+  install_program pgbouncer || echo "pgbouncer is $skip_reason: its test is skipped"
+fi
 if is_wanted maven && is_wanted python; then
   start_python
 fi

@@ -31,6 +31,9 @@ def write(runs: Sequence[Path], out: Path) -> Path:
         if drawn:
             description = escape(str(group[0].data.get("description") or "")) if workload else ""
             parts.append(section(workload or "Side by side", Html(f"<p>{description}</p>"), *drawn))
+    trials = [result for result in results if not result.trials.empty]
+    if trials:
+        parts.append(section("Trials", facts.trials(trials)))
     parts.append(section("Numbers and guarantees", _table(results, out)))
     parts.append(section("Machine and versions", _machines(results)))
     commands = "\n".join(dict.fromkeys(result.command for result in results if result.command))
@@ -57,7 +60,7 @@ def _figures(results: Sequence[Result]) -> Iterator[tuple[str, Figure]]:
         for factor in sweep_plots.FACTORS:
             name = factor.replace("_", "-")
             figures.append((f"by-{name}", sweep_plots.medians(trials, factor)))
-            figures.append((f"boxes-{name}", sweep_plots.boxes(trials, factor)))
+            figures.append((f"boxes-{name}", sweep_plots.spread_of_trials(trials, factor)))
     return ((name, figure) for name, figure in figures if figure is not None)
 
 
@@ -89,7 +92,9 @@ def _table(results: Sequence[Result], out: Path) -> Html:
                 [
                     _link(result, out),
                     shown.name if several else None,
-                    *(driver.get(name) for name in ("name", "durability", "order", "delivery")),
+                    driver.get("name"),
+                    driver.get("durability") or (facts.durability(result) if result.databases else None),
+                    *(driver.get(name) for name in ("order", "delivery")),
                     *(shown.publish_rate, shown.consume_rate),
                     *(shown.latency("publish_latency_ms", p) for p in ("p50", "p99")),
                     *(shown.latency("end_to_end_latency_ms", p) for p in ("p50", "p99")),

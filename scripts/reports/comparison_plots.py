@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
@@ -19,6 +18,7 @@ from reports.style import (
     SERIES,
     VERMILION,
     Colour,
+    boxes,
     label_ends,
     logarithmic_latency,
     milliseconds,
@@ -164,7 +164,13 @@ def blast(results: Sequence[Result]) -> Figure | None:
     )
     figure, all_axes = panels([_height(blasts)] * len(metrics), share_x=False)
     for axes, (column, title, colour) in zip(all_axes, metrics, strict=True):
-        _boxes(axes, [result.trials[column].dropna() for result in blasts], colour)
+        axes.boxplot(
+            [result.trials[column].dropna() for result in blasts],
+            positions=range(len(blasts)),
+            whis=(5, 95),
+            showfliers=False,
+            **boxes(colour),
+        )
         _runs_axis(axes, blasts)
         medians = [float(result.trials[column].median()) for result in blasts]
         if min(medians) > 0 and max(medians) / min(medians) >= LOGARITHMIC_RATIO:
@@ -237,23 +243,6 @@ def _value_axis(axes: Axes, title: str, values: Sequence[float]) -> None:
     if len(set(values)) <= 8:
         axes.xaxis.set_major_locator(FixedLocator(sorted(set(values))))
     axes.xaxis.set_major_formatter(FuncFormatter(short))
-
-
-def _boxes(axes: Axes, columns: Sequence["pd.Series[float]"], colour: Colour) -> None:
-    boxes = axes.boxplot(
-        columns,
-        positions=range(len(columns)),
-        orientation="horizontal",
-        widths=0.5,
-        whis=(5, 95),
-        showfliers=False,
-        patch_artist=True,
-        medianprops={"color": INK.light, "linewidth": 1.6},
-        whiskerprops={"color": colour.light},
-        capprops={"color": colour.light},
-        boxprops={"edgecolor": colour.light, "facecolor": colour.light, "alpha": 0.35},
-    )
-    assert boxes["medians"]
 
 
 def _beside(axes: Axes, value: float, place: float, text: str, colour: Colour) -> None:

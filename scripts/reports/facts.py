@@ -126,6 +126,39 @@ def _versions(result: Result) -> dict[str, object]:
     }
 
 
+def trials(results: Sequence[Result]) -> Html:
+    """What the trials of blasts and sweeps come to; a row for each number of events of a sweep."""
+    rows: list[Sequence[object]] = []
+    for result in results:
+        if result.trials.empty:
+            continue
+        name = result.name if len(results) > 1 else None
+        if result.kind == "blast":
+            middle = result.trials.median(numeric_only=True)
+            rows.append(
+                [
+                    *(name, None, len(result.trials), None, None, middle["throughput_events_per_second"]),
+                    *(middle["bandwidth_mb_per_second"], middle["latency_mean_ms"], None),
+                ]
+            )
+            continue
+        limit = result.data.get("copy_limit") or {}
+        for count, times in result.trials.groupby("event_count")["duration_ms"]:
+            median = float(times.median())
+            of_copy = f"{limit['duration_ms'] / median:.0%}" if limit.get("events") == count else None
+            rows.append(
+                [
+                    *(name, int(str(count)), len(times), median, float(times.max())),
+                    *(int(str(count)) / median * 1000, None, None, of_copy),
+                ]
+            )
+    columns = [
+        *("run", "events", "trials", "median ms", "maximum ms", "median events/s", "median MB/s"),
+        *("mean latency ms", "of a plain COPY"),
+    ]
+    return table(columns, rows)
+
+
 def search(result: Result) -> Html:
     """The rates that were tried."""
     trials = result.data.get("search", {}).get("trials", [])

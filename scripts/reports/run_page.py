@@ -65,6 +65,8 @@ def headline(result: Result) -> Html:
     """The numbers people look for first, of the last measured phase, or of the median trial."""
     if not result.measured:
         trials = result.trials
+        if result.kind != "blast":
+            return tiles({"trials": str(len(trials))})
         values = {
             "median events/s": _median(trials.get("throughput_events_per_second")),
             "median MB/s": _median(trials.get("bandwidth_mb_per_second")),
@@ -93,6 +95,8 @@ def _tables(result: Result) -> list[Html]:
     tables = []
     if result.measurements:
         tables.append(section("Numbers", facts.numbers(result), facts.latencies(result)))
+    if not result.trials.empty:
+        tables.append(section("Numbers", facts.trials([result])))
     if result.kind == "search":
         tables.append(section("Search", facts.search(result)))
     if result.data.get("stress"):

@@ -79,6 +79,20 @@ STYLE: Any = {
 matplotlib.rcParams.update(STYLE)
 
 
+def boxes(colour: Colour) -> Any:  # noqa: ANN401  # arguments of Axes.boxplot, each of its own type
+    """How boxes are drawn: lying, the median in ink."""
+    return {
+        "orientation": "horizontal",
+        "widths": 0.5,
+        "patch_artist": True,
+        "medianprops": {"color": INK.light, "linewidth": 1.6},
+        "whiskerprops": {"color": colour.light},
+        "capprops": {"color": colour.light},
+        "boxprops": {"edgecolor": colour.light, "facecolor": colour.light, "alpha": 0.35},
+        "flierprops": {"markeredgecolor": MUTED.light, "markersize": 4},
+    }
+
+
 def panels(heights: Sequence[float], share_x: bool = True) -> tuple[Figure, list[Axes]]:
     """A figure with panels one below the other, of these heights in inches."""
     figure = Figure(figsize=(WIDTH_INCHES, sum(heights) + 0.45), layout="constrained")

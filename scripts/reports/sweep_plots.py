@@ -10,11 +10,10 @@ from matplotlib.ticker import FixedLocator, FuncFormatter
 from reports.result import Result
 from reports.style import (
     BLUE,
-    INK,
     LIMIT,
-    MUTED,
     SERIES,
     Colour,
+    boxes,
     label_ends,
     logarithmic_latency,
     milliseconds,
@@ -78,7 +77,7 @@ def medians(trials: pd.DataFrame, factor: str) -> Figure | None:
     return figure
 
 
-def boxes(trials: pd.DataFrame, factor: str) -> Figure | None:
+def spread_of_trials(trials: pd.DataFrame, factor: str) -> Figure | None:
     """How the trials of the most events are distributed, by a factor."""
     chosen = by_factor(trials, factor)
     if chosen.empty:
@@ -90,14 +89,7 @@ def boxes(trials: pd.DataFrame, factor: str) -> Figure | None:
     axes.boxplot(
         [most[most[factor] == value]["duration_ms"] for value in values],
         positions=range(len(values)),
-        orientation="horizontal",
-        widths=0.5,
-        patch_artist=True,
-        medianprops={"color": INK.light, "linewidth": 1.6},
-        whiskerprops={"color": BLUE.light},
-        capprops={"color": BLUE.light},
-        boxprops={"edgecolor": BLUE.light, "facecolor": BLUE.light, "alpha": 0.35},
-        flierprops={"markeredgecolor": MUTED.light, "markersize": 4},
+        **boxes(BLUE),
     )
     names = [_name(factor, value) for value in values]
     axes.set_yticks(range(len(values)), names)

@@ -28,7 +28,7 @@ STRESS: Phases = (
 )
 
 
-def histogram(random_source: random.Random, middle_ms: float, count: int = 20_000) -> str:
+def histogram(random_source: random.Random, middle_ms: float, count: int = 2_000) -> str:
     values = HdrHistogram(1, 3_600_000_000, 3)
     for _ in range(count):
         values.record_value(max(1, int(1000 * middle_ms * random_source.lognormvariate(0, 0.7))))

@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import draw_report
 import pytest
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
-from tests import example_results as example
 
 FLAGS = (
     "--headless",
@@ -95,46 +93,41 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
         started.quit()
 
 
-@pytest.fixture(scope="module")
-def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("pages")
-    phases: example.Phases = (("warm-up", False, 1000, 5000, 2), ("steady", True, 1000, 5000, 4))
-    runs = {name: example.phases_result(name, phases=phases) for name in ("1-consumer", "5-consumers")}
-    example.write(folder, runs)
-    assert draw_report.main([str(folder)]) == 0
-    return folder
-
-
-def test_report_is_whole(browser: Browser, pages: Path) -> None:
-    assert browser.open(pages / "1-consumer" / "report.html") == []
+def test_report_is_whole(browser: Browser, drawn: Path) -> None:
+    assert browser.open(drawn / "2-failed" / "report.html") == []
 
     assert browser.headings() == [
-        *("fan-out: 1-consumer", "Rates", "Latency over time", "Latency by percentile", "Lag and in flight"),
+        *("fan-out: failed", "Rates", "Latency over time", "Latency by percentile", "Lag and in flight"),
         *("Resources", "Tables and vacuum", "Numbers", "Guarantees", "Machine and versions", "Settings"),
         "Repeat",
     ]
     assert browser.plots() == ["rates", "latency", "percentiles", "backlog", "resources", "tables"]
 
 
-def test_comparison_is_whole(browser: Browser, pages: Path) -> None:
-    assert browser.open(pages / "comparison.html") == []
+def test_comparison_is_whole(browser: Browser, drawn: Path) -> None:
+    assert browser.open(drawn / "comparison.html") == []
 
     assert browser.headings() == [
-        *("fan-out: 2 runs", "fan-out", "Numbers and guarantees", "Machine and versions", "Repeat")
+        *("3 runs", "blast", "fan-out", "rate", "Trials", "Numbers and guarantees"),
+        *("Machine and versions", "Repeat"),
     ]
-    assert browser.plots() == ["comparison-throughput", "comparison-latency", "comparison-end-to-end"]
+    assert browser.plots() == [
+        "comparison-blast-blast",
+        *(f"comparison-fan-out-{name}" for name in ("throughput", "latency", "end-to-end")),
+        *(f"comparison-rate-{name}" for name in ("throughput", "latency", "end-to-end")),
+    ]
 
 
-def test_report_fits_a_phone(browser: Browser, pages: Path) -> None:
+def test_report_fits_a_phone(browser: Browser, drawn: Path) -> None:
     browser.command("Emulation.setDeviceMetricsOverride", **PHONE)
     try:
-        assert browser.open(pages / "1-consumer" / "report.html") == []
+        assert browser.open(drawn / "2-failed" / "report.html") == []
         assert browser.ask("return [window.innerWidth, document.documentElement.scrollWidth]") == [390, 390]
     finally:
         browser.command("Emulation.clearDeviceMetricsOverride")
 
 
-def test_report_is_readable_in_the_dark(browser: Browser, pages: Path) -> None:
+def test_report_is_readable_in_the_dark(browser: Browser, drawn: Path) -> None:
     paper_and_plot = """
     return [getComputedStyle(document.body).backgroundColor,
             getComputedStyle(document.querySelector('svg text')).fill]"""
@@ -142,7 +135,7 @@ def test_report_is_readable_in_the_dark(browser: Browser, pages: Path) -> None:
     for scheme in ("light", "dark"):
         feature = {"name": "prefers-color-scheme", "value": scheme}
         browser.command("Emulation.setEmulatedMedia", features=[feature])
-        browser.open(pages / "1-consumer" / "report.html")
+        browser.open(drawn / "2-failed" / "report.html")
         shown[scheme] = browser.ask(paper_and_plot)
     browser.command("Emulation.setEmulatedMedia", features=[])
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import draw_report
 import pytest
-from reports import facts, page, run_plots
+from reports import facts, page, run_plots, trial_plots
 from reports.comparison_plots import varied_number
 from reports.histograms import spectrum
 from reports.result import NoReport, Result
@@ -24,23 +24,6 @@ SHORT: example.Phases = (("warm-up", False, 1000, 5000, 2), ("steady", True, 100
 
 def result(data: dict[str, Any], folder: str = "run") -> Result:
     return Result(Path(folder), data)
-
-
-@pytest.fixture(scope="module")
-def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A set of three runs, one of them failed, with everything drawn."""
-    folder = tmp_path_factory.mktemp("set")
-    failed = {**example.phases_result("failed", phases=SHORT), "passed": False, "problems": ["1 <lost>"]}
-    example.write(
-        folder,
-        {
-            "2-failed": failed,
-            "10-main": example.publish_result(1000),
-            "1-blast": example.blast_result(trials=5),
-        },
-    )
-    assert draw_report.main([str(folder)]) == 0
-    return folder
 
 
 def test_run_page_needs_nothing_else_and_says_what_happened(drawn: Path) -> None:
@@ -141,10 +124,22 @@ def test_stress_says_what_was_accepted_and_how_it_recovered() -> None:
     assert "of app" not in html
 
 
+def test_sweep_has_a_row_for_each_number_of_events_and_compares_with_copy() -> None:
+    swept = result(example.sweep_result("base"))
+
+    shown = facts.trials([swept])
+
+    assert trial_plots.sweep(swept) is not None
+    assert shown.count("<tr>") == 5
+    assert '<td class="number">1,000,000</td>' in shown
+    assert shown.count("%</td>") == 1
+    assert "<th>run</th>" not in shown
+
+
 def test_search_shows_the_rates_and_the_limit() -> None:
     found = result(example.search_result())
 
-    figure = run_plots.search(found)
+    figure = trial_plots.search(found)
 
     assert figure is not None
     title = figure.axes[0].get_title(loc="left")
@@ -215,7 +210,7 @@ def test_spectrum_is_that_of_the_values() -> None:
     middle = min(range(len(points.nines)), key=lambda index: abs(points.nines[index] - 0.30103))
     assert points.latency_ms[middle] == pytest.approx(2.0, rel=0.1)
     assert points.latency_ms == sorted(points.latency_ms)
-    assert points.nines[-1] == pytest.approx(4.3, abs=0.01)
+    assert points.nines[-1] == pytest.approx(3.3, abs=0.01)
 
 
 def test_spectrum_of_nothing_is_none() -> None:

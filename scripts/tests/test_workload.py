@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -181,6 +182,28 @@ def test_list_is_the_runners(repository: Repository) -> None:
 )
 def test_duration_is_rough(seconds: int, text: str) -> None:
     assert workload.duration(seconds) == text
+
+
+def test_no_venv_is_said_and_stops_nothing(tmp_path: Path) -> None:
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "scripts/requirements.txt").write_text("matplotlib\n")
+    code = f"ROOT={tmp_path}; source {SCRIPTS}/lib/python.bash; prepare_plots; echo goes on"
+    bash = shutil.which("bash")
+    assert bash is not None
+
+    # There is no Python in this PATH.
+    result = subprocess.run(
+        [bash, "-c", f"set -euo pipefail; {code}"],
+        env={"PATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+
+    assert result.stdout == "goes on\n"
+    assert "python3-venv" in result.stderr
+    assert "There will be no plots" in result.stderr
 
 
 def test_help_is_told_without_java() -> None:
