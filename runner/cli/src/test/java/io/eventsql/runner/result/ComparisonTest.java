@@ -10,19 +10,11 @@ class ComparisonTest {
 
     @Test
     void markdown_resultsOfBothKinds_standSideBySide() {
-        comparison.add(
-                "main",
-                JsonMapper.shared()
-                        .readTree(
-                                """
+        comparison.add("main", JsonMapper.shared().readTree("""
                                 {"passed": true, "rate_asked": 15000, "publish_rate": 14999.9, "consume_rate": 14998.2,
                                  "publish_latency_ms": {"p50": 4.1234, "p99": 9}, "end_to_end_latency_ms": {"p50": 5, "p99": 11},
                                  "events_lost": 0, "events_duplicated": 0, "fsync": "on", "synchronous_commit": "on"}"""));
-        comparison.add(
-                "fan-out",
-                JsonMapper.shared()
-                        .readTree(
-                                """
+        comparison.add("fan-out", JsonMapper.shared().readTree("""
                                 {"format": 2, "passed": false, "driver": {"name": "d", "durability": "a | b", "order": "none"},
                                  "phases": [{"name": "warm-up", "measured": false},
                                    {"name": "one", "measured": true, "offered_rate": 10, "publish_rate": 10, "consume_rate": 0,

@@ -46,8 +46,8 @@ class StressReadingTest {
                 seconds,
                 new ResourceSeries(1, seconds.t(), Map.of("runner.rss_mb", memory, "runner.cpu_cores", memory)));
 
-        assertThat(stress).isEqualTo(new StressFigures(
-                "overload", 0.95, 0.81, Map.of("runner", new Resident(101.0, 121.2)), 1));
+        assertThat(stress)
+                .isEqualTo(new StressFigures("overload", 0.95, 0.81, Map.of("runner", new Resident(101.0, 121.2)), 1));
     }
 
     @Test
