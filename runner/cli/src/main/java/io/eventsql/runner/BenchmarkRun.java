@@ -11,10 +11,14 @@ import io.eventsql.runner.load.LoadPhase;
 import io.eventsql.runner.load.StopSignal;
 import io.eventsql.runner.measure.PhaseMeasurement;
 import io.eventsql.runner.measure.PublishMeter;
+import io.eventsql.runner.report.ClosingProgress;
 import io.eventsql.runner.report.LoadWatch;
+import io.eventsql.runner.report.Progress;
 import io.eventsql.runner.report.ProgressDisplay;
 import io.eventsql.runner.report.RunnerResult.Ending;
 import io.eventsql.runner.report.RunnerText;
+import io.eventsql.runner.series.RunSeries;
+import io.eventsql.runner.series.SeriesListener;
 import io.eventsql.runner.workload.RunSettings;
 import java.io.IOException;
 import java.io.PrintStream;
@@ -41,6 +45,7 @@ final class BenchmarkRun {
      *     where it does not say
      * @param members waits until the consumer's members share its partitions
      * @param barrier where the runners wait for each other
+     * @param series counts what is measured second by second
      * @param clock the time
      * @param stop ends the run early
      */
@@ -50,6 +55,7 @@ final class BenchmarkRun {
             Supplier<OptionalLong> lastHandledAtMicros,
             MembersWait members,
             StartBarrier barrier,
+            RunSeries series,
             LoadClock clock,
             StopSignal stop) {}
 
@@ -132,16 +138,20 @@ final class BenchmarkRun {
     private PhaseMeasurement publishMeasured(long startAtMicros) {
         ClockAnchor anchor = ClockAnchor.now(surroundings.clock);
         long events = settings.load().events();
-        return send(LoadPhase.ofEvents(false, anchor, anchor.nanosAt(startAtMicros), events), "Publishing", events);
+        LoadPhase phase = LoadPhase.ofEvents(false, anchor, anchor.nanosAt(startAtMicros), events);
+        surroundings.series.begin(phase.startNanos());
+        PhaseMeasurement measured = send(phase, "Publishing", events);
+        surroundings.series.phase("measured", phase.startNanos(), surroundings.clock.nanos());
+        return measured;
     }
 
     /** @param total how many events there will be; 0: unknown */
     private PhaseMeasurement send(LoadPhase phase, String what, long total) {
         PublishMeter meter = new PublishMeter();
         long sent;
-        try (LoadWatch watch =
-                LoadWatch.start(meter, progress.start(what, total), surroundings.clock, surroundings.stop)) {
-            sent = surroundings.generator.run(phase, meter);
+        Progress shown = new ClosingProgress(progress.start(what, total), surroundings.series, surroundings.clock);
+        try (LoadWatch watch = LoadWatch.start(meter, shown, surroundings.clock, surroundings.stop)) {
+            sent = surroundings.generator.run(phase, new SeriesListener(meter, surroundings.series));
             watch.check();
         }
         return meter.measurement(sent, phase.anchor());

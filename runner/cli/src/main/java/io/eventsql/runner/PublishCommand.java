@@ -24,6 +24,11 @@ import io.eventsql.runner.report.JsonFiles;
 import io.eventsql.runner.report.PhaseResult;
 import io.eventsql.runner.report.ProgressDisplay;
 import io.eventsql.runner.report.RunnerResult;
+import io.eventsql.runner.report.RunnerSeries;
+import io.eventsql.runner.sample.ResourceSampler;
+import io.eventsql.runner.sample.SampledProcess;
+import io.eventsql.runner.series.RunSeries;
+import io.eventsql.runner.series.TimeSeries;
 import io.eventsql.runner.workload.EventSource;
 import io.eventsql.runner.workload.KeyShare;
 import io.eventsql.runner.workload.RunSettings;
@@ -41,6 +46,7 @@ import java.util.OptionalLong;
 import java.util.concurrent.Callable;
 import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
+import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
@@ -97,6 +103,16 @@ final class PublishCommand implements Callable<Integer> {
     @Option(names = "--db-user", paramLabel = "NAME", description = "user for --db-urls (default: eventsql)")
     private @Nullable String dbUser;
 
+    @Option(
+            names = "--process",
+            paramLabel = "NAME=PID",
+            split = ",",
+            description = {
+                "a process to look at once a second, with its children, such as database-0=1234;",
+                "or a container: database-0=docker:CONTAINER; may be repeated (in the environment PROCESSES)"
+            })
+    private List<String> processes = new ArrayList<>();
+
     PublishCommand(Map<String, String> environment) {
         this.environment = Map.copyOf(environment);
     }
@@ -112,16 +128,45 @@ final class PublishCommand implements Callable<Integer> {
         } catch (InvalidSettingException e) {
             throw new ParameterException(command.commandLine(), e.getMessage(), e);
         }
+        List<SampledProcess> sampled = sampled(command.commandLine());
         StopSignal stop = new StopSignal();
+        RunSeries series = new RunSeries(0);
         try (ShutdownHook hook = ShutdownHook.raising(stop);
                 Databases databases = Databases.open(addresses);
                 EventSql eventSql = open(settings, databases.dataSources());
-                Apps apps = appOptions.open()) {
-            RunnerResult result = run(settings, eventSql, apps, stop);
+                Apps apps = appOptions.open();
+                ResourceSampler sampler = ResourceSampler.start(
+                        sampled,
+                        settings.identity().runner() == 0 ? addresses : List.of(),
+                        LoadClock.SYSTEM,
+                        series::originNanos,
+                        PublishCommand::tell)) {
+            RunnerResult result = run(settings, eventSql, apps, new Watched(series, sampler), stop);
             JsonFiles.write(options.resultFile(), result);
             System.err.println("Result: " + options.resultFile());
             hook.wrote();
             return result.ending().good() && result.failedEvents() == 0 ? Runner.OK : Runner.FAILED;
+        }
+    }
+
+    /** What is counted and looked at second by second. */
+    private record Watched(RunSeries series, ResourceSampler sampler) {
+
+        RunnerSeries result() {
+            TimeSeries seconds = series.table(LoadClock.SYSTEM.nanos());
+            return RunnerSeries.of(series, seconds, sampler.table(seconds.t().size()));
+        }
+    }
+
+    private static void tell(String line) {
+        System.err.println(line);
+    }
+
+    private List<SampledProcess> sampled(CommandLine commandLine) {
+        try {
+            return processes.stream().map(SampledProcess::of).toList();
+        } catch (IllegalArgumentException e) {
+            throw new ParameterException(commandLine, "--process (PROCESSES) " + e.getMessage(), e);
         }
     }
 
@@ -144,7 +189,8 @@ final class PublishCommand implements Callable<Integer> {
         return builder.build();
     }
 
-    private static RunnerResult run(RunSettings settings, EventSql eventSql, Apps apps, StopSignal stop)
+    private static RunnerResult run(
+            RunSettings settings, EventSql eventSql, Apps apps, Watched watched, StopSignal stop)
             throws IOException, SQLException {
         RunSettings.Stream stream = settings.stream();
         createStreamIfAbsent(eventSql, stream);
@@ -168,6 +214,7 @@ final class PublishCommand implements Callable<Integer> {
                         stop,
                         System.out::println),
                 new StartBarrier(apps.first(), identity.run(), identity.runner(), identity.runners(), clock),
+                watched.series,
                 clock,
                 stop);
         BenchmarkRun.Outcome outcome =
@@ -178,7 +225,8 @@ final class PublishCommand implements Callable<Integer> {
                 PhaseResult.of(outcome.measured()),
                 PhaseResult.of(outcome.warmup()),
                 outcome.ending(),
-                System.getProperty("java.version", "unknown"));
+                System.getProperty("java.version", "unknown"),
+                watched.result());
     }
 
     private static OptionalLong lastHandledAtMicros(Apps apps, RunSettings.Identity identity) {

@@ -28,6 +28,9 @@ final class ResultOptions {
             description = "what was measured, for the result")
     private String gitCommit = "";
 
+    @Option(names = "--workload", paramLabel = "NAME", description = "the workload the run belongs to, for the result")
+    private @Nullable String workload;
+
     @Option(names = "--cpus", paramLabel = "N", description = "processors of the machine (default: those found)")
     private @Nullable Integer cpus;
 
@@ -49,6 +52,6 @@ final class ResultOptions {
 
     Summary.Provenance provenance() {
         int processors = cpus == null ? Runtime.getRuntime().availableProcessors() : cpus;
-        return new Summary.Provenance(processors, recycledWalMb, gitCommit, command);
+        return new Summary.Provenance(processors, recycledWalMb, gitCommit, command, workload);
     }
 }

@@ -12,6 +12,7 @@ import io.eventsql.runner.load.LoadParts;
 import io.eventsql.runner.load.OpenLoop;
 import io.eventsql.runner.load.StopSignal;
 import io.eventsql.runner.report.ProgressDisplay;
+import io.eventsql.runner.series.RunSeries;
 import io.eventsql.runner.testing.HttpApp;
 import io.eventsql.runner.testing.ManualClock;
 import io.eventsql.runner.testing.SyntheticService;
@@ -168,6 +169,7 @@ class BenchmarkRunTest {
                     () -> OptionalLong.of(ManualClock.START_EPOCH_MICROS + START_AFTER_MICROS + 10_012_000),
                     new MembersWait(List::of, 1, clock, Duration.ZERO, stop, text::println),
                     new StartBarrier(client, "ab12cd34", 0, 3, clock),
+                    new RunSeries(0),
                     clock,
                     stop);
             return new BenchmarkRun(settings, surroundings, text, ProgressDisplay.lines(text, clock)).run();

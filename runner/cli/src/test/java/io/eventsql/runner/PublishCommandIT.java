@@ -74,6 +74,11 @@ class PublishCommandIT {
         assertThat(result.ending().good()).isTrue();
         assertThat(result.measured().publishLatencyMicros().getTotalCount()).isEqualTo(1_500);
         assertThat(result.measured().publishRate()).isBetween(500.0, 1_001.0);
+        assertThat(result.series().seconds().publishRate().stream()
+                        .mapToDouble(Double::doubleValue)
+                        .sum())
+                .isEqualTo(1_500);
+        assertThat(result.series().resources().columns()).containsKey("runner.cpu_cores");
         assertThat(result.shards()).hasSize(2).allSatisfy(shard -> {
             assertThat(shard.fsync()).isEqualTo("on");
             assertThat(shard.synchronousCommit()).isEqualTo("on");

@@ -12,6 +12,10 @@ import io.eventsql.runner.report.JsonFiles;
 import io.eventsql.runner.report.PhaseResult;
 import io.eventsql.runner.report.RunnerResult;
 import io.eventsql.runner.report.RunnerResult.Ending;
+import io.eventsql.runner.report.RunnerSeries;
+import io.eventsql.runner.sample.ResourceSeries;
+import io.eventsql.runner.series.RunSeries;
+import io.eventsql.runner.series.TimeSeries;
 import io.eventsql.runner.testing.HttpApp;
 import io.eventsql.runner.workload.RunSettings;
 import java.io.IOException;
@@ -355,7 +359,44 @@ class SummarizeCommandTest {
                         PhaseResult.of(measured),
                         PhaseResult.of(phase(100, 1_000_000, List.of())),
                         ending,
-                        "25.0.1"));
+                        "25.0.1",
+                        series(runner)));
+    }
+
+    /** 10 events a second for as many seconds as the runner's number and one more. */
+    private static RunnerSeries series(int runner) {
+        RunSeries series = new RunSeries(0);
+        series.begin(0);
+        long end = (runner + 1) * 1_000_000_000L;
+        series.phase("measured", 0, end);
+        for (long nanos = 0; nanos < end; nanos += 100_000_000) {
+            series.sent(nanos, nanos, 1);
+            series.acknowledged(nanos, 2_000 + runner * 2_000, 1);
+        }
+        TimeSeries seconds = series.table(end);
+        return RunnerSeries.of(
+                series, seconds, new ResourceSeries(1, seconds.t(), Map.of("runner.cpu_cores", List.of(0.5))));
+    }
+
+    @Test
+    void summarize_seconds_areThoseOfAllRunnersTogether() throws IOException {
+        write(0, phase(1_000, 2_000_000, List.of()), CONSUMED);
+        write(1, phase(1_000, 4_000_000, List.of()), CONSUMED);
+
+        summarize(appRun(seen(1_000, 0, 0, 3_900_000), seen(1_000, 0, 0, 4_012_345)));
+
+        JsonNode result = result();
+        assertThat(result.get("format").asInt()).isEqualTo(2);
+        assertThat(result.get("kind").asString()).isEqualTo("publish");
+        JsonNode series = result.get("series");
+        assertThat(series.get("t").toString()).isEqualTo("[0,1]");
+        assertThat(series.get("phase").toString()).isEqualTo("[\"measured\",\"measured\"]");
+        assertThat(series.get("publish_rate").toString()).isEqualTo("[20.0,10.0]");
+        assertThat(series.get("publish_max_ms").get(0).asDouble()).isEqualTo(4, within(0.01));
+        assertThat(series.get("publish_p50_ms").get(0).asDouble()).isEqualTo(2, within(0.01));
+        assertThat(series.get("lag").toString()).isEqualTo("[null,null]");
+        assertThat(result.get("resources").get("columns").toString())
+                .contains("\"runner-0.cpu_cores\":[0.5,null]", "\"runner-1.cpu_cores\":[0.5,null]");
     }
 
     private static PhaseMeasurement phase(long published, long tookMicros, List<ErrorCount> errors) {

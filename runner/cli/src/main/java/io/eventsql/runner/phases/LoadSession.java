@@ -11,6 +11,7 @@ import io.eventsql.runner.load.LoadPhase;
 import io.eventsql.runner.load.LoadStream;
 import io.eventsql.runner.load.OpenLoop;
 import io.eventsql.runner.load.StopSignal;
+import io.eventsql.runner.report.ClosingProgress;
 import io.eventsql.runner.report.LoadWatch;
 import io.eventsql.runner.report.Progress;
 import io.eventsql.runner.report.ProgressDisplay;
@@ -138,7 +139,7 @@ public final class LoadSession implements AutoCloseable {
         }
         LoadGenerator generator = generator(phase, eventsPerSecond);
         long total = eventsPerSecond * phase.seconds();
-        Progress progress = closingSeconds(setup.progress.start(phase.name(), total));
+        Progress progress = new ClosingProgress(setup.progress.start(phase.name(), total), series, setup.clock);
         try (LoadWatch watch = LoadWatch.start(load.meter(), progress, setup.clock, setup.stop)) {
             load.sent(generator.send(time, load), setup.clock.nanos());
             watch.check();
@@ -169,21 +170,6 @@ public final class LoadSession implements AutoCloseable {
             return new OpenLoop(parts, eventsPerSecond, inFlight == null ? Long.MAX_VALUE : inFlight);
         }
         return phase.async() ? Callers.notWaiting(parts, callers) : Callers.waiting(parts, callers);
-    }
-
-    private Progress closingSeconds(Progress shown) {
-        return new Progress() {
-            @Override
-            public void show(long published, long failed) {
-                shown.show(published, failed);
-                series.close(setup.clock.nanos());
-            }
-
-            @Override
-            public void close() {
-                shown.close();
-            }
-        };
     }
 
     /** Waits until every call has an answer or is given up. */

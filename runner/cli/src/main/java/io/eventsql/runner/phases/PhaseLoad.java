@@ -1,6 +1,5 @@
 package io.eventsql.runner.phases;
 
-import io.eventsql.PartialPublishException;
 import io.eventsql.runner.load.ClockAnchor;
 import io.eventsql.runner.load.LoadListener;
 import io.eventsql.runner.load.LoadPhase;
@@ -8,7 +7,6 @@ import io.eventsql.runner.measure.PhaseMeasurement;
 import io.eventsql.runner.measure.PublishMeter;
 import io.eventsql.runner.series.RunSeries;
 import io.eventsql.runner.spec.PhaseSpec;
-import java.util.concurrent.CompletionException;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.LongAdder;
 import org.HdrHistogram.ConcurrentHistogram;
@@ -74,22 +72,8 @@ public final class PhaseLoad implements LoadListener {
 
     @Override
     public void failed(long intendedNanos, long failedNanos, int events, Throwable failure) {
-        int stored = stored(failure);
-        if (stored > 0) {
-            series.acknowledged(failedNanos, (failedNanos - intendedNanos) / 1_000, stored);
-        }
-        series.failed(failedNanos, events - stored);
+        series.failed(intendedNanos, failedNanos, events, failure);
         meter.failed(intendedNanos, failedNanos, events, failure);
-    }
-
-    private static int stored(Throwable failure) {
-        Throwable cause = failure instanceof CompletionException ? failure.getCause() : failure;
-        if (cause instanceof PartialPublishException partial) {
-            return (int) partial.outcomes().stream()
-                    .filter(PartialPublishException.Outcome::isStored)
-                    .count();
-        }
-        return 0;
     }
 
     @Override

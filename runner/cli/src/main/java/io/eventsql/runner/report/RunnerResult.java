@@ -6,6 +6,7 @@ import com.fasterxml.jackson.annotation.JsonUnwrapped;
 import io.eventsql.runner.database.ShardServer;
 import io.eventsql.runner.workload.RunSettings;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /**
  * What one runner leaves behind, as {@code runner-<number>.json}.
@@ -16,6 +17,7 @@ import java.util.List;
  * @param warmup the events before them
  * @param ending how the run ended
  * @param javaVersion the version of the runner's Java
+ * @param series second by second; {@code null} in files of before there was one
  */
 public record RunnerResult(
         RunSettings settings,
@@ -23,7 +25,8 @@ public record RunnerResult(
         @JsonUnwrapped PhaseResult measured,
         PhaseResult warmup,
         @JsonUnwrapped Ending ending,
-        String javaVersion) {
+        String javaVersion,
+        @Nullable RunnerSeries series) {
 
     /**
      * How a run ended.

@@ -42,6 +42,8 @@ public final class Summarizer {
         }
     }
 
+    private static final int FORMAT = 2;
+
     private final List<Pair> pairs;
     private final SeenByMembers seen;
     private final List<String> problems;
@@ -65,10 +67,15 @@ public final class Summarizer {
 
     /** The whole run. */
     public Summary summarize(Summary.Provenance provenance) {
+        MergedSeries series = new MergedSeries(pairs.stream()
+                .map(pair -> pair.sent.series())
+                .flatMap(Stream::ofNullable)
+                .toList());
         RunSettings settings = first().settings();
         Summary.Counts counts = counts();
         List<String> found = problems(counts);
         return new Summary(
+                new Summary.Form(FORMAT, "publish", provenance.workload()),
                 new Summary.Verdict(
                         first().run(),
                         found.isEmpty(),
@@ -87,6 +94,8 @@ public final class Summarizer {
                 latencies(pairs),
                 machine(provenance),
                 pairs.stream().map(Summarizer::ofRunner).toList(),
+                series.seconds(),
+                series.resources(),
                 new Summary.RawHistograms(
                         Histograms.encode(publishMicros(pairs)),
                         Histograms.encode(endToEndMicros(pairs)),

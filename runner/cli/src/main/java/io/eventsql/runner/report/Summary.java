@@ -1,14 +1,19 @@
 package io.eventsql.runner.report;
 
+import com.fasterxml.jackson.annotation.JsonIgnore;
 import com.fasterxml.jackson.annotation.JsonUnwrapped;
 import io.eventsql.runner.measure.ErrorCount;
 import io.eventsql.runner.measure.Percentiles;
+import io.eventsql.runner.sample.ResourceSeries;
+import io.eventsql.runner.series.TimeSeries;
 import io.eventsql.runner.workload.RunSettings;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /**
  * What became of a whole run: {@code result.json}. The groups only order the fields; in the file all stand at the top.
  *
+ * @param form what this file is
  * @param verdict whether the run was good
  * @param asked what was asked
  * @param counts what became of the events, over all runners
@@ -16,9 +21,12 @@ import java.util.List;
  * @param latencies how long events took
  * @param machine what it ran on
  * @param perRunner each runner by itself
+ * @param series second by second
+ * @param resources what was used second by second
  * @param histograms all values behind the percentiles
  */
 public record Summary(
+        @JsonUnwrapped Form form,
         @JsonUnwrapped Verdict verdict,
         @JsonUnwrapped Asked asked,
         @JsonUnwrapped Counts counts,
@@ -26,7 +34,18 @@ public record Summary(
         @JsonUnwrapped Latencies latencies,
         @JsonUnwrapped Machine machine,
         List<OfRunner> perRunner,
+        TimeSeries series,
+        ResourceSeries resources,
         RawHistograms histograms) {
+
+    /**
+     * What this file is.
+     *
+     * @param format 2
+     * @param kind always {@code publish}
+     * @param workload the workload it belongs to; {@code null}: none
+     */
+    public record Form(int format, String kind, @Nullable String workload) {}
 
     /**
      * Whether the run was good.
@@ -141,8 +160,14 @@ public record Summary(
      * @param recycledWalMb megabytes of WAL files that each database was given before the run, as one in use has them
      * @param gitCommit what was measured
      * @param command how to measure it again
+     * @param workload the workload it belongs to; {@code null}: none
      */
-    public record Provenance(int cpus, int recycledWalMb, String gitCommit, String command) {}
+    public record Provenance(
+            int cpus,
+            int recycledWalMb,
+            String gitCommit,
+            String command,
+            @JsonIgnore @Nullable String workload) {}
 
     /**
      * One runner.

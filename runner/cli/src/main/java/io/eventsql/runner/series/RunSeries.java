@@ -1,7 +1,9 @@
 package io.eventsql.runner.series;
 
+import io.eventsql.PartialPublishException;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CompletionException;
 import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.function.Function;
@@ -71,11 +73,26 @@ public final class RunSeries {
         }
     }
 
-    public void failed(long atNanos, int events) {
-        Second second = second(atNanos);
-        if (second != null) {
-            second.failed.add(events);
+    /** Of a call that failed only for some of its events, the others count as acknowledged. */
+    public void failed(long intendedNanos, long failedNanos, int events, Throwable failure) {
+        int stored = stored(failure);
+        if (stored > 0) {
+            acknowledged(failedNanos, (failedNanos - intendedNanos) / 1_000, stored);
         }
+        Second second = second(failedNanos);
+        if (second != null) {
+            second.failed.add(events - stored);
+        }
+    }
+
+    private static int stored(Throwable failure) {
+        Throwable cause = failure instanceof CompletionException ? failure.getCause() : failure;
+        if (cause instanceof PartialPublishException partial) {
+            return (int) partial.outcomes().stream()
+                    .filter(PartialPublishException.Outcome::isStored)
+                    .count();
+        }
+        return 0;
     }
 
     public void acknowledged(long atNanos, long latencyMicros, int events) {

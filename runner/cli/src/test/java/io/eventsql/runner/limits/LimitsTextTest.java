@@ -19,7 +19,7 @@ class LimitsTextTest {
             new LimitsSettings.Handlers(20_000, 500, 50),
             new LimitsSettings.OutboxLoads(600, 500, 5));
     private static final Summary.Machine MACHINE = new Summary.Machine(
-            "on", "on", "18.6", "25", "Linux", new Summary.Provenance(2, 0, "abc", "bash scripts/run"));
+            "on", "on", "18.6", "25", "Linux", new Summary.Provenance(2, 0, "abc", "bash scripts/run", null));
 
     @Test
     void of_everything_saysTheRatios() {

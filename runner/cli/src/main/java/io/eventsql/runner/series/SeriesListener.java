@@ -1,0 +1,53 @@
+package io.eventsql.runner.series;
+
+import io.eventsql.runner.load.LoadListener;
+
+/** Hears what becomes of a load for another listener, and counts it second by second. Thread-safe. */
+public final class SeriesListener implements LoadListener {
+    private final LoadListener listener;
+    private final RunSeries series;
+
+    public SeriesListener(LoadListener listener, RunSeries series) {
+        this.listener = listener;
+        this.series = series;
+    }
+
+    @Override
+    public void called(long intendedNanos, long calledNanos) {
+        listener.called(intendedNanos, calledNanos);
+    }
+
+    @Override
+    public void sent(long intendedNanos, long calledNanos, int events) {
+        series.sent(intendedNanos, calledNanos, events);
+        listener.sent(intendedNanos, calledNanos, events);
+    }
+
+    @Override
+    public void missed(long intendedNanos, int events) {
+        series.missed(intendedNanos, events);
+        listener.missed(intendedNanos, events);
+    }
+
+    @Override
+    public void acknowledged(long intendedNanos, long calledNanos, long acknowledgedNanos, int events) {
+        series.acknowledged(acknowledgedNanos, (acknowledgedNanos - intendedNanos) / 1_000, events);
+        listener.acknowledged(intendedNanos, calledNanos, acknowledgedNanos, events);
+    }
+
+    @Override
+    public void acknowledged(long intendedNanos, long acknowledgedNanos, int events) {
+        acknowledged(intendedNanos, intendedNanos, acknowledgedNanos, events);
+    }
+
+    @Override
+    public void failed(long intendedNanos, long failedNanos, int events, Throwable failure) {
+        series.failed(intendedNanos, failedNanos, events, failure);
+        listener.failed(intendedNanos, failedNanos, events, failure);
+    }
+
+    @Override
+    public long answeredEvents() {
+        return listener.answeredEvents();
+    }
+}
