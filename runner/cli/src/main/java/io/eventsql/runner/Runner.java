@@ -31,6 +31,7 @@ import picocli.CommandLine.ParameterException;
             "  runner publish --help",
             "  runner summarize --help",
             "  runner limits --help",
+            "  runner clear --help",
             "  DB0_HOST=localhost DB0_PASSWORD=... runner publish --events-rate 1000 --events-to-publish 60000",
         })
 final class Runner {
@@ -54,6 +55,7 @@ final class Runner {
                 .addSubcommand(publish)
                 .addSubcommand(summarize)
                 .addSubcommand(limits)
+                .addSubcommand(new CommandLine(new ClearCommand(environment)))
                 .setUsageHelpWidth(110)
                 .setParameterExceptionHandler(Runner::wrongInput)
                 .setExecutionExceptionHandler((failure, commandLine, result) -> failed(failure, commandLine));
