@@ -36,14 +36,16 @@ class Workplace:
     def result(self) -> Path:
         return self.results / "result.json"
 
-    def start_databases(self, count: int, recycled_wal_mb: int = 0) -> tuple[Child, dict[str, str]]:
+    def start_databases(
+        self, count: int, recycled_wal_mb: int = 0, standbys: str = "none"
+    ) -> tuple[Child, dict[str, str]]:
         """Starts durable databases; returns the process and the environment that says where they are."""
         print(f"Starting {count} database{'' if count == 1 else 's'}...", flush=True)
         out = self.temporary / "databases.json"
         command = [
             *java("-Xmx128m", "-XX:+UseSerialGC"),
             *("-jar", str(self.root / build.EVENTS_DB), "--count", str(count)),
-            *("--recycled-wal", str(recycled_wal_mb)),
+            *("--recycled-wal", str(recycled_wal_mb), "--standbys", standbys),
             *("--data-folder", str(self.temporary / "data"), "--out", str(out), "--stop-on-stdin-close"),
         ]
         databases = self.processes.start("databases", command, clean_environment(), DATABASES_STOP_SECONDS)

@@ -2,15 +2,12 @@ package io.eventsql.eventsdb;
 
 import java.io.IOException;
 import java.io.UncheckedIOException;
-import java.net.BindException;
-import java.net.InetAddress;
-import java.net.ServerSocket;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.sql.SQLException;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
-import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
@@ -23,14 +20,14 @@ import org.postgresql.ds.PGSimpleDataSource;
  */
 public final class EmbeddedEventsDb implements EventsDb {
 
-    private static final int PORT_ATTEMPTS = 20;
-
-    private static final String HOST = "127.0.0.1";
+    static final String HOST = "127.0.0.1";
 
     private final PostgresBinaries binaries;
     private final ServerFolder folder;
     private final boolean durable;
     private final PostgresConf conf;
+    private final Standbys standbyKind;
+    private final List<EmbeddedStandby> standbys;
     private final Thread shutdownHook = new Thread(this::stopAndRemove, "events-db-shutdown");
 
     private volatile int port;
@@ -51,6 +48,10 @@ public final class EmbeddedEventsDb implements EventsDb {
         }
         this.conf = PostgresConf.load().with(overrides);
         this.port = builder.port;
+        this.standbyKind = builder.standbys;
+        this.standbys = standbyKind.names().stream()
+                .map(name -> new EmbeddedStandby(binaries, folder, name))
+                .toList();
     }
 
     public static Builder builder() {
@@ -65,6 +66,7 @@ public final class EmbeddedEventsDb implements EventsDb {
         private boolean durable = true;
         private boolean stopsAtExit = true;
         private int recycledWalMegabytes;
+        private Standbys standbys = Standbys.NONE;
         private final Map<String, String> settings = new LinkedHashMap<>();
 
         private Builder() {}
@@ -123,6 +125,15 @@ public final class EmbeddedEventsDb implements EventsDb {
         }
 
         /**
+         * Servers that keep a copy, each on a free port and with the same settings; none by default. All of them run and
+         * stream when the start returns.
+         */
+        public Builder standbys(Standbys standbys) {
+            this.standbys = standbys;
+            return this;
+        }
+
+        /**
          * Starts the server and creates role and database.
          *
          * @throws IllegalStateException if the server does not start, or is not durable though it should be
@@ -147,13 +158,18 @@ public final class EmbeddedEventsDb implements EventsDb {
                 folder.createCluster(eventsDb.binaries);
             }
             Files.writeString(folder.data().resolve("postgresql.conf"), eventsDb.conf.text());
-            eventsDb.launchOnFreePort(builder.port != 0);
+            if (folder.isNew() || eventsDb.standbys.isEmpty()) {
+                eventsDb.launchOnFreePort(builder.port);
+            }
             if (folder.isNew()) {
                 eventsDb.createRoleAndDatabase();
                 folder.finish();
                 if (builder.recycledWalMegabytes > 0) {
                     RecycledWal.make(eventsDb.adminDataSource(), builder.recycledWalMegabytes);
                 }
+            }
+            if (!eventsDb.standbys.isEmpty()) {
+                eventsDb.startWithStandbys(builder.port);
             }
             if (eventsDb.durable) {
                 Durability.require(eventsDb);
@@ -163,6 +179,28 @@ public final class EmbeddedEventsDb implements EventsDb {
             eventsDb.close();
             throw e;
         }
+    }
+
+    /** Commits wait for standbys only once these are there: nothing could be made before. */
+    private void startWithStandbys(int givenPort) throws IOException {
+        stop();
+        for (EmbeddedStandby standby : standbys) {
+            standby.copy();
+        }
+        Map<String, String> names = Map.of("synchronous_standby_names", standbyKind.synchronousStandbyNames());
+        Files.writeString(
+                folder.data().resolve("postgresql.conf"), conf.with(names).text());
+        launchOnFreePort(givenPort);
+        Replication.createSlots(adminDataSource(), standbyKind.names());
+        for (EmbeddedStandby standby : standbys) {
+            standby.start(conf, port);
+        }
+        Replication.awaitStreaming(adminDataSource(), standbyKind);
+    }
+
+    /** The servers that keep a copy, in the order of their names; those of {@link Builder#standbys}. */
+    public List<EmbeddedStandby> standbys() {
+        return standbys;
     }
 
     @Override
@@ -249,7 +287,7 @@ public final class EmbeddedEventsDb implements EventsDb {
                     launch();
                     return;
                 } catch (Postmaster.PortTakenException e) {
-                    if (attempt == PORT_ATTEMPTS) {
+                    if (attempt == FreePorts.ATTEMPTS) {
                         throw e;
                     }
                     TimeUnit.MILLISECONDS.sleep(500);
@@ -285,25 +323,17 @@ public final class EmbeddedEventsDb implements EventsDb {
             postmaster = null;
         }
         stop();
+        standbys.forEach(folder.isTemporary() ? EmbeddedStandby::stopImmediately : EmbeddedStandby::stop);
         if (folder.isTemporary()) {
             folder.remove();
         }
     }
 
-    private synchronized void launchOnFreePort(boolean portGiven) throws IOException {
-        for (int attempt = 1; ; attempt++) {
-            if (!portGiven) {
-                port = freePort();
-            }
-            try {
-                launch();
-                return;
-            } catch (Postmaster.PortTakenException e) {
-                if (portGiven || attempt == PORT_ATTEMPTS) {
-                    throw e;
-                }
-            }
-        }
+    private synchronized void launchOnFreePort(int givenPort) throws IOException {
+        port = FreePorts.launch(givenPort, candidate -> {
+            port = candidate;
+            launch();
+        });
     }
 
     private void launch() throws IOException {
@@ -340,18 +370,5 @@ public final class EmbeddedEventsDb implements EventsDb {
         dataSource.setUser(user);
         dataSource.setPassword(password);
         return dataSource;
-    }
-
-    /** Below the range that systems give to outgoing connections, so that the port is still free after a crash. */
-    private static int freePort() throws IOException {
-        for (int attempt = 0; attempt < 1000; attempt++) {
-            int candidate = ThreadLocalRandom.current().nextInt(15_000, 32_000);
-            try (var socket = new ServerSocket(candidate, 1, InetAddress.getByAddress(new byte[] {127, 0, 0, 1}))) {
-                return socket.getLocalPort();
-            } catch (BindException e) {
-                // Taken: the next one.
-            }
-        }
-        throw new IOException("no free port between 15000 and 32000");
     }
 }

@@ -9,6 +9,7 @@ import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -35,6 +36,9 @@ public final class EventsDbLauncher {
               --setting NAME=VALUE    override a line of postgresql.conf, may be repeated
               --recycled-wal MB       WAL files that new servers have ready, as those in use have (0 to 2000,
                                       default 0); for benchmarks, takes seconds to make
+              --standbys KIND         servers that keep a copy of each: none (default), asynchronous (one),
+                                      synchronous (one that commits wait for), quorum (two, commits wait
+                                      for one of them)
               --not-durable           fsync and synchronous_commit off; never for a benchmark
               --out FILE              write how to connect to FILE as JSON, once all servers are ready;
                                       only its owner can read it, and it is removed at the end
@@ -44,6 +48,7 @@ public final class EventsDbLauncher {
             Examples:
               java -jar events-db.jar
               java -jar events-db.jar --count 3 --out /tmp/shards.json
+              java -jar events-db.jar --standbys synchronous
               java -jar events-db.jar --ports 5433 --data-folder ./data --setting shared_buffers=1GB
 
             Exit codes: 0 stopped because standard input ended, or help shown; 1 a server did not start;
@@ -56,6 +61,7 @@ public final class EventsDbLauncher {
             @Nullable Path dataFolder,
             Map<String, String> settings,
             int recycledWal,
+            Standbys standbys,
             boolean durable,
             @Nullable Path out,
             boolean stopOnStdinClose) {}
@@ -102,6 +108,9 @@ public final class EventsDbLauncher {
                         server.show("fsync"),
                         server.show("synchronous_commit"),
                         server.folder());
+                for (EmbeddedStandby standby : server.standbys()) {
+                    console.printf("  %s pid=%d port=%d%n", standby.name(), standby.processId(), standby.port());
+                }
             }
             if (out != null) {
                 write(out, json(servers));
@@ -122,7 +131,7 @@ public final class EventsDbLauncher {
     private static EmbeddedEventsDb start(Options options, int index) {
         var builder = EmbeddedEventsDb.builder().durable(options.durable).port(options.ports.get(index));
         options.settings.forEach(builder::setting);
-        builder.recycledWal(options.recycledWal);
+        builder.recycledWal(options.recycledWal).standbys(options.standbys);
         if (options.dataFolder != null) {
             builder.dataFolder(options.dataFolder.resolve("db-" + (index + 1)));
         }
@@ -135,6 +144,7 @@ public final class EventsDbLauncher {
         Path dataFolder = null;
         var settings = new LinkedHashMap<String, String>();
         int recycledWal = 0;
+        Standbys standbys = Standbys.NONE;
         boolean durable = true;
         Path out = null;
         boolean stopOnStdinClose = false;
@@ -145,7 +155,7 @@ public final class EventsDbLauncher {
             switch (option) {
                 case "--not-durable" -> durable = false;
                 case "--stop-on-stdin-close" -> stopOnStdinClose = true;
-                case "--count", "--ports", "--data-folder", "--setting", "--recycled-wal", "--out" -> {
+                case "--count", "--ports", "--data-folder", "--setting", "--recycled-wal", "--standbys", "--out" -> {
                     if (!rest.hasNext()) {
                         throw new UsageException(option + " needs a value");
                     }
@@ -154,6 +164,7 @@ public final class EventsDbLauncher {
                         case "--count" -> count = number(option, value, 1, 64);
                         case "--ports" -> ports = ports(option, value);
                         case "--recycled-wal" -> recycledWal = number(option, value, 0, RecycledWal.MAX_MEGABYTES);
+                        case "--standbys" -> standbys = standbys(value);
                         case "--data-folder" -> dataFolder = Path.of(value);
                         case "--out" -> out = Path.of(value).toAbsolutePath();
                         default -> {
@@ -174,7 +185,7 @@ public final class EventsDbLauncher {
         if (ports.size() != count) {
             throw new UsageException("--ports names " + ports.size() + " ports for " + count + " servers");
         }
-        return new Options(count, ports, dataFolder, settings, recycledWal, durable, out, stopOnStdinClose);
+        return new Options(count, ports, dataFolder, settings, recycledWal, standbys, durable, out, stopOnStdinClose);
     }
 
     private static List<Integer> ports(String option, String value) throws UsageException {
@@ -183,6 +194,13 @@ public final class EventsDbLauncher {
             ports.add(number(option, port.strip(), 0, 65535));
         }
         return List.copyOf(ports);
+    }
+
+    private static Standbys standbys(String value) throws UsageException {
+        return Standbys.of(value)
+                .orElseThrow(() -> new UsageException("--standbys needs "
+                        + Arrays.stream(Standbys.values()).map(Standbys::word).collect(joining(", "))
+                        + ", not " + value));
     }
 
     private static int number(String option, String value, int min, int max) throws UsageException {
@@ -204,7 +222,7 @@ public final class EventsDbLauncher {
     private static String json(EmbeddedEventsDb server) {
         return """
                   {"host": %s, "port": %d, "database": %s, "user": %s, "password": %s, "pid": %d, "jdbcUrl": %s, \
-                "serverVersion": %s, "folder": %s}""".formatted(
+                "serverVersion": %s, "folder": %s, "standbys": [%s]}""".formatted(
                         quoted(server.host()),
                         server.port(),
                         quoted(InitSql.DATABASE),
@@ -213,7 +231,13 @@ public final class EventsDbLauncher {
                         server.processId(),
                         quoted(server.jdbcUrl()),
                         quoted(server.show("server_version")),
-                        quoted(server.folder().toString()));
+                        quoted(server.folder().toString()),
+                        server.standbys().stream().map(EventsDbLauncher::json).collect(joining(", ")));
+    }
+
+    private static String json(EmbeddedStandby standby) {
+        return "{\"name\": %s, \"port\": %d, \"pid\": %d}"
+                .formatted(quoted(standby.name()), standby.port(), standby.processId());
     }
 
     private static String quoted(String text) {

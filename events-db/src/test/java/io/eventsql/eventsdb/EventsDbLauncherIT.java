@@ -74,6 +74,58 @@ class EventsDbLauncherIT {
     }
 
     @Test
+    void standbys_areToldAndStopped(@TempDir Path folder) throws Exception {
+        Path out = folder.resolve("servers.json");
+        Process launcher = launch(
+                "--standbys",
+                "quorum",
+                "--setting",
+                "shared_buffers=32MB",
+                "--out",
+                out.toString(),
+                "--stop-on-stdin-close");
+        awaitReady(launcher);
+        String json = Files.readString(out);
+        assertThat(json).contains("\"name\": \"standby1\"").contains("\"name\": \"standby2\"");
+        assertThat(processIds(json)).hasSize(3).allMatch(EventsDbLauncherIT::isAlive);
+
+        launcher.getOutputStream().close();
+
+        assertThat(launcher.waitFor(60, TimeUnit.SECONDS)).isTrue();
+        assertThat(launcher.exitValue()).isZero();
+        assertThat(processIds(json)).noneMatch(EventsDbLauncherIT::isAlive);
+        assertThat(folders(json)).allMatch(Files::notExists);
+    }
+
+    @Test
+    void standbys_sigkill_endByTheirGuards(@TempDir Path folder) throws Exception {
+        Path out = folder.resolve("servers.json");
+        Process launcher =
+                launch("--standbys", "synchronous", "--setting", "shared_buffers=32MB", "--out", out.toString());
+        awaitReady(launcher);
+        List<Long> servers = processIds(Files.readString(out));
+        assertThat(servers).hasSize(2);
+
+        launcher.destroyForcibly().waitFor();
+
+        for (long processId : servers) {
+            var server = ProcessHandle.of(processId);
+            if (server.isPresent()) {
+                server.get().onExit().get(30, TimeUnit.SECONDS);
+            }
+        }
+    }
+
+    @Test
+    void unknownStandbys_exitWithTwo() throws Exception {
+        Process launcher = launch("--standbys", "many");
+
+        assertThat(launcher.errorReader(UTF_8).readLine())
+                .contains("--standbys needs none, asynchronous, synchronous, quorum, not many");
+        assertThat(launcher.waitFor()).isEqualTo(2);
+    }
+
+    @Test
     void unknownOption_exitsWithTwo() throws Exception {
         Process launcher = launch("--cuont", "3");
 

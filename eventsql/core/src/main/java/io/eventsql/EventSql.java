@@ -9,6 +9,7 @@ import io.eventsql.internal.relay.OutboxPublisher;
 import io.eventsql.internal.relay.Relays;
 import io.eventsql.internal.retain.DeadProducers;
 import io.eventsql.internal.retain.SegmentKeeper;
+import io.eventsql.internal.retain.StreamCleaner;
 import io.eventsql.internal.shard.Shards;
 import io.eventsql.internal.shard.StreamRegistry;
 import io.eventsql.internal.wake.WakeUp;
@@ -46,6 +47,7 @@ public final class EventSql implements AutoCloseable {
     private final OutboxPublisher outbox;
     private final Consumers consumers;
     private final RangeReader reader;
+    private final StreamCleaner cleaner;
     private final ScheduledExecutorService timer;
     private final AtomicBoolean closed = new AtomicBoolean();
 
@@ -75,6 +77,7 @@ public final class EventSql implements AutoCloseable {
                 new PublishNews(builder.publishListeners));
         consumers = new Consumers(shards, streams, settings, segments, wakeUp, new Listeners(builder.listeners));
         reader = new RangeReader(shards, streams);
+        cleaner = new StreamCleaner(shards, streams);
         shards.openMissingInBackground(OPEN_MISSING_EVERY_MS);
         new DeadProducers(producer).removeInBackground(shards);
         relays.start();
@@ -113,6 +116,37 @@ public final class EventSql implements AutoCloseable {
     /** The shards that have answered since this instance was made, by number. */
     public List<ShardInfo> shards() {
         return shards.infos();
+    }
+
+    /**
+     * Tells what {@link #clear} would delete; changes nothing.
+     *
+     * @throws UnknownStreamException if there is no such stream
+     * @throws EventSqlException if a shard does not answer
+     */
+    public ClearPreview previewClear(String stream) {
+        return cleaner.preview(stream);
+    }
+
+    /**
+     * Deletes all events of a stream on every shard, for good, and gives their space back. The stream stays, and offsets
+     * go on: publishers need not stop, a consumer that had handled everything goes on with the next event, for one that
+     * had not its {@link OutOfRangePolicy} decides. What consumers have set aside and what waits in outboxes stays.
+     *
+     * <p>An append waits for a moment, its partition's turn. Where somebody reads a segment for seconds, clearing it is
+     * tried again. Broken off at any place, also by the end of the process, the log is whole: ask {@link #previewClear}
+     * again, and repeat it.
+     *
+     * @param confirmation {@link ClearPreview#confirmation()}
+     * @return the events that were there
+     * @throws InvalidInputException if the confirmation is of another stream, or the stream has been cleared since;
+     *     nothing was deleted
+     * @throws UnknownStreamException if there is no such stream
+     * @throws EventSqlException a member of a consumer holds a partition of it, then nothing was deleted; or a shard does
+     *     not answer, or a reader stands in the way, then a part may be
+     */
+    public long clear(String stream, String confirmation) {
+        return cleaner.clear(stream, confirmation);
     }
 
     /** Publishes events; always the same instance. */

@@ -36,6 +36,7 @@ import picocli.CommandLine.ParameterException;
             "  DB0_HOST=localhost DB0_PASSWORD=... runner run fan-out --out results/fan-out",
             "  runner report results/fan-out/1-consumer",
             "  runner compare results/fan-out",
+            "  runner clear --help",
             "  DB0_HOST=localhost DB0_PASSWORD=... runner publish --events-rate 1000 --events-to-publish 60000",
         })
 final class Runner {
@@ -64,6 +65,7 @@ final class Runner {
                 .addSubcommand(new CommandLine(new RunCommand(environment)).setDefaultValueProvider(defaults))
                 .addSubcommand(new CommandLine(new ReportCommand()).setDefaultValueProvider(defaults))
                 .addSubcommand(new CommandLine(new CompareCommand()).setDefaultValueProvider(defaults))
+                .addSubcommand(new CommandLine(new ClearCommand(environment)))
                 .setUsageHelpWidth(110)
                 .setParameterExceptionHandler(Runner::wrongInput)
                 .setExecutionExceptionHandler((failure, commandLine, result) -> failed(failure, commandLine));

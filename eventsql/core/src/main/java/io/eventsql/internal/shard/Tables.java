@@ -1,6 +1,7 @@
 package io.eventsql.internal.shard;
 
 import io.eventsql.internal.sql.AppendStatement;
+import io.eventsql.internal.sql.ClearStatements;
 import io.eventsql.internal.sql.ConsumerTable;
 import io.eventsql.internal.sql.FetchStatement;
 import io.eventsql.internal.sql.LeaseTable;
@@ -23,6 +24,7 @@ public record Tables(
         OffsetTable offsets,
         LeaseTable leases,
         SetAsideTable setAside,
+        ClearStatements clearing,
         Notifications notifications,
         OutboxTables outbox) {
 
@@ -37,6 +39,7 @@ public record Tables(
                 new OffsetTable(schema),
                 new LeaseTable(schema),
                 new SetAsideTable(schema),
+                new ClearStatements(schema),
                 new Notifications(schema),
                 OutboxTables.in(schema));
     }

@@ -1,0 +1,149 @@
+package io.eventsql.eventsdb;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.stream.Stream;
+import javax.sql.DataSource;
+import org.jspecify.annotations.Nullable;
+import org.postgresql.ds.PGSimpleDataSource;
+
+/**
+ * A streaming standby of an {@link EmbeddedEventsDb}: another server with a copy of its data, which answers queries. It
+ * ends with its primary. Thread-safe.
+ */
+public final class EmbeddedStandby {
+
+    private final PostgresBinaries binaries;
+    private final ServerFolder primary;
+    private final String name;
+
+    private volatile int port;
+    private @Nullable Postmaster postmaster;
+
+    EmbeddedStandby(PostgresBinaries binaries, ServerFolder primary, String name) {
+        this.binaries = binaries;
+        this.primary = primary;
+        this.name = name;
+    }
+
+    /** The name by which the primary knows it, such as {@code standby1}. */
+    public String name() {
+        return name;
+    }
+
+    /** The TCP port on the loopback address. */
+    public int port() {
+        return port;
+    }
+
+    /**
+     * The process id of its postmaster.
+     *
+     * @throws IllegalStateException if it does not run
+     */
+    public synchronized long processId() {
+        if (postmaster == null) {
+            throw new IllegalStateException(name + " does not run");
+        }
+        return postmaster.processId();
+    }
+
+    /** Connections to the database {@code eventsql} as a superuser, not pooled; nothing can be written. */
+    public DataSource adminDataSource() {
+        var dataSource = new PGSimpleDataSource();
+        dataSource.setUrl("jdbc:postgresql://" + EmbeddedEventsDb.HOST + ":" + port + "/" + InitSql.DATABASE);
+        dataSource.setUser(ServerFolder.SUPERUSER);
+        dataSource.setPassword(primary.superuserPassword());
+        return dataSource;
+    }
+
+    /** Stops it in an orderly way and keeps its data; commits that need it wait. */
+    public synchronized void stop() {
+        if (postmaster != null) {
+            Postmaster stopping = postmaster;
+            postmaster = null;
+            stopping.stopOrderly();
+        }
+    }
+
+    /** Starts it again on the same data and port; it gets what it has missed. Does nothing where it runs. */
+    public synchronized void restart() {
+        if (postmaster == null) {
+            try {
+                launch();
+            } catch (IOException e) {
+                throw new UncheckedIOException("cannot start " + name, e);
+            }
+        }
+    }
+
+    /** Copies the primary's data, which is not in use, unless there is a copy from an earlier start. */
+    void copy() throws IOException {
+        if (Files.exists(data().resolve("standby.signal"))) {
+            return;
+        }
+        try (Stream<Path> paths = Files.walk(primary.data())) {
+            for (Path each : paths.toList()) {
+                Path relative = primary.data().relativize(each);
+                // Slots belong to the primary.
+                if (!relative.startsWith("pg_replslot") || relative.getNameCount() == 1) {
+                    Files.createDirectories(folder());
+                    Files.copy(each, data().resolve(relative.toString()), StandardCopyOption.COPY_ATTRIBUTES);
+                }
+            }
+        }
+        Files.createFile(data().resolve("standby.signal"));
+    }
+
+    /** Starts it as a copy of the server on a port. */
+    synchronized void start(PostgresConf conf, int primaryPort) throws IOException {
+        var settings = new LinkedHashMap<String, String>();
+        settings.put("primary_slot_name", name);
+        settings.put(
+                "primary_conninfo",
+                "host=%s port=%d user=%s password=%s application_name=%s"
+                        .formatted(
+                                EmbeddedEventsDb.HOST,
+                                primaryPort,
+                                ServerFolder.SUPERUSER,
+                                primary.superuserPassword(),
+                                name));
+        Files.writeString(
+                data().resolve("postgresql.conf"),
+                conf.with(Map.copyOf(settings)).text());
+        port = FreePorts.launch(0, candidate -> {
+            port = candidate;
+            launch();
+        });
+    }
+
+    /** Ends it without a checkpoint: its data is thrown away. */
+    synchronized void stopImmediately() {
+        if (postmaster != null) {
+            postmaster.stopImmediately();
+            postmaster = null;
+        }
+    }
+
+    private void launch() throws IOException {
+        // The last guard to act finds no server left, and removes everything.
+        var place = new Postmaster.Place(
+                data(),
+                folder().resolve("server.log"),
+                primary.isTemporary() ? primary.path().toString() : "");
+        postmaster = Postmaster.start(binaries, place, EmbeddedEventsDb.HOST, port);
+    }
+
+    private Path folder() {
+        return primary.path().resolve(name);
+    }
+
+    private Path data() {
+        return folder().resolve("data");
+    }
+}

@@ -1,0 +1,58 @@
+package io.eventsql.eventsdb;
+
+import java.io.IOException;
+import java.net.BindException;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.util.concurrent.ThreadLocalRandom;
+
+/** Ports of the loopback address for servers. */
+final class FreePorts {
+    static final int ATTEMPTS = 20;
+
+    private FreePorts() {}
+
+    /** Starts a server on a port. */
+    @FunctionalInterface
+    interface Launch {
+        /**
+         * Starts it.
+         *
+         * @throws Postmaster.PortTakenException if another process listens on the port
+         */
+        void on(int port) throws IOException;
+    }
+
+    /**
+     * Launches on the port that is given, or on one that is free until it works.
+     *
+     * @param given 0: a free one
+     * @return the port
+     */
+    static int launch(int given, Launch launch) throws IOException {
+        for (int attempt = 1; ; attempt++) {
+            int port = given == 0 ? find() : given;
+            try {
+                launch.on(port);
+                return port;
+            } catch (Postmaster.PortTakenException e) {
+                if (given != 0 || attempt == ATTEMPTS) {
+                    throw e;
+                }
+            }
+        }
+    }
+
+    /** Below the range that systems give to outgoing connections, so that the port is still free after a crash. */
+    private static int find() throws IOException {
+        for (int attempt = 0; attempt < 1000; attempt++) {
+            int candidate = ThreadLocalRandom.current().nextInt(15_000, 32_000);
+            try (var socket = new ServerSocket(candidate, 1, InetAddress.getByAddress(new byte[] {127, 0, 0, 1}))) {
+                return socket.getLocalPort();
+            } catch (BindException e) {
+                // Taken: the next one.
+            }
+        }
+        throw new IOException("no free port between 15000 and 32000");
+    }
+}

@@ -1,0 +1,103 @@
+package io.eventsql.runner.drivers;
+
+import io.eventsql.Event;
+import io.eventsql.Outbox;
+import io.eventsql.runner.driver.Deliveries;
+import io.eventsql.runner.driver.Driver;
+import io.eventsql.runner.driver.Lanes;
+import io.eventsql.runner.driver.PublishTarget;
+import java.sql.Connection;
+import java.sql.SQLException;
+import java.util.List;
+import java.util.concurrent.CompletionStage;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
+import javax.sql.DataSource;
+
+/** Publishes inside transactions, through EventSQL's outbox: each call is a transaction of its own. Thread-safe. */
+final class EventSqlOutboxDriver implements Driver {
+    /** Below what the pools hold: the library and callers that wait need connections too. */
+    private static final int ASYNC_TRANSACTIONS = 8;
+
+    private static final long LOOK_AGAIN_MS = 5;
+
+    private final EventSqlStreams streams;
+    private final Lanes lanes = new Lanes(ASYNC_TRANSACTIONS);
+    private final AtomicLong turn = new AtomicLong();
+
+    EventSqlOutboxDriver(EventSqlStreams streams) {
+        this.streams = streams;
+    }
+
+    @Override
+    public String version() {
+        return streams.version();
+    }
+
+    @Override
+    public void createStream(String name, int partitions) {
+        streams.create(name, partitions);
+    }
+
+    @Override
+    public PublishTarget publisher(String stream) {
+        return new PublishTarget() {
+            @Override
+            public void publish(List<Event> events) {
+                inTransaction(database(events), stream, events);
+            }
+
+            @Override
+            public CompletionStage<?> publishAsync(List<Event> events) {
+                return lanes.call(events, () -> publish(events));
+            }
+        };
+    }
+
+    /** Transactions of one key in one database: the order of a key is that of one outbox. */
+    private DataSource database(List<Event> events) {
+        List<DataSource> databases = streams.dataSources();
+        String key = events.getFirst().key();
+        long number = key == null ? turn.getAndIncrement() : events.size() == 1 ? key.hashCode() : 0;
+        return databases.get(Math.floorMod(number, databases.size()));
+    }
+
+    private void inTransaction(DataSource database, String stream, List<Event> events) {
+        Outbox outbox = streams.eventSql().outbox();
+        try (Connection connection = database.getConnection()) {
+            connection.setAutoCommit(false);
+            try {
+                outbox.publishAll(connection, stream, events);
+                connection.commit();
+            } catch (SQLException | RuntimeException e) {
+                connection.rollback();
+                throw e;
+            }
+        } catch (SQLException e) {
+            throw new IllegalStateException("The transaction failed: " + e.getMessage(), e);
+        }
+        outbox.committed();
+    }
+
+    @Override
+    public AutoCloseable consume(String stream, String consumer, Deliveries deliveries) {
+        return streams.consume(stream, consumer, deliveries);
+    }
+
+    /** Clears the stream once the outboxes are empty: what waits there would arrive later. */
+    @Override
+    public void clear(String stream) throws InterruptedException {
+        Outbox outbox = streams.eventSql().outbox();
+        while (outbox.backlogs().stream().anyMatch(backlog -> backlog.events() > 0)) {
+            outbox.committed();
+            TimeUnit.MILLISECONDS.sleep(LOOK_AGAIN_MS);
+        }
+        streams.clear(stream);
+    }
+
+    @Override
+    public void close() {
+        lanes.close();
+        streams.close();
+    }
+}

@@ -1,0 +1,115 @@
+package io.eventsql.runner.drivers;
+
+import io.eventsql.ConsumerListener;
+import io.eventsql.ConsumerPartition;
+import io.eventsql.ConsumerSpec;
+import io.eventsql.Event;
+import io.eventsql.EventSql;
+import io.eventsql.StoredEvent;
+import io.eventsql.StreamSpec;
+import io.eventsql.Subscription;
+import io.eventsql.benchmark.settings.DatabaseVariables;
+import io.eventsql.benchmark.settings.Variables;
+import io.eventsql.runner.database.Databases;
+import io.eventsql.runner.database.ShardServer;
+import io.eventsql.runner.driver.Deliveries;
+import io.eventsql.runner.driver.DriverSettings;
+import java.sql.SQLException;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import javax.sql.DataSource;
+import org.jspecify.annotations.Nullable;
+
+/** Streams of EventSQL over the databases of the environment, and their consumers. Thread-safe. */
+final class EventSqlStreams implements AutoCloseable {
+
+    private record ConsumerOfStream(String stream, String consumer) {}
+
+    private final Databases databases;
+    private final EventSql eventSql;
+    private final Map<ConsumerOfStream, Deliveries> deliveries = new ConcurrentHashMap<>();
+
+    /** @throws IllegalArgumentException if a variable is missing or wrong, naming it */
+    EventSqlStreams(DriverSettings settings) {
+        databases = Databases.open(DatabaseVariables.read(new Variables(settings.environment()::get)));
+        try {
+            eventSql = EventSql.builder(databases.dataSources())
+                    .listener(new FailureListener())
+                    .build();
+        } catch (RuntimeException e) {
+            databases.close();
+            throw e;
+        }
+    }
+
+    /** The library over these databases. */
+    EventSql eventSql() {
+        return eventSql;
+    }
+
+    /** The pools, in the order of the environment. */
+    List<DataSource> dataSources() {
+        return databases.dataSources();
+    }
+
+    String version() {
+        try {
+            return "PostgreSQL " + ShardServer.ask(eventSql.shards().getFirst()).serverVersion();
+        } catch (SQLException e) {
+            throw new IllegalStateException("The database does not say its version: " + e.getMessage(), e);
+        }
+    }
+
+    void create(String stream, int partitions) {
+        eventSql.createStream(StreamSpec.of(stream).withPartitions(partitions));
+    }
+
+    void clear(String stream) {
+        eventSql.clear(stream, eventSql.previewClear(stream).confirmation());
+    }
+
+    AutoCloseable consume(String stream, String consumer, Deliveries to) {
+        ConsumerOfStream started = new ConsumerOfStream(stream, consumer);
+        deliveries.put(started, to);
+        Subscription subscription = eventSql.subscribeBatch(
+                ConsumerSpec.of(stream, consumer), events -> to.delivered(EventSqlStreams.withoutPositions(events)));
+        return () -> {
+            subscription.close();
+            deliveries.remove(started);
+        };
+    }
+
+    private static List<Event> withoutPositions(List<StoredEvent> events) {
+        return events.stream()
+                .map(event -> new Event(event.key(), event.value(), event.headers()))
+                .toList();
+    }
+
+    @Override
+    public void close() {
+        eventSql.close();
+        databases.close();
+    }
+
+    /** Tells the deliveries of a consumer what went wrong with it. */
+    private final class FailureListener implements ConsumerListener {
+        @Override
+        public void handlerFailed(StoredEvent event, String consumer, int attempt, Throwable error, boolean willRetry) {
+            failed(deliveries.get(new ConsumerOfStream(event.stream(), consumer)), error);
+        }
+
+        @Override
+        public void partitionStopped(ConsumerPartition partition, long nextOffset, String error) {
+            failed(
+                    deliveries.get(new ConsumerOfStream(partition.stream(), partition.consumer())),
+                    new IllegalStateException("stopped at offset " + nextOffset + ": " + error));
+        }
+
+        private void failed(@Nullable Deliveries of, Throwable error) {
+            if (of != null) {
+                of.failed(error);
+            }
+        }
+    }
+}

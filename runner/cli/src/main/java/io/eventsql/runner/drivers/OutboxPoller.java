@@ -1,0 +1,116 @@
+package io.eventsql.runner.drivers;
+
+import io.eventsql.Event;
+import io.eventsql.runner.driver.Deliveries;
+import java.sql.Connection;
+import java.sql.PreparedStatement;
+import java.sql.ResultSet;
+import java.sql.SQLException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import javax.sql.DataSource;
+
+/**
+ * Takes events from an outbox table on several connections: each deletes the oldest ones that no other has locked, hands
+ * them on and commits. After a failure they are there again.
+ */
+final class OutboxPoller implements AutoCloseable {
+
+    /**
+     * How it looks for events.
+     *
+     * @param pollers connections that look at the same time
+     * @param pageEvents the most events of one look
+     * @param pollMs the pause after a look that found none
+     */
+    record Settings(int pollers, int pageEvents, int pollMs) {}
+
+    private static final long PAUSE_AFTER_FAILURE_MS = 1_000;
+
+    private final DataSource database;
+    private final String take;
+    private final Settings settings;
+    private final Deliveries deliveries;
+    private final CountDownLatch closing = new CountDownLatch(1);
+    private final List<Thread> threads = new ArrayList<>();
+
+    /** Starts to look. */
+    OutboxPoller(DataSource database, String table, Settings settings, Deliveries deliveries) {
+        this.database = database;
+        this.settings = settings;
+        this.deliveries = deliveries;
+        // By the primary key, oldest first; locked rows are another poller's.
+        this.take = "DELETE FROM " + table + " WHERE id = ANY (ARRAY(SELECT id FROM " + table
+                + " ORDER BY id LIMIT ? FOR UPDATE SKIP LOCKED)) RETURNING key, value";
+        for (int i = 0; i < settings.pollers; i++) {
+            threads.add(Thread.ofPlatform().name(table + "-" + i).start(this::poll));
+        }
+    }
+
+    private void poll() {
+        long pauseMs = 0;
+        while (!pausedUntilClosed(pauseMs)) {
+            try {
+                pauseMs = takeAndHandle() == 0 ? settings.pollMs : 0;
+            } catch (SQLException | RuntimeException e) {
+                deliveries.failed(e);
+                pauseMs = PAUSE_AFTER_FAILURE_MS;
+            }
+        }
+    }
+
+    private boolean pausedUntilClosed(long pauseMs) {
+        try {
+            return closing.await(pauseMs, TimeUnit.MILLISECONDS);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            return true;
+        }
+    }
+
+    private int takeAndHandle() throws SQLException {
+        try (Connection connection = database.getConnection()) {
+            connection.setAutoCommit(false);
+            try {
+                List<Event> events = take(connection);
+                if (!events.isEmpty()) {
+                    deliveries.delivered(events);
+                }
+                connection.commit();
+                return events.size();
+            } catch (SQLException | RuntimeException e) {
+                connection.rollback();
+                throw e;
+            }
+        }
+    }
+
+    private List<Event> take(Connection connection) throws SQLException {
+        List<Event> events = new ArrayList<>();
+        try (PreparedStatement statement = connection.prepareStatement(take)) {
+            statement.setInt(1, settings.pageEvents);
+            try (ResultSet row = statement.executeQuery()) {
+                while (row.next()) {
+                    events.add(new Event(row.getString(1), row.getBytes(2), Map.of()));
+                }
+            }
+        }
+        return events;
+    }
+
+    @Override
+    public void close() {
+        closing.countDown();
+        for (Thread thread : threads) {
+            try {
+                thread.join();
+            } catch (InterruptedException e) {
+                Thread.currentThread().interrupt();
+                return;
+            }
+        }
+    }
+}

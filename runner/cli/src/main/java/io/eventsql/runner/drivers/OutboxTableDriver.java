@@ -1,0 +1,132 @@
+package io.eventsql.runner.drivers;
+
+import io.eventsql.Event;
+import io.eventsql.benchmark.settings.DatabaseAddress;
+import io.eventsql.benchmark.settings.DatabaseVariables;
+import io.eventsql.benchmark.settings.Variables;
+import io.eventsql.runner.database.Databases;
+import io.eventsql.runner.driver.Deliveries;
+import io.eventsql.runner.driver.Driver;
+import io.eventsql.runner.driver.DriverSettings;
+import io.eventsql.runner.driver.Lanes;
+import io.eventsql.runner.driver.PublishTarget;
+import java.sql.Connection;
+import java.sql.SQLException;
+import java.sql.Statement;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CompletionStage;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CopyOnWriteArrayList;
+import javax.sql.DataSource;
+
+/** Streams as plain tables of one database. Keys and values are kept, headers are not. Thread-safe. */
+final class OutboxTableDriver implements Driver {
+    private static final int ASYNC_INSERTS = 8;
+    private static final int MAX_POLLERS = 8;
+    private static final int MAX_PAGE_EVENTS = 100_000;
+    private static final int MAX_POLL_MS = 60_000;
+
+    private final Databases databases;
+    private final DataSource database;
+    private final OutboxPoller.Settings polling;
+    private final Lanes lanes = new Lanes(ASYNC_INSERTS);
+    private final Map<String, String> consumers = new ConcurrentHashMap<>();
+    private final List<OutboxPoller> pollers = new CopyOnWriteArrayList<>();
+
+    private OutboxTableDriver(Databases databases, OutboxPoller.Settings polling) {
+        this.databases = databases;
+        this.database = databases.dataSources().getFirst();
+        this.polling = polling;
+    }
+
+    /** @throws IllegalArgumentException if a variable or an option is missing or wrong, naming it */
+    static OutboxTableDriver open(DriverSettings settings) {
+        List<DatabaseAddress> addresses = DatabaseVariables.read(new Variables(settings.environment()::get));
+        if (addresses.size() > 1) {
+            throw new IllegalArgumentException("An outbox table is in one database, but there are " + addresses.size());
+        }
+        Variables options = new Variables(settings.options()::get);
+        OutboxPoller.Settings polling = new OutboxPoller.Settings(
+                options.number("pollers", 4, 1, MAX_POLLERS),
+                options.number("page_events", 100, 1, MAX_PAGE_EVENTS),
+                options.number("poll_ms", 10, 0, MAX_POLL_MS));
+        return new OutboxTableDriver(Databases.open(addresses), polling);
+    }
+
+    @Override
+    public String version() {
+        try (Connection connection = database.getConnection()) {
+            return "PostgreSQL " + connection.getMetaData().getDatabaseProductVersion();
+        } catch (SQLException e) {
+            throw new IllegalStateException("The database does not say its version: " + e.getMessage(), e);
+        }
+    }
+
+    @Override
+    public void createStream(String name, int partitions) throws SQLException {
+        execute("CREATE TABLE " + table(name)
+                + " (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, key text, value bytea NOT NULL,"
+                + " created_at timestamptz NOT NULL DEFAULT clock_timestamp())");
+    }
+
+    /** Names of streams are safe in SQL: letters, digits and underscores. */
+    static String table(String stream) {
+        return "outbox_of_" + stream;
+    }
+
+    @Override
+    public PublishTarget publisher(String stream) {
+        OutboxInsert insert = new OutboxInsert(database, table(stream));
+        return new PublishTarget() {
+            @Override
+            public void publish(List<Event> events) {
+                insert.insert(events);
+            }
+
+            @Override
+            public CompletionStage<?> publishAsync(List<Event> events) {
+                return lanes.call(events, () -> publish(events));
+            }
+        };
+    }
+
+    /**
+     * Starts the stream's only consumer.
+     *
+     * @throws UnsupportedOperationException for a second one: the first one deletes what it gets
+     */
+    @Override
+    public AutoCloseable consume(String stream, String consumer, Deliveries deliveries) {
+        String first = consumers.putIfAbsent(stream, consumer);
+        if (first != null) {
+            throw new UnsupportedOperationException("an outbox table has one consumer, and " + first + " is it");
+        }
+        OutboxPoller poller = new OutboxPoller(database, table(stream), polling, deliveries);
+        pollers.add(poller);
+        return () -> {
+            poller.close();
+            pollers.remove(poller);
+            consumers.remove(stream);
+        };
+    }
+
+    @Override
+    public void clear(String stream) throws SQLException {
+        execute("TRUNCATE " + table(stream));
+    }
+
+    private void execute(String sql) throws SQLException {
+        try (Connection connection = database.getConnection();
+                Statement statement = connection.createStatement()) {
+            statement.execute(sql);
+        }
+    }
+
+    @Override
+    public void close() {
+        lanes.close();
+        pollers.forEach(OutboxPoller::close);
+        databases.close();
+    }
+}

@@ -1,0 +1,45 @@
+package io.eventsql.runner.trials;
+
+/**
+ * One measured burst.
+ *
+ * @param trial its number, from 1
+ * @param durationSeconds from the first call to the last answer
+ * @param events the messages that were stored
+ * @param dataBytes their bytes
+ * @param failures the messages that were not
+ * @param throughputEventsPerSecond stored messages by the duration
+ * @param bandwidthMbPerSecond their millions of bytes by the duration
+ * @param latencyMeanMs of a message from its call to its answer
+ * @param latencyStddevMs the standard deviation of that, of the whole trial
+ */
+public record BlastTrial(
+        int trial,
+        double durationSeconds,
+        long events,
+        long dataBytes,
+        long failures,
+        double throughputEventsPerSecond,
+        double bandwidthMbPerSecond,
+        double latencyMeanMs,
+        double latencyStddevMs) {
+    private static final double NANOS_PER_SECOND = 1e9;
+    private static final double NANOS_PER_MS = 1e6;
+    private static final double BYTES_PER_MB = 1e6;
+
+    static BlastTrial of(int trial, TrialOutcome outcome, int eventBytes) {
+        double seconds = outcome.durationNanos() / NANOS_PER_SECOND;
+        Answers.Totals totals = outcome.totals();
+        long bytes = totals.stored() * eventBytes;
+        return new BlastTrial(
+                trial,
+                seconds,
+                totals.stored(),
+                bytes,
+                totals.failed(),
+                seconds > 0 ? totals.stored() / seconds : 0,
+                seconds > 0 ? bytes / BYTES_PER_MB / seconds : 0,
+                totals.latencyMeanNanos() / NANOS_PER_MS,
+                totals.latencyStddevNanos() / NANOS_PER_MS);
+    }
+}

@@ -1,0 +1,78 @@
+package io.eventsql.runner.trials;
+
+import io.eventsql.Event;
+import io.eventsql.benchmark.event.EpochMicros;
+import io.eventsql.runner.workload.EventSource;
+import io.eventsql.runner.workload.KeyShare;
+import java.util.ArrayList;
+import java.util.Iterator;
+import java.util.List;
+import java.util.NoSuchElementException;
+import java.util.stream.IntStream;
+
+/** The calls of a trial. */
+final class TrialEvents {
+
+    private TrialEvents() {}
+
+    /** So many calls of one event each, from events that were made before, in turn. */
+    static Iterator<List<Event>> single(List<Event> prepared, int count) {
+        return IntStream.range(0, count)
+                .mapToObj(i -> List.of(prepared.get(i % prepared.size())))
+                .iterator();
+    }
+
+    /** Events to prepare. */
+    static List<Event> prepare(EventSource source, int count) {
+        return source.events(KeyShare.withoutKeys(), false, 0, count, EpochMicros.now());
+    }
+
+    /** Calls that hold as many events as fit into a buffer, at least one, until there were {@code count} events. */
+    static Iterator<List<Event>> buffered(EventSource source, int count, int bufferBytes) {
+        return new Buffered(source, count, bufferBytes);
+    }
+
+    private static final class Buffered implements Iterator<List<Event>> {
+        private final KeyShare keys = KeyShare.withoutKeys();
+        private final EventSource source;
+        private final int bufferBytes;
+        private final int count;
+        private int made;
+        private int handedOn;
+        private List<Event> next = new ArrayList<>();
+
+        Buffered(EventSource source, int count, int bufferBytes) {
+            this.source = source;
+            this.count = count;
+            this.bufferBytes = bufferBytes;
+        }
+
+        @Override
+        public boolean hasNext() {
+            return handedOn < count;
+        }
+
+        @Override
+        public List<Event> next() {
+            if (!hasNext()) {
+                throw new NoSuchElementException();
+            }
+            List<Event> call = next;
+            long bytes = call.stream().mapToLong(event -> event.value().length).sum();
+            next = new ArrayList<>();
+            while (made < count && next.isEmpty()) {
+                Event event =
+                        source.events(keys, false, made, 1, EpochMicros.now()).getFirst();
+                made++;
+                bytes += event.value().length;
+                if (call.isEmpty() || bytes <= bufferBytes) {
+                    call.add(event);
+                } else {
+                    next.add(event);
+                }
+            }
+            handedOn += call.size();
+            return call;
+        }
+    }
+}

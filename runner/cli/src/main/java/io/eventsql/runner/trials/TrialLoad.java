@@ -1,0 +1,92 @@
+package io.eventsql.runner.trials;
+
+import io.eventsql.Event;
+import io.eventsql.runner.driver.PublishTarget;
+import io.eventsql.runner.load.LoadClock;
+import io.eventsql.runner.load.StopSignal;
+import java.util.Iterator;
+import java.util.List;
+
+/** Makes the calls of a trial from one thread, one after the other, and waits for their answers. */
+final class TrialLoad {
+    /** Longer than a target lets a call last: what has no answer by then gets none. */
+    static final long ANSWER_TIMEOUT_NANOS = 60_000_000_000L;
+
+    /** The same after Ctrl-C, when somebody is waiting. */
+    static final long ANSWER_TIMEOUT_INTERRUPTED_NANOS = 5_000_000_000L;
+
+    private static final long POLL_NANOS = 1_000_000;
+
+    private final LoadClock clock;
+    private final StopSignal stop;
+
+    TrialLoad(LoadClock clock, StopSignal stop) {
+        this.clock = clock;
+        this.stop = stop;
+    }
+
+    /**
+     * Runs a trial.
+     *
+     * @param calls the events of each call; made as they are asked for
+     * @param waiting whether each call waits for its answer; {@code false}: answers are waited for at the end
+     */
+    TrialOutcome run(PublishTarget target, Iterator<List<Event>> calls, boolean waiting) {
+        Answers answers = new Answers();
+        long start = clock.nanos();
+        long sent = 0;
+        while (calls.hasNext() && !stop.isRaised()) {
+            List<Event> events = calls.next();
+            if (waiting) {
+                call(target, events, answers);
+            } else {
+                callAsync(target, events, answers);
+            }
+            sent += events.size();
+        }
+        boolean complete = !calls.hasNext();
+        awaitAnswers(answers, sent);
+        Answers.Totals totals = answers.totals();
+        return new TrialOutcome(Math.max(0, totals.lastNanos() - start), totals, complete);
+    }
+
+    private void call(PublishTarget target, List<Event> events, Answers answers) {
+        long called = clock.nanos();
+        try {
+            target.publish(events);
+            answers.stored(called, clock.nanos(), events.size());
+        } catch (RuntimeException e) {
+            answers.failed(clock.nanos(), events.size(), e);
+        }
+    }
+
+    private void callAsync(PublishTarget target, List<Event> events, Answers answers) {
+        long called = clock.nanos();
+        try {
+            target.publishAsync(events).whenComplete((stored, failure) -> {
+                if (failure == null) {
+                    answers.stored(called, clock.nanos(), events.size());
+                } else {
+                    answers.failed(clock.nanos(), events.size(), failure);
+                }
+            });
+        } catch (RuntimeException refused) {
+            answers.failed(clock.nanos(), events.size(), refused);
+        }
+    }
+
+    private void awaitAnswers(Answers answers, long sent) {
+        long since = clock.nanos();
+        while (answers.answered() < sent) {
+            long timeout = stop.isInterrupted() ? ANSWER_TIMEOUT_INTERRUPTED_NANOS : ANSWER_TIMEOUT_NANOS;
+            if (clock.nanos() - since > timeout) {
+                answers.failed(
+                        clock.nanos(),
+                        sent - answers.answered(),
+                        new IllegalStateException("no answer within " + timeout / 1_000_000_000 + " s"));
+                return;
+            }
+            clock.parkNanos(POLL_NANOS);
+        }
+    }
+}

@@ -1,0 +1,58 @@
+package io.eventsql.runner.drivers;
+
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.eventsql.eventsdb.EventsDb;
+import io.eventsql.runner.driver.DriverContract;
+import io.eventsql.runner.driver.DriverProvider;
+import io.eventsql.runner.driver.DriverSettings;
+import java.util.Map;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+
+class OutboxTableIT extends DriverContract {
+    private static EventsDb server;
+
+    @BeforeAll
+    static void startServer() {
+        server = EventsDb.start();
+    }
+
+    @AfterAll
+    static void stopServer() {
+        server.close();
+    }
+
+    @Test
+    void open_wrongOption_isNamed() {
+        DriverSettings wrong =
+                new DriverSettings(Map.of("pollers", "99"), settings().environment());
+
+        assertThatThrownBy(() -> provider().open(wrong))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageContaining("pollers");
+    }
+
+    @Override
+    protected DriverProvider provider() {
+        return new OutboxTable();
+    }
+
+    @Override
+    protected DriverSettings settings() {
+        return new DriverSettings(
+                Map.of(),
+                Map.of("DB_URLS", server.jdbcUrl(), "DB_USER", server.username(), "DB_PASSWORD", server.password()));
+    }
+
+    @Override
+    protected boolean keepsOrderOfKeys() {
+        return false;
+    }
+
+    @Override
+    protected boolean hasSeveralConsumers() {
+        return false;
+    }
+}

@@ -1,0 +1,93 @@
+package io.eventsql.runner.trials;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.eventsql.eventsdb.EventsDb;
+import io.eventsql.runner.driver.Driver;
+import io.eventsql.runner.driver.DriverProvider;
+import io.eventsql.runner.driver.DriverSettings;
+import io.eventsql.runner.drivers.EventSqlOutbox;
+import io.eventsql.runner.drivers.OutboxTable;
+import io.eventsql.runner.load.LoadClock;
+import io.eventsql.runner.load.StopSignal;
+import java.sql.SQLException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.OptionalInt;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** With real drivers: the stream holds what the last trial sent, and nothing of those before. */
+@Timeout(120)
+class TrialsIT {
+    private static EventsDb server;
+
+    private final List<String> progress = new ArrayList<>();
+
+    @BeforeAll
+    static void startServer() {
+        server = EventsDb.start();
+    }
+
+    @AfterAll
+    static void stopServer() {
+        server.close();
+    }
+
+    @Test
+    void blast_eventSqlOutbox_leavesTheLastTrial() throws Exception {
+        Measured<BlastTrial> blast;
+        try (Driver driver = open(new EventSqlOutbox())) {
+            blast = trials(driver, "0b1a57ed").blast(new BlastSettings(300, 3, 1 << 30, 500));
+            // Published is not relayed yet: clearing waits for that.
+            driver.clear("blast_0b1a57ed");
+        }
+
+        assertThat(blast.problems()).isEmpty();
+        assertThat(blast.trials()).extracting(BlastTrial::events).containsExactly(300L, 300L, 300L);
+        assertThat(progress).hasSize(3);
+        assertThat(count("eventsql.events_blast_0b1a57ed")).isZero();
+    }
+
+    @Test
+    void sweep_outboxTable_leavesTheLastTrial() throws Exception {
+        Measured<SweepTrial> sweep;
+        try (Driver driver = open(new OutboxTable())) {
+            sweep = trials(driver, "5eed0001")
+                    .sweep(new SweepSettings(
+                            List.of(1, 500),
+                            2,
+                            new SweepSettings.Buffer(10_240, false),
+                            OptionalInt.empty(),
+                            new SweepSettings.Cluster("none", 1)));
+        }
+
+        assertThat(sweep.problems()).isEmpty();
+        assertThat(sweep.trials()).extracting(SweepTrial::eventCount).containsExactly(1, 1, 500, 500);
+        assertThat(sweep.trials()).extracting(SweepTrial::eventType).containsOnly("account_created");
+        assertThat(sweep.trials()).allMatch(trial -> trial.durationMs() > 0);
+        assertThat(count("outbox_of_sweep_5eed0001")).isEqualTo(500);
+    }
+
+    private Trials trials(Driver driver, String run) {
+        return new Trials(new Trials.Parts(driver, run, 3, LoadClock.SYSTEM, new StopSignal(), progress::add));
+    }
+
+    private static Driver open(DriverProvider provider) throws Exception {
+        return provider.open(new DriverSettings(
+                Map.of(),
+                Map.of("DB_URLS", server.jdbcUrl(), "DB_USER", server.username(), "DB_PASSWORD", server.password())));
+    }
+
+    private static long count(String table) throws SQLException {
+        try (var connection = server.dataSource().getConnection();
+                var statement = connection.createStatement();
+                var row = statement.executeQuery("SELECT count(*) FROM " + table)) {
+            row.next();
+            return row.getLong(1);
+        }
+    }
+}

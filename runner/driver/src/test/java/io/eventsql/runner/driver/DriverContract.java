@@ -1,0 +1,166 @@
+package io.eventsql.runner.driver;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.eventsql.Event;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ThreadLocalRandom;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** What every driver must do, against the real system. */
+@Timeout(120)
+public abstract class DriverContract {
+    private Driver driver;
+    private String stream;
+
+    /** The driver's provider, as the runner finds it. */
+    protected abstract DriverProvider provider();
+
+    /** How its servers are found. */
+    protected abstract DriverSettings settings();
+
+    /** Whether events of one key arrive in the order in which they were published. */
+    protected boolean keepsOrderOfKeys() {
+        return true;
+    }
+
+    /** Whether a stream may have several consumers. */
+    protected boolean hasSeveralConsumers() {
+        return true;
+    }
+
+    /** Whether a stream can be cleared. */
+    protected boolean clears() {
+        return true;
+    }
+
+    @BeforeEach
+    void openDriver() throws Exception {
+        driver = provider().open(settings());
+        stream = "contract_" + Long.toString(ThreadLocalRandom.current().nextLong(Long.MAX_VALUE), 36);
+        driver.createStream(stream, 3);
+    }
+
+    @AfterEach
+    void closeDriver() {
+        driver.close();
+    }
+
+    @Test
+    void version_namesServerAndNumber() {
+        assertThat(driver.version()).matches("[A-Z][A-Za-z]+ \\d+\\..*");
+    }
+
+    @Test
+    void guarantees_areSaid() {
+        Guarantees said = provider().guarantees();
+
+        assertThat(List.of(said.durability(), said.order(), said.delivery())).noneMatch(String::isBlank);
+        assertThat(provider().name()).matches("[a-z][a-z0-9-]*");
+    }
+
+    @Test
+    void publish_oneSeveralAndAsync_eachEventArrives() throws Exception {
+        Inbox inbox = new Inbox();
+        try (AutoCloseable consuming = driver.consume(stream, "c0", inbox)) {
+            PublishTarget publisher = driver.publisher(stream);
+            publisher.publish(events("one", 1));
+            publisher.publish(events("several", 250));
+            List<CompletableFuture<?>> answers = IntStream.range(0, 100)
+                    .<CompletableFuture<?>>mapToObj(
+                            i -> publisher.publishAsync(events("async" + i, 1)).toCompletableFuture())
+                    .toList();
+            CompletableFuture.allOf(answers.toArray(CompletableFuture[]::new)).get();
+            publisher.publishAsync(events("batch", 100)).toCompletableFuture().get();
+
+            List<String> expected = new ArrayList<>();
+            expected.addAll(texts(events("one", 1)));
+            expected.addAll(texts(events("several", 250)));
+            IntStream.range(0, 100).forEach(i -> expected.addAll(texts(events("async" + i, 1))));
+            expected.addAll(texts(events("batch", 100)));
+            assertThat(texts(inbox.await(expected.size()))).containsExactlyInAnyOrderElementsOf(expected);
+        }
+    }
+
+    @Test
+    void publish_withKeys_keysAndOrderAreKept() throws Exception {
+        PublishTarget publisher = driver.publisher(stream);
+        Map<String, List<String>> sent = new TreeMap<>();
+        for (int i = 0; i < 300; i++) {
+            Event event = Event.ofText("k" + i % 7, "value " + i);
+            sent.computeIfAbsent("k" + i % 7, key -> new ArrayList<>()).add(event.text());
+            if (i % 2 == 0) {
+                publisher.publish(List.of(event));
+            } else {
+                publisher.publishAsync(List.of(event)).toCompletableFuture().get();
+            }
+        }
+
+        Inbox inbox = new Inbox();
+        try (AutoCloseable consuming = driver.consume(stream, "c0", inbox)) {
+            Map<String, List<String>> got = new TreeMap<>();
+            for (Event event : inbox.await(300)) {
+                got.computeIfAbsent(event.key(), key -> new ArrayList<>()).add(event.text());
+            }
+            if (!keepsOrderOfKeys()) {
+                got.values().forEach(values -> values.sort(null));
+                sent.values().forEach(values -> values.sort(null));
+            }
+            assertThat(got).isEqualTo(sent);
+        }
+    }
+
+    @Test
+    void consume_severalConsumers_eachGetsAllFromTheFirstOn() throws Exception {
+        driver.publisher(stream).publish(events("before", 10));
+        Inbox first = new Inbox();
+        Inbox second = new Inbox();
+        try (AutoCloseable consuming = driver.consume(stream, "c0", first)) {
+            if (!hasSeveralConsumers()) {
+                assertThatThrownBy(() -> driver.consume(stream, "c1", second))
+                        .isInstanceOf(UnsupportedOperationException.class);
+                return;
+            }
+            try (AutoCloseable alsoConsuming = driver.consume(stream, "c1", second)) {
+                assertThat(texts(first.await(10))).containsExactlyInAnyOrderElementsOf(texts(events("before", 10)));
+                assertThat(texts(second.await(10))).containsExactlyInAnyOrderElementsOf(texts(events("before", 10)));
+            }
+        }
+    }
+
+    @Test
+    void clear_eventsAreGone_laterOnesArrive() throws Exception {
+        PublishTarget publisher = driver.publisher(stream);
+        publisher.publish(events("before", 100));
+        if (!clears()) {
+            assertThatThrownBy(() -> driver.clear(stream)).isInstanceOf(UnsupportedOperationException.class);
+            return;
+        }
+        driver.clear(stream);
+        publisher.publish(events("after", 100));
+
+        Inbox inbox = new Inbox();
+        try (AutoCloseable consuming = driver.consume(stream, "c0", inbox)) {
+            assertThat(texts(inbox.await(100))).containsExactlyInAnyOrderElementsOf(texts(events("after", 100)));
+        }
+    }
+
+    private static List<Event> events(String name, int count) {
+        return IntStream.range(0, count)
+                .mapToObj(i -> Event.ofText(name + " " + i))
+                .toList();
+    }
+
+    private static List<String> texts(List<Event> events) {
+        return events.stream().map(Event::text).toList();
+    }
+}

@@ -1,0 +1,80 @@
+package io.eventsql.runner.drivers.kafka;
+
+import io.eventsql.Event;
+import io.eventsql.runner.driver.Deliveries;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import org.apache.kafka.clients.consumer.ConsumerConfig;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.ConsumerRecords;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.common.errors.WakeupException;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+import org.apache.kafka.common.serialization.StringDeserializer;
+
+/** The only member of a group, with a thread of its own. Offsets are committed behind each page that was handed on. */
+final class KafkaSubscription implements AutoCloseable {
+    private static final Duration POLL = Duration.ofSeconds(1);
+
+    private final KafkaConsumer<String, byte[]> consumer;
+    private final Deliveries deliveries;
+    private final Thread thread;
+    private volatile boolean closing;
+
+    /** Starts it. */
+    KafkaSubscription(String servers, String topic, String group, Deliveries deliveries) {
+        Map<String, Object> config = Map.of(
+                ConsumerConfig.BOOTSTRAP_SERVERS_CONFIG,
+                servers,
+                ConsumerConfig.GROUP_ID_CONFIG,
+                group,
+                ConsumerConfig.AUTO_OFFSET_RESET_CONFIG,
+                "earliest",
+                ConsumerConfig.ENABLE_AUTO_COMMIT_CONFIG,
+                false);
+        this.consumer = new KafkaConsumer<>(config, new StringDeserializer(), new ByteArrayDeserializer());
+        this.deliveries = deliveries;
+        consumer.subscribe(List.of(topic));
+        this.thread = Thread.ofPlatform().name("kafka-" + group).start(this::consume);
+    }
+
+    private void consume() {
+        try (consumer) {
+            while (!closing) {
+                handOn(consumer.poll(POLL));
+            }
+            consumer.commitSync();
+        } catch (WakeupException e) {
+            if (!closing) {
+                deliveries.failed(e);
+            }
+        } catch (RuntimeException e) {
+            deliveries.failed(e);
+        }
+    }
+
+    private void handOn(ConsumerRecords<String, byte[]> page) {
+        if (page.isEmpty()) {
+            return;
+        }
+        List<Event> events = new ArrayList<>(page.count());
+        for (ConsumerRecord<String, byte[]> row : page) {
+            events.add(new Event(row.key(), row.value(), Map.of()));
+        }
+        deliveries.delivered(events);
+        consumer.commitAsync();
+    }
+
+    @Override
+    public void close() {
+        closing = true;
+        consumer.wakeup();
+        try {
+            thread.join();
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
+    }
+}

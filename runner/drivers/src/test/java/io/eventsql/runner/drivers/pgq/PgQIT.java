@@ -1,0 +1,35 @@
+package io.eventsql.runner.drivers.pgq;
+
+import static org.assertj.core.api.Assumptions.assumeThat;
+
+import io.eventsql.runner.driver.DriverContract;
+import io.eventsql.runner.driver.DriverProvider;
+import io.eventsql.runner.driver.DriverSettings;
+import java.util.Map;
+import org.junit.jupiter.api.BeforeAll;
+
+/** Against the server that the environment names; {@code scripts/run_driver_tests.bash} starts one. */
+class PgQIT extends DriverContract {
+
+    @BeforeAll
+    static void requireServer() {
+        assumeThat(System.getenv())
+                .as("skipped: DB0_HOST is not set (bash scripts/run_driver_tests.bash pgq)")
+                .containsKey("DB0_HOST");
+    }
+
+    @Override
+    protected DriverProvider provider() {
+        return new PgQ();
+    }
+
+    @Override
+    protected DriverSettings settings() {
+        return new DriverSettings(Map.of(), System.getenv());
+    }
+
+    @Override
+    protected boolean clears() {
+        return false;
+    }
+}

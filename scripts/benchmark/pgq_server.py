@@ -1,0 +1,123 @@
+"""PostgreSQL with PgQ, to compare with."""
+
+import os
+import secrets
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from benchmark.debian import require_packages
+from benchmark.errors import Failure
+from benchmark.java import clean_environment, database_environment
+from benchmark.local_ports import HOST, free_port
+from benchmark.processes import Child
+from benchmark.workplace import Workplace
+
+PROGRAMS = Path("/usr/lib/postgresql/15/bin")
+LIBRARY = Path("/usr/lib/postgresql/15/lib/pgq_lowlevel.so")
+PACKAGES = ["postgresql-15", "postgresql-client-15", "postgresql-15-pgq3"]
+SETTINGS = Path("events-db/postgresql.conf")
+# PostgreSQL refuses to run as root.
+USER = "postgres"
+STEP_SECONDS = 120
+START_SECONDS = 60
+STOP_SECONDS = 30
+
+
+def as_user() -> list[str]:
+    """What stands before a command that root may not run."""
+    if os.geteuid() != 0:
+        return []
+    # Changing the user forgets what is to happen when the parent dies, so it is said here again.
+    return ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--init-groups", "--pdeathsig", "TERM"]
+
+
+def settings(common: str, port: int) -> str:
+    """The configuration of all our databases, and where this one listens."""
+    own = f"\nlisten_addresses = '{HOST}'\nport = {port}\nunix_socket_directories = ''\n"
+    return common + own
+
+
+def start(place: Workplace) -> tuple[Child, Mapping[str, str]]:
+    """Starts it; returns the process and the environment that says where it is."""
+    require_packages(LIBRARY, PACKAGES)
+    print("Starting PostgreSQL with PgQ...", flush=True)
+    folder = _folder(place)
+    admin_password = secrets.token_hex(16)
+    password_file = folder / "password"
+    password_file.touch(mode=0o600)
+    password_file.write_text(admin_password)
+    if os.geteuid() == 0:
+        shutil.chown(password_file, USER, USER)
+    data = folder / "data"
+    _run(
+        [
+            *as_user(),
+            *(str(PROGRAMS / "initdb"), f"--pgdata={data}", "--username=postgres"),
+            *(f"--pwfile={password_file}", "--auth=scram-sha-256", "--encoding=UTF8", "--locale=C"),
+        ],
+        "Making PostgreSQL's data",
+        clean_environment(),
+    )
+    port = free_port()
+    (data / "postgresql.conf").write_text(settings((place.root / SETTINGS).read_text(), port))
+    command = [*as_user(), str(PROGRAMS / "postgres"), "-D", str(data)]
+    server = place.processes.start("postgres-pgq", command, clean_environment(), STOP_SECONDS)
+    ready = [str(PROGRAMS / "pg_isready"), "-q", "-h", HOST, "-p", str(port)]
+    place.processes.wait_until(
+        lambda: subprocess.run(ready, check=False).returncode == 0,
+        "Starting PostgreSQL with PgQ",
+        START_SECONDS,
+        [server],
+    )
+    password = secrets.token_hex(16)
+    _create_database(port, admin_password, password)
+    said: dict[str, str | int] = {
+        "host": HOST,
+        "port": port,
+        "database": "eventsql",
+        "user": "eventsql",
+        "password": password,
+    }
+    return server, database_environment([said])
+
+
+def _folder(place: Workplace) -> Path:
+    folder = place.temporary / "pgq"
+    folder.mkdir(mode=0o700)
+    if os.geteuid() == 0:
+        # Others may pass through, not look around.
+        place.temporary.chmod(0o711)
+        shutil.chown(folder, USER, USER)
+    return folder
+
+
+def _create_database(port: int, admin_password: str, password: str) -> None:
+    statements = {
+        "postgres": [
+            f"CREATE ROLE eventsql LOGIN PASSWORD '{password}'",
+            "CREATE DATABASE eventsql OWNER eventsql",
+        ],
+        "eventsql": ["CREATE EXTENSION pgq", "GRANT pgq_admin TO eventsql"],
+    }
+    environment = {**clean_environment(), "PGPASSWORD": admin_password}
+    for database, commands in statements.items():
+        psql = [str(PROGRAMS / "psql"), "-q", "-X", "-h", HOST, "-p", str(port), "-U", "postgres"]
+        # By standard input: a command line can be read by everyone on the machine.
+        text = "".join(f"{command};\n" for command in commands)
+        _run([*psql, "-v", "ON_ERROR_STOP=1", "-d", database], "Making the database", environment, text)
+
+
+def _run(command: Sequence[str], what: str, environment: Mapping[str, str], text: str = "") -> None:
+    result = subprocess.run(
+        command,
+        env=dict(environment),
+        input=text,
+        capture_output=True,
+        text=True,
+        timeout=STEP_SECONDS,
+        check=False,
+    )
+    if result.returncode != 0:
+        raise Failure(f"{what} failed: {result.stderr.strip()}")
