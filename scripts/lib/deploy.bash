@@ -48,11 +48,12 @@ require_variables() {
 
 # Prints what app and runner are told about the databases, one variable a line. Exits with 2 where a part is missing.
 database_settings() {
-  local hosts number=0 name
+  local hosts number=0 name value
   hosts=$(require_variables DB _HOST) || exit
   while read -r _; do
     for name in "DB${number}_HOST" "DB${number}_PASSWORD"; do
-      echo "$name=$(require_variable "$name")" || exit
+      value=$(require_variable "$name") || exit
+      echo "$name=$value"
     done
     for name in "DB${number}_PORT" "DB${number}_NAME" "DB${number}_USER"; do
       [[ -z ${!name:-} ]] || echo "$name=${!name}"
