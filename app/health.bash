@@ -1,0 +1,8 @@
+#!/usr/bin/env bash
+# Succeeds if the app answers that it is well. Run by the image, which need not have curl.
+set -euo pipefail
+
+exec 3<>"/dev/tcp/127.0.0.1/${SERVER_PORT:-8080}"
+printf 'GET /actuator/health HTTP/1.0\r\nHost: localhost\r\n\r\n' >&3
+read -r _ status _ <&3
+[[ $status == 200 ]]

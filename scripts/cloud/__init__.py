@@ -1,0 +1,1 @@
+"""Machines for a benchmark at DigitalOcean: made, shown, removed."""

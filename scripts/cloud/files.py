@@ -1,0 +1,95 @@
+"""What is kept about the machines, for people and for the other scripts."""
+
+import json
+import os
+import secrets
+import shlex
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a machine is: from outside, and from inside the VPC."""
+
+    name: str
+    variable: str
+    id: int
+    public: str
+    private: str
+
+
+@dataclass(frozen=True)
+class InfraFiles:
+    """The files of one folder, usually the repository's."""
+
+    folder: Path
+
+    @property
+    def variables(self) -> Path:
+        return self.folder / "infra.env"
+
+    @property
+    def description(self) -> Path:
+        return self.folder / "infra.json"
+
+    @property
+    def passwords(self) -> Path:
+        return self.folder / "infra-passwords.env"
+
+    @property
+    def known_hosts(self) -> Path:
+        return self.folder / "infra-known-hosts"
+
+    def write(self, machines: list[Address], about: Mapping[str, object]) -> None:
+        """Writes infra.env and infra.json whole or not at all. There is nothing secret in them."""
+        _replace(self.variables, environment(machines), 0o644)
+        text = json.dumps({**about, "machines": [asdict(machine) for machine in machines]}, indent=2)
+        _replace(self.description, text + "\n", 0o644)
+
+    def add_passwords(self, databases: int) -> None:
+        """Generates what is missing; a database keeps the password it has."""
+        known = self.passwords.read_text() if self.passwords.exists() else ""
+        names = [f"DB{number}_PASSWORD" for number in range(databases)]
+        missing = [name for name in names if f"{name}=" not in known]
+        if missing:
+            _replace(
+                self.passwords,
+                known + "".join(f"{name}={secrets.token_urlsafe(24)}\n" for name in missing),
+                0o600,
+            )
+
+    def remove(self) -> None:
+        for file in (self.variables, self.description, self.passwords):
+            file.unlink(missing_ok=True)
+
+
+def environment(machines: list[Address]) -> str:
+    """Variables to `source`: machines from outside, databases as the app and the runners reach them.
+
+    A runner works on the machine of the database it writes to.
+    """
+    values: dict[str, str] = {}
+    for machine in machines:
+        values[f"{machine.variable}_HOST"] = machine.public
+        values[f"{machine.variable}_PRIVATE_HOST"] = machine.private
+        if machine.variable.startswith("EVENTS_DB"):
+            number = machine.variable.removeprefix("EVENTS_DB")
+            values[f"DB{number}_HOST"] = machine.private
+            values[f"RUNNER{number}_HOST"] = machine.public
+    if "RUNNER0_HOST" in values:
+        values["RUNNER_HOST"] = values["RUNNER0_HOST"]
+    return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in values.items())
+
+
+def _replace(file: Path, text: str, mode: int) -> None:
+    unfinished = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        # The mode is there before the text is.
+        descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+        with os.fdopen(descriptor, "w") as output:
+            output.write(text)
+        unfinished.replace(file)
+    finally:
+        unfinished.unlink(missing_ok=True)

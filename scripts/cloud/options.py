@@ -1,0 +1,106 @@
+"""Command lines of the scripts, and what they take from the environment."""
+
+import argparse
+import ipaddress
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from benchmark.errors import WrongInput
+
+from cloud.api import API_URL, Api
+from cloud.files import InfraFiles
+from cloud.patience import Patience
+from cloud.plan import Plan
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+TAG = "eventsql-benchmark"
+
+ENVIRONMENT = """environment:
+  DO_API_TOKEN         the API's token; it is taken from here only, and never shown
+  SSH_KEY_FINGERPRINT  MD5 fingerprint of an ssh key of the account (prepare_infra.py)
+  SSH_KEY_FILE         its private key, where ssh does not find it by itself
+
+exit codes: 0 done; 1 something failed, run it again to go on; 2 wrong input; 130 after Ctrl-C
+"""
+
+
+def parser(description: str, examples: str) -> argparse.ArgumentParser:
+    """A parser with the options that all scripts have."""
+    result = argparse.ArgumentParser(
+        description=description,
+        epilog=f"{ENVIRONMENT}\nexamples:\n{examples}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    result.add_argument("--tag", default=TAG, help=f"marks and names everything that is made [{TAG}]")
+    result.add_argument(
+        "--folder", type=Path, default=ROOT, help="where infra.env and the like are [the repository]"
+    )
+    result.add_argument("--api-url", default=API_URL, help=f"[{API_URL}]")
+    result.add_argument("--wait-seconds", type=float, default=900.0, help="how long each step may take [900]")
+    result.add_argument(
+        "--pause-seconds", type=float, default=3.0, help="time between two looks at what is awaited [3]"
+    )
+    return result
+
+
+def add_plan(result: argparse.ArgumentParser) -> None:
+    """Options of what is to be there."""
+    result.add_argument("--region", default="fra1", help="where the machines are [fra1]")
+    result.add_argument("--image", default="debian-12-x64", help="of the machines [debian-12-x64]")
+    result.add_argument("--databases", type=int, default=3, help="machines with a database, 1 to 16 [3]")
+    result.add_argument(
+        "--events-db-size", default="s-4vcpu-8gb-amd", help="of each of them [s-4vcpu-8gb-amd]"
+    )
+    result.add_argument(
+        "--app-size", default="s-2vcpu-2gb-amd", help="of the consumer's machine [s-2vcpu-2gb-amd]"
+    )
+    result.add_argument(
+        "--allow",
+        action="append",
+        metavar="RANGE",
+        help="addresses that may use ssh and ping, such as 203.0.113.7/32; may be repeated [anywhere]",
+    )
+
+
+def plan(options: argparse.Namespace) -> Plan:
+    ranges = options.allow or ["0.0.0.0/0", "::/0"]
+    for text in ranges:
+        try:
+            ipaddress.ip_network(text)
+        except ValueError:
+            raise WrongInput(
+                f"--allow must be a range of addresses such as 203.0.113.0/24, but is '{text}'"
+            ) from None
+    sizes = {"app": options.app_size, "events-db": options.events_db_size}
+    return Plan.of(options.tag, options.region, options.image, sizes, options.databases, ranges)
+
+
+def patience(options: argparse.Namespace) -> Patience:
+    for name in ("wait_seconds", "pause_seconds"):
+        value = getattr(options, name)
+        if not math.isfinite(value) or value < 0:
+            raise WrongInput(f"--{name.replace('_', '-')} must be 0 or more, but is {value}")
+    return Patience(options.pause_seconds, options.wait_seconds)
+
+
+def api(options: argparse.Namespace, environment: Mapping[str, str] = os.environ) -> Api:
+    return Api(_required(environment, "DO_API_TOKEN"), options.api_url, patience(options))
+
+
+def fingerprint(environment: Mapping[str, str] = os.environ) -> str:
+    return _required(environment, "SSH_KEY_FINGERPRINT")
+
+
+def files(options: argparse.Namespace) -> InfraFiles:
+    if not options.folder.is_dir():
+        raise WrongInput(f"--folder must be a folder, but is {options.folder}")
+    return InfraFiles(options.folder.resolve())
+
+
+def _required(environment: Mapping[str, str], name: str) -> str:
+    value = environment.get(name, "").strip()
+    if not value:
+        raise WrongInput(f"{name} must be set in the environment (--help tells more)")
+    return value

@@ -1,0 +1,36 @@
+"""The frame of every script: what goes wrong becomes a message and an exit code."""
+
+import sys
+from collections.abc import Callable
+
+from benchmark.errors import Failure, Interrupted, WrongInput
+from benchmark.signals import Signals
+
+from cloud.errors import ApiError, NoAnswerError
+
+FAILED = 1
+WRONG_INPUT = 2
+
+UNAUTHORIZED = 401
+
+
+def run(work: Callable[[], int]) -> int:
+    """Returns the exit code; nothing is left to clean up, whatever moment a signal comes at."""
+    Signals().install()
+    try:
+        return work()
+    except WrongInput as e:
+        print(e, file=sys.stderr)
+        return WRONG_INPUT
+    except ApiError as e:
+        print(e, file=sys.stderr)
+        if e.status == UNAUTHORIZED:
+            print("DO_API_TOKEN is wrong, expired, or may not do this.", file=sys.stderr)
+            return WRONG_INPUT
+        return FAILED
+    except (Failure, NoAnswerError) as e:
+        print(e, file=sys.stderr)
+        return FAILED
+    except Interrupted as e:
+        print("\nInterrupted; the same command goes on from here.", file=sys.stderr)
+        return 128 + e.signal_number

@@ -1,0 +1,49 @@
+"""Asks machines over ssh, with host keys pinned in a file of the project."""
+
+import os
+import subprocess
+from pathlib import Path
+
+from cloud.cloud_init import USER
+
+CONNECT_SECONDS = 5
+# A first start installs Docker; it is asked again and again, so one question may be short.
+QUESTION_SECONDS = 30
+
+READY = "test -e /var/lib/cloud/instance/boot-finished && docker info >/dev/null"
+
+
+def options(known_hosts: Path) -> list[str]:
+    """A key seen at the first contact is kept; another one later is refused."""
+    identity = os.environ.get("SSH_KEY_FILE", "")
+    return [
+        *("-o", "BatchMode=yes", "-o", f"ConnectTimeout={CONNECT_SECONDS}"),
+        *("-o", "StrictHostKeyChecking=accept-new", "-o", f"UserKnownHostsFile={known_hosts}"),
+        *(("-i", identity, "-o", "IdentitiesOnly=yes") if identity else ()),
+    ]
+
+
+def not_ready(address: str, known_hosts: Path) -> str | None:
+    """None if the machine has started whole, else what is missing, in a word or two."""
+    try:
+        result = subprocess.run(
+            ["ssh", *options(known_hosts), f"{USER}@{address}", READY],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=QUESTION_SECONDS,
+        )
+    except subprocess.TimeoutExpired:
+        return "no answer over ssh"
+    if result.returncode == 0:
+        return None
+    last = result.stderr.strip().splitlines()[-1:] or [f"ssh ended with {result.returncode}"]
+    return last[0] if result.returncode == 255 else "still installing"
+
+
+def forget(address: str, known_hosts: Path) -> None:
+    """Forgets a removed machine's key: its address will be somebody else's."""
+    if known_hosts.exists():
+        subprocess.run(
+            ["ssh-keygen", "-f", str(known_hosts), "-R", address], capture_output=True, check=False
+        )

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Runs the databases on their machines. See usage.
+set -euo pipefail
+
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+source "$ROOT/scripts/lib/deploy.bash"
+
+usage() {
+  cat <<EOF
+Usage: EVENTS_DB0_HOST=... [EVENTS_DB1_HOST=... ...] bash scripts/deploy_events_dbs.bash
+
+Copies the packed database to each machine and runs it in place of the version before; waits until it is
+healthy, and goes back to the version before where it is not. Data stays, whatever happens.
+
+Environment:
+  EVENTS_DB0_HOST ...   machines
+  DB0_PASSWORD ...      passwords of the role eventsql; not needed with the file of passwords
+  EVENTS_DB_MEMORY_MB   of each container [5120]
+  EVENTS_DB_CPUS        of each container [2]
+$DEPLOY_ENVIRONMENT
+
+Examples:
+  source infra.env && bash scripts/deploy_events_dbs.bash
+  EVENTS_DB0_HOST=203.0.113.7 EVENTS_DB_CPUS=4 bash scripts/deploy_events_dbs.bash
+
+Exit code: 0 all are healthy, 1 one is not, 2 wrong input.
+EOF
+}
+
+no_arguments "$@"
+read_passwords
+hosts=$(require_variables EVENTS_DB _HOST)
+mapfile -t hosts <<<"$hosts"
+mapfile -t variables < <(set_variables EVENTS_DB_MEMORY_MB EVENTS_DB_CPUS)
+for number in "${!hosts[@]}"; do
+  require_variable "DB${number}_PASSWORD" >/dev/null
+done
+
+rc=0
+for number in "${!hosts[@]}"; do
+  password=DB${number}_PASSWORD
+  deploy events-db "${hosts[number]}" "${variables[@]}" <<<"EVENTSQL_PASSWORD=${!password}" || rc=1
+done
+exit "$rc"

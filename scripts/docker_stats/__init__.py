@@ -1,0 +1,1 @@
+"""What containers used, out of what `docker stats` prints."""

@@ -1,0 +1,99 @@
+"""Reads the output of collect_docker_stats.bash, and lines of `docker stats --format json`."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from benchmark.errors import WrongInput
+
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
+# Docker prints memory in powers of 1024 and traffic in powers of 1000.
+UNITS = {
+    "B": 1.0,
+    "kB": 1e3,
+    "MB": 1e6,
+    "GB": 1e9,
+    "TB": 1e12,
+    "KiB": 2.0**10,
+    "MiB": 2.0**20,
+    "GiB": 2.0**30,
+}
+MB = 1e6
+COLUMN_GAP = re.compile(r"\s{2,}")
+COLUMNS = 7
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One container at one moment. MB are 1,000,000 bytes; traffic counts from the container's start."""
+
+    time: datetime | None
+    host: str
+    container: str
+    cpu_cores: float
+    memory_mb: float
+    received_mb: float
+    sent_mb: float
+    read_mb: float
+    written_mb: float
+
+
+def read(file: Path) -> Iterator[Sample]:
+    """All samples of a file; raises WrongInput naming the line that is none.
+
+    The last line may be cut off, as the file of a collector that was killed.
+    """
+    time: datetime | None = None
+    lines = file.read_text().splitlines()
+    for number, line in enumerate(lines, 1):
+        text = line.strip()
+        if TIME.fullmatch(text):
+            time = datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+        elif text and not text.startswith("NAME"):
+            try:
+                yield _sample(time, file.stem, text)
+            except (ValueError, KeyError) as e:
+                if number == len(lines):
+                    return
+                raise WrongInput(f"{file}:{number}: not a line of docker stats: {text!r}") from e
+
+
+def _sample(time: datetime | None, host: str, text: str) -> Sample:
+    if text.startswith("{"):
+        fields = json.loads(text)
+        name, cpu, memory = fields["Name"], fields["CPUPerc"], fields["MemUsage"]
+        network, disk = fields["NetIO"], fields["BlockIO"]
+    else:
+        columns = COLUMN_GAP.split(text)
+        if len(columns) != COLUMNS:
+            raise ValueError(f"{len(columns)} columns")
+        name, cpu, memory, _, network, disk, _ = columns
+    received, sent = _pair(network)
+    read_bytes, written = _pair(disk)
+    return Sample(
+        time,
+        host,
+        name,
+        float(cpu.removesuffix("%")) / 100,
+        _pair(memory)[0],
+        received,
+        sent,
+        read_bytes,
+        written,
+    )
+
+
+def _pair(text: str) -> tuple[float, float]:
+    """Both sides of "1.5MiB / 2GiB", in MB."""
+    first, second = (_megabytes(part) for part in text.split(" / "))
+    return first, second
+
+
+def _megabytes(text: str) -> float:
+    match = re.fullmatch(r"([0-9.]+)([A-Za-z]+)", text.strip())
+    if match is None:
+        raise ValueError(f"no amount: {text!r}")
+    return float(match[1]) * UNITS[match[2]] / MB

@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# Makes the Python environment of the cloud's scripts. See usage.
+set -euo pipefail
+
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+source "$ROOT/scripts/lib/python.bash"
+
+usage() {
+  cat <<'EOF'
+Usage: bash scripts/init_python_env.bash
+
+Makes the folder venv with what prepare_infra.py, show_infra.py and destroy_infra.py need, in pinned
+versions (scripts/requirements-cloud.txt). Does nothing where that has not changed since.
+
+Example:
+  bash scripts/init_python_env.bash && source venv/bin/activate
+EOF
+}
+
+case ${1:-} in
+  '') ;;
+  --help | -h)
+    usage
+    exit 0
+    ;;
+  *)
+    echo "unknown argument $1 (--help shows the usage)" >&2
+    exit 2
+    ;;
+esac
+
+cd "$ROOT"
+requirements=scripts/requirements-cloud.txt
+stamp=venv/requirements.sha256
+if [[ -f $stamp ]] && sha256sum --check --status "$stamp"; then
+  echo 'venv: nothing has changed'
+  exit 0
+fi
+require_python
+rm -rf venv
+"$PYTHON" -m venv venv
+venv/bin/python -m pip install --quiet --requirement="$requirements"
+# Last: an environment that was interrupted is made anew.
+sha256sum "$requirements" >"$stamp"
+echo 'venv: ready (source venv/bin/activate)'

@@ -1,0 +1,142 @@
+# Runs a benchmark on deployed machines. Sourced by other scripts, after deploy.bash.
+# shellcheck shell=bash
+
+RUNNER_VARIABLES=(EVENTS_RATE EVENTS_TO_PUBLISH EVENTS_BATCH_SIZE CALLERS PARTITIONS EVENT_BYTES KEYED KEYS ASYNC
+  WARMUP_SECONDS CONSUME_TIMEOUT)
+
+# shellcheck disable=SC2034  # for the usage of whoever sources this
+BENCHMARK_ENVIRONMENT="  EVENTS_RATE        events/s of each runner; 0: as fast as possible [5000]
+  EVENTS_TO_PUBLISH  events of each runner [100000]
+  EVENTS_BATCH_SIZE, CALLERS, EVENT_BYTES, KEYED, KEYS, ASYNC, WARMUP_SECONDS, CONSUME_TIMEOUT, PARTITIONS
+                     as for scripts/run_local_benchmark.bash
+  APP_HOST           the app's machine
+  APP_PRIVATE_HOST   its address as the runners reach it [APP_HOST]
+  DB0_HOST ...       the databases as the runners reach them; DB0_PASSWORD ... or the file of passwords
+  RESULT_NAME        folder in results/ [cloud-<UTC time>]
+$DEPLOY_ENVIRONMENT"
+
+children=()
+runner_hosts=()
+
+# Stops what runs on other machines. What is told to a machine that is gone changes nothing.
+stop_benchmark() {
+  local host
+  trap '' INT TERM HUP
+  for host in "${runner_hosts[@]}"; do
+    remote "$host" 'docker stop --time 40 eventsql-runner >/dev/null 2>&1' 2>/dev/null || true
+  done
+  ((${#children[@]} == 0)) || kill "${children[@]}" 2>/dev/null || true
+  wait
+}
+
+# Starts one runner on each of the machines given, follows and keeps what they say, and fetches everything into
+# results/<name>/. Returns 0 if nothing was lost, duplicated or late.
+# $1: the command to repeat it.
+remote_benchmark() {
+  local command=$1 run_id settings app number folder host rc=0 stats=() runners=() SSH
+  shift
+  runner_hosts=("$@")
+  read_passwords
+  settings=$(database_settings)
+  require_variable APP_HOST >/dev/null
+  app=http://${APP_PRIVATE_HOST:-$APP_HOST}:8080
+  run_id=$(od -An -N4 -tx1 /dev/urandom | tr -d ' \n')
+  folder=$ROOT/results/${RESULT_NAME:-cloud-$(date -u +%Y-%m-%dT%H-%M-%SZ)}
+  if [[ -e $folder ]]; then
+    echo "$folder is there already; choose another RESULT_NAME" >&2
+    exit 2
+  fi
+  mkdir -p "$folder/logs" "$folder/stats"
+  trap 'stop_benchmark; exit 130' INT
+  trap 'stop_benchmark; exit 143' TERM HUP
+  echo "run $run_id, ${#runner_hosts[@]} runner(s), results in $folder"
+
+  while read -r host; do
+    # Not through a function: the process to end is ssh itself.
+    ssh_to "$host"
+    "${SSH[@]}" INTERVAL_SECONDS="${INTERVAL_SECONDS:-10}" bash -s <"$ROOT/scripts/collect_docker_stats.bash" \
+      >"$folder/stats/$host.txt" 2>>"$folder/logs/stats.log" &
+    stats+=("$!")
+  done < <(benchmark_machines)
+  children=("${stats[@]}")
+
+  for number in "${!runner_hosts[@]}"; do
+    host=${runner_hosts[number]}
+    {
+      echo "$settings"
+      set_variables "${RUNNER_VARIABLES[@]}"
+      printf '%s\n' "APP_URLS=$app" "RUN_ID=$run_id" "RUNNER_NUMBER=$number" "RUNNERS=${#runner_hosts[@]}" \
+        "RUNNER_RESULT=/results/runner-$number.json"
+    } | write_settings runner "$host"
+    remote "$host" 'rm -rf eventsql/runner/results'
+  done
+  # They wait for each other in the app, and begin at the same moment.
+  for number in "${!runner_hosts[@]}"; do
+    (
+      set -o pipefail
+      remote "${runner_hosts[number]}" bash eventsql/runner/run_runner.bash publish 2>&1 </dev/null |
+        tee "$folder/runner-$number.txt" | prefixed "runner-$number"
+    ) &
+    runners+=("$!")
+  done
+  children+=("${runners[@]}")
+  for number in "${!runners[@]}"; do
+    wait "${runners[number]}" || { rc=1; echo "runner-$number failed, see $folder/runner-$number.txt" >&2; }
+  done
+  kill "${stats[@]}" 2>/dev/null || true
+  wait "${stats[@]}" 2>/dev/null || true
+  children=()
+
+  fetch_results "$folder" || rc=1
+  summarize_results "$folder" "$run_id" "$app" "$command" || rc=1
+  draw_stats "$folder"
+  echo "Results: $folder/result.json"
+  return "$rc"
+}
+
+# Prints every machine that takes part, each once.
+benchmark_machines() {
+  local number=0 name=EVENTS_DB0_HOST
+  {
+    printf '%s\n' "$APP_HOST" "${runner_hosts[@]}"
+    while [[ -n ${!name:-} ]]; do
+      echo "${!name}"
+      number=$((number + 1))
+      name=EVENTS_DB${number}_HOST
+    done
+  } | sort -u
+}
+
+fetch_results() {
+  local folder=$1 number rc=0
+  for number in "${!runner_hosts[@]}"; do
+    remote "${runner_hosts[number]}" cat "eventsql/runner/results/runner-$number.json" \
+      </dev/null >"$folder/runner-$number.json.new" && mv "$folder/runner-$number.json"{.new,} || rc=1
+  done
+  remote "$APP_HOST" docker logs --tail 1000 eventsql-app </dev/null >"$folder/logs/app.log" 2>&1 || rc=1
+  return "$rc"
+}
+
+# The app answers only inside the network, so the first runner's machine adds everything up.
+summarize_results() {
+  local folder=$1 run_id=$2 app=$3 command=$4 commit host=${runner_hosts[0]} quoted rc=0
+  commit=$(git -C "$ROOT" rev-parse HEAD 2>/dev/null || echo unknown)
+  (cd "$folder" && tar --create runner-*.json) |
+    remote "$host" tar --extract --directory=eventsql/runner/results
+  printf -v quoted '%q ' summarize --run "$run_id" --app-url "$app" --runner-results /results --out /results/result.json \
+    --command "$command" --git-commit "$commit"
+  remote "$host" "bash eventsql/runner/run_runner.bash $quoted" </dev/null || rc=1
+  remote "$host" tar --create --directory=eventsql/runner/results result.json report.txt </dev/null |
+    tar --extract --directory="$folder"
+  return "$rc"
+}
+
+# Plots need the Python of the reports; without it the figures are there nevertheless.
+draw_stats() {
+  local folder=$1 python=python3
+  [[ ! -x $ROOT/.venv/bin/python ]] || python=$ROOT/.venv/bin/python
+  "$python" "$ROOT/scripts/collect_docker_stats.py" --out "$folder/stats" "$folder"/stats/*.txt || true
+  if [[ -f $ROOT/scripts/draw_report.bash ]]; then
+    bash "$ROOT/scripts/draw_report.bash" "$folder" || true
+  fi
+}

@@ -1,0 +1,42 @@
+#!/usr/bin/env python3
+"""Shows what there is of a benchmark at DigitalOcean, and what it costs."""
+
+import sys
+from collections.abc import Sequence
+
+from cloud import found, options
+from cloud.plan import Plan, Price
+from cloud.script import run
+
+EXAMPLES = """\
+  python3 scripts/show_infra.py
+  python3 scripts/show_infra.py --tag my-benchmark
+"""
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = options.parser("Shows what has the tag, with addresses and price. Changes nothing.", EXAMPLES)
+    chosen = parser.parse_args(arguments)
+    plan = Plan.only_tag(chosen.tag)
+    api = options.api(chosen)
+    there = found.everything(api, plan)
+    if there.is_empty:
+        print(f"Nothing has the tag {plan.tag}.")
+        return 0
+    print("\n".join(there.lines()))
+    for droplet in there.droplets:
+        addresses = ", ".join(
+            f"{network['ip_address']} ({network['type']})" for network in droplet["networks"].get("v4", [])
+        )
+        print(f"{droplet['name']}: {addresses or 'no address yet'}")
+    sizes = [droplet["size"] for droplet in there.droplets]
+    price = Price(
+        sum(float(size["price_hourly"]) for size in sizes),
+        sum(float(size["price_monthly"]) for size in sizes),
+    )
+    print(f"Together: {price}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(run(lambda: main(sys.argv[1:])))

@@ -1,0 +1,299 @@
+"""From nothing to machines and back, against an API that keeps state and misbehaves."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.cloud.fake_api import TOKEN, FakeApi, Trouble, serving
+from tests.cloud.scripts import CloudScripts
+
+TAG = "eventsql-benchmark"
+NAMES = [f"{TAG}-app", *(f"{TAG}-events-db-{n}" for n in range(3))]
+
+
+@pytest.fixture
+def api() -> Iterator[FakeApi]:
+    with serving() as api:
+        yield api
+
+
+@pytest.fixture
+def scripts(tmp_path: Path, api: FakeApi) -> CloudScripts:
+    return CloudScripts.create(tmp_path, api)
+
+
+def names(api: FakeApi) -> list[str]:
+    return sorted(droplet["name"] for droplet in api.droplets.values())
+
+
+def test_fresh_start_makes_everything_and_tells_where_it_is(scripts: CloudScripts, api: FakeApi) -> None:
+    result = scripts.run("prepare", "--allow", "203.0.113.0/24")
+
+    assert result.returncode == 0, result.stderr
+    assert names(api) == NAMES
+    (vpc,) = api.vpcs.values()
+    (firewall,) = api.firewalls.values()
+    assert firewall["tags"] == [TAG]
+    assert [(rule["ports"], rule["sources"]["addresses"]) for rule in firewall["inbound_rules"]] == [
+        ("22", ["203.0.113.0/24"]),
+        ("0", ["203.0.113.0/24"]),
+        ("5432", [vpc["ip_range"]]),
+        ("8080", [vpc["ip_range"]]),
+    ]
+    description = json.loads((scripts.files / "infra.json").read_text())
+    assert [machine["name"] for machine in description["machines"]] == NAMES
+    variables = (scripts.files / "infra.env").read_text()
+    for machine in description["machines"]:
+        assert f"export {machine['variable']}_HOST={machine['public']}\n" in variables
+        assert f"export {machine['variable']}_PRIVATE_HOST={machine['private']}\n" in variables
+    database = description["machines"][3]
+    assert f"export DB2_HOST={database['private']}\n" in variables
+    assert f"export RUNNER2_HOST={database['public']}\n" in variables
+    assert re.search(rf"{NAMES[1]}: \d+ s, still installing\n{NAMES[1]}: ready", result.stdout)
+    # The firewall is there before any machine is.
+    assert api.requests.index("POST /v2/firewalls") < api.requests.index("POST /v2/droplets")
+
+
+def test_secrets_are_only_in_a_file_of_the_owner(scripts: CloudScripts) -> None:
+    result = scripts.run("prepare")
+
+    passwords = scripts.files / "infra-passwords.env"
+    assert passwords.stat().st_mode & 0o777 == 0o600
+    values = re.findall(r"^DB(\d)_PASSWORD=([\w-]{32})$", passwords.read_text(), re.MULTILINE)
+    assert [number for number, _ in values] == ["0", "1", "2"]
+    assert len({value for _, value in values}) == 3
+    seen = result.stdout + result.stderr
+    for file in scripts.files.iterdir():
+        seen += file.read_text() if file != passwords else ""
+        assert TOKEN not in file.read_text()
+    assert [value for _, value in values if value in seen] == []
+
+
+def test_second_run_makes_nothing(scripts: CloudScripts, api: FakeApi) -> None:
+    scripts.run("prepare")
+    files = {file.name: file.read_text() for file in scripts.files.iterdir()}
+    before = len(api.requests)
+
+    result = scripts.run("prepare")
+
+    assert result.returncode == 0, result.stderr
+    assert [request for request in api.requests[before:] if not request.startswith("GET")] == []
+    assert {file.name: file.read_text() for file in scripts.files.iterdir()} == files
+
+
+def test_half_made_infrastructure_is_completed(scripts: CloudScripts, api: FakeApi) -> None:
+    api.tags[TAG] = {"name": TAG}
+    kept = api.add_droplet(NAMES[1], TAG)["id"]
+
+    result = scripts.run("prepare")
+
+    assert result.returncode == 0, result.stderr
+    assert names(api) == NAMES
+    assert kept in api.droplets
+    assert (api.created("tags"), api.created("droplets")) == (0, 3)
+
+
+@pytest.mark.parametrize("made", ["tags", "vpcs", "firewalls", "droplets"])
+def test_killed_anywhere_the_next_run_goes_on(scripts: CloudScripts, api: FakeApi, made: str) -> None:
+    # The create is done, and the killed script never learns of it.
+    answer = api.answer
+    killed: list[str] = []
+
+    def answer_and_kill(method: str, path: str, query: dict[str, object], body: dict[str, object]) -> object:
+        result = answer(method, path, query, body)
+        if method == "POST" and path == f"/v2/{made}" and not killed:
+            process.kill()
+            process.wait()
+            killed.append(path)
+        return result
+
+    api.answer = answer_and_kill  # type: ignore[method-assign,assignment]
+    process = scripts.start("prepare")
+    process.communicate(timeout=60)
+    assert killed == [f"/v2/{made}"]
+
+    result = scripts.run("prepare")
+
+    assert result.returncode == 0, result.stderr
+    assert names(api) == NAMES
+    assert (len(api.tags), len(api.vpcs), len(api.firewalls)) == (1, 1, 1)
+    assert api.created("droplets") == 4
+
+
+@pytest.mark.parametrize("is_done", [False, True])
+@pytest.mark.parametrize("status", [500, 503])
+def test_unclear_create_makes_no_second_machine(
+    scripts: CloudScripts, api: FakeApi, status: int, is_done: bool
+) -> None:
+    api.troubles.append(Trouble("POST", "/v2/droplets", status, {"Retry-After": "0"}, is_done))
+    # It is not in the list at once.
+    api.listed_after = 2
+
+    result = scripts.run("prepare")
+
+    assert result.returncode == 0, result.stderr
+    assert names(api) == NAMES
+    assert api.created("droplets") == (4 if is_done else 5)
+
+
+def test_too_many_requests_are_repeated_after_the_time_asked_for(scripts: CloudScripts, api: FakeApi) -> None:
+    api.troubles.append(Trouble("GET", "/v2/sizes", 429, {"Retry-After": "1"}))
+    api.troubles.append(Trouble("POST", "/v2/droplets", 429, {"Retry-After": "0"}))
+
+    result = scripts.run("prepare")
+
+    assert result.returncode == 0, result.stderr
+    assert names(api) == NAMES
+    assert api.created("droplets") == 5
+
+
+def test_time_asked_for_that_is_too_long_is_told(scripts: CloudScripts, api: FakeApi) -> None:
+    api.troubles.append(Trouble("GET", "/v2/sizes", 429, {"Retry-After": "3600"}))
+
+    result = scripts.run("prepare")
+
+    assert result.returncode == 1
+    assert "listing sizes: not done within 20 s; the last answer" in result.stderr
+
+
+def test_wrong_token_is_told_without_showing_it(scripts: CloudScripts, api: FakeApi) -> None:
+    result = scripts.run("prepare", DO_API_TOKEN="dop_v1_wrong")
+
+    assert result.returncode == 2
+    assert "DO_API_TOKEN is wrong" in result.stderr
+    assert len(api.requests) == 1
+
+
+def test_refused_create_is_told_and_not_repeated(scripts: CloudScripts, api: FakeApi) -> None:
+    api.troubles.append(Trouble("POST", "/v2/droplets", 422))
+
+    result = scripts.run("prepare")
+
+    assert result.returncode == 1
+    assert f"creating droplet {NAMES[0]}: the API answered 422: as the test wants it" in result.stderr
+    assert api.created("droplets") == 1
+
+
+def test_droplet_that_never_runs_ends_at_the_deadline(scripts: CloudScripts, api: FakeApi) -> None:
+    api.becomes_active = False
+
+    result = scripts.run("prepare", "--wait-seconds", "0.5")
+
+    assert result.returncode == 1
+    assert result.stderr == f"Starting {NAMES[0]}: not done within 0 s\n"
+    assert not (scripts.files / "infra.env").exists()
+
+
+def test_changed_host_key_is_refused_at_once(scripts: CloudScripts) -> None:
+    result = scripts.run("prepare", SSH_FAILS="Host key verification failed.")
+
+    assert result.returncode == 1
+    assert "another ssh host key than before" in result.stderr
+
+
+def test_other_options_than_before_are_refused(scripts: CloudScripts, api: FakeApi) -> None:
+    scripts.run("prepare")
+
+    result = scripts.run("prepare", "--app-size", "s-4vcpu-8gb-amd")
+
+    assert result.returncode == 1
+    assert f"{NAMES[0]} is there already as s-2vcpu-2gb-amd in fra1" in result.stderr
+    assert api.created("droplets") == 4
+
+
+def test_dry_run_tells_the_price_and_makes_nothing(scripts: CloudScripts, api: FakeApi) -> None:
+    result = scripts.run("prepare", "--dry-run")
+
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.splitlines()[-1] == "Together: 0.2812 USD an hour, at most 189.00 USD a month"
+    assert set(api.requests) == {"GET /v2/sizes"}
+    assert list(scripts.files.iterdir()) == []
+
+
+def test_machine_behind_200_others_is_found(scripts: CloudScripts, api: FakeApi) -> None:
+    for number in range(230):
+        api.add_droplet(f"other-{number}", TAG)
+    for name in NAMES:
+        api.add_droplet(name, TAG, "s-2vcpu-2gb-amd" if name.endswith("app") else "s-4vcpu-8gb-amd")
+
+    result = scripts.run("prepare")
+
+    assert result.returncode == 0, result.stderr
+    assert api.created("droplets") == 0
+
+
+def test_destroy_removes_exactly_what_has_the_tag(scripts: CloudScripts, api: FakeApi) -> None:
+    api.vpcs["mine"] = {"id": "mine", "name": "mine", "description": "", "region": "fra1"}
+    api.firewalls["mine"] = {"id": "mine", "name": "mine", "tags": [TAG, "web"]}
+    other = api.add_droplet(NAMES[0], "another-tag")["id"]
+    scripts.run("prepare")
+    # The VPC has members for a while after they were removed.
+    api.troubles.append(Trouble("DELETE", "/v2/vpcs/vpc-1", 403))
+
+    result = scripts.run("destroy", answer=f"{TAG}\n")
+
+    assert result.returncode == 0, result.stderr
+    assert list(api.droplets) == [other]
+    assert (list(api.firewalls), list(api.vpcs), api.tags) == (["mine"], ["mine"], {})
+    assert api.requests.count("DELETE /v2/vpcs/vpc-1") == 2
+    assert api.requests[-5] == "DELETE /v2/vpcs/vpc-1"
+    assert list(scripts.files.iterdir()) == []
+
+
+@pytest.mark.parametrize("answer", ["", "yes\n"])
+def test_destroy_without_consent_removes_nothing(scripts: CloudScripts, api: FakeApi, answer: str) -> None:
+    scripts.run("prepare")
+
+    result = scripts.run("destroy", answer=answer)
+
+    assert result.returncode == 1
+    assert names(api) == NAMES
+    assert [request for request in api.requests if request.startswith("DELETE")] == []
+
+
+def test_destroy_goes_on_after_it_was_killed(scripts: CloudScripts, api: FakeApi) -> None:
+    scripts.run("prepare")
+    # Half of it is gone, as if destroying had been killed.
+    for number in list(api.droplets)[:2]:
+        del api.droplets[number]
+    api.firewalls.clear()
+
+    result = scripts.run("destroy", "--yes")
+
+    assert result.returncode == 0, result.stderr
+    assert (api.droplets, api.vpcs, api.tags) == ({}, {}, {})
+    assert scripts.run("destroy", "--yes").stdout == f"Nothing has the tag {TAG}.\n"
+
+
+def test_show_tells_addresses_and_price(scripts: CloudScripts) -> None:
+    scripts.run("prepare")
+
+    result = scripts.run("show")
+
+    assert result.returncode == 0, result.stderr
+    assert f"{NAMES[0]}: 203.0.113.1 (public), 10.110.0.1 (private)" in result.stdout
+    assert result.stdout.splitlines()[-1] == "Together: 0.2812 USD an hour, at most 189.00 USD a month"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "message"),
+    [
+        ([], {"DO_API_TOKEN": ""}, "DO_API_TOKEN must be set"),
+        ([], {"SSH_KEY_FINGERPRINT": ""}, "SSH_KEY_FINGERPRINT must be set"),
+        ([], {"SSH_KEY_FINGERPRINT": "00:00"}, "SSH_KEY_FINGERPRINT names no key"),
+        (["--databases", "0"], {}, "--databases must be a number between 1 and 16, but is 0"),
+        (["--allow", "everybody"], {}, "--allow must be a range"),
+        (["--tag", "My tag"], {}, "--tag must be lower-case"),
+        (["--api-url", "http://example.org"], {}, "--api-url must begin with https://"),
+    ],
+)
+def test_wrong_input_is_told_before_anything_is_made(
+    scripts: CloudScripts, api: FakeApi, arguments: list[str], environment: dict[str, str], message: str
+) -> None:
+    result = scripts.run("prepare", *arguments, **environment)
+
+    assert result.returncode == 2
+    assert message in result.stderr
+    assert [request for request in api.requests if not request.startswith("GET")] == []

@@ -1,0 +1,105 @@
+"""Replacing a container by the next version: what serves afterwards, also when it is interrupted."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from tests.repository import SCRIPTS
+
+STAND_IN = SCRIPTS / "tests/stand_in_docker.py"
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A machine with Docker."""
+
+    folder: Path
+
+    def deploy(self, image: str, dies_after: int = 0) -> subprocess.CompletedProcess[str]:
+        """Replaces the container; the process is killed after as many changing commands as given."""
+        lines = f"source {SCRIPTS}/lib/container.bash; replace_container app 30 {image}"
+        return subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", lines],
+            env={
+                "PATH": f"{self.folder}:{os.environ['PATH']}",
+                "DOCKER_STATE": str(self.folder / "state"),
+                "DOCKER_DIES": str(self.commands() + dies_after if dies_after else 0),
+            },
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+
+    def commands(self) -> int:
+        file = self.folder / "state"
+        return int(json.loads(file.read_text())["commands"]) if file.exists() else 0
+
+    def containers(self) -> dict[str, tuple[str, bool]]:
+        """Image of each container, and whether it runs."""
+        containers = json.loads((self.folder / "state").read_text())["containers"]
+        return {name: (container["image"], container["running"]) for name, container in containers.items()}
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    docker = tmp_path / "docker"
+    docker.write_text(f'#!/bin/sh\nexec {sys.executable} -I -S {STAND_IN} "$@"\n')
+    docker.chmod(0o755)
+    return Machine(tmp_path)
+
+
+def test_first_version_runs(machine: Machine) -> None:
+    result = machine.deploy("app:1")
+
+    assert result.returncode == 0, result.stderr
+    assert machine.containers() == {"app": ("app:1", True)}
+
+
+def test_next_version_runs_and_the_one_before_is_kept(machine: Machine) -> None:
+    for image in ("app:1", "app:2", "app:3"):
+        assert machine.deploy(image).returncode == 0
+
+    assert machine.containers() == {"app": ("app:3", True), "app-previous": ("app:2", False)}
+
+
+def test_version_that_is_not_healthy_is_rolled_back(machine: Machine) -> None:
+    machine.deploy("app:1")
+
+    result = machine.deploy("app:broken")
+
+    assert result.returncode == 1
+    assert "app: rolled back to app:1" in result.stderr
+    assert machine.containers() == {"app": ("app:1", True)}
+
+
+def test_first_version_that_is_not_healthy_is_removed(machine: Machine) -> None:
+    result = machine.deploy("app:broken")
+
+    assert result.returncode == 1
+    assert "there is no previous version" in result.stderr
+    assert machine.containers() == {}
+
+
+# Removing the version before the last, stopping, renaming, running.
+@pytest.mark.parametrize("commands", [1, 2, 3, 4])
+@pytest.mark.parametrize("image", ["app:3", "app:broken"])
+def test_killed_after_any_command_the_next_deployment_ends_right(
+    machine: Machine, image: str, commands: int
+) -> None:
+    machine.deploy("app:1")
+    machine.deploy("app:2")
+
+    assert machine.deploy(image, dies_after=commands).returncode == -9
+
+    result = machine.deploy("app:4")
+    assert result.returncode == 0, result.stderr
+    serving, previous = machine.containers()["app"], machine.containers()["app-previous"]
+    assert serving == ("app:4", True)
+    # Never one that was not healthy.
+    assert previous[0] in ("app:2", "app:3")
+    assert machine.deploy("app:broken").returncode == 1
+    assert machine.containers() == {"app": ("app:4", True)}

@@ -1,0 +1,153 @@
+"""What the deployment's scripts tell machines, and what they refuse; with a stand-in for ssh."""
+
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from tests.repository import SCRIPTS
+
+BASH_SCRIPTS = (
+    "build_and_package",
+    "collect_docker_stats",
+    "deploy_app",
+    "deploy_events_dbs",
+    "deploy_runners",
+    "init_python_env",
+    "rehearse_locally",
+    "run_all_benchmarks",
+    "run_multiple_dbs_benchmark",
+    "run_single_db_benchmark",
+)
+# Notes how it was called, and what it was given.
+SSH = """#!/bin/sh
+number=$(ls "$SSH_LOG" | wc -l)
+echo "$@" > "$SSH_LOG/$number.command"
+cat > "$SSH_LOG/$number.input"
+case "$*" in *load_and_run*) exit "${LOAD_STATUS:-0}";; esac
+"""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A repository whose components are packed, and what its scripts have told machines."""
+
+    root: Path
+
+    def run(self, script: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["bash", str(self.root / f"scripts/{script}.bash"), *arguments],
+            env={
+                "PATH": f"{self.root / 'bin'}:{os.environ['PATH']}",
+                "SSH_LOG": str(self.root / "log"),
+                **environment,
+            },
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+
+    def told(self, ending: str) -> str:
+        files = sorted((self.root / "log").glob(f"*.{ending}"), key=lambda file: int(file.stem) // 2)
+        return "".join(file.read_bytes().decode(errors="replace") for file in files)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    shutil.copytree(SCRIPTS, tmp_path / "scripts", ignore=shutil.ignore_patterns("tests", "__pycache__"))
+    ssh = tmp_path / "bin/ssh"
+    ssh.parent.mkdir()
+    ssh.write_text(SSH)
+    ssh.chmod(0o755)
+    (tmp_path / "log").mkdir()
+    for component in ("app", "events-db", "runner"):
+        (tmp_path / component / "dist").mkdir(parents=True)
+        (tmp_path / component / "dist/image.tar.gz").write_text("an image")
+    (tmp_path / "infra-passwords.env").write_text("DB0_PASSWORD=secret-0\nDB1_PASSWORD=secret-1\n")
+    return Place(tmp_path)
+
+
+@pytest.mark.parametrize("script", BASH_SCRIPTS)
+def test_help_has_examples_and_needs_nothing(place: Place, script: str) -> None:
+    result = place.run(script, "--help")
+
+    assert result.returncode == 0, result.stderr
+    assert "Example" in result.stdout
+    assert f"scripts/{script}.bash" in result.stdout
+    assert place.told("command") == ""
+
+
+def test_passwords_travel_on_no_command_line(place: Place) -> None:
+    result = place.run("deploy_app", APP_HOST="192.0.2.1", DB0_HOST="10.0.0.2", DB1_HOST="10.0.0.3")
+
+    assert result.returncode == 0, result.stderr
+    settings = "DB0_HOST=10.0.0.2\nDB0_PASSWORD=secret-0\nDB1_HOST=10.0.0.3\nDB1_PASSWORD=secret-1\n"
+    assert settings in place.told("input")
+    assert "secret" not in place.told("command") + result.stdout + result.stderr
+    assert "umask 077; cat >eventsql/app/settings.env" in place.told("command")
+
+
+def test_host_keys_are_kept_in_the_project(place: Place) -> None:
+    place.run("deploy_runners", RUNNER0_HOST="192.0.2.1")
+
+    commands = place.told("command").splitlines()
+    assert commands
+    wanted = f"StrictHostKeyChecking=accept-new -o UserKnownHostsFile={place.root}/infra-known-hosts"
+    assert [command for command in commands if "BatchMode" in command and wanted not in command] == []
+
+
+def test_each_database_gets_its_own_password_only(place: Place) -> None:
+    result = place.run("deploy_events_dbs", EVENTS_DB0_HOST="192.0.2.1", EVENTS_DB1_HOST="192.0.2.2")
+
+    assert result.returncode == 0, result.stderr
+    assert "EVENTSQL_PASSWORD=secret-0\n" in place.told("input")
+    assert "EVENTSQL_PASSWORD=secret-1\n" in place.told("input")
+
+
+def test_failed_machine_is_told_by_the_exit_code(place: Place) -> None:
+    result = place.run("deploy_runners", RUNNER0_HOST="192.0.2.1", RUNNER1_HOST="192.0.2.2", LOAD_STATUS="1")
+
+    assert result.returncode == 1
+    # The other machine is not left out for it.
+    assert "[192.0.2.2] copying runner" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("script", "environment", "message"),
+    [
+        ("build_and_package", {"APP": "all"}, "APP must be events-db, app or runner, but is 'all'"),
+        ("deploy_app", {}, "APP_HOST must be set"),
+        ("deploy_app", {"APP_HOST": "192.0.2.1"}, "DB0_HOST must be set"),
+        (
+            "deploy_app",
+            {"APP_HOST": "192.0.2.1", "DB0_HOST": "a", "DB1_HOST": "b", "DB2_HOST": "c"},
+            "DB2_PASSWORD must be set",
+        ),
+        ("deploy_events_dbs", {}, "EVENTS_DB0_HOST must be set"),
+        ("deploy_runners", {}, "RUNNER0_HOST must be set"),
+        ("run_single_db_benchmark", {}, "RUNNER_HOST must be set"),
+        ("run_multiple_dbs_benchmark", {"RUNNER0_HOST": "192.0.2.1"}, "DB0_HOST must be set"),
+        ("run_multiple_dbs_benchmark", {"RUNNER0_HOST": "a", "DB0_HOST": "b"}, "APP_HOST must be set"),
+        ("collect_docker_stats", {"INTERVAL_SECONDS": "often"}, "INTERVAL_SECONDS must be a whole number"),
+    ],
+)
+def test_wrong_input_exits_with_2_before_any_machine_is_asked(
+    place: Place, script: str, environment: dict[str, str], message: str
+) -> None:
+    result = place.run(script, **environment)
+
+    assert result.returncode == 2
+    assert message in result.stderr
+    assert place.told("command") == ""
+
+
+def test_component_that_is_not_packed_is_told(place: Place) -> None:
+    shutil.rmtree(place.root / "app/dist")
+
+    result = place.run("deploy_app", APP_HOST="192.0.2.1", DB0_HOST="10.0.0.2")
+
+    assert result.returncode == 2
+    assert "APP=app bash scripts/build_and_package.bash" in result.stderr

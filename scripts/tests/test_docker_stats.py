@@ -1,0 +1,103 @@
+"""What docker stats prints, read and written."""
+
+import csv
+import os
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from benchmark.errors import WrongInput
+from docker_stats.reading import read
+from tests.repository import SCRIPTS
+
+TABLE = """2026-11-21T22:00:00Z
+NAME                 CPU %     MEM USAGE / LIMIT   MEM %     NET I/O     BLOCK I/O         PIDS
+eventsql-events-db   125.50%   512MiB / 2GiB       25.00%    1kB / 2MB   4.1kB / 1.5GB     17
+
+2026-11-21T22:00:10Z
+NAME                 CPU %     MEM USAGE / LIMIT   MEM %     NET I/O     BLOCK I/O         PIDS
+eventsql-events-db   0.00%     1GiB / 2GiB         50.00%    0B / 0B     0B / 0B           17
+"""
+JSON = (
+    '{"BlockIO":"0B / 8.19kB","CPUPerc":"3.10%","Container":"4f","ID":"4f","MemPerc":"1.00%",'
+    '"MemUsage":"10MiB / 1GiB","Name":"eventsql-app","NetIO":"1.2MB / 3GB","PIDs":"9"}\n'
+)
+
+
+def test_table_is_read_with_its_times(tmp_path: Path) -> None:
+    file = tmp_path / "10.0.0.2.txt"
+    file.write_text(TABLE)
+
+    first, second = read(file)
+
+    assert first.time == datetime(2026, 11, 21, 22, 0, 0, tzinfo=UTC)
+    assert (first.host, first.container, first.cpu_cores) == ("10.0.0.2", "eventsql-events-db", 1.255)
+    assert first.memory_mb == pytest.approx(536.870912)
+    traffic = (first.received_mb, first.sent_mb, first.read_mb, first.written_mb)
+    assert traffic == pytest.approx((0.001, 2.0, 0.0041, 1500.0))
+    assert second.time == datetime(2026, 11, 21, 22, 0, 10, tzinfo=UTC)
+
+
+def test_json_lines_are_read(tmp_path: Path) -> None:
+    file = tmp_path / "here.jsonl"
+    file.write_text(JSON)
+
+    (sample,) = read(file)
+
+    assert (sample.time, sample.container) == (None, "eventsql-app")
+    assert (sample.cpu_cores, sample.sent_mb, sample.written_mb) == pytest.approx((0.031, 3000.0, 0.00819))
+
+
+def test_line_that_was_cut_off_is_left_out_only_at_the_end(tmp_path: Path) -> None:
+    file = tmp_path / "host.txt"
+    file.write_text(TABLE + "eventsql-app   12.0")
+    assert len(list(read(file))) == 2
+
+    file.write_text("nonsense\n" + TABLE)
+    with pytest.raises(WrongInput, match=r"host\.txt:1: not a line of docker stats: 'nonsense'"):
+        list(read(file))
+
+
+def test_csv_is_written_beside_the_file(tmp_path: Path) -> None:
+    (tmp_path / "host.txt").write_text(TABLE)
+
+    result = subprocess.run(
+        [sys.executable, str(SCRIPTS / "collect_docker_stats.py"), str(tmp_path / "host.txt")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+    assert result.returncode == 0, result.stderr
+    rows = list(csv.DictReader((tmp_path / "docker-stats.csv").open()))
+    assert [row["cpu_cores"] for row in rows] == ["1.255", "0.000"]
+    assert rows[0]["time"] == "2026-11-21T22:00:00Z"
+
+
+def test_collected_file_has_times_in_utc_and_is_read_again(tmp_path: Path) -> None:
+    docker = tmp_path / "docker"
+    docker.write_text(f"#!/bin/sh\ncat <<'EOF'\n{TABLE.split(chr(10), 1)[1].split(chr(10) * 2)[0]}\nEOF\n")
+    docker.chmod(0o755)
+    file = tmp_path / "host.txt"
+    collector = subprocess.Popen(
+        ["bash", str(SCRIPTS / "collect_docker_stats.bash")],
+        env={"PATH": f"{tmp_path}:{os.environ['PATH']}", "INTERVAL_SECONDS": "1", "TZ": "Asia/Tokyo"},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert collector.stdout is not None
+    lines: list[str] = []
+    while lines.count("\n") < 2:
+        lines.append(collector.stdout.readline())
+    collector.terminate()
+    assert collector.wait(timeout=30) == 0
+    collector.stdout.close()
+    file.write_text("".join(lines))
+
+    first, second = read(file)
+
+    assert first.time is not None and second.time is not None
+    assert 1 <= (second.time - first.time).total_seconds() < 60
+    assert abs((datetime.now(UTC) - first.time).total_seconds()) < 600
