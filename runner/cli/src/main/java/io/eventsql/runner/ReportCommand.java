@@ -1,7 +1,6 @@
 package io.eventsql.runner;
 
 import io.eventsql.runner.result.RunFolder;
-import io.eventsql.runner.result.RunText;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.Objects;
@@ -35,7 +34,7 @@ final class ReportCommand implements Callable<Integer> {
     public Integer call() {
         CommandLine commandLine = Objects.requireNonNull(spec).commandLine();
         try {
-            RunText.of(RunFolder.read(folder)).forEach(commandLine.getOut()::println);
+            RunFolder.report(folder).forEach(commandLine.getOut()::println);
             return Runner.OK;
         } catch (IOException e) {
             throw new ParameterException(commandLine, "There is no result of a run in " + folder + ": " + e, e);

@@ -7,6 +7,8 @@ import io.eventsql.runner.drivers.Drivers;
 import io.eventsql.runner.load.StopSignal;
 import io.eventsql.runner.result.RunResult;
 import io.eventsql.runner.result.RunText;
+import io.eventsql.runner.result.TrialsResult;
+import io.eventsql.runner.result.TrialsText;
 import io.eventsql.runner.sample.SampledProcess;
 import io.eventsql.runner.spec.Kind;
 import io.eventsql.runner.spec.RunSpec;
@@ -19,7 +21,6 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
-import java.util.Optional;
 import java.util.concurrent.Callable;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine;
@@ -38,7 +39,7 @@ import picocli.CommandLine.Spec;
         description = {
             "Measures the runs of a workload, one after the other, on the servers that the environment names, and",
             "leaves a folder for each: result.json, report.txt, series.csv, resources.csv, publish.hlog,"
-                    + " end_to_end.hlog.",
+                    + " end_to_end.hlog; of trials trials.jsonl or trials.csv.",
             "A run that needs other servers is left out, with a line that says why. Servers are named by DB0_HOST,",
             "DB0_PORT (5432), DB0_NAME (eventsql), DB0_USER (eventsql), DB0_PASSWORD, likewise DB1_...; or DB_URLS with",
             "DB_USER and DB_PASSWORD; what they are is said by EVENTSQL_SERVER (default: postgres) and",
@@ -162,11 +163,10 @@ final class RunCommand implements Callable<Integer> {
     private static List<RunSpec> fitting(Workload workload, GivenEnvironment given, PrintWriter err) {
         List<RunSpec> fitting = new ArrayList<>();
         for (RunSpec run : workload.runs()) {
-            Optional<String> mismatch = run.kind() == Kind.BLAST || run.kind() == Kind.SWEEP
-                    ? Optional.of("its kind cannot be measured by this command")
-                    : given.mismatch(run);
-            mismatch.ifPresentOrElse(
-                    why -> err.println("The run " + run.name() + " is left out: " + why), () -> fitting.add(run));
+            given.mismatch(run)
+                    .ifPresentOrElse(
+                            why -> err.println("The run " + run.name() + " is left out: " + why),
+                            () -> fitting.add(run));
         }
         return fitting;
     }
@@ -189,17 +189,33 @@ final class RunCommand implements Callable<Integer> {
     private boolean measure(RunSpec run, DriverProvider driver, WorkloadRun.Surroundings surroundings) {
         Path folder = out.resolve(run.name());
         try {
-            RunResult result = new WorkloadRun(run, driver, surroundings).run(folder);
-            surroundings.out().accept("");
-            RunText.of(result).forEach(surroundings.out());
-            surroundings.out().accept("");
+            boolean hasTrials = run.kind() == Kind.BLAST || run.kind() == Kind.SWEEP;
+            boolean passed = hasTrials
+                    ? told(new TrialsRun(run, driver, surroundings).run(folder), surroundings)
+                    : told(new WorkloadRun(run, driver, surroundings).run(folder), surroundings);
             System.err.println("Result: " + folder);
-            return result.verdict().passed();
+            return passed;
         } catch (Exception e) {
             System.err.println("The run " + run.name() + " broke off: " + e);
             e.printStackTrace();
             return false;
         }
+    }
+
+    private static boolean told(RunResult result, WorkloadRun.Surroundings surroundings) {
+        tell(RunText.of(result), surroundings);
+        return result.verdict().passed();
+    }
+
+    private static boolean told(TrialsResult result, WorkloadRun.Surroundings surroundings) {
+        tell(TrialsText.of(result), surroundings);
+        return result.verdict().passed();
+    }
+
+    private static void tell(List<String> report, WorkloadRun.Surroundings surroundings) {
+        surroundings.out().accept("");
+        report.forEach(surroundings.out());
+        surroundings.out().accept("");
     }
 
     /** The main experiment with this as its only runner. */

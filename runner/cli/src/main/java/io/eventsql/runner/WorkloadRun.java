@@ -5,7 +5,6 @@ import io.eventsql.runner.database.DatabaseFacts;
 import io.eventsql.runner.driver.Driver;
 import io.eventsql.runner.driver.DriverProvider;
 import io.eventsql.runner.driver.DriverSettings;
-import io.eventsql.runner.driver.Guarantees;
 import io.eventsql.runner.load.LoadClock;
 import io.eventsql.runner.load.StopSignal;
 import io.eventsql.runner.phases.ConsumerCounts;
@@ -15,7 +14,6 @@ import io.eventsql.runner.phases.PhasesRun;
 import io.eventsql.runner.phases.Problems;
 import io.eventsql.runner.phases.ReplayerCounts;
 import io.eventsql.runner.report.ProgressDisplay;
-import io.eventsql.runner.report.Summary;
 import io.eventsql.runner.result.ResultMaker;
 import io.eventsql.runner.result.RunFolder;
 import io.eventsql.runner.result.RunResult;
@@ -31,12 +29,8 @@ import io.eventsql.runner.spec.RunSpec;
 import io.eventsql.runner.spec.SearchSpec;
 import io.eventsql.runner.spec.Workload;
 import java.io.IOException;
-import java.lang.management.ManagementFactory;
 import java.nio.file.Path;
-import java.sql.SQLException;
 import java.time.Instant;
-import java.time.temporal.ChronoUnit;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Consumer;
@@ -70,11 +64,10 @@ final class WorkloadRun {
     /** What was played on a session. */
     private record Played(List<PhaseLoad> phases, RunResult.@Nullable SearchFigures search) {}
 
-    private static final double BYTES_PER_MB = 1e6;
-
     private final RunSpec spec;
     private final DriverProvider provider;
     private final Surroundings surroundings;
+    private final RunFacts facts;
     private final LoadClock clock = LoadClock.SYSTEM;
     private final Problems problems = new Problems();
 
@@ -82,6 +75,7 @@ final class WorkloadRun {
         this.spec = spec;
         this.provider = provider;
         this.surroundings = surroundings;
+        this.facts = new RunFacts(spec, provider, surroundings);
     }
 
     /**
@@ -94,7 +88,7 @@ final class WorkloadRun {
         Instant startedAt = Instant.now();
         try (Driver driver =
                 provider.open(new DriverSettings(spec.system().driverOptions(), surroundings.environment))) {
-            List<DatabaseFacts> databases = databases();
+            List<DatabaseFacts> databases = facts.databases(clock);
             LoadSession session = LoadSession.open(new LoadSession.Setup(
                     spec, driver, clock, surroundings.stop, problems, ProgressDisplay.on(System.err, clock)));
             RunSeries series = session.series();
@@ -117,16 +111,6 @@ final class WorkloadRun {
     }
 
     private record Measured(TimeSeries seconds, ResourceSeries resources, Instant startedAt) {}
-
-    private List<DatabaseFacts> databases() throws SQLException {
-        List<DatabaseFacts> databases = new ArrayList<>();
-        if (spec.environment().isPostgres()) {
-            for (DatabaseAddress address : surroundings.databases) {
-                databases.add(DatabaseFacts.ask(databases.size(), address, clock));
-            }
-        }
-        return databases;
-    }
 
     private Played play(LoadSession session) {
         SearchSpec search = spec.search();
@@ -153,30 +137,15 @@ final class WorkloadRun {
         List<ConsumerCounts> consumers = session.consumerCounts();
         List<ReplayerCounts> replayers = session.replayerCounts();
         judge(figures, consumers);
-        Guarantees guarantees = provider.guarantees();
         boolean interrupted = surroundings.stop.isInterrupted();
         List<String> found = problems.found();
         return new RunResult(
                 RunResult.FORMAT,
-                new RunResult.Identity(
-                        surroundings.workload.name(),
-                        spec.name(),
-                        session.run(),
-                        spec.kind(),
-                        surroundings.workload.description(),
-                        surroundings.command,
-                        surroundings.gitCommit,
-                        measured.startedAt.truncatedTo(ChronoUnit.SECONDS).toString(),
-                        Instant.now().truncatedTo(ChronoUnit.SECONDS).toString()),
+                facts.identity(session.run(), measured.startedAt),
                 new RunResult.Verdict(found.isEmpty() && !interrupted, interrupted, found),
                 spec,
-                new RunResult.DriverFacts(
-                        provider.name(),
-                        driver.version(),
-                        guarantees.durability(),
-                        guarantees.order(),
-                        guarantees.delivery()),
-                machine(),
+                facts.driver(driver),
+                RunFacts.machine(),
                 databases,
                 figures,
                 consumers,
@@ -206,17 +175,5 @@ final class WorkloadRun {
         if (surroundings.stop.isInterrupted()) {
             problems.add("It was interrupted");
         }
-    }
-
-    private static RunResult.Machine machine() {
-        long memoryMb =
-                ManagementFactory.getOperatingSystemMXBean() instanceof com.sun.management.OperatingSystemMXBean system
-                        ? Math.round(system.getTotalMemorySize() / BYTES_PER_MB)
-                        : 0;
-        return new RunResult.Machine(
-                Runtime.getRuntime().availableProcessors(),
-                memoryMb,
-                Summary.Machine.thisSystem(),
-                System.getProperty("java.version", "unknown"));
     }
 }

@@ -20,7 +20,7 @@ public final class EventSqlDriverProvider implements DriverProvider {
     }
 
     @Override
-    public Driver open(DriverSettings settings) throws Exception {
-        return EventSqlDriver.open(settings);
+    public Driver open(DriverSettings settings) {
+        return new EventSqlDriver(new EventSqlStreams(settings));
     }
 }

@@ -2,9 +2,9 @@ package io.eventsql.runner.drivers;
 
 import io.eventsql.ConsumerListener;
 import io.eventsql.ConsumerPartition;
-import io.eventsql.ConsumerSpec;
 import io.eventsql.Event;
 import io.eventsql.EventSql;
+import io.eventsql.ShardInfo;
 import io.eventsql.StoredEvent;
 import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
@@ -17,6 +17,8 @@ import io.eventsql.runner.driver.DriverSettings;
 import java.sql.SQLException;
 import java.util.List;
 import java.util.Map;
+import java.util.SortedSet;
+import java.util.TreeSet;
 import java.util.concurrent.ConcurrentHashMap;
 import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
@@ -30,11 +32,15 @@ final class EventSqlStreams implements AutoCloseable {
     private final EventSql eventSql;
     private final Map<ConsumerOfStream, Deliveries> deliveries = new ConcurrentHashMap<>();
 
-    /** @throws IllegalArgumentException if a variable is missing or wrong, naming it */
+    private final EventSqlOptions options;
+
+    /** @throws IllegalArgumentException if a variable or an option is missing or wrong, naming it */
     EventSqlStreams(DriverSettings settings) {
+        options = new EventSqlOptions(settings.options());
         databases = Databases.open(DatabaseVariables.read(new Variables(settings.environment()::get)));
         try {
             eventSql = EventSql.builder(databases.dataSources())
+                    .settings(options.settings())
                     .listener(new FailureListener())
                     .build();
         } catch (RuntimeException e) {
@@ -55,7 +61,11 @@ final class EventSqlStreams implements AutoCloseable {
 
     String version() {
         try {
-            return "PostgreSQL " + ShardServer.ask(eventSql.shards().getFirst()).serverVersion();
+            SortedSet<String> versions = new TreeSet<>();
+            for (ShardInfo shard : eventSql.shards()) {
+                versions.add(ShardServer.ask(shard).serverVersion());
+            }
+            return "PostgreSQL " + String.join(", ", versions);
         } catch (SQLException e) {
             throw new IllegalStateException("The database does not say its version: " + e.getMessage(), e);
         }
@@ -73,7 +83,7 @@ final class EventSqlStreams implements AutoCloseable {
         ConsumerOfStream started = new ConsumerOfStream(stream, consumer);
         deliveries.put(started, to);
         Subscription subscription = eventSql.subscribeBatch(
-                ConsumerSpec.of(stream, consumer), events -> to.delivered(EventSqlStreams.withoutPositions(events)));
+                options.consumer(stream, consumer), events -> to.delivered(EventSqlStreams.withoutPositions(events)));
         return () -> {
             subscription.close();
             deliveries.remove(started);

@@ -62,6 +62,16 @@ public final class JsonFiles {
         }
     }
 
+    /** The value as it would stand in a file. */
+    public static JsonNode treeOf(Object value) {
+        return JSON.valueToTree(value);
+    }
+
+    /** The value that stands in a tree. */
+    public static <T> T valueOf(JsonNode tree, Class<T> type) {
+        return JSON.treeToValue(tree, type);
+    }
+
     /**
      * What a file holds, whatever it is.
      *

@@ -50,4 +50,17 @@ public final class RunFolder {
     public static RunResult read(Path folder) throws IOException {
         return JsonFiles.read(folder.resolve(RESULT), RunResult.class);
     }
+
+    /**
+     * The report of a run's folder, made anew.
+     *
+     * @throws IOException if there is no result, or one of another kind
+     */
+    public static List<String> report(Path folder) throws IOException {
+        Path file = folder.resolve(RESULT);
+        boolean hasTrials = JsonFiles.tree(file).has("trials");
+        return hasTrials
+                ? TrialsText.of(JsonFiles.read(file, TrialsResult.class))
+                : RunText.of(read(folder));
+    }
 }

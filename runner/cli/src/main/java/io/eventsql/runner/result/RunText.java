@@ -23,17 +23,8 @@ public final class RunText {
 
     /** The lines of the report. */
     public static List<String> of(RunResult result) {
-        RunResult.Identity identity = result.identity();
-        List<String> lines = new ArrayList<>();
-        lines.add("Workload " + identity.workload() + ", run " + identity.run() + " (" + identity.runId() + "): "
-                + verdict(result.verdict()));
-        result.verdict().problems().forEach(problem -> lines.add("  " + problem));
-        lines.add(identity.description());
-        lines.add("");
+        List<String> lines = new ArrayList<>(heading(result.identity(), result.verdict(), result.driver()));
         lines.add(asked(result.settings()));
-        RunResult.DriverFacts driver = result.driver();
-        lines.add("Driver " + driver.name() + " on " + driver.version() + "; durability: " + driver.durability()
-                + "; order: " + driver.order() + "; delivery: " + driver.delivery());
         result.phases().forEach(phase -> {
             lines.add("");
             lines.addAll(phase(phase));
@@ -54,7 +45,20 @@ public final class RunText {
             lines.addAll(stress(stress));
         }
         lines.add("");
-        lines.addAll(machine(result));
+        lines.addAll(machine(result.databases(), result.machine(), result.identity()));
+        return lines;
+    }
+
+    /** What it was, whether it was good, and what was measured. */
+    static List<String> heading(RunResult.Identity identity, RunResult.Verdict verdict, RunResult.DriverFacts driver) {
+        List<String> lines = new ArrayList<>();
+        lines.add("Workload " + identity.workload() + ", run " + identity.run() + " (" + identity.runId() + "): "
+                + verdict(verdict));
+        verdict.problems().forEach(problem -> lines.add("  " + problem));
+        lines.add(identity.description());
+        lines.add("");
+        lines.add("Driver " + driver.name() + " on " + driver.version() + "; durability: " + driver.durability()
+                + "; order: " + driver.order() + "; delivery: " + driver.delivery());
         return lines;
     }
 
@@ -192,9 +196,10 @@ public final class RunText {
         return lines;
     }
 
-    private static List<String> machine(RunResult result) {
+    /** What it ran on, and how to measure it again. */
+    static List<String> machine(List<DatabaseFacts> databases, RunResult.Machine machine, RunResult.Identity identity) {
         List<String> lines = new ArrayList<>();
-        for (DatabaseFacts database : result.databases()) {
+        for (DatabaseFacts database : databases) {
             lines.add(String.format(
                     Locale.ROOT,
                     "%s: PostgreSQL %s with fsync %s and synchronous_commit %s%s, clock %.3f ms ahead of the runner's",
@@ -207,11 +212,10 @@ public final class RunText {
                             : ", waiting for " + database.synchronousStandbyNames(),
                     database.clockOffsetMs()));
         }
-        RunResult.Machine machine = result.machine();
         lines.add("Java " + machine.javaVersion() + ", " + machine.cpus() + " CPUs, " + machine.memoryMb()
                 + " MB of memory, " + machine.os());
-        lines.add("Commit " + result.identity().gitCommit());
-        lines.add("Command: " + result.identity().command());
+        lines.add("Commit " + identity.gitCommit());
+        lines.add("Command: " + identity.command());
         return lines;
     }
 

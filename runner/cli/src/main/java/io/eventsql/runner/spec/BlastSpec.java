@@ -5,6 +5,6 @@ package io.eventsql.runner.spec;
  *
  * @param messages events of a burst
  * @param repeats bursts
- * @param capBytes bytes of all bursts together, at most
+ * @param capBytes bytes of a burst, at most: larger messages are fewer
  */
 public record BlastSpec(int messages, int repeats, long capBytes) {}

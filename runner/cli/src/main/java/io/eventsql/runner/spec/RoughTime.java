@@ -56,7 +56,7 @@ final class RoughTime {
             return 0;
         }
         long capped = blast.capBytes() / Math.max(1, run.events().bytes());
-        return Math.min((long) blast.messages() * blast.repeats(), capped) / GUESSED_RATE;
+        return Math.min(blast.messages(), capped) * blast.repeats() / GUESSED_RATE;
     }
 
     private static long sweeping(RunSpec run) {

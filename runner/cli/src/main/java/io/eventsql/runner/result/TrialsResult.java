@@ -1,0 +1,42 @@
+package io.eventsql.runner.result;
+
+import com.fasterxml.jackson.annotation.JsonInclude;
+import com.fasterxml.jackson.annotation.JsonUnwrapped;
+import io.eventsql.runner.database.DatabaseFacts;
+import io.eventsql.runner.spec.RunSpec;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+import tools.jackson.databind.JsonNode;
+
+/**
+ * What became of a run of the kinds {@code blast} and {@code sweep}: {@code result.json}.
+ *
+ * @param format as {@link RunResult#FORMAT}
+ * @param identity which run it is
+ * @param verdict whether it was good
+ * @param settings what was asked, with all defaults
+ * @param driver what was measured
+ * @param machine what the runner ran on
+ * @param databases of the environment; empty where there are none
+ * @param trials a {@link io.eventsql.runner.trials.BlastTrial} or {@link io.eventsql.runner.trials.SweepTrial} each
+ * @param copyLimit what the same takes without everything that makes it safe; {@code null} where it was not measured
+ */
+public record TrialsResult(
+        int format,
+        @JsonUnwrapped RunResult.Identity identity,
+        @JsonUnwrapped RunResult.Verdict verdict,
+        RunSpec settings,
+        RunResult.DriverFacts driver,
+        RunResult.Machine machine,
+        List<DatabaseFacts> databases,
+        JsonNode trials,
+        @JsonInclude(JsonInclude.Include.NON_NULL) @Nullable CopyLimit copyLimit) {
+
+    /**
+     * A plain binary COPY over one connection.
+     *
+     * @param events how many it stored
+     * @param durationMs how long it took, milliseconds
+     */
+    public record CopyLimit(int events, double durationMs) {}
+}

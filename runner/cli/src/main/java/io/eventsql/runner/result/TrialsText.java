@@ -1,0 +1,96 @@
+package io.eventsql.runner.result;
+
+import io.eventsql.runner.report.JsonFiles;
+import io.eventsql.runner.spec.Kind;
+import io.eventsql.runner.trials.BlastTrial;
+import io.eventsql.runner.trials.SweepTrial;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.function.ToDoubleFunction;
+import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
+import tools.jackson.databind.JsonNode;
+
+/** The result of a run's trials for people. */
+public final class TrialsText {
+    private TrialsText() {}
+
+    /** The lines of the report. */
+    public static List<String> of(TrialsResult result) {
+        List<String> lines = new ArrayList<>(RunText.heading(result.identity(), result.verdict(), result.driver()));
+        lines.add("");
+        lines.addAll(
+                result.identity().kind() == Kind.BLAST
+                        ? blast(read(result.trials(), BlastTrial.class))
+                        : sweep(read(result.trials(), SweepTrial.class)));
+        TrialsResult.@Nullable CopyLimit limit = result.copyLimit();
+        if (limit != null) {
+            lines.add(String.format(
+                    Locale.ROOT,
+                    "A plain binary COPY over one connection stores %d events in %.1f ms",
+                    limit.events(),
+                    limit.durationMs()));
+        }
+        lines.add("");
+        lines.addAll(RunText.machine(result.databases(), result.machine(), result.identity()));
+        return lines;
+    }
+
+    private static <T> List<T> read(JsonNode trials, Class<T> type) {
+        List<T> read = new ArrayList<>();
+        trials.forEach(trial -> read.add(JsonFiles.valueOf(trial, type)));
+        return read;
+    }
+
+    private static List<String> blast(List<BlastTrial> trials) {
+        if (trials.isEmpty()) {
+            return List.of("No trial was finished");
+        }
+        BlastTrial first = trials.getFirst();
+        return List.of(
+                String.format(
+                        Locale.ROOT,
+                        "%d trials of %d messages, %d bytes each trial; %d messages failed",
+                        trials.size(),
+                        first.events() + first.failures(),
+                        first.dataBytes(),
+                        trials.stream().mapToLong(BlastTrial::failures).sum()),
+                String.format(Locale.ROOT, "%-24s%14s%14s%14s", "", "least", "median", "most"),
+                row("events/s", trials, BlastTrial::throughputEventsPerSecond),
+                row("MB/s", trials, BlastTrial::bandwidthMbPerSecond),
+                row("mean latency in ms", trials, BlastTrial::latencyMeanMs));
+    }
+
+    private static List<String> sweep(List<SweepTrial> trials) {
+        if (trials.isEmpty()) {
+            return List.of("No trial was finished");
+        }
+        SweepTrial first = trials.getFirst();
+        List<String> lines = new ArrayList<>();
+        lines.add(String.format(
+                Locale.ROOT,
+                "Buffer of %d bytes, %s; %d databases, standbys: %s; events: %s",
+                first.bufferSizeBytes(),
+                first.bufferType(),
+                first.nodeCount(),
+                first.clusterType(),
+                first.eventType()));
+        lines.add(String.format(Locale.ROOT, "%-24s%14s%14s%14s", "ms for so many events", "least", "median", "most"));
+        Map<Integer, List<SweepTrial>> byCount = trials.stream()
+                .collect(Collectors.groupingBy(SweepTrial::eventCount, TreeMap::new, Collectors.toList()));
+        byCount.forEach((events, some) ->
+                lines.add(row(events + " (" + some.size() + " trials)", some, SweepTrial::durationMs)));
+        return lines;
+    }
+
+    private static <T> String row(String what, List<T> trials, ToDoubleFunction<T> field) {
+        double[] sorted = trials.stream().mapToDouble(field).sorted().toArray();
+        int middle = sorted.length / 2;
+        double median = sorted.length % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+        return String.format(
+                Locale.ROOT, "%-24s%14.1f%14.1f%14.1f", what, sorted[0], median, sorted[sorted.length - 1]);
+    }
+}
