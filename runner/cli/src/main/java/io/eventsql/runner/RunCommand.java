@@ -135,7 +135,8 @@ final class RunCommand implements Callable<Integer> {
                         : measure(
                                 run,
                                 Objects.requireNonNull(drivers.get(run.system().driver())),
-                                surroundings);
+                                surroundings,
+                                hook);
                 exitCode = passed ? exitCode : Runner.FAILED;
             }
             hook.wrote();
@@ -186,20 +187,29 @@ final class RunCommand implements Callable<Integer> {
         return drivers;
     }
 
-    private boolean measure(RunSpec run, DriverProvider driver, WorkloadRun.Surroundings surroundings) {
+    private boolean measure(
+            RunSpec run, DriverProvider driver, WorkloadRun.Surroundings surroundings, ShutdownHook hook) {
         Path folder = out.resolve(run.name());
         try {
-            RunResult result = new WorkloadRun(run, driver, surroundings).run(folder);
-            surroundings.out().accept("");
-            RunText.of(result).forEach(surroundings.out());
-            surroundings.out().accept("");
-            System.err.println("Result: " + folder);
+            RunResult result = new WorkloadRun(run, driver, surroundings).run(folder, written -> {
+                show(written, folder, surroundings);
+                if (surroundings.stop().isInterrupted()) {
+                    hook.wrote();
+                }
+            });
             return result.verdict().passed();
         } catch (Exception e) {
             System.err.println("The run " + run.name() + " broke off: " + e);
             e.printStackTrace();
             return false;
         }
+    }
+
+    private static void show(RunResult result, Path folder, WorkloadRun.Surroundings surroundings) {
+        surroundings.out().accept("");
+        RunText.of(result).forEach(surroundings.out());
+        surroundings.out().accept("");
+        System.err.println("Result: " + folder);
     }
 
     /** The main experiment with this as its only runner. */
