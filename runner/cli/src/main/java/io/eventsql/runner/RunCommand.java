@@ -136,7 +136,8 @@ final class RunCommand implements Callable<Integer> {
                         : measure(
                                 run,
                                 Objects.requireNonNull(drivers.get(run.system().driver())),
-                                surroundings);
+                                surroundings,
+                                hook);
                 exitCode = passed ? exitCode : Runner.FAILED;
             }
             hook.wrote();
@@ -186,15 +187,18 @@ final class RunCommand implements Callable<Integer> {
         return drivers;
     }
 
-    private boolean measure(RunSpec run, DriverProvider driver, WorkloadRun.Surroundings surroundings) {
+    private boolean measure(
+            RunSpec run, DriverProvider driver, WorkloadRun.Surroundings surroundings, ShutdownHook hook) {
         Path folder = out.resolve(run.name());
         try {
-            boolean hasTrials = run.kind() == Kind.BLAST || run.kind() == Kind.SWEEP;
-            boolean passed = hasTrials
-                    ? told(new TrialsRun(run, driver, surroundings).run(folder), surroundings)
-                    : told(new WorkloadRun(run, driver, surroundings).run(folder), surroundings);
-            System.err.println("Result: " + folder);
-            return passed;
+            if (run.kind() == Kind.BLAST || run.kind() == Kind.SWEEP) {
+                TrialsResult result = new TrialsRun(run, driver, surroundings)
+                        .run(folder, written -> show(TrialsText.of(written), folder, surroundings, hook));
+                return result.verdict().passed();
+            }
+            RunResult result = new WorkloadRun(run, driver, surroundings)
+                    .run(folder, written -> show(RunText.of(written), folder, surroundings, hook));
+            return result.verdict().passed();
         } catch (Exception e) {
             System.err.println("The run " + run.name() + " broke off: " + e);
             e.printStackTrace();
@@ -202,20 +206,15 @@ final class RunCommand implements Callable<Integer> {
         }
     }
 
-    private static boolean told(RunResult result, WorkloadRun.Surroundings surroundings) {
-        tell(RunText.of(result), surroundings);
-        return result.verdict().passed();
-    }
-
-    private static boolean told(TrialsResult result, WorkloadRun.Surroundings surroundings) {
-        tell(TrialsText.of(result), surroundings);
-        return result.verdict().passed();
-    }
-
-    private static void tell(List<String> report, WorkloadRun.Surroundings surroundings) {
+    private static void show(
+            List<String> report, Path folder, WorkloadRun.Surroundings surroundings, ShutdownHook hook) {
         surroundings.out().accept("");
         report.forEach(surroundings.out());
         surroundings.out().accept("");
+        System.err.println("Result: " + folder);
+        if (surroundings.stop().isInterrupted()) {
+            hook.wrote();
+        }
     }
 
     /** The main experiment with this as its only runner. */

@@ -30,6 +30,7 @@ import java.util.Collections;
 import java.util.List;
 import java.util.Objects;
 import java.util.OptionalInt;
+import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /** Measures one run of the kinds {@code blast} and {@code sweep}, and writes its folder. */
@@ -50,9 +51,10 @@ final class TrialsRun {
      * Measures it.
      *
      * @param folder takes the result
+     * @param written told once all is written
      * @throws Exception if it breaks off without a result
      */
-    TrialsResult run(Path folder) throws Exception {
+    TrialsResult run(Path folder, Consumer<TrialsResult> written) throws Exception {
         Instant startedAt = Instant.now();
         try (Driver driver =
                 provider.open(new DriverSettings(spec.system().driverOptions(), surroundings.environment()))) {
@@ -72,6 +74,7 @@ final class TrialsRun {
             }
             JsonFiles.write(folder.resolve("result.json"), result);
             JsonFiles.write(folder.resolve("report.txt"), String.join("\n", TrialsText.of(result)) + "\n");
+            written.accept(result);
             return result;
         }
     }

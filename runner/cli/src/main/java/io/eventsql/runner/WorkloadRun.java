@@ -82,9 +82,10 @@ final class WorkloadRun {
      * Measures it.
      *
      * @param folder takes the result
+     * @param written hears of the result once it is written; connections may still be open
      * @throws Exception if it breaks off without a result
      */
-    RunResult run(Path folder) throws Exception {
+    RunResult run(Path folder, Consumer<RunResult> written) throws Exception {
         Instant startedAt = Instant.now();
         try (Driver driver =
                 provider.open(new DriverSettings(spec.system().driverOptions(), surroundings.environment))) {
@@ -105,6 +106,7 @@ final class WorkloadRun {
                 RunResult result =
                         result(driver, databases, session, played, new Measured(seconds, resources, startedAt));
                 RunFolder.write(folder, result, series);
+                written.accept(result);
                 return result;
             }
         }
