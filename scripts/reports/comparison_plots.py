@@ -27,6 +27,8 @@ from reports.style import (
 )
 
 BAR_INCHES = 0.3
+# Dots that are nearer than this factor have their numbers at their outer sides.
+NEAR = 3
 # From this many values on, a line says more than bars.
 LINE_VALUES = 3
 
@@ -60,7 +62,7 @@ def throughput(results: Sequence[Result]) -> Figure | None:
         axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
         axes.xaxis.set_major_formatter(FuncFormatter(short))
         named = f", phase {phase}" if len(phases) > 1 else ""
-        consumers = "; the line is what was consumed" if any(consumed) else ""
+        consumers = "; the line is what all consumers got" if any(consumed) else ""
         axes.set_title(f"Published events per second{named}{consumers}")
     return figure
 
@@ -75,6 +77,7 @@ def latency_ranges(results: Sequence[Result], latency: str) -> Figure | None:
     if not phases:
         return None
     figure, all_axes = panels([_height(results)] * len(phases), share_x=True)
+    shown_values: list[float] = []
     for axes, (phase, found) in zip(all_axes, phases.items(), strict=True):
         axes.set_xscale("log")
         named = f", phase {phase}" if len(phases) > 1 else ""
@@ -87,7 +90,12 @@ def latency_ranges(results: Sequence[Result], latency: str) -> Figure | None:
                 continue
             axes.plot([p99, most], [place, place], color=GREY.light, linewidth=1.2, alpha=0.6)
             axes.plot([p50, p99], [place, place], color=BLUE.light, linewidth=4, alpha=0.35)
-            for value, colour, text in ((p50, BLUE, "median"), (p99, VERMILION, "p99"), (most, GREY, "max")):
+            shown_values += [p50, most]
+            for value, colour, text, side in (
+                (p50, BLUE, "median", "center" if p99 > NEAR * p50 else "right"),
+                (p99, VERMILION, "p99", "center" if most > NEAR * p99 else "right"),
+                (most, GREY, "max", "center" if most > NEAR * p99 else "left"),
+            ):
                 axes.plot([value], [place], "o", color=colour.light, markersize=6)
                 shown = f"{text} {milliseconds(value)}" if first else milliseconds(value)
                 axes.annotate(
@@ -95,7 +103,7 @@ def latency_ranges(results: Sequence[Result], latency: str) -> Figure | None:
                     xy=(value, place),
                     xytext=(0, 6),
                     textcoords="offset points",
-                    ha="center",
+                    ha=side,
                     va="bottom",
                     fontsize=7.5,
                     color=colour.light if colour is not GREY else MUTED.light,
@@ -105,9 +113,11 @@ def latency_ranges(results: Sequence[Result], latency: str) -> Figure | None:
         axes.xaxis.set_major_locator(LogLocator(10, numticks=8))
         axes.xaxis.set_minor_locator(NullLocator())
         axes.xaxis.set_major_formatter(FuncFormatter(milliseconds))
-        low, high = axes.get_xlim()
-        axes.set_xlim(low / 1.5, high * 1.5)
         axes.set_title(f"{_sentence(LATENCIES[latency])}{named}")
+    if not shown_values:
+        return None
+    # They share it, with room for the numbers at both ends.
+    all_axes[0].set_xlim(min(shown_values) / 2, max(shown_values) * 2)
     return figure
 
 

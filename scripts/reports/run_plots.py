@@ -52,10 +52,11 @@ def rates(result: Result) -> Figure | None:
         return None
     figure, (axes,) = panels([2.6])
     lines: list[Line] = []
+    consumers = result.settings.get("consumers", 1)
     for column, text, colour in (
         ("offered_rate", "offered", GREY),
         ("publish_rate", "published", BLUE),
-        ("consume_rate", "consumed", VERMILION),
+        ("consume_rate", "consumed" if consumers == 1 else f"consumed by {consumers}", VERMILION),
     ):
         if _has(series, column):
             lines.append((series[column], text, colour))

@@ -165,7 +165,9 @@ def linear(axes: Axes, title: str) -> None:
     """A value axis from zero."""
     axes.set_title(title)
     axes.set_ylim(0, axes.get_ylim()[1] if axes.dataLim.ymax > 0 else 1)
-    axes.yaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 2.5, 5, 10], integer=axes.dataLim.ymax >= 1))
+    axes.yaxis.set_major_locator(
+        MaxNLocator(4, steps=[1, 2, 2.5, 5, 10], integer=not 0 < axes.dataLim.ymax < 1)
+    )
     axes.yaxis.set_major_formatter(FuncFormatter(short))
 
 

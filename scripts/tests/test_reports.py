@@ -11,7 +11,7 @@ from typing import Any
 import draw_report
 import pytest
 from reports import facts, page, run_plots, trial_plots
-from reports.comparison_plots import varied_number
+from reports.comparison_plots import latency_ranges, varied_number
 from reports.histograms import spectrum
 from reports.result import NoReport, Result
 from reports.style import milliseconds, short, size, spread
@@ -246,6 +246,16 @@ def test_sweep_one_factor_differs_and_the_others_are_those_of_the_base() -> None
     assert sorted(sizes["buffer_size_bytes"].unique()) == [1024, 102_400]
     assert sizes["node_count"].unique().tolist() == [1]
     assert by_factor(trials, "cluster_type").empty
+
+
+def test_latency_ranges_show_the_slowest_of_all_phases() -> None:
+    slow = example.phases_result("slow", phases=example.STRESS)
+    slow["phases"][2]["publish_latency_ms"] = {**example.LATENCY, "max": 5000.0}
+
+    figure = latency_ranges([result(slow), result(example.phases_result("fast"))], "publish_latency_ms")
+
+    assert figure is not None
+    assert [axes.get_xlim()[1] > 5000 for axes in figure.axes] == [True] * 4
 
 
 def test_spread_moves_labels_apart_and_keeps_them_inside() -> None:
