@@ -56,7 +56,7 @@ replace_container() {
     remove_old_images "$image"
     return
   fi
-  echo "$name: $image did not become healthy within $seconds s; its last lines:" >&2
+  echo "$name: $image did not become healthy; its last lines:" >&2
   docker logs --tail 30 "$name" >&2 || true
   roll_back "$name" "$seconds"
   return 1

@@ -1,0 +1,250 @@
+# Machines and base images out of nothing but this machine. Sourced by rehearse_locally.bash, which sets FOLDER.
+# shellcheck shell=bash
+
+NETWORK=10.213.77
+BRIDGE=eventsql-r0
+MIRROR=http://deb.debian.org/debian
+ROOT_PACKAGES=ca-certificates,openssh-server,docker.io,iproute2,procps,postgresql-client-15
+
+machine_processes=()
+docker_process=''
+
+say() {
+  echo
+  echo "=== $1 (${SECONDS} s)"
+}
+
+address() {
+  echo "$NETWORK.$(($1 + 10))"
+}
+
+install_programs() {
+  local missing=() program package
+  for program in dockerd:docker.io debootstrap:debootstrap sshd:openssh-server ip:iproute2 unshare:util-linux \
+    unzip:unzip; do
+    package=${program#*:}
+    command -v "${program%:*}" >/dev/null || [[ -x /usr/sbin/${program%:*} ]] || missing+=("$package")
+  done
+  if ((${#missing[@]})); then
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+  fi
+  # Debian's own client: it is as old as its server.
+  export PATH=/usr/bin:/usr/sbin:$PATH
+}
+
+# A Debian with an ssh server, Docker and the user eventsql: what cloud-init makes of a new machine.
+make_root() {
+  [[ -e $FOLDER/root.made ]] && return
+  rm -rf "$FOLDER/root"
+  debootstrap --variant=minbase --include="$ROOT_PACKAGES" bookworm "$FOLDER/root" "$MIRROR" >"$FOLDER/debootstrap.log"
+  chroot "$FOLDER/root" useradd --create-home --shell /bin/bash --groups docker eventsql
+  # No password, but not locked: ssh lets nobody in to a locked account, with a key neither.
+  chroot "$FOLDER/root" usermod --password '*' eventsql
+  touch "$FOLDER/root.made"
+}
+
+make_secrets() {
+  local number
+  rm -f "$FOLDER/key" "$FOLDER/key.pub" "$FOLDER/known_hosts" "$FOLDER/passwords"
+  ssh-keygen -q -t ed25519 -N '' -C rehearsal -f "$FOLDER/key"
+  (
+    umask 077
+    for number in 0 1 2; do
+      echo "DB${number}_PASSWORD=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')"
+    done >"$FOLDER/passwords"
+  )
+}
+
+# A Docker of this script, not the one that may run here.
+start_docker() {
+  export DOCKER_HOST=unix://$FOLDER/docker.sock DOCKER_BUILDKIT=0
+  mkdir -p "$FOLDER/docker"
+  rm -f "$FOLDER/docker.pid"
+  dockerd --host "$DOCKER_HOST" --data-root "$FOLDER/docker/data" --exec-root "$FOLDER/docker/exec" \
+    --pidfile "$FOLDER/docker.pid" --bridge none --iptables=false >"$FOLDER/docker.log" 2>&1 8>&- &
+  docker_process=$!
+  await "Docker, see $FOLDER/docker.log" 60 docker version
+}
+
+# await WHAT SECONDS COMMAND...: repeats the command until it succeeds.
+await() {
+  local what=$1 deadline=$((SECONDS + $2))
+  shift 2
+  until "$@" >/dev/null 2>&1; do
+    if ((SECONDS > deadline)); then
+      echo "$what did not come up in time" >&2
+      return 1
+    fi
+    sleep 0.3
+  done
+}
+
+# The Debian of the machines without what only machines need.
+make_debian_base() {
+  docker image inspect eventsql-rehearsal-debian >/dev/null 2>&1 && return
+  tar --create --directory="$FOLDER/root" --exclude='./usr/bin/docker*' --exclude='./usr/bin/containerd*' \
+    --exclude='./usr/sbin/dockerd' --exclude='./usr/sbin/runc' --exclude='./usr/bin/ctr' --exclude='./usr/share/doc/*' \
+    --exclude='./usr/share/locale/*' --exclude='./usr/share/man/*' --exclude='./var/cache/apt/*' \
+    --exclude='./var/lib/apt/lists/*' . | docker import - eventsql-rehearsal-debian >/dev/null
+}
+
+# What docker-entrypoint.sh of the public image does, as far as it is used here.
+postgres_entrypoint() {
+  cat <<'EOF'
+#!/bin/bash
+# Stands in for the public image's: makes a new server, runs the scripts of docker-entrypoint-initdb.d, starts it.
+set -euo pipefail
+if [[ ! -s $PGDATA/PG_VERSION ]]; then
+  : "${POSTGRES_PASSWORD:?must be set}"
+  user=${POSTGRES_USER:-postgres}
+  mkdir -p "$PGDATA"
+  initdb --pgdata="$PGDATA" --username="$user" --encoding=UTF8 --locale=C.UTF-8 --auth-local=trust --auth-host=scram-sha-256 \
+    --pwfile=<(echo "$POSTGRES_PASSWORD")
+  echo 'host all all all scram-sha-256' >>"$PGDATA/pg_hba.conf"
+  echo "listen_addresses = '*'" >>"$PGDATA/postgresql.conf"
+  pg_ctl --pgdata="$PGDATA" --wait --options="-c listen_addresses=''" start
+  [[ ${POSTGRES_DB:-postgres} == postgres ]] ||
+    psql --username="$user" --dbname=postgres --command="CREATE DATABASE \"$POSTGRES_DB\""
+  for script in /docker-entrypoint-initdb.d/*.sh; do
+    [[ ! -e $script ]] || bash "$script"
+  done
+  pg_ctl --pgdata="$PGDATA" --wait --mode=fast stop
+fi
+exec "$@"
+EOF
+}
+
+make_postgres_base() {
+  local build=$FOLDER/postgres
+  rm -rf "$build"
+  mkdir -p "$build/usr/local/pgsql" "$build/docker-entrypoint-initdb.d" "$build/usr/local/bin"
+  # The same server as in the tests, from the launcher's jar.
+  [[ -f events-db/target/events-db.jar ]] || {
+    source scripts/lib/maven.bash
+    require_maven
+    "${MAVEN[@]}" -q -B -ntp -DskipTests -Dspotless.check.skip=true -pl events-db -am package
+  }
+  unzip -q -p events-db/target/events-db.jar "postgres-linux-x86_64.txz" |
+    tar --extract --xz --directory="$build/usr/local/pgsql"
+  postgres_entrypoint >"$build/usr/local/bin/docker-entrypoint.sh"
+  chmod 755 "$build/usr/local/bin/docker-entrypoint.sh"
+  make_debian_base
+  cat >"$build/Dockerfile" <<'EOF'
+FROM eventsql-rehearsal-debian
+RUN useradd --uid 999 --home-dir /var/lib/postgresql --create-home postgres && mkdir -p /var/run/postgresql && chown postgres:postgres /var/run/postgresql
+COPY usr /usr
+COPY docker-entrypoint-initdb.d /docker-entrypoint-initdb.d
+ENV PATH=/usr/local/pgsql/bin:/usr/lib/postgresql/15/bin:/usr/local/bin:/usr/bin:/bin PGDATA=/var/lib/postgresql/18/docker LANG=C.UTF-8
+# The server of the tests has its socket in /tmp, Debian's psql looks for it elsewhere.
+ENV PGHOST=/tmp
+VOLUME /var/lib/postgresql
+USER postgres
+EXPOSE 5432
+STOPSIGNAL SIGINT
+ENTRYPOINT ["docker-entrypoint.sh"]
+CMD ["postgres"]
+EOF
+  docker build --quiet --network none --tag eventsql-rehearsal-postgres "$build" >/dev/null
+}
+
+make_java_base() {
+  local build=$FOLDER/java
+  make_debian_base
+  rm -rf "$build"
+  mkdir -p "$build"
+  "$JAVA_HOME/bin/jlink" --add-modules java.se,jdk.unsupported,jdk.crypto.ec,jdk.management,jdk.zipfs \
+    --strip-debug --no-header-files --no-man-pages --output "$build/jre"
+  cat >"$build/Dockerfile" <<'EOF'
+FROM eventsql-rehearsal-debian
+COPY jre /opt/java
+ENV PATH=/opt/java/bin:/usr/bin:/bin JAVA_HOME=/opt/java
+EOF
+  docker build --quiet --tag eventsql-rehearsal-java "$build" >/dev/null
+}
+
+make_network() {
+  ip link delete "$BRIDGE" 2>/dev/null || true
+  ip link add "$BRIDGE" type bridge
+  ip address add "$NETWORK.1/24" dev "$BRIDGE"
+  ip link set "$BRIDGE" up
+  # Where a Docker runs already, this machine forwards nothing else.
+  if command -v iptables >/dev/null; then
+    forget_network_rule
+    iptables --insert FORWARD --in-interface "$BRIDGE" --out-interface "$BRIDGE" --jump ACCEPT
+  fi
+}
+
+forget_network_rule() {
+  while iptables --delete FORWARD --in-interface "$BRIDGE" --out-interface "$BRIDGE" --jump ACCEPT 2>/dev/null; do :; done
+}
+
+# Namespaces end with their first process, and everything in them with them.
+start_machine() {
+  local number=$1 machine=$FOLDER/machine-$1 process
+  rm -rf "$machine"
+  mkdir -p "$machine"/{upper,work,root,docker}
+  mkdir -p "$machine/upper/home/eventsql/.ssh"
+  cp "$FOLDER/key.pub" "$machine/upper/home/eventsql/.ssh/authorized_keys"
+  unshare --mount --pid --net --uts --ipc --fork --kill-child=SIGKILL \
+    bash "$ROOT/scripts/lib/rehearsal_machine.bash" "$FOLDER/root" "$machine" "machine-$number" \
+    >"$machine/log" 2>&1 8>&- &
+  process=$!
+  machine_processes+=("$process")
+  await "machine $number" 10 has_own_network "$process"
+  ip link delete "esql$number" 2>/dev/null || true
+  ip link add "esql$number" type veth peer name "esqlp$number"
+  ip link set "esql$number" master "$BRIDGE" up
+  ip link set "esqlp$number" netns "$process"
+  nsenter --target "$process" --net sh -c "ip link set esqlp$number name eth0 && ip address add $(address "$number")/24 dev eth0 &&
+    ip link set lo up && ip link set eth0 up"
+}
+
+has_own_network() {
+  [[ $(readlink "/proc/$1/ns/net") != "$(readlink /proc/self/ns/net)" ]]
+}
+
+await_machine() {
+  await "machine $1, see $FOLDER/machine-$1/log" 90 ssh -i "$FOLDER/key" -o BatchMode=yes -o ConnectTimeout=5 \
+    -o StrictHostKeyChecking=accept-new -o "UserKnownHostsFile=$FOLDER/known_hosts" "eventsql@$(address "$1")" docker info
+  echo "machine-$1: $(address "$1")"
+}
+
+# Deploys an app that cannot start, and sees that the one before serves again.
+expect_roll_back() {
+  local before after
+  before=$(app_image)
+  if JAVA_OPTS=-Xmx1k bash scripts/deploy_app.bash; then
+    echo 'a broken app was deployed' >&2
+    return 1
+  fi
+  after=$(app_image)
+  [[ $before == "$after" ]] || { echo "before $before, now $after" >&2; return 1; }
+}
+
+# Name and health of what serves on the app's machine.
+app_image() {
+  ssh -i "$FOLDER/key" -o BatchMode=yes -o "UserKnownHostsFile=$FOLDER/known_hosts" "eventsql@$APP_HOST" \
+    docker inspect --format "'{{.Id}} {{.State.Health.Status}}'" eventsql-app
+}
+
+stop_everything() {
+  local process number
+  trap '' INT TERM HUP
+  for process in "${machine_processes[@]}"; do
+    kill -KILL "$process" 2>/dev/null || true
+    wait "$process" 2>/dev/null || true
+  done
+  for number in 0 1 2 3; do
+    ip link delete "esql$number" 2>/dev/null || true
+    rm -rf "$FOLDER/machine-$number"
+  done
+  ip link delete "$BRIDGE" 2>/dev/null || true
+  if command -v iptables >/dev/null; then
+    forget_network_rule
+  fi
+  if [[ -n $docker_process ]]; then
+    kill "$docker_process" 2>/dev/null || true
+    wait "$docker_process" 2>/dev/null || true
+  fi
+  echo "=== nothing runs any more (${SECONDS} s)"
+}

@@ -1,0 +1,113 @@
+#!/usr/bin/env bash
+# Goes the way from images to results on this machine alone. See usage.
+set -euo pipefail
+
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$ROOT"
+source scripts/lib/jdk.bash
+source scripts/lib/rehearsal.bash
+
+usage() {
+  cat <<'EOF'
+Usage: bash scripts/rehearse_locally.bash
+
+Rehearses everything but renting machines: makes four machines out of this one (namespaces with a file system,
+an address, an ssh server and a Docker of their own), builds the three images, deploys them over ssh, measures one
+and three databases, collects the statistics, draws the report and removes the machines.
+No image is pulled: their bases are made of Debian packages, of the PostgreSQL of the embedded servers and of the
+JDK that is found here. What it measures says nothing about speed.
+
+Needs Linux, root, and Debian's docker.io, debootstrap and openssh-server, which it installs where they are missing.
+
+Environment:
+  REHEARSAL_FOLDER  machines, bases and keys; what is big is kept there for the next time [target/rehearsal]
+  EVENTS_RATE       [1000]
+  EVENTS_TO_PUBLISH [20000]
+  RESULT_NAME       folder in results/ [rehearsal-<UTC time>]
+
+Example:
+  bash scripts/rehearse_locally.bash
+
+Exit code: 0 all went well, 1 a step failed, 2 wrong input, 130 after Ctrl-C. Nothing stays running.
+EOF
+}
+
+case ${1:-} in
+  '') ;;
+  --help | -h)
+    usage
+    exit 0
+    ;;
+  *)
+    echo "unknown argument $1 (--help shows the usage)" >&2
+    exit 2
+    ;;
+esac
+if [[ $(id -u) != 0 || $(uname) != Linux ]]; then
+  echo 'a rehearsal needs root and Linux: it makes namespaces and file systems' >&2
+  exit 2
+fi
+
+FOLDER=$(realpath -m "${REHEARSAL_FOLDER:-target/rehearsal}")
+RESULTS=${RESULT_NAME:-rehearsal-$(date -u +%Y-%m-%dT%H-%M-%SZ)}
+export EVENTS_RATE=${EVENTS_RATE:-1000} EVENTS_TO_PUBLISH=${EVENTS_TO_PUBLISH:-20000} WARMUP_SECONDS=3
+export INTERVAL_SECONDS=5
+
+mkdir -p "$FOLDER"
+exec 8>"$FOLDER/lock"
+flock --nonblock 8 || { echo "another rehearsal works in $FOLDER" >&2; exit 2; }
+trap stop_everything EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
+require_jdk
+say 'programs'
+install_programs
+say 'file system of the machines'
+make_root
+say 'ssh key and passwords'
+make_secrets
+say 'Docker to build with'
+start_docker
+say 'bases of the images'
+make_postgres_base
+make_java_base
+say 'images'
+for app in events-db app runner; do
+  base=eventsql-rehearsal-java
+  [[ $app != events-db ]] || base=eventsql-rehearsal-postgres
+  # Nobody else's files may be locked by these builds: the machine's own descriptors are not inherited.
+  APP=$app BASE_IMAGE=$base bash scripts/build_and_package.bash 8>&-
+done
+say 'machines'
+make_network
+for number in 0 1 2 3; do
+  start_machine "$number"
+done
+for number in 0 1 2 3; do
+  await_machine "$number"
+done
+
+export APP_HOST EVENTS_DB0_HOST EVENTS_DB1_HOST EVENTS_DB2_HOST DB0_HOST DB1_HOST DB2_HOST
+APP_HOST=$(address 3)
+EVENTS_DB0_HOST=$(address 0) EVENTS_DB1_HOST=$(address 1) EVENTS_DB2_HOST=$(address 2)
+DB0_HOST=$(address 0) DB1_HOST=$(address 1) DB2_HOST=$(address 2)
+export RUNNER_HOST=$EVENTS_DB0_HOST
+export RUNNER0_HOST=$EVENTS_DB0_HOST RUNNER1_HOST=$EVENTS_DB1_HOST RUNNER2_HOST=$EVENTS_DB2_HOST
+# The machines share this one's memory and processors.
+export EVENTS_DB_MEMORY_MB=2048 SSH_KEY_FILE=$FOLDER/key PASSWORDS_FILE=$FOLDER/passwords
+export KNOWN_HOSTS_FILE=$FOLDER/known_hosts
+
+say 'deploying'
+bash scripts/deploy_events_dbs.bash
+bash scripts/deploy_app.bash
+bash scripts/deploy_runners.bash
+say 'a second deployment replaces the first'
+bash scripts/deploy_app.bash
+say 'a version that does not start is rolled back'
+expect_roll_back
+say 'one database'
+RESULT_NAME=$RESULTS/1-database bash scripts/run_single_db_benchmark.bash
+say 'three databases'
+RESULT_NAME=$RESULTS/3-databases bash scripts/run_multiple_dbs_benchmark.bash
+say 'tearing down'
