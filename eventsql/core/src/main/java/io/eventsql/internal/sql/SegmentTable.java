@@ -49,7 +49,8 @@ public final class SegmentTable {
     }
 
     /**
-     * Adds a segment unless it exists, in the caller's transaction.
+     * Adds a segment unless it exists or lies below the log's start, in the caller's transaction. Who learned of an older
+     * head may ask for one that clearing has just detached or dropped.
      *
      * @return whether it was added
      */
@@ -59,12 +60,18 @@ public final class SegmentTable {
         String parent = schema.sql(SqlSchema.partitionTable(stream.name(), partition));
         dsl.execute("SET LOCAL lock_timeout = '2s'");
         dsl.fetch("SELECT pg_advisory_xact_lock(?, hashtext(?))", LOCK_CLASS, parent);
-        boolean attached = Objects.requireNonNull(dsl.fetchValue(
-                        "SELECT EXISTS (SELECT FROM pg_inherits WHERE inhrelid = to_regclass(?) AND inhparent = ?::regclass)",
+        boolean needless = Objects.requireNonNull(dsl.fetchValue(
+                        schema.sql("SELECT EXISTS (SELECT FROM pg_inherits"
+                                + " WHERE inhrelid = to_regclass(?) AND inhparent = ?::regclass)"
+                                + " OR EXISTS (SELECT FROM eventsql.stream_partition p JOIN eventsql.stream s USING (stream_id)"
+                                + " WHERE s.name = ? AND p.partition = ? AND p.log_start >= ?)"),
                         table,
-                        parent))
+                        parent,
+                        stream.name(),
+                        partition,
+                        (segment + 1) * stream.segmentSize()))
                 .equals(true);
-        if (attached) {
+        if (needless) {
             return false;
         }
         // The only index: offsets are looked up, and read in their order. Constraints: a table without those that a

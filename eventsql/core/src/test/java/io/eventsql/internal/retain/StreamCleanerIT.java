@@ -23,6 +23,7 @@ import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.TestCluster;
 import io.eventsql.internal.sql.ClearStatements;
 import io.eventsql.internal.sql.ClearStatements.Attachment;
+import io.eventsql.internal.sql.SegmentTable;
 import io.eventsql.internal.sql.SqlSchema;
 import java.sql.SQLException;
 import java.util.ArrayList;
@@ -82,6 +83,22 @@ class StreamCleanerIT {
         assertThat(eventSql.read(at(250), 10)).hasSize(1);
         assertThatThrownBy(() -> eventSql.read(at(249), 10)).isInstanceOf(OffsetOutOfRangeException.class);
         assertThatThrownBy(() -> eventSql.read(at(0), 10)).isInstanceOf(OffsetOutOfRangeException.class);
+    }
+
+    @Test
+    void clear_segmentsBelowTheStart_doNotComeBack() throws SQLException {
+        eventSql.createStream(spec);
+        publish(0, 250);
+        eventSql.clear(stream, eventSql.previewClear(stream).confirmation());
+
+        // As by a keeper that learned of the head before.
+        try (var connection = database.getConnection()) {
+            connection.setAutoCommit(false);
+            assertThat(new SegmentTable(new SqlSchema("eventsql")).addSegment(connection, spec, 0, 1))
+                    .isFalse();
+            connection.commit();
+        }
+        assertThat(segments()).doesNotContain("s0", "s1").contains("s2");
     }
 
     @Test

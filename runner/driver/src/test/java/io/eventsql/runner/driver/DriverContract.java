@@ -12,6 +12,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -27,6 +28,15 @@ public abstract class DriverContract {
 
     /** How its servers are found. */
     protected abstract DriverSettings settings();
+
+    /** Skips the test, and says so, where the environment names no server. */
+    protected static void requireVariable(String variable, String command) {
+        if (System.getenv(variable) == null) {
+            String why = "skipped: " + variable + " is not set (" + command + ")";
+            System.out.println(why);
+            Assumptions.abort(why);
+        }
+    }
 
     /** Whether events of one key arrive in the order in which they were published. */
     protected boolean keepsOrderOfKeys() {

@@ -1,7 +1,5 @@
 package io.eventsql.runner.drivers.kafka;
 
-import static org.assertj.core.api.Assumptions.assumeThat;
-
 import io.eventsql.runner.driver.DriverContract;
 import io.eventsql.runner.driver.DriverProvider;
 import io.eventsql.runner.driver.DriverSettings;
@@ -13,9 +11,7 @@ class KafkaIT extends DriverContract {
 
     @BeforeAll
     static void requireServer() {
-        assumeThat(System.getenv())
-                .as("skipped: KAFKA_BOOTSTRAP_SERVERS is not set (bash scripts/run_driver_tests.bash kafka)")
-                .containsKey("KAFKA_BOOTSTRAP_SERVERS");
+        requireVariable("KAFKA_BOOTSTRAP_SERVERS", "bash scripts/run_driver_tests.bash kafka");
     }
 
     @Override

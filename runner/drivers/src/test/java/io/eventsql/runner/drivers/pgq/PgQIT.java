@@ -1,7 +1,5 @@
 package io.eventsql.runner.drivers.pgq;
 
-import static org.assertj.core.api.Assumptions.assumeThat;
-
 import io.eventsql.runner.driver.DriverContract;
 import io.eventsql.runner.driver.DriverProvider;
 import io.eventsql.runner.driver.DriverSettings;
@@ -13,9 +11,7 @@ class PgQIT extends DriverContract {
 
     @BeforeAll
     static void requireServer() {
-        assumeThat(System.getenv())
-                .as("skipped: DB0_HOST is not set (bash scripts/run_driver_tests.bash pgq)")
-                .containsKey("DB0_HOST");
+        requireVariable("DB0_HOST", "bash scripts/run_driver_tests.bash pgq");
     }
 
     @Override

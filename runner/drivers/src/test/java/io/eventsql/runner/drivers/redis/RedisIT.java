@@ -1,7 +1,5 @@
 package io.eventsql.runner.drivers.redis;
 
-import static org.assertj.core.api.Assumptions.assumeThat;
-
 import io.eventsql.runner.driver.DriverContract;
 import io.eventsql.runner.driver.DriverProvider;
 import io.eventsql.runner.driver.DriverSettings;
@@ -13,9 +11,7 @@ class RedisIT extends DriverContract {
 
     @BeforeAll
     static void requireServer() {
-        assumeThat(System.getenv())
-                .as("skipped: REDIS_HOST is not set (bash scripts/run_driver_tests.bash redis)")
-                .containsKey("REDIS_HOST");
+        requireVariable("REDIS_HOST", "bash scripts/run_driver_tests.bash redis");
     }
 
     @Override
