@@ -61,6 +61,7 @@ trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
 require_jdk
+stop_leftovers
 say 'programs'
 install_programs
 say 'file system of the machines'

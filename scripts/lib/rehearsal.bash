@@ -55,6 +55,32 @@ make_secrets() {
   )
 }
 
+# Notes a process that outlives this script where that is killed.
+note_process() {
+  echo "$1" >>"$FOLDER/processes"
+}
+
+# Ends what a killed rehearsal in this folder has left: only processes that name the folder, since ids come again.
+stop_leftovers() {
+  local process command signal
+  [[ -f $FOLDER/processes ]] || return 0
+  while read -r process; do
+    command=$(tr '\0' ' ' 2>/dev/null <"/proc/$process/cmdline" || true)
+    if [[ $command == *"$FOLDER/"* ]]; then
+      signal=TERM
+      # The one that waits for a machine's first process hears nothing else.
+      [[ $command != *rehearsal_machine.bash* ]] || signal=KILL
+      kill "-$signal" "$process" 2>/dev/null || true
+      await "the end of process $process" 30 has_ended "$process"
+    fi
+  done <"$FOLDER/processes"
+  rm -f "$FOLDER/processes"
+}
+
+has_ended() {
+  [[ ! -e /proc/$1 ]] || grep -q '^State:.Z' "/proc/$1/status"
+}
+
 # A Docker of this script, not the one that may run here.
 start_docker() {
   export DOCKER_HOST=unix://$FOLDER/docker.sock DOCKER_BUILDKIT=0
@@ -63,6 +89,7 @@ start_docker() {
   dockerd --host "$DOCKER_HOST" --data-root "$FOLDER/docker/data" --exec-root "$FOLDER/docker/exec" \
     --pidfile "$FOLDER/docker.pid" --bridge none --iptables=false >"$FOLDER/docker.log" 2>&1 8>&- &
   docker_process=$!
+  note_process "$docker_process"
   await "Docker, see $FOLDER/docker.log" 60 docker version
 }
 
@@ -190,6 +217,7 @@ start_machine() {
     >"$machine/log" 2>&1 8>&- &
   process=$!
   machine_processes+=("$process")
+  note_process "$process"
   await "machine $number" 10 has_own_network "$process"
   ip link delete "esql$number" 2>/dev/null || true
   ip link add "esql$number" type veth peer name "esqlp$number"
@@ -246,5 +274,6 @@ stop_everything() {
     kill "$docker_process" 2>/dev/null || true
     wait "$docker_process" 2>/dev/null || true
   fi
+  rm -f "$FOLDER/processes"
   echo "=== nothing runs any more (${SECONDS} s)"
 }
