@@ -98,7 +98,7 @@ step() {
 }
 
 run_maven() {
-  "${MAVEN[@]}" -B -ntp -T1 verify "${maven_arguments[@]}"
+  "${MAVEN[@]}" -B -ntp -T2 verify "${maven_arguments[@]}"
 }
 
 # Installs the Debian package $1 if there is no program $2 (default: of its name) and this user may; else says so

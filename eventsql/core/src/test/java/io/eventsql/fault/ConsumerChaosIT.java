@@ -28,7 +28,7 @@ import org.junit.jupiter.api.io.TempDir;
  * the choices, though not their moments.
  */
 class ConsumerChaosIT {
-    private static final long SECONDS = Long.getLong("eventsql.test.chaosSeconds", 60);
+    private static final long SECONDS = Long.getLong("eventsql.test.chaosSeconds", 40);
     private static final int PARTITIONS = 12;
     private static final int MEMBERS_MIN = 3;
     private static final int MEMBERS_MAX = 5;

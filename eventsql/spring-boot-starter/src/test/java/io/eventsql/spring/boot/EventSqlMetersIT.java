@@ -111,8 +111,9 @@ class EventSqlMetersIT {
 
             assertThat(count(registry, "eventsql.append.failures", "shard", "0", "exception", "PSQLException"))
                     .isOne();
-            assertThat(count(registry, "eventsql.publish.failures", "exception", "EventNotStoredException"))
-                    .isOne();
+            await().untilAsserted(() -> assertThat(
+                            count(registry, "eventsql.publish.failures", "exception", "EventNotStoredException"))
+                    .isOne());
             assertThat(count(registry, "eventsql.published")).isZero();
         });
     }
