@@ -2,6 +2,7 @@ package io.eventsql.fault;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.fail;
+import static org.awaitility.Awaitility.await;
 
 import com.zaxxer.hikari.HikariDataSource;
 import io.eventsql.EventPosition;
@@ -105,6 +106,10 @@ class ConcurrentPublishersIT {
             }
         }
 
+        boolean hasPublished() {
+            return acknowledgements.toFile().length() > 0;
+        }
+
         void kill() throws InterruptedException {
             process.destroyForcibly().waitFor();
         }
@@ -135,6 +140,7 @@ class ConcurrentPublishersIT {
             for (Publisher publisher : publishers) {
                 publisher.awaitLine("READY");
             }
+            await().until(() -> publishers.stream().allMatch(Publisher::hasPublished));
             List<Publisher> all = new ArrayList<>(publishers);
             for (int kill = 0; kill < KILLS; kill++) {
                 TimeUnit.MILLISECONDS.sleep(random.nextInt(BETWEEN_KILLS_MS_MIN, BETWEEN_KILLS_MS_MAX));
