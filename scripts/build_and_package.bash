@@ -6,6 +6,7 @@ ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$ROOT"
 source scripts/lib/jdk.bash
 source scripts/lib/maven.bash
+source "$ROOT/scripts/lib/arguments.bash"
 
 usage() {
   cat <<'EOF'
@@ -26,17 +27,7 @@ Exit code: 0 packed, 1 something failed, 2 wrong input.
 EOF
 }
 
-case ${1:-} in
-  '') ;;
-  --help | -h)
-    usage
-    exit 0
-    ;;
-  *)
-    echo "unknown argument $1 (--help shows the usage)" >&2
-    exit 2
-    ;;
-esac
+no_arguments "$@"
 case ${APP:-} in
   events-db) extra=() ;;
   app) extra=() ;;

@@ -4,6 +4,7 @@ set -euo pipefail
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 source "$ROOT/scripts/lib/python.bash"
+source "$ROOT/scripts/lib/arguments.bash"
 
 usage() {
   cat <<'EOF'
@@ -17,20 +18,10 @@ Example:
 EOF
 }
 
-case ${1:-} in
-  '') ;;
-  --help | -h)
-    usage
-    exit 0
-    ;;
-  *)
-    echo "unknown argument $1 (--help shows the usage)" >&2
-    exit 2
-    ;;
-esac
+no_arguments "$@"
 
 cd "$ROOT"
-requirements=scripts/requirements-cloud.txt
+pinned=scripts/requirements-cloud.txt
 stamp=venv/requirements.sha256
 if [[ -f $stamp ]] && sha256sum --check --status "$stamp"; then
   echo 'venv: nothing has changed'
@@ -39,7 +30,7 @@ fi
 require_python
 rm -rf venv
 "$PYTHON" -m venv venv
-venv/bin/python -m pip install --quiet --requirement="$requirements"
+venv/bin/python -m pip install --quiet --requirement="$pinned"
 # Last: an environment that was interrupted is made anew.
-sha256sum "$requirements" >"$stamp"
+sha256sum "$pinned" >"$stamp"
 echo 'venv: ready (source venv/bin/activate)'

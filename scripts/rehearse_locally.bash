@@ -6,6 +6,7 @@ ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$ROOT"
 source scripts/lib/jdk.bash
 source scripts/lib/rehearsal.bash
+source "$ROOT/scripts/lib/arguments.bash"
 
 usage() {
   cat <<'EOF'
@@ -32,17 +33,7 @@ Exit code: 0 all went well, 1 a step failed, 2 wrong input, 130 after Ctrl-C. No
 EOF
 }
 
-case ${1:-} in
-  '') ;;
-  --help | -h)
-    usage
-    exit 0
-    ;;
-  *)
-    echo "unknown argument $1 (--help shows the usage)" >&2
-    exit 2
-    ;;
-esac
+no_arguments "$@"
 if [[ $(id -u) != 0 || $(uname) != Linux ]]; then
   echo 'a rehearsal needs root and Linux: it makes namespaces and file systems' >&2
   exit 2

@@ -1,6 +1,8 @@
 # Copies components to machines and runs them there. Sourced by other scripts; ROOT is the repository's folder.
 # shellcheck shell=bash
 
+source "$ROOT/scripts/lib/arguments.bash"
+
 # Passwords, one DB0_PASSWORD=... a line, readable by their owner only; made by prepare_infra.py.
 PASSWORDS=${PASSWORDS_FILE:-$ROOT/infra-passwords.env}
 # Host keys as seen at the first contact.
@@ -119,19 +121,4 @@ set_variables() {
   for name; do
     [[ -z ${!name:-} ]] || echo "$name=${!name}"
   done
-}
-
-# Ends on --help with the text of usage, on any other argument with 2.
-no_arguments() {
-  case ${1:-} in
-    '') ;;
-    --help | -h)
-      usage
-      exit 0
-      ;;
-    *)
-      echo "unknown argument $1 (--help shows the usage)" >&2
-      exit 2
-      ;;
-  esac
 }

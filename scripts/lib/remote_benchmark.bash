@@ -135,8 +135,7 @@ summarize_results() {
 draw_stats() {
   local folder=$1 python=python3
   [[ ! -x $ROOT/.venv/bin/python ]] || python=$ROOT/.venv/bin/python
-  "$python" "$ROOT/scripts/collect_docker_stats.py" --out "$folder/stats" "$folder"/stats/*.txt || true
-  if [[ -f $ROOT/scripts/draw_report.bash ]]; then
-    bash "$ROOT/scripts/draw_report.bash" "$folder" || true
-  fi
+  "$python" "$ROOT/scripts/collect_docker_stats.py" --out "$folder/stats" "$folder"/stats/*.txt ||
+    echo "The statistics of the containers are left as collected, in $folder/stats" >&2
+  bash "$ROOT/scripts/draw_report.bash" "$folder" || echo "There is no report.html in $folder" >&2
 }

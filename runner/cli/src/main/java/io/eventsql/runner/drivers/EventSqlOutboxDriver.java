@@ -6,8 +6,7 @@ import io.eventsql.runner.driver.Deliveries;
 import io.eventsql.runner.driver.Driver;
 import io.eventsql.runner.driver.Lanes;
 import io.eventsql.runner.driver.PublishTarget;
-import java.sql.Connection;
-import java.sql.SQLException;
+import io.eventsql.runner.load.OutboxTransaction;
 import java.util.List;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.TimeUnit;
@@ -64,18 +63,7 @@ final class EventSqlOutboxDriver implements Driver {
 
     private void inTransaction(DataSource database, String stream, List<Event> events) {
         Outbox outbox = streams.eventSql().outbox();
-        try (Connection connection = database.getConnection()) {
-            connection.setAutoCommit(false);
-            try {
-                outbox.publishAll(connection, stream, events);
-                connection.commit();
-            } catch (SQLException | RuntimeException e) {
-                connection.rollback();
-                throw e;
-            }
-        } catch (SQLException e) {
-            throw new IllegalStateException("The transaction failed: " + e.getMessage(), e);
-        }
+        OutboxTransaction.publish(database, outbox, stream, events);
         outbox.committed();
     }
 

@@ -3,8 +3,7 @@ package io.eventsql.runner.limits;
 import io.eventsql.Event;
 import io.eventsql.Outbox;
 import io.eventsql.runner.driver.PublishTarget;
-import java.sql.Connection;
-import java.sql.SQLException;
+import io.eventsql.runner.load.OutboxTransaction;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
@@ -30,18 +29,7 @@ final class OutboxLoad implements PublishTarget, AutoCloseable {
 
     @Override
     public void publish(List<Event> events) {
-        try (Connection connection = dataSource.getConnection()) {
-            connection.setAutoCommit(false);
-            try {
-                outbox.publishAll(connection, stream, events);
-                connection.commit();
-            } catch (SQLException | RuntimeException e) {
-                connection.rollback();
-                throw e;
-            }
-        } catch (SQLException e) {
-            throw new IllegalStateException("The transaction failed: " + e.getMessage(), e);
-        }
+        OutboxTransaction.publish(dataSource, outbox, stream, events);
     }
 
     @Override

@@ -11,8 +11,8 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * For clients that can only block: makes their calls for callers that do not wait, with a few threads, each with a bounded queue. When the queue of a call
- * is full, its caller makes it wait by waiting itself. Calls of one event with a key go to the key's thread, so they keep
+ * For clients that can only block: makes their calls for callers that do not wait, with a few threads, each with a
+ * bounded queue. While the queue of its thread is full, a call's caller waits. Calls of one event with a key go to the key's thread, so they keep
  * their order; calls of several events with keys all go to one thread; calls without a key take turns. Thread-safe.
  */
 public final class Lanes implements AutoCloseable {
