@@ -7,7 +7,6 @@ import java.io.BufferedReader;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 
@@ -20,16 +19,9 @@ final class ChildProcess implements AutoCloseable {
     /** @param folder for its error output */
     ChildProcess(Path folder, Class<?> mainClass, List<String> arguments) throws IOException {
         errors = Files.createTempFile(folder, mainClass.getSimpleName(), ".err");
-        List<String> command = new ArrayList<>(List.of(
-                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-                "-Xmx96m",
-                "-XX:+UseSerialGC",
-                "-XX:TieredStopAtLevel=1",
-                "-cp",
-                System.getProperty("surefire.test.class.path", System.getProperty("java.class.path")),
-                mainClass.getName()));
-        command.addAll(arguments);
-        process = new ProcessBuilder(command).redirectError(errors.toFile()).start();
+        process = new ProcessBuilder(JavaProcesses.command(mainClass, arguments))
+                .redirectError(errors.toFile())
+                .start();
         output = process.inputReader();
     }
 

@@ -74,23 +74,15 @@ class ConcurrentPublishersIT {
 
         Publisher(EventsDb eventsDb, Path folder, String name, long seed) throws IOException {
             acknowledgements = folder.resolve(name);
-            String classPath = System.getProperty("surefire.test.class.path", System.getProperty("java.class.path"));
-            process = new ProcessBuilder(
-                            Path.of(System.getProperty("java.home"), "bin", "java")
-                                    .toString(),
-                            "-Xmx96m",
-                            "-XX:+UseSerialGC",
-                            "-XX:TieredStopAtLevel=1",
-                            "-cp",
-                            classPath,
-                            PublisherProcess.class.getName(),
-                            eventsDb.jdbcUrl(),
-                            eventsDb.username(),
-                            eventsDb.password(),
-                            STREAM,
-                            name,
-                            acknowledgements.toString(),
-                            Long.toString(seed))
+            List<String> arguments = List.of(
+                    eventsDb.jdbcUrl(),
+                    eventsDb.username(),
+                    eventsDb.password(),
+                    STREAM,
+                    name,
+                    acknowledgements.toString(),
+                    Long.toString(seed));
+            process = new ProcessBuilder(JavaProcesses.command(PublisherProcess.class, arguments))
                     .redirectError(new File(folder.toFile(), name + ".err"))
                     .start();
             output = process.inputReader();

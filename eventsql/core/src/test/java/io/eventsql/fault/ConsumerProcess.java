@@ -152,7 +152,7 @@ final class ConsumerProcess {
             EventSql eventSql = open(pool, settings);
             for (String member : options.get("members").split(",", -1)) {
                 String[] consumerAndMode = member.split(":", 2);
-                subscribe(eventSql, consumerAndMode[0], Mode.valueOf(consumerAndMode[1]));
+                subscribeWhenPossible(eventSql, consumerAndMode[0], Mode.valueOf(consumerAndMode[1]));
             }
             print("READY");
             Thread.ofPlatform().daemon().start(() -> obey(commands));
@@ -193,6 +193,20 @@ final class ConsumerProcess {
                 for (Throwable cause = e; cause != null; cause = cause.getCause()) {
                     print("FAILED to open " + cause.toString().replace('\n', ' '));
                 }
+                TimeUnit.MILLISECONDS.sleep(200);
+            }
+        }
+    }
+
+    /** The same holds for the question whether the stream is there. */
+    private void subscribeWhenPossible(EventSql eventSql, String consumer, Mode mode)
+            throws IOException, InterruptedException {
+        while (true) {
+            try {
+                subscribe(eventSql, consumer, mode);
+                return;
+            } catch (EventSqlException e) {
+                print("FAILED to subscribe " + e.toString().replace('\n', ' '));
                 TimeUnit.MILLISECONDS.sleep(200);
             }
         }

@@ -45,15 +45,9 @@ final class MemberProcess {
     static MemberProcess start(Path folder, Map<String, String> options) throws IOException {
         String name = options.get("name");
         Path errors = folder.resolve(name + ".err");
-        List<String> command = new ArrayList<>(List.of(
-                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-                "-Xmx96m",
-                "-XX:+UseSerialGC",
-                "-XX:TieredStopAtLevel=1",
-                "-cp",
-                System.getProperty("surefire.test.class.path", System.getProperty("java.class.path")),
-                ConsumerProcess.class.getName()));
-        options.forEach((option, value) -> command.add(option + "=" + value));
+        List<String> arguments = new ArrayList<>();
+        options.forEach((option, value) -> arguments.add(option + "=" + value));
+        List<String> command = JavaProcesses.command(ConsumerProcess.class, arguments);
         return new MemberProcess(
                 name, new ProcessBuilder(command).redirectError(errors.toFile()).start(), errors);
     }
@@ -169,7 +163,7 @@ final class MemberProcess {
         int exit = new ProcessBuilder("kill", signal, Long.toString(process.pid()))
                 .start()
                 .waitFor();
-        assertThat(exit).as("kill %s of %s", signal, name).isZero();
+        assertThat(exit).as("kill %s of %s", signal, this).isZero();
     }
 
     /** {@code kill -9}. */

@@ -14,6 +14,9 @@ import java.util.stream.Stream;
  * it has ended in order, after its standard input ended; it may be killed at any moment.
  */
 final class OutboxProcess {
+    /** Leaves the processors to all the others of the test. */
+    private static final int PAUSE_MAX_MS = 12;
+
     private OutboxProcess() {}
 
     /**
@@ -32,8 +35,8 @@ final class OutboxProcess {
             List<OutboxLoad> loads = new ArrayList<>();
             for (HikariDataSource database : written) {
                 OutboxLoad load = new OutboxLoad(database, eventSql.outbox(), args[5]);
-                load.start(args[6] + "d" + loads.size() + "a", random, 4);
-                load.start(args[6] + "d" + loads.size() + "b", random, 4);
+                load.start(args[6] + "d" + loads.size() + "a", random, PAUSE_MAX_MS);
+                load.start(args[6] + "d" + loads.size() + "b", random, PAUSE_MAX_MS);
                 loads.add(load);
             }
             System.out.println("READY");

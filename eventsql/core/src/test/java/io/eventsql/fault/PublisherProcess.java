@@ -21,6 +21,9 @@ import java.util.Random;
  * before the next call of that caller: a line {@code <value> <shard> <partition> <offset>}, in one write.
  */
 final class PublisherProcess {
+    /** Leaves the processors to all the others of the test. */
+    private static final int PAUSE_MAX_MS = 16;
+
     private PublisherProcess() {}
 
     /** Arguments: JDBC URL, user, password, stream, name of the process, file of acknowledgements, seed. */
@@ -35,7 +38,7 @@ final class PublisherProcess {
                 FileChannel file =
                         FileChannel.open(Path.of(args[5]), StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE)) {
             Load load = new Load(eventSql.publisher(), stream, new LoggingLedger(name + "-", file));
-            load.startAll(2, name, random, 4);
+            load.startAll(2, name, random, PAUSE_MAX_MS);
             System.out.println("READY");
             while (System.in.read() >= 0) {
                 continue;
