@@ -14,10 +14,14 @@ final class HistogramSerializer extends ValueSerializer<Histogram> {
 
     @Override
     public void serialize(Histogram histogram, JsonGenerator json, SerializationContext context) {
+        json.writeString(encode(histogram));
+    }
+
+    static String encode(Histogram histogram) {
         ByteBuffer buffer = ByteBuffer.allocate(histogram.getNeededByteBufferCapacity());
         int length = histogram.encodeIntoCompressedByteBuffer(buffer);
         byte[] compressed = new byte[length];
         buffer.get(0, compressed);
-        json.writeString(Base64.getEncoder().encodeToString(compressed));
+        return Base64.getEncoder().encodeToString(compressed);
     }
 }

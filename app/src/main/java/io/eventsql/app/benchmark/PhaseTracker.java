@@ -24,6 +24,8 @@ final class PhaseTracker {
     /** Grows with the values it gets: nothing is too late to be recorded as it was. */
     private final Histogram endToEndMicros = new Histogram(SIGNIFICANT_DIGITS);
 
+    private final LatenciesBySecond latenciesBySecond = new LatenciesBySecond();
+
     private long received;
     private long highestNumber = PhaseReport.NO_NUMBER;
     private long orderViolations;
@@ -38,6 +40,7 @@ final class PhaseTracker {
             firstHandledAtMicros = received == 0 ? handledAtMicros : Math.min(firstHandledAtMicros, handledAtMicros);
             lastHandledAtMicros = Math.max(lastHandledAtMicros, handledAtMicros);
             received += to - from;
+            latenciesBySecond.turnTo(handledAtMicros);
             partitions.add(batch.partition());
             for (int i = from; i < to; i++) {
                 BenchmarkEvent event = batch.event(i);
@@ -61,13 +64,15 @@ final class PhaseTracker {
         if (micros < 0) {
             handledBeforeIntended++;
         }
-        endToEndMicros.recordValue(Math.max(micros, 0));
+        long latencyMicros = Math.max(micros, 0);
+        endToEndMicros.recordValue(latencyMicros);
+        latenciesBySecond.record(latencyMicros);
     }
 
     /**
      * The counts of one moment.
      *
-     * @param detailed whether with the numbers themselves
+     * @param detailed whether with the numbers themselves and the seconds
      */
     PhaseReport report(boolean detailed) {
         lock.lock();
@@ -82,7 +87,9 @@ final class PhaseTracker {
                     firstHandledAtMicros,
                     lastHandledAtMicros,
                     endToEndMicros.copy(),
-                    detailed ? new Detail(numbers.copy(), new TreeSet<>(partitions)) : null);
+                    detailed
+                            ? new Detail(numbers.copy(), new TreeSet<>(partitions), latenciesBySecond.encoded())
+                            : null);
         } finally {
             lock.unlock();
         }

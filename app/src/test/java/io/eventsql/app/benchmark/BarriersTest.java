@@ -18,15 +18,15 @@ class BarriersTest {
     private final Barriers barriers = new Barriers(epochMicros::get);
 
     @Test
-    void arrive_all_giveTheSameStartHalfASecondAfterTheLast() {
+    void arrive_all_giveTheSameStartAtAWholeSecondHalfASecondAfterTheLast() {
         assertThat(barriers.arrive(RUN, "start", 0, 3)).isEqualTo(new BarrierState(1, 3, null));
         assertThat(barriers.arrive(RUN, "start", 2, 3)).isEqualTo(new BarrierState(2, 3, null));
-        epochMicros.set(7_000_000);
-        assertThat(barriers.arrive(RUN, "start", 1, 3)).isEqualTo(new BarrierState(3, 3, 7_500_000L));
+        epochMicros.set(7_600_000);
+        assertThat(barriers.arrive(RUN, "start", 1, 3)).isEqualTo(new BarrierState(3, 3, 9_000_000L));
 
-        epochMicros.set(9_000_000);
+        epochMicros.set(9_700_000);
         for (int runner = 0; runner < 3; runner++) {
-            assertThat(barriers.arrive(RUN, "start", runner, 3)).isEqualTo(new BarrierState(3, 3, 7_500_000L));
+            assertThat(barriers.arrive(RUN, "start", runner, 3)).isEqualTo(new BarrierState(3, 3, 9_000_000L));
         }
     }
 
@@ -38,7 +38,7 @@ class BarriersTest {
 
     @Test
     void arrive_oneRunnerAlone_startsAtOnce() {
-        assertThat(barriers.arrive(RUN, "start", 0, 1)).isEqualTo(new BarrierState(1, 1, 1_500_000L));
+        assertThat(barriers.arrive(RUN, "start", 0, 1)).isEqualTo(new BarrierState(1, 1, 2_000_000L));
     }
 
     @Test
@@ -100,6 +100,6 @@ class BarriersTest {
             }
             assertThat(arrived).containsExactlyInAnyOrder(1, 2, 3, 4, 5, 6, 7, 8);
         }
-        assertThat(barriers.arrive(RUN, "start", 0, runners).startAtMicros()).isEqualTo(1_500_000L);
+        assertThat(barriers.arrive(RUN, "start", 0, runners).startAtMicros()).isEqualTo(2_000_000L);
     }
 }

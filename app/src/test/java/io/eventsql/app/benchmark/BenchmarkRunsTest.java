@@ -5,13 +5,18 @@ import static io.eventsql.app.benchmark.Batch.measured;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.eventsql.benchmark.event.BenchmarkEvent;
+import java.nio.ByteBuffer;
 import java.util.ArrayList;
+import java.util.Base64;
 import java.util.HexFormat;
 import java.util.List;
+import java.util.SortedMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.zip.DataFormatException;
+import org.HdrHistogram.Histogram;
 import org.junit.jupiter.api.Test;
 
 class BenchmarkRunsTest {
@@ -153,6 +158,30 @@ class BenchmarkRunsTest {
         assertThat(detail.numbers().add(70_000)).isFalse();
         assertThat(runner.warmup().detail().numbers().size()).isZero();
         assertThat(runner.warmup().detail().partitions()).isEmpty();
+    }
+
+    @Test
+    void report_detailed_hasTheLatenciesOfEachSecond() throws Exception {
+        BenchmarkEvent event = new BenchmarkEvent(RUN, 0, false, 0, 4_000_000);
+        runs.record(Batch.of(event).decoded(), 4_000_100);
+        runs.record(Batch.of(measured(1), measured(2)).decoded(), 6_999_999);
+        runs.record(Batch.of(measured(3)).decoded(), 7_000_000);
+        runs.record(Batch.of(measured(4)).decoded(), 6_999_999);
+
+        SortedMap<Long, String> seconds =
+                runs.report(RUN, true).getFirst().measured().detail().endToEndMicrosBySecond();
+
+        assertThat(seconds).containsOnlyKeys(4L, 6L, 7L);
+        assertThat(decoded(seconds.get(4L)).getMaxValue()).isEqualTo(100);
+        assertThat(decoded(seconds.get(6L)).getTotalCount()).isEqualTo(2);
+        assertThat(decoded(seconds.get(7L)).getTotalCount())
+                .as("a second that is over does not open again")
+                .isEqualTo(2);
+    }
+
+    private static Histogram decoded(String base64) throws DataFormatException {
+        return Histogram.decodeFromCompressedByteBuffer(
+                ByteBuffer.wrap(Base64.getDecoder().decode(base64)), 0);
     }
 
     @Test

@@ -2,6 +2,7 @@ package io.eventsql.runner;
 
 import io.eventsql.runner.report.Summary;
 import java.nio.file.Path;
+import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Option;
 
@@ -48,6 +49,10 @@ final class ResultOptions {
 
     Path report() {
         return out.resolveSibling("report.txt");
+    }
+
+    Path folder() {
+        return Objects.requireNonNull(out.toAbsolutePath().getParent());
     }
 
     Summary.Provenance provenance() {

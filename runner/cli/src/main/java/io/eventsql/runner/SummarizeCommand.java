@@ -4,10 +4,12 @@ import io.eventsql.benchmark.event.BenchmarkEvent;
 import io.eventsql.runner.consumption.Apps;
 import io.eventsql.runner.consumption.SeenByMembers;
 import io.eventsql.runner.report.JsonFiles;
+import io.eventsql.runner.report.MergedSeries;
 import io.eventsql.runner.report.RunnerResult;
 import io.eventsql.runner.report.Summarizer;
 import io.eventsql.runner.report.Summary;
 import io.eventsql.runner.report.SummaryText;
+import io.eventsql.runner.result.SeriesFiles;
 import java.io.IOException;
 import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
@@ -16,6 +18,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.Callable;
+import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
@@ -76,10 +79,19 @@ final class SummarizeCommand implements Callable<Integer> {
         limits.require(
                 Files.isDirectory(runnerResults), "--runner-results", "must be a folder, but is " + runnerResults);
         List<RunnerResult> runners = read(limits);
-        Summary summary = summarize(runners);
+        Summarizer summarizer = summarizer(runners);
+        MergedSeries series = summarizer.series();
+        Summary summary = summarizer.summarize(series, resultOptions.provenance());
         List<String> report = SummaryText.of(summary);
         JsonFiles.write(resultOptions.out(), summary);
         JsonFiles.write(resultOptions.report(), String.join("\n", report) + "\n");
+        new SeriesFiles(
+                        summary.series(),
+                        summary.resources(),
+                        TimeUnit.SECONDS.toMicros(series.firstSecond()),
+                        series::publishMicros,
+                        series::endToEndMicros)
+                .write(resultOptions.folder());
         report.forEach(commandLine.getOut()::println);
         return summary.verdict().passed() ? Runner.OK : Runner.FAILED;
     }
@@ -102,12 +114,12 @@ final class SummarizeCommand implements Callable<Integer> {
         return runners;
     }
 
-    private Summary summarize(List<RunnerResult> runners) {
+    private Summarizer summarizer(List<RunnerResult> runners) {
         List<String> problems = new ArrayList<>();
         SeenByMembers seen;
         try (Apps apps = appOptions.open()) {
             seen = apps.run(run, problems::add);
         }
-        return new Summarizer(runners, seen, problems).summarize(resultOptions.provenance());
+        return new Summarizer(runners, seen, problems);
     }
 }

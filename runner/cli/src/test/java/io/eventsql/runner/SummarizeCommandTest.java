@@ -28,7 +28,9 @@ import java.util.List;
 import java.util.Map;
 import java.util.stream.Collectors;
 import java.util.stream.LongStream;
+import org.HdrHistogram.EncodableHistogram;
 import org.HdrHistogram.Histogram;
+import org.HdrHistogram.HistogramLogReader;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import picocli.CommandLine;
@@ -379,11 +381,11 @@ class SummarizeCommandTest {
     }
 
     @Test
-    void summarize_seconds_areThoseOfAllRunnersTogether() throws IOException {
+    void summarize_seconds_areThoseOfAllRunnersAndTheAppTogether() throws IOException {
         write(0, phase(1_000, 2_000_000, List.of()), CONSUMED);
         write(1, phase(1_000, 4_000_000, List.of()), CONSUMED);
 
-        summarize(appRun(seen(1_000, 0, 0, 3_900_000), seen(1_000, 0, 0, 4_012_345)));
+        summarize(appRun(seenBySecond(1_000, Map.of(0, 3, 1, 15)), seenBySecond(1_000, Map.of(0, 9, 1, 3))));
 
         JsonNode result = result();
         assertThat(result.get("format").asInt()).isEqualTo(2);
@@ -394,9 +396,46 @@ class SummarizeCommandTest {
         assertThat(series.get("publish_rate").toString()).isEqualTo("[20.0,10.0]");
         assertThat(series.get("publish_max_ms").get(0).asDouble()).isEqualTo(4, within(0.01));
         assertThat(series.get("publish_p50_ms").get(0).asDouble()).isEqualTo(2, within(0.01));
-        assertThat(series.get("lag").toString()).isEqualTo("[null,null]");
+        assertThat(series.get("consume_rate").toString()).isEqualTo("[12.0,18.0]");
+        assertThat(series.get("lag").toString()).isEqualTo("[8.0,0.0]");
+        assertThat(series.get("end_to_end_p50_ms").get(1).asDouble()).isEqualTo(5, within(0.01));
+        assertThat(Files.readAllLines(folder.resolve("series.csv")))
+                .hasSize(3)
+                .last()
+                .asString()
+                .startsWith("1,measured,10.0,10.0,18.0,");
+        assertThat(Files.readAllLines(folder.resolve("resources.csv"))).hasSize(3);
+        assertThat(countsBySecond("publish.hlog")).containsExactly(20L, 10L);
+        assertThat(countsBySecond("end_to_end.hlog")).containsExactly(12L, 18L);
         assertThat(result.get("resources").get("columns").toString())
                 .contains("\"runner-0.cpu_cores\":[0.5,null]", "\"runner-1.cpu_cores\":[0.5,null]");
+    }
+
+    @Test
+    void summarize_appWithoutSeconds_leavesThemOut() throws IOException {
+        write(0, phase(1_000, 2_000_000, List.of()), CONSUMED);
+        write(1, phase(1_000, 4_000_000, List.of()), CONSUMED);
+
+        summarize(appRun(seen(1_000, 0, 0, 3_900_000), seen(1_000, 0, 0, 4_012_345)));
+
+        JsonNode series = result().get("series");
+        assertThat(series.get("consume_rate").toString()).isEqualTo("[null,null]");
+        assertThat(series.get("lag").toString()).isEqualTo("[null,null]");
+        assertThat(countsBySecond("end_to_end.hlog")).isEmpty();
+    }
+
+    private List<Long> countsBySecond(String log) throws IOException {
+        List<Long> counts = new ArrayList<>();
+        try (HistogramLogReader reader =
+                new HistogramLogReader(folder.resolve(log).toFile())) {
+            // It says that there is a next one where only comments follow.
+            for (EncodableHistogram second = reader.nextIntervalHistogram();
+                    second != null;
+                    second = reader.nextIntervalHistogram()) {
+                counts.add(((Histogram) second).getTotalCount());
+            }
+        }
+        return counts;
     }
 
     private static PhaseMeasurement phase(long published, long tookMicros, List<ErrorCount> errors) {
@@ -425,6 +464,23 @@ class SummarizeCommandTest {
                         Histograms.encode(endToEnd));
     }
 
+    /** @param events how many were handled in each second of the run, each after 5 ms */
+    private static String seenBySecond(long distinct, Map<Integer, Integer> events) {
+        NumberSet set = new NumberSet();
+        LongStream.range(0, distinct).forEach(set::add);
+        String seconds = events.entrySet().stream()
+                .map(second -> {
+                    Histogram latencies = Histograms.create();
+                    latencies.recordValueWithCount(5_000, second.getValue());
+                    return "\"%d\":\"%s\"".formatted(START / 1_000_000 + second.getKey(), Histograms.encode(latencies));
+                })
+                .collect(Collectors.joining(","));
+        String counts = seen(distinct, 0, 0, 1);
+        return counts.substring(0, counts.length() - 1)
+                + ",\"detail\":{\"numbers\":\"%s\",\"partitions\":[],\"endToEndMicrosBySecond\":{%s}}}"
+                        .formatted(set.encode(), seconds);
+    }
+
     /** @param to exclusive */
     private static String seenByMember(long from, long to, String partition) {
         return seenByMember(LongStream.range(from, to), partition);
@@ -436,7 +492,8 @@ class SummarizeCommandTest {
         numbers.forEach(set::add);
         String counts = seen(set.size(), 0, 0, 1);
         return counts.substring(0, counts.length() - 1)
-                + ",\"detail\":{\"numbers\":\"%s\",\"partitions\":[\"%s\"]}}".formatted(set.encode(), partition);
+                + ",\"detail\":{\"numbers\":\"%s\",\"partitions\":[\"%s\"],\"endToEndMicrosBySecond\":{}}}"
+                        .formatted(set.encode(), partition);
     }
 
     private static HttpApp.Answer appRun(String... measured) {
@@ -455,8 +512,9 @@ class SummarizeCommandTest {
     }
 
     private int summarize(HttpApp.Answer answer) {
-        try (HttpApp app = HttpApp.start(
-                request -> request.equals("GET /benchmark-runs/" + RUN) ? answer : new HttpApp.Answer(400, request))) {
+        try (HttpApp app = HttpApp.start(request -> request.equals("GET /benchmark-runs/" + RUN + "?detail=true")
+                ? answer
+                : new HttpApp.Answer(400, request))) {
             return execute(
                     "summarize",
                     "--run",

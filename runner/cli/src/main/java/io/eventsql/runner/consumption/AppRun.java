@@ -1,6 +1,7 @@
 package io.eventsql.runner.consumption;
 
 import java.util.List;
+import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -50,15 +51,21 @@ public record AppRun(String run, String consumer, List<AppRunner> runners) {
             @Nullable Detail detail) {
 
         public static final SeenEvents NONE = new SeenEvents(0, 0, 0, -1, 0, 0, 0, 0, "", null);
+
+        /** See {@link Detail#endToEndMicrosBySecond}; empty without detail. */
+        Map<Long, String> endToEndMicrosBySecond() {
+            return detail == null ? Map.of() : detail.endToEndMicrosBySecond;
+        }
     }
 
     /**
-     * What unites the counts of several members.
+     * What unites the counts of several members, and follows them second by second.
      *
      * @param numbers the numbers that were received, an encoded {@link io.eventsql.benchmark.event.NumberSet}
      * @param partitions the partitions they came from, as {@code shard/partition}
+     * @param endToEndMicrosBySecond the encoded latencies of the events that were handled in each second since 1970
      */
-    public record Detail(String numbers, List<String> partitions) {}
+    public record Detail(String numbers, List<String> partitions, Map<Long, String> endToEndMicrosBySecond) {}
 
     /** What was seen of a runner; nothing where the app does not know it. */
     public AppRunner of(int runner) {

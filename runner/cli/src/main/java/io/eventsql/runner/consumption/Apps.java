@@ -52,20 +52,18 @@ public final class Apps implements AutoCloseable {
         List<AppRun> seen = new ArrayList<>();
         for (AppClient app : apps) {
             try {
-                app.run(run, apps.size() > 1).ifPresent(seen::add);
+                app.run(run, true).ifPresent(seen::add);
             } catch (IOException e) {
                 problems.accept(String.valueOf(e.getMessage()));
             }
         }
-        AppRun nothing = new AppRun(run, "", List.of());
-        if (apps.size() == 1) {
-            return SeenByMembers.one(seen.isEmpty() ? nothing : seen.getFirst());
-        }
         try {
-            return SeenByMembers.unite(run, apps.size(), seen);
+            return apps.size() == 1 && !seen.isEmpty()
+                    ? SeenByMembers.one(seen.getFirst())
+                    : SeenByMembers.unite(run, apps.size(), seen);
         } catch (IllegalArgumentException e) {
             problems.accept("What the apps have seen cannot be united: " + e.getMessage());
-            return new SeenByMembers(nothing, apps.size(), 0);
+            return SeenByMembers.nothing(run, apps.size());
         }
     }
 

@@ -7,6 +7,7 @@ import io.eventsql.runner.consumption.AppRun.SeenEvents;
 import io.eventsql.runner.measure.Histograms;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.stream.Stream;
 
@@ -18,12 +19,23 @@ import java.util.stream.Stream;
  * @param members how many members there are
  * @param partitionsOfSeveral partitions of whose measured events more than one member has seen some; from one to the
  *     next, order is not checked
+ * @param seconds when the measured events were handled
  */
-public record SeenByMembers(AppRun run, int members, int partitionsOfSeveral) {
+public record SeenByMembers(AppRun run, int members, int partitionsOfSeveral, ConsumedSeconds seconds) {
 
-    /** What the only member has seen. */
+    /** Nobody has seen anything, or what they have seen is not known. */
+    static SeenByMembers nothing(String run, int members) {
+        return new SeenByMembers(new AppRun(run, "", List.of()), members, 0, new ConsumedSeconds(Map.of()));
+    }
+
+    /**
+     * What the only member has seen.
+     *
+     * @param run with detail
+     * @throws IllegalArgumentException if the detail is not understood
+     */
     public static SeenByMembers one(AppRun run) {
-        return new SeenByMembers(run, 1, 0);
+        return new SeenByMembers(run, 1, 0, ConsumedSeconds.of(List.of(run)));
     }
 
     /**
@@ -46,7 +58,8 @@ public record SeenByMembers(AppRun run, int members, int partitionsOfSeveral) {
                         unite(seen.stream().map(app -> app.of(runner).warmup()))))
                 .toList();
         String consumer = seen.isEmpty() ? "" : seen.getFirst().consumer();
-        return new SeenByMembers(new AppRun(run, consumer, runners), members, partitionsOfSeveral(seen));
+        return new SeenByMembers(
+                new AppRun(run, consumer, runners), members, partitionsOfSeveral(seen), ConsumedSeconds.of(seen));
     }
 
     private static SeenEvents unite(Stream<SeenEvents> ofMembers) {

@@ -1,5 +1,6 @@
 package io.eventsql.runner.report;
 
+import io.eventsql.runner.consumption.ConsumedSeconds;
 import io.eventsql.runner.measure.Histograms;
 import io.eventsql.runner.sample.ResourceSeries;
 import io.eventsql.runner.series.TimeSeries;
@@ -8,20 +9,33 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Function;
+import java.util.function.IntFunction;
 import java.util.stream.IntStream;
 import org.HdrHistogram.Histogram;
 import org.jspecify.annotations.Nullable;
 
-/** Puts the seconds of several runners together: all began at the same moment, so second by second. */
-final class MergedSeries {
+/**
+ * Puts the seconds of several runners and of the app together: all runners began at the same moment, a whole second on
+ * the app's clock, so second by second.
+ */
+public final class MergedSeries {
     private static final String OWN = "runner.";
+    private static final double MICROS_PER_MILLI = 1_000.0;
 
     private final List<RunnerSeries> runners;
+    private final ConsumedSeconds consumed;
+    private final long firstSecond;
     private final List<Integer> times;
 
-    /** @param runners in the order of their numbers */
-    MergedSeries(List<RunnerSeries> runners) {
+    /**
+     * @param runners in the order of their numbers
+     * @param consumed when events were handled
+     * @param firstSecond the second in which all began, since 1970
+     */
+    MergedSeries(List<RunnerSeries> runners, ConsumedSeconds consumed, long firstSecond) {
         this.runners = runners;
+        this.consumed = consumed;
+        this.firstSecond = firstSecond;
         int seconds = runners.stream()
                 .mapToInt(runner -> runner.seconds().t().size())
                 .max()
@@ -29,37 +43,37 @@ final class MergedSeries {
         this.times = IntStream.range(0, seconds).boxed().toList();
     }
 
-    TimeSeries seconds() {
-        List<@Nullable Double> nothing = new ArrayList<>();
-        times.forEach(t -> nothing.add(null));
-        List<@Nullable String> phases = new ArrayList<>();
-        List<@Nullable Double> p50 = new ArrayList<>();
-        List<@Nullable Double> p99 = new ArrayList<>();
-        List<@Nullable Double> max = new ArrayList<>();
-        for (int t : times) {
-            phases.add(phase(t));
-            Histogram micros = publishMicros(t);
-            boolean any = micros.getTotalCount() > 0;
-            p50.add(any ? micros.getValueAtPercentile(50) / 1_000.0 : null);
-            p99.add(any ? micros.getValueAtPercentile(99) / 1_000.0 : null);
-            max.add(any ? micros.getMaxValue() / 1_000.0 : null);
-        }
+    /** When second 0 began, seconds since 1970. */
+    public long firstSecond() {
+        return firstSecond;
+    }
+
+    /** The table. */
+    public TimeSeries seconds() {
+        List<@Nullable Double> published = sums(TimeSeries::publishRate);
+        List<@Nullable Double> consumeRate = consumeRate();
         return new TimeSeries(
                 1,
                 times,
-                phases,
+                phases(),
                 sums(TimeSeries::offeredRate),
-                sums(TimeSeries::publishRate),
-                nothing,
+                published,
+                consumeRate,
                 sums(TimeSeries::failed),
                 sums(TimeSeries::missed),
                 sums(TimeSeries::inFlight),
-                nothing,
-                p50,
-                p99,
-                max,
-                nothing,
-                nothing);
+                lag(published, consumeRate),
+                percentiles(this::publishMicros, 50),
+                percentiles(this::publishMicros, 99),
+                percentiles(this::publishMicros, 100),
+                percentiles(this::endToEndMicros, 50),
+                percentiles(this::endToEndMicros, 99));
+    }
+
+    private List<@Nullable String> phases() {
+        List<@Nullable String> phases = new ArrayList<>();
+        times.forEach(t -> phases.add(phase(t)));
+        return phases;
     }
 
     private @Nullable String phase(int t) {
@@ -72,7 +86,42 @@ final class MergedSeries {
         return null;
     }
 
-    private Histogram publishMicros(int t) {
+    /** No values, rather than zeros, where nobody knows what was handled when. */
+    private List<@Nullable Double> consumeRate() {
+        List<@Nullable Double> rates = new ArrayList<>();
+        for (int t : times) {
+            Histogram micros = endToEndMicros(t);
+            long handled = micros == null ? 0 : micros.getTotalCount();
+            rates.add(consumed.isEmpty() ? null : Double.valueOf((double) handled));
+        }
+        return rates;
+    }
+
+    /** A handler may be quicker than the acknowledgement: that is not less than nothing. */
+    private static List<@Nullable Double> lag(List<@Nullable Double> published, List<@Nullable Double> consumed) {
+        List<@Nullable Double> lag = new ArrayList<>();
+        double open = 0;
+        for (int t = 0; t < published.size(); t++) {
+            Double in = published.get(t);
+            Double out = consumed.get(t);
+            open += (in == null ? 0 : in) - (out == null ? 0 : out);
+            lag.add(out == null ? null : Double.valueOf(Math.max(0, open)));
+        }
+        return lag;
+    }
+
+    private List<@Nullable Double> percentiles(IntFunction<@Nullable Histogram> ofSecond, double percentile) {
+        List<@Nullable Double> values = new ArrayList<>();
+        for (int t : times) {
+            Histogram micros = ofSecond.apply(t);
+            values.add(
+                    micros == null ? null : Double.valueOf(micros.getValueAtPercentile(percentile) / MICROS_PER_MILLI));
+        }
+        return values;
+    }
+
+    /** The publish latencies of a second of the table, microseconds; {@code null} where there are none. */
+    public @Nullable Histogram publishMicros(int t) {
         List<Histogram> ofRunners = new ArrayList<>();
         for (RunnerSeries runner : runners) {
             String encoded = at(runner.publishMicrosHistograms(), t);
@@ -80,7 +129,12 @@ final class MergedSeries {
                 ofRunners.add(Histograms.decode(encoded));
             }
         }
-        return Histograms.merge(ofRunners);
+        return ofRunners.isEmpty() ? null : Histograms.merge(ofRunners);
+    }
+
+    /** The end-to-end latencies of a second of the table, microseconds; {@code null} where there are none. */
+    public @Nullable Histogram endToEndMicros(int t) {
+        return consumed.endToEndMicros(firstSecond + t);
     }
 
     private List<@Nullable Double> sums(Function<TimeSeries, List<@Nullable Double>> column) {
@@ -100,8 +154,8 @@ final class MergedSeries {
         return t < column.size() ? column.get(t) : null;
     }
 
-    /** Columns of the runners' own processes are told apart by number where there are several. */
-    ResourceSeries resources() {
+    /** What was used; columns of the runners' own processes are told apart by number where there are several. */
+    public ResourceSeries resources() {
         Map<String, List<@Nullable Double>> columns = new LinkedHashMap<>();
         for (int number = 0; number < runners.size(); number++) {
             String own = runners.size() == 1 ? OWN : "runner-" + number + ".";

@@ -43,6 +43,7 @@ public final class Summarizer {
     }
 
     private static final int FORMAT = 2;
+    private static final long MICROS_PER_SECOND = 1_000_000;
 
     private final List<Pair> pairs;
     private final SeenByMembers seen;
@@ -65,12 +66,19 @@ public final class Summarizer {
         this.problems = List.copyOf(knownProblems);
     }
 
+    /** The run second by second. */
+    public MergedSeries series() {
+        return new MergedSeries(
+                pairs.stream()
+                        .map(pair -> pair.sent.series())
+                        .flatMap(Stream::ofNullable)
+                        .toList(),
+                seen.seconds(),
+                Math.floorDiv(firstIntendedAtMicros(), MICROS_PER_SECOND));
+    }
+
     /** The whole run. */
-    public Summary summarize(Summary.Provenance provenance) {
-        MergedSeries series = new MergedSeries(pairs.stream()
-                .map(pair -> pair.sent.series())
-                .flatMap(Stream::ofNullable)
-                .toList());
+    public Summary summarize(MergedSeries series, Summary.Provenance provenance) {
         RunSettings settings = first().settings();
         Summary.Counts counts = counts();
         List<String> found = problems(counts);
@@ -138,12 +146,7 @@ public final class Summarizer {
         double publishRate = pairs.stream()
                 .mapToDouble(pair -> pair.sent.measured().publishRate())
                 .sum();
-        long firstIntended = pairs.stream()
-                .map(pair -> pair.sent.measured().firstIntendedAtMicros())
-                .flatMap(Stream::ofNullable)
-                .mapToLong(Long::longValue)
-                .min()
-                .orElse(0);
+        long firstIntended = firstIntendedAtMicros();
         long lastAck = pairs.stream()
                 .map(pair -> pair.sent.measured().lastAckAtMicros())
                 .flatMap(Stream::ofNullable)
@@ -160,6 +163,15 @@ public final class Summarizer {
                 rounded(publishRate, 10),
                 anyConsumed && tookMicros > 0 ? rounded(counts.eventsConsumed() * 1e6 / tookMicros, 10) : 0,
                 anyConsumed && lastAck > 0 ? rounded((lastHandled - lastAck) / 1_000.0, 1_000) : 0);
+    }
+
+    private long firstIntendedAtMicros() {
+        return pairs.stream()
+                .map(pair -> pair.sent.measured().firstIntendedAtMicros())
+                .flatMap(Stream::ofNullable)
+                .mapToLong(Long::longValue)
+                .min()
+                .orElse(0);
     }
 
     private static Summary.Latencies latencies(List<Pair> pairs) {

@@ -1,14 +1,10 @@
 package io.eventsql.runner.result;
 
 import io.eventsql.runner.report.JsonFiles;
-import io.eventsql.runner.sample.ResourceSeries;
 import io.eventsql.runner.series.RunSeries;
 import java.io.IOException;
 import java.nio.file.Path;
-import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Map;
-import org.jspecify.annotations.Nullable;
 
 /** The folder of one run. */
 public final class RunFolder {
@@ -24,22 +20,18 @@ public final class RunFolder {
     public static void write(Path folder, RunResult result, RunSeries seconds) throws IOException {
         JsonFiles.write(folder.resolve(RESULT), result);
         JsonFiles.write(folder.resolve("report.txt"), String.join("\n", RunText.of(result)) + "\n");
-        JsonFiles.write(folder.resolve("series.csv"), CsvFile.of(result.series().columns()));
-        JsonFiles.write(folder.resolve("resources.csv"), CsvFile.of(columns(result.resources())));
         long startMicros = result.phases().stream()
                 .filter(RunResult.PhaseFigures::measured)
                 .mapToLong(RunResult.PhaseFigures::startedAtMicros)
                 .findFirst()
                 .orElse(0);
-        HistogramLog.write(folder.resolve("publish.hlog"), result.series(), startMicros, seconds::publishMicros);
-        HistogramLog.write(folder.resolve("end_to_end.hlog"), result.series(), startMicros, seconds::endToEndMicros);
-    }
-
-    private static Map<String, List<? extends @Nullable Object>> columns(ResourceSeries resources) {
-        Map<String, List<? extends @Nullable Object>> columns = new LinkedHashMap<>();
-        columns.put("t", resources.t());
-        columns.putAll(resources.columns());
-        return columns;
+        new SeriesFiles(
+                        result.series(),
+                        result.resources(),
+                        startMicros,
+                        seconds::publishMicros,
+                        seconds::endToEndMicros)
+                .write(folder);
     }
 
     /**

@@ -10,6 +10,7 @@ import io.eventsql.runner.consumption.AppRun.SeenEvents;
 import io.eventsql.runner.measure.Histograms;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
 import org.HdrHistogram.Histogram;
 import org.junit.jupiter.api.Test;
 
@@ -39,6 +40,10 @@ class SeenByMembersTest {
         assertThat(latencies.getTotalCount()).isEqualTo(5);
         assertThat(latencies.getMinValue()).isEqualTo(50);
         assertThat(latencies.getMaxValue()).isEqualTo(100);
+        Map<Long, Histogram> seconds = united.seconds().endToEndMicros();
+        assertThat(seconds).containsOnlyKeys(0L, 1L);
+        assertThat(seconds.get(0L).getTotalCount()).isEqualTo(3);
+        assertThat(seconds.get(1L).getTotalCount()).isEqualTo(3);
         assertThat(united.run().of(1).measured().distinct()).isEqualTo(1);
         assertThat(united.run().of(0).warmup()).isEqualTo(SeenEvents.NONE);
     }
@@ -104,12 +109,16 @@ class SeenByMembersTest {
         return new AppRunner(number, measured, SeenEvents.NONE);
     }
 
-    /** @param micros the latency, and when the first was handled; the last was a millisecond later */
+    /**
+     * @param micros the latency, and when the first was handled; the last was a millisecond later
+     * @param numbers the first is also the second in which all were handled
+     */
     private static SeenEvents seen(long micros, List<String> partitions, long... numbers) {
         NumberSet set = new NumberSet();
         Arrays.stream(numbers).forEach(set::add);
         Histogram latencies = Histograms.create();
         latencies.recordValueWithCount(micros, numbers.length);
+        long second = numbers[0];
         return new SeenEvents(
                 numbers.length,
                 set.size(),
@@ -120,6 +129,6 @@ class SeenByMembersTest {
                 micros,
                 micros + 1_000,
                 Histograms.encode(latencies),
-                new Detail(set.encode(), partitions));
+                new Detail(set.encode(), partitions, Map.of(second, Histograms.encode(latencies))));
     }
 }
