@@ -184,7 +184,7 @@ def stress(result: Result) -> Html:
     return facts(
         {
             "overload": f"phase {said['overload']}",
-            "accepted, of the sustainable rate": f"{said['accepted_of_maximum']:.1%}",
+            "accepted, of the maximum": f"{said['accepted_of_maximum']:.1%}",
             "slots missed, of those offered": f"{said['missed_share']:.1%}",
             **memory,
             "recovered (p99 of a second below ten times the p50 before)": (

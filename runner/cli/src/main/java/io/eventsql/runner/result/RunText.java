@@ -171,7 +171,7 @@ public final class RunText {
         List<String> lines = new ArrayList<>();
         lines.add(String.format(
                 Locale.ROOT,
-                "In the phase %s, %.1f %% of the sustainable rate was accepted; %.1f %% of the slots were missed",
+                "In the phase %s, %.1f %% of the maximum was accepted; %.1f %% of the slots were missed",
                 stress.overload(),
                 stress.acceptedOfMaximum() * PERCENT,
                 stress.missedShare() * PERCENT));

@@ -36,14 +36,26 @@ public final class StressReading {
                     && rate != null
                     && rate.isMultiple()
                     && rate.value().compareTo(BigDecimal.ONE) > 0) {
-                return of(reference, played.get(i), series, resources);
+                return of(reference, before(played, i), played.get(i), series, resources);
             }
         }
         return null;
     }
 
+    /** The measured phase right before an overload; there is one, because an overload is a multiple of a phase. */
+    private static PhaseFigures before(List<PhaseFigures> played, int overload) {
+        return played.subList(0, overload).stream()
+                .filter(PhaseFigures::measured)
+                .reduce((earlier, later) -> later)
+                .orElseThrow();
+    }
+
     private static StressFigures of(
-            PhaseFigures reference, PhaseFigures overload, TimeSeries series, ResourceSeries resources) {
+            PhaseFigures reference,
+            PhaseFigures before,
+            PhaseFigures overload,
+            TimeSeries series,
+            ResourceSeries resources) {
         int first = series.phase().indexOf(overload.name());
         int behind = series.phase().lastIndexOf(overload.name()) + 1;
         Map<String, StressFigures.Resident> resident = new LinkedHashMap<>();
@@ -61,7 +73,7 @@ public final class StressReading {
                 offered == 0 ? 0 : (double) overload.eventsMissed() / offered,
                 resident,
                 recoverySeconds(
-                        series, behind, RECOVERED * reference.publishLatencyMs().p50()));
+                        series, behind, RECOVERED * before.publishLatencyMs().p50()));
     }
 
     private static @Nullable Integer recoverySeconds(TimeSeries series, int from, double limitMs) {

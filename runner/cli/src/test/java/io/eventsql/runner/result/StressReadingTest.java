@@ -20,16 +20,18 @@ class StressReadingTest {
     private static final long SECOND = 1_000_000_000;
 
     private final List<PhaseSpec> specs = List.of(
-            new PhaseSpec("sustainable", true, null, null, 5, false, 1, 2),
+            new PhaseSpec("maximum", true, null, null, 5, false, 1, 1),
+            new PhaseSpec("before", true, PhaseRate.of("0.5x"), null, null, false, 1, 1),
             new PhaseSpec("overload", true, PhaseRate.of("5x"), 10L, null, false, 1, 6),
             new PhaseSpec("recovery", true, PhaseRate.of("0.5x"), null, null, false, 1, 4));
 
     @Test
     void of_overload_tellsWhatWasAcceptedAndWhenItRecovered() {
-        // p50 of before is 2 ms: 20 ms is the limit, which the second second of the recovery keeps.
+        // p50 of right before is 2 ms: 20 ms is the limit, which the second second of the recovery keeps.
         RunSeries series = new RunSeries(0);
         series.begin(0);
-        series.phase("sustainable", 0, 2 * SECOND);
+        series.phase("maximum", 0, SECOND);
+        series.phase("before", SECOND, 2 * SECOND);
         series.phase("overload", 2 * SECOND, 8 * SECOND);
         series.phase("recovery", 8 * SECOND, 12 * SECOND);
         for (int second = 0; second < 12; second++) {
@@ -42,7 +44,11 @@ class StressReadingTest {
 
         StressFigures stress = StressReading.of(
                 specs,
-                List.of(figures("sustainable", 1_000, 0), figures("overload", 950, 4_050), figures("recovery", 500, 0)),
+                List.of(
+                        figures("maximum", 1_000, 0, 60),
+                        figures("before", 500, 0, 2),
+                        figures("overload", 950, 4_050, 500),
+                        figures("recovery", 500, 0, 3)),
                 seconds,
                 new ResourceSeries(1, seconds.t(), Map.of("runner.rss_mb", memory, "runner.cpu_cores", memory)));
 
@@ -56,14 +62,14 @@ class StressReadingTest {
 
         assertThat(StressReading.of(
                         specs.subList(0, 1),
-                        List.of(figures("sustainable", 1_000, 0)),
+                        List.of(figures("maximum", 1_000, 0, 2)),
                         nothing,
                         ResourceSeries.nothing()))
                 .isNull();
     }
 
-    private static PhaseFigures figures(String name, long published, long missed) {
-        Percentiles ms = new Percentiles(2, 3, 4, 5, 6, 2.5);
+    private static PhaseFigures figures(String name, long published, long missed, double p50) {
+        Percentiles ms = new Percentiles(p50, 1_001, 1_002, 1_003, 1_004, 1_000);
         return new PhaseFigures(
                 name, true, 0, 1, 0, published, published, 0, missed, List.of(), published, 0, 0, ms, ms, null, null);
     }
