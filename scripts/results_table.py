@@ -33,12 +33,12 @@ def read_workloads(folder: Path, workloads: Sequence[str] = ()) -> list[Run]:
     return sorted(chosen, key=lambda run: str(run.result.get("started_at") or ""))
 
 
-def markdown(folder: Path, seen_from: Path, workloads: Sequence[str] = ()) -> str:
+def markdown(folder: Path, seen_from: Path, workloads: Sequence[str] = (), *, main_only: bool = False) -> str:
     """Everything that a folder holds, with links that work in a file of the folder `seen_from`.
 
-    With names of workloads, only theirs.
+    With names of workloads, only theirs; or only what belongs to no workload.
     """
-    runs = read_workloads(folder, workloads)
+    runs = [] if main_only else read_workloads(folder, workloads)
     others = [] if workloads else [result for result in read(folder) if not result.get("workload")]
     parts = []
     if others:
@@ -115,16 +115,18 @@ def main(arguments: Sequence[str]) -> int:
         description=__doc__,
         epilog="""Examples:
   python3 scripts/results_table.py results/2026-11-21
-  python3 scripts/results_table.py results/2026-11-21 --readme README.md
+  python3 scripts/results_table.py results/2026-11-21 --readme results/README.md
+  python3 scripts/results_table.py results/2026-11-21 --main-only --readme README.md
   python3 scripts/results_table.py results/2026-11-21 --workload compare --workload fan-out""",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("folder", type=Path, help="a set of kept results: folders with a result.json each")
     parser.add_argument("--workload", action="append", default=[], help="only this workload; may be repeated")
+    parser.add_argument("--main-only", action="store_true", help="no workloads")
     parser.add_argument("--readme", type=Path, help="file to write the tables to, between its marks")
     parsed = parser.parse_args(arguments)
     seen_from = parsed.readme.parent if parsed.readme else Path()
-    text = markdown(parsed.folder, seen_from, parsed.workload)
+    text = markdown(parsed.folder, seen_from, parsed.workload, main_only=parsed.main_only)
     if not text:
         parser.error(f"there is no such result.json in {parsed.folder}")
     if parsed.readme:

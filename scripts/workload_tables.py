@@ -1,5 +1,6 @@
 """Results of workloads as Markdown: a table for each workload, with a row for each run and measured phase."""
 
+import re
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 # Left out of a table where no run has them.
-OPTIONAL = ("phase", "system", "promises")
+TEXTS = ("phase", "system", "promises")
+OPTIONAL = (*TEXTS, "call to answer p50 / p99", "schedule delay p99", "CPU cores")
 
 
 @dataclass(frozen=True)
@@ -73,10 +75,38 @@ def _section(workload: str, runs: Sequence[Run], link: Callable[[Path], str]) ->
         *([description] if description else []),
         "",
         f"| {' | '.join(columns)} |",
-        f"|{'|'.join('---' if column in (*OPTIONAL, 'run', 'passed') else '---:' for column in columns)}|",
+        f"|{'|'.join('---' if column in (*TEXTS, 'run', 'passed') else '---:' for column in columns)}|",
         *(f"| {' | '.join(row.get(column) or '' for column in columns)} |" for row in rows),
+        *_stress(runs),
     ]
     return "\n".join(lines)
+
+
+def _stress(runs: Sequence[Run]) -> list[str]:
+    """How runs stood more load than can be taken, as a table of its own; nothing where none did."""
+    lines = []
+    for run in runs:
+        said = run.result.get("stress")
+        if said:
+            memory = ", ".join(
+                f"{name} {part['start']:,.0f} / {part['end']:,.0f} MB"
+                for name, part in said["resident_mb"].items()
+                if part["start"] is not None and part["end"] is not None
+            )
+            recovery = said.get("recovery_seconds")
+            recovered = "not within what was measured" if recovery is None else f"{recovery} s"
+            lines.append(
+                f"| {run.name} | {said['accepted_of_maximum']:.0%} | {said['missed_share']:.0%}"
+                f" | {memory} | {recovered} |"
+            )
+    if not lines:
+        return []
+    return [
+        "",
+        "| overload of | accepted, of maximum | slots missed | resident at start / end | recovered after |",
+        "|---|---:|---:|---|---:|",
+        *lines,
+    ]
 
 
 def _passed(run: Run) -> str:
@@ -97,15 +127,41 @@ def _phases(run: Run) -> list[dict[str, str]]:
         {
             "phase": str(phase["name"]) if len(phases) > 1 else "",
             "system": str(driver.get("name") or ""),
-            "promises": promises,
+            "promises": promises if number == 0 else "",
             "published": _rate(phase.get("publish_rate")),
             "consumed": _rate(phase.get("consume_rate")),
             "publish p50 / p99": _latency(phase.get("publish_latency_ms")),
+            "call to answer p50 / p99": _latency(phase.get("service_latency_ms")),
+            "schedule delay p99": _delay(run, phase),
             "publish to handler p50 / p99": _latency(phase.get("end_to_end_latency_ms")),
+            "CPU cores": _cores(run, str(phase.get("name") or "measured")),
             "lost / twice / out of order": _checks(run),
         }
-        for phase in phases
+        for number, phase in enumerate(phases)
     ]
+
+
+def _delay(run: Run, phase: Mapping[str, Any]) -> str:
+    """Only calls with a schedule can be late."""
+    delay = phase.get("schedule_delay_ms")
+    is_closed = run.kind == "publish" and not phase.get("rate_asked")
+    return f"{delay['p99']:,.2f} ms" if delay and not is_closed else ""
+
+
+def _cores(run: Run, phase: str) -> str:
+    """What each kind of process used in the phase's seconds, in the mean; those of a kind together."""
+    series = run.result.get("series") or {}
+    seconds = [
+        t for t, name in zip(series.get("t", []), series.get("phase", []), strict=True) if name == phase
+    ]
+    used: dict[str, float] = {}
+    for column, values in ((run.result.get("resources") or {}).get("columns") or {}).items():
+        name, _, what = column.rpartition(".")
+        known = [values[t] for t in seconds if t < len(values) and values[t] is not None]
+        if what == "cpu_cores" and known:
+            kind = re.sub(r"-\d+$", "", name)
+            used[kind] = used.get(kind, 0) + statistics.mean(known)
+    return ", ".join(f"{kind} {cores:.2f}" for kind, cores in sorted(used.items()))
 
 
 def _checks(run: Run) -> str:
@@ -114,6 +170,20 @@ def _checks(run: Run) -> str:
         return "not checked"
     names = ("events_lost", "events_duplicated", "order_violations")
     return " / ".join(f"{sum(int(consumer[name]) for consumer in consumers):,}" for name in names)
+
+
+def _search(run: Run) -> list[dict[str, str]]:
+    found = run.result.get("search")
+    if not found:
+        return [{"highest rate": ""}]
+    asked = run.result["settings"]["search"]
+    return [
+        {
+            "limit": f"p{asked['percentile']:g} of {asked['latency']} {asked['limit_ms']:g} ms",
+            "highest rate": _rate(found["best_rate"]) if found["best_rate"] else "none",
+            "rates tried": f"{len(found['trials']):,}",
+        }
+    ]
 
 
 def _blast(run: Run) -> list[dict[str, str]]:
@@ -166,4 +236,8 @@ def _latency(percentiles: Mapping[str, float] | None) -> str:
     return f"{percentiles['p50']:,.1f} / {percentiles['p99']:,.1f} ms" if percentiles else ""
 
 
-ROWS: Mapping[str, Callable[[Run], list[dict[str, str]]]] = {"blast": _blast, "sweep": _sweep}
+ROWS: Mapping[str, Callable[[Run], list[dict[str, str]]]] = {
+    "blast": _blast,
+    "search": _search,
+    "sweep": _sweep,
+}

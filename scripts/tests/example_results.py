@@ -283,7 +283,12 @@ def publish_result(rate: int, databases: int = 1) -> dict[str, Any]:
         "consume_rate": float(rate),
         **{
             name: {percentile: value * slow for percentile, value in LATENCY.items()}
-            for name in ("publish_latency_ms", "end_to_end_latency_ms", "schedule_delay_ms")
+            for name in (
+                "publish_latency_ms",
+                "service_latency_ms",
+                "end_to_end_latency_ms",
+                "schedule_delay_ms",
+            )
         },
         "fsync": "on",
         "synchronous_commit": "on",

@@ -74,18 +74,22 @@ def test_main_writes_the_table_into_the_file(tmp_path: Path) -> None:
     assert "12,346/s" in readme.read_text()
 
 
-@pytest.mark.parametrize("file", [ROOT / "README.md", ROOT / "results/README.md"])
-def test_readme_shows_the_newest_kept_results(file: Path) -> None:
-    readme = file.read_text()
+@pytest.mark.parametrize(("file", "main_only"), [("README.md", True), ("results/README.md", False)])
+def test_readme_shows_the_newest_kept_results(file: str, main_only: bool) -> None:
+    readme = (ROOT / file).read_text()
 
-    assert replace(readme, markdown(newest_set(), file.parent)) == readme
+    assert replace(readme, markdown(newest_set(), (ROOT / file).parent, main_only=main_only)) == readme
 
 
 def test_workloads_have_a_table_each_with_links_to_their_runs(tmp_path: Path) -> None:
+    consumer = example.phases_result()
+    seconds = len(consumer["series"]["t"])
+    cores = {"runner": 0.25, "database-0": 1.0, "database-1": 0.5}
+    columns = {f"{name}.cpu_cores": [used] * seconds for name, used in cores.items()}
     example.write(
         tmp_path / "set",
         {
-            "fan-out/1-consumer": {**example.phases_result(), "passed": False},
+            "fan-out/1-consumer": {**consumer, "passed": False, "resources": {"columns": columns}},
             "main/slow": example.publish_result(1000) | {"workload": "main"},
         },
     )
@@ -100,12 +104,22 @@ def test_workloads_have_a_table_each_with_links_to_their_runs(tmp_path: Path) ->
     assert lines[11] == (
         "| [1-consumer](set/fan-out/1-consumer) | eventsql"
         " | flushed to disk (fsync); per key; at least once | 1,000/s | 1,000/s | 0.6 / 4.2 ms"
-        " | 1.6 / 8.0 ms | 0 / 0 / 0 | **no** |"
+        " | 0.6 / 4.2 ms | 4.20 ms | 1.6 / 8.0 ms | database 1.50, runner 0.25 | 0 / 0 / 0 | **no** |"
     )
     assert lines[-1] == (
         "2 CPUs, Linux, Java 25.0.3, PostgreSQL 18.6 with `fsync=on`, `synchronous_commit=on`;"
         " commit 01234567."
     )
+
+
+def test_workloads_stress_has_a_table_of_its_own(tmp_path: Path) -> None:
+    example.write(tmp_path, {"a": example.stress_result("a"), "b": example.search_result()})
+
+    text = markdown(tmp_path, tmp_path)
+
+    assert "| a | 97% | 80% | runner 790 / 801 MB | 2 s |" in text
+    assert "| [b](b) | p99 of publish 15 ms | 50,000/s | 4 | yes |" in text
+    assert markdown(tmp_path, tmp_path, main_only=True) == ""
 
 
 def test_workloads_only_those_that_are_named(tmp_path: Path) -> None:

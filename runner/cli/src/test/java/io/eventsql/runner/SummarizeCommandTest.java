@@ -109,6 +109,7 @@ class SummarizeCommandTest {
         assertThat(result.get("publish_latency_ms").get("p99").asDouble()).isEqualTo(0.99, within(0.001));
         assertThat(result.get("publish_latency_ms").get("p999").asDouble()).isEqualTo(0.999, within(0.001));
         assertThat(result.get("publish_latency_ms").get("max").asDouble()).isEqualTo(1, within(0.001));
+        assertThat(result.get("service_latency_ms").get("p50").asDouble()).isEqualTo(0.5, within(0.001));
         assertThat(result.get("end_to_end_latency_ms").get("p50").asDouble()).isEqualTo(7, within(0.01));
         assertThat(result.get("fsync").asString()).isEqualTo("on");
         assertThat(result.get("synchronous_commit").asString()).isEqualTo("on");
@@ -445,7 +446,14 @@ class SummarizeCommandTest {
         }
         long failed = errors.stream().mapToLong(ErrorCount::events).sum();
         return new PhaseMeasurement(
-                published + failed, published, errors, START, START + tookMicros, latency, Histograms.create());
+                published + failed,
+                published,
+                errors,
+                START,
+                START + tookMicros,
+                latency,
+                latency,
+                Histograms.create());
     }
 
     private static String seen(long distinct, long duplicates, long violations, long lastHandledAfterMicros) {

@@ -31,8 +31,8 @@ final class TenthsMeter implements LoadListener {
     }
 
     @Override
-    public void acknowledged(long intendedNanos, long acknowledgedNanos, int events) {
-        at(intendedNanos).acknowledged(intendedNanos, acknowledgedNanos, events);
+    public void acknowledged(long intendedNanos, long calledNanos, long acknowledgedNanos, int events) {
+        at(intendedNanos).acknowledged(intendedNanos, calledNanos, acknowledgedNanos, events);
     }
 
     @Override

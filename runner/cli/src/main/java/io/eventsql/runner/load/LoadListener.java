@@ -12,13 +12,8 @@ public interface LoadListener {
     /** A slot that is left out, because too many events are unanswered. */
     default void missed(long intendedNanos, int events) {}
 
-    /** The call's events are stored; also says when the call was made. */
-    default void acknowledged(long intendedNanos, long calledNanos, long acknowledgedNanos, int events) {
-        acknowledged(intendedNanos, acknowledgedNanos, events);
-    }
-
     /** The call's events are stored. */
-    void acknowledged(long intendedNanos, long acknowledgedNanos, int events);
+    void acknowledged(long intendedNanos, long calledNanos, long acknowledgedNanos, int events);
 
     /** The call failed, or at least for some of its events. */
     void failed(long intendedNanos, long failedNanos, int events, Throwable failure);

@@ -13,6 +13,8 @@ import org.jspecify.annotations.Nullable;
  * @param firstIntendedAtMicros when the first call was meant to happen, epoch microseconds; {@code null}: there was none
  * @param lastAcknowledgedAtMicros when the last acknowledgement came; {@code null}: there was none
  * @param latencyMicros from the intended time to the acknowledgement, one value for each published event
+ * @param serviceMicros from the call to the acknowledgement, one value for each published event; of a call that failed
+ *     only for some of its events, from the intended time
  * @param scheduleDelayMicros from the intended time to the call, one value for each call; empty where calls have no
  *     schedule
  */
@@ -23,11 +25,13 @@ public record PhaseMeasurement(
         @Nullable Long firstIntendedAtMicros,
         @Nullable Long lastAcknowledgedAtMicros,
         Histogram latencyMicros,
+        Histogram serviceMicros,
         Histogram scheduleDelayMicros) {
 
     /** A phase in which nothing was sent. */
     public static PhaseMeasurement nothing() {
-        return new PhaseMeasurement(0, 0, List.of(), null, null, Histograms.create(), Histograms.create());
+        return new PhaseMeasurement(
+                0, 0, List.of(), null, null, Histograms.create(), Histograms.create(), Histograms.create());
     }
 
     /** How many events failed. */

@@ -13,8 +13,8 @@ import java.util.stream.Stream;
 import org.HdrHistogram.Histogram;
 
 /**
- * Records one phase of load: each event's latency from its intended time to its acknowledgement, and how far the calls
- * lag behind their schedule, both in whole microseconds (rounded down). Every answer is recorded, whatever its value.
+ * Records one phase of load: each event's latency to its acknowledgement, from its intended time and from its call, and
+ * how far the calls lag behind their schedule, all in whole microseconds (rounded down). Every answer is recorded, whatever its value.
  * Thread-safe: threads are spread over stripes, so that they seldom meet at a lock.
  */
 public final class PublishMeter implements LoadListener {
@@ -36,8 +36,8 @@ public final class PublishMeter implements LoadListener {
     }
 
     @Override
-    public void acknowledged(long intendedNanos, long acknowledgedNanos, int events) {
-        stripe().acknowledged(intendedNanos, acknowledgedNanos, events);
+    public void acknowledged(long intendedNanos, long calledNanos, long acknowledgedNanos, int events) {
+        stripe().acknowledged(intendedNanos, calledNanos, acknowledgedNanos, events);
         answeredEvents.add(events);
     }
 
@@ -57,7 +57,7 @@ public final class PublishMeter implements LoadListener {
         for (PartialPublishException.Outcome outcome : partial.outcomes()) {
             EventSqlException failure = outcome.failure();
             if (failure == null) {
-                stripe().acknowledged(intendedNanos, failedNanos, 1);
+                stripe().acknowledged(intendedNanos, intendedNanos, failedNanos, 1);
             } else {
                 errors.add(failure, 1);
                 stripe().failed(intendedNanos, 1);
@@ -111,6 +111,8 @@ public final class PublishMeter implements LoadListener {
                 lastAcknowledged == Long.MIN_VALUE ? null : anchor.epochMicrosAt(lastAcknowledged),
                 Histograms.merge(
                         snapshots.stream().map(Stripe.Snapshot::latencyMicros).toList()),
+                Histograms.merge(
+                        snapshots.stream().map(Stripe.Snapshot::serviceMicros).toList()),
                 delay);
     }
 
@@ -126,16 +128,22 @@ public final class PublishMeter implements LoadListener {
     private static final class Stripe {
 
         record Snapshot(
-                long publishedEvents, long firstIntendedNanos, long lastAcknowledgedNanos, Histogram latencyMicros) {}
+                long publishedEvents,
+                long firstIntendedNanos,
+                long lastAcknowledgedNanos,
+                Histogram latencyMicros,
+                Histogram serviceMicros) {}
 
         private final Histogram latencyMicros = Histograms.create();
+        private final Histogram serviceMicros = Histograms.create();
         private long publishedEvents;
         private long failedEvents;
         private long firstIntendedNanos = Long.MAX_VALUE;
         private long lastAcknowledgedNanos = Long.MIN_VALUE;
 
-        synchronized void acknowledged(long intendedNanos, long acknowledgedNanos, int events) {
+        synchronized void acknowledged(long intendedNanos, long calledNanos, long acknowledgedNanos, int events) {
             latencyMicros.recordValueWithCount(micros(intendedNanos, acknowledgedNanos), events);
+            serviceMicros.recordValueWithCount(micros(calledNanos, acknowledgedNanos), events);
             publishedEvents += events;
             firstIntendedNanos = Math.min(firstIntendedNanos, intendedNanos);
             lastAcknowledgedNanos = Math.max(lastAcknowledgedNanos, acknowledgedNanos);
@@ -155,7 +163,12 @@ public final class PublishMeter implements LoadListener {
         }
 
         synchronized Snapshot snapshot() {
-            return new Snapshot(publishedEvents, firstIntendedNanos, lastAcknowledgedNanos, latencyMicros.copy());
+            return new Snapshot(
+                    publishedEvents,
+                    firstIntendedNanos,
+                    lastAcknowledgedNanos,
+                    latencyMicros.copy(),
+                    serviceMicros.copy());
         }
     }
 }

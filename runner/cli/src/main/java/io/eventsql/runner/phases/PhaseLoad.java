@@ -21,7 +21,6 @@ public final class PhaseLoad implements LoadListener {
     private final LoadPhase time;
     private final RunSeries series;
     private final PublishMeter meter = new PublishMeter();
-    private final Histogram serviceMicros = new ConcurrentHistogram(SIGNIFICANT_DIGITS);
     private final Histogram endToEndMicros = new ConcurrentHistogram(SIGNIFICANT_DIGITS);
     private final LongAdder missedEvents = new LongAdder();
     private final LongAdder deliveredEvents = new LongAdder();
@@ -60,14 +59,8 @@ public final class PhaseLoad implements LoadListener {
 
     @Override
     public void acknowledged(long intendedNanos, long calledNanos, long acknowledgedNanos, int events) {
-        serviceMicros.recordValueWithCount((acknowledgedNanos - calledNanos) / 1_000, events);
-        acknowledged(intendedNanos, acknowledgedNanos, events);
-    }
-
-    @Override
-    public void acknowledged(long intendedNanos, long acknowledgedNanos, int events) {
         series.acknowledged(acknowledgedNanos, (acknowledgedNanos - intendedNanos) / 1_000, events);
-        meter.acknowledged(intendedNanos, acknowledgedNanos, events);
+        meter.acknowledged(intendedNanos, calledNanos, acknowledgedNanos, events);
     }
 
     @Override
@@ -148,11 +141,6 @@ public final class PhaseLoad implements LoadListener {
     /** What became of its events so far. */
     public PhaseMeasurement measurement() {
         return meter.measurement(sentEvents, time.anchor());
-    }
-
-    /** Latency from the call itself, one value for each published event. */
-    public Histogram serviceMicros() {
-        return serviceMicros.copy();
     }
 
     /** Latency from the intended send to the consumer, one value for each delivery. */

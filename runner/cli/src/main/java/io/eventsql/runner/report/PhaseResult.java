@@ -17,6 +17,7 @@ import org.jspecify.annotations.Nullable;
  * @param firstIntendedAtMicros when the first call was meant to happen, epoch microseconds; {@code null}: never
  * @param lastAckAtMicros when the last acknowledgement came, epoch microseconds; {@code null}: never
  * @param publishLatencyMicrosHistogram from the intended time to the acknowledgement, encoded, one value an event
+ * @param serviceLatencyMicrosHistogram from the call to the acknowledgement, encoded, one value an event
  * @param scheduleDelayMicrosHistogram from the intended time to the call, encoded, one value a call
  */
 public record PhaseResult(
@@ -26,6 +27,7 @@ public record PhaseResult(
         @Nullable Long firstIntendedAtMicros,
         @Nullable Long lastAckAtMicros,
         String publishLatencyMicrosHistogram,
+        String serviceLatencyMicrosHistogram,
         String scheduleDelayMicrosHistogram) {
 
     /**
@@ -44,6 +46,7 @@ public record PhaseResult(
                 phase.firstIntendedAtMicros(),
                 phase.lastAcknowledgedAtMicros(),
                 Histograms.encode(phase.latencyMicros()),
+                Histograms.encode(phase.serviceMicros()),
                 Histograms.encode(phase.scheduleDelayMicros()));
     }
 
@@ -58,6 +61,12 @@ public record PhaseResult(
     @JsonIgnore
     public Histogram publishLatencyMicros() {
         return Histograms.decode(publishLatencyMicrosHistogram);
+    }
+
+    /** See {@link #serviceLatencyMicrosHistogram()}. */
+    @JsonIgnore
+    public Histogram serviceLatencyMicros() {
+        return Histograms.decode(serviceLatencyMicrosHistogram);
     }
 
     /** See {@link #scheduleDelayMicrosHistogram()}. */

@@ -177,6 +177,7 @@ public final class Summarizer {
     private static Summary.Latencies latencies(List<Pair> pairs) {
         return new Summary.Latencies(
                 Percentiles.ofMicros(publishMicros(pairs)),
+                Percentiles.ofMicros(serviceMicros(pairs)),
                 Percentiles.ofMicros(endToEndMicros(pairs)),
                 Percentiles.ofMicros(delayMicros(pairs)));
     }
@@ -255,6 +256,12 @@ public final class Summarizer {
     private static Histogram publishMicros(List<Pair> pairs) {
         return Histograms.merge(pairs.stream()
                 .map(pair -> pair.sent.measured().publishLatencyMicros())
+                .toList());
+    }
+
+    private static Histogram serviceMicros(List<Pair> pairs) {
+        return Histograms.merge(pairs.stream()
+                .map(pair -> pair.sent.measured().serviceLatencyMicros())
                 .toList());
     }
 

@@ -120,10 +120,15 @@ public record Summary(
      * How long events took, milliseconds.
      *
      * @param publishLatencyMs from the intended send to the acknowledgement
+     * @param serviceLatencyMs from the call to the acknowledgement
      * @param endToEndLatencyMs from the intended send to the handler
      * @param scheduleDelayMs from the intended send to the call; zero where the load has no rate
      */
-    public record Latencies(Percentiles publishLatencyMs, Percentiles endToEndLatencyMs, Percentiles scheduleDelayMs) {}
+    public record Latencies(
+            Percentiles publishLatencyMs,
+            Percentiles serviceLatencyMs,
+            Percentiles endToEndLatencyMs,
+            Percentiles scheduleDelayMs) {}
 
     /**
      * What it ran on. Settings that differ between shards are shown one after the other.

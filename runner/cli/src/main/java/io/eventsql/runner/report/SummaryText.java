@@ -58,6 +58,7 @@ public final class SummaryText {
         lines.add(row("intended send to acknowledgement", summary.latencies().publishLatencyMs()));
         lines.add(row("intended send to handler", summary.latencies().endToEndLatencyMs()));
         if (summary.asked().rateAsked() > 0) {
+            lines.add(row("call to acknowledgement", summary.latencies().serviceLatencyMs()));
             lines.add(row("intended send to call", summary.latencies().scheduleDelayMs()));
         }
         lines.add("");

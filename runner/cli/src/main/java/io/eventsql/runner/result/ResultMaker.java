@@ -63,7 +63,7 @@ public final class ResultMaker {
                 rounded(publishRate * bytes / BYTES_PER_MB, 1_000),
                 consumed ? rounded(consumeRate(phase), 10) : 0,
                 Percentiles.ofMicros(measurement.latencyMicros()),
-                Percentiles.ofMicros(phase.serviceMicros()),
+                Percentiles.ofMicros(measurement.serviceMicros()),
                 openLoop ? Percentiles.ofMicros(measurement.scheduleDelayMicros()) : null,
                 consumed ? Percentiles.ofMicros(endToEnd) : null);
     }

@@ -36,11 +36,6 @@ public final class SeriesListener implements LoadListener {
     }
 
     @Override
-    public void acknowledged(long intendedNanos, long acknowledgedNanos, int events) {
-        acknowledged(intendedNanos, intendedNanos, acknowledgedNanos, events);
-    }
-
-    @Override
     public void failed(long intendedNanos, long failedNanos, int events, Throwable failure) {
         series.failed(intendedNanos, failedNanos, events, failure);
         listener.failed(intendedNanos, failedNanos, events, failure);

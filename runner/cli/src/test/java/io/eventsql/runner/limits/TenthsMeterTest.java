@@ -51,7 +51,8 @@ class TenthsMeterTest {
     }
 
     private void acknowledge(long intendedAfterStart, long acknowledgedAfterStart) {
-        meter.acknowledged(START + intendedAfterStart, START + acknowledgedAfterStart, 1);
+        long intended = START + intendedAfterStart;
+        meter.acknowledged(intended, intended, START + acknowledgedAfterStart, 1);
     }
 
     private List<PhaseMeasurement> measurements() {

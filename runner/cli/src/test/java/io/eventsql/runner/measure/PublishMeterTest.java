@@ -25,7 +25,8 @@ class PublishMeterTest {
             int thread = n;
             threads.add(Thread.ofPlatform().start(() -> {
                 for (int i = 0; i < 1_000; i++) {
-                    meter.acknowledged(thread * 1_000L, thread * 1_000L + (i + 1) * 1_000_000L, 2);
+                    long intended = thread * 1_000L;
+                    meter.acknowledged(intended, intended + 500_000, intended + (i + 1) * 1_000_000L, 2);
                 }
             }));
         }
@@ -37,14 +38,16 @@ class PublishMeterTest {
         assertThat(measured.publishedEvents()).isEqualTo(64_000);
         assertThat(measured.latencyMicros().getTotalCount()).isEqualTo(64_000);
         assertThat(measured.latencyMicros().getValueAtPercentile(50)).isBetween(499_500L, 500_500L);
+        assertThat(measured.serviceMicros().getTotalCount()).isEqualTo(64_000);
+        assertThat(measured.serviceMicros().getValueAtPercentile(50)).isBetween(499_000L, 500_000L);
         assertThat(measured.firstIntendedAtMicros()).isEqualTo(1_000_000);
         assertThat(measured.lastAcknowledgedAtMicros()).isEqualTo(1_000_000 + 1_000_000 + 31);
     }
 
     @Test
     void acknowledged_extremeLatencies_areNeitherClampedNorDropped() {
-        meter.acknowledged(0, 0, 1);
-        meter.acknowledged(0, 3_600_000_000_000L * 24, 1);
+        meter.acknowledged(0, 0, 0, 1);
+        meter.acknowledged(0, 0, 3_600_000_000_000L * 24, 1);
 
         PhaseMeasurement measured = meter.measurement(2, ANCHOR);
         assertThat(measured.latencyMicros().getTotalCount()).isEqualTo(2);

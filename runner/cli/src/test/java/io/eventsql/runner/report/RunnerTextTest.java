@@ -78,6 +78,6 @@ class RunnerTextTest {
         Histogram latency = Histograms.create();
         latency.recordValueWithCount(2_000, events);
         return new PhaseMeasurement(
-                events, events, errors, 1_000_000L, 1_000_000L + micros, latency, Histograms.create());
+                events, events, errors, 1_000_000L, 1_000_000L + micros, latency, latency, Histograms.create());
     }
 }
