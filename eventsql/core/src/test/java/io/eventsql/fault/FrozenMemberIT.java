@@ -12,6 +12,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 import javax.sql.DataSource;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -168,10 +169,9 @@ class FrozenMemberIT {
                 .getFirst());
     }
 
-    @ParameterizedTest
-    @MethodSource("io.eventsql.fault.ConsumerProcess$Mode#testedTransactional")
-    void freeze_insideATransactionNobodyMayEnd_theServerEndsItAfterTheHandlersTimeout(Mode mode) throws Exception {
-        try (ConsumerGroup group = group(mode).with("handlerTimeoutMs", LEASE_MS)) {
+    @Test
+    void freeze_insideATransactionNobodyMayEnd_theServerEndsItAfterTheHandlersTimeout() throws Exception {
+        try (ConsumerGroup group = group(Mode.TRANSACTIONAL).with("handlerTimeoutMs", LEASE_MS)) {
             MemberProcess frozen = group.start("frozen");
             group.start("other", otherRole());
             group.awaitFair(2);
