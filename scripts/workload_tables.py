@@ -129,7 +129,7 @@ def _phases(run: Run) -> list[dict[str, str]]:
             "system": str(driver.get("name") or ""),
             "promises": promises if number == 0 else "",
             "published": _rate(phase.get("publish_rate")),
-            "consumed": _rate(phase.get("consume_rate")),
+            "consumed": _rate(phase.get("consume_rate")) if phase.get("end_to_end_latency_ms") else "",
             "publish p50 / p99": _latency(phase.get("publish_latency_ms")),
             "call to answer p50 / p99": _latency(phase.get("service_latency_ms")),
             "schedule delay p99": _delay(run, phase),

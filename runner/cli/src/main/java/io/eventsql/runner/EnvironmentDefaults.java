@@ -30,7 +30,11 @@ final class EnvironmentDefaults implements IDefaultValueProvider {
         }
         String variable = variable(option.longestName());
         String value = value(variable);
-        return value == null && option.isMultiValue() ? value(variable + "S") : value;
+        return value == null && option.isMultiValue() ? value(plural(variable)) : value;
+    }
+
+    private static String plural(String variable) {
+        return variable + (variable.endsWith("S") ? "ES" : "S");
     }
 
     private @Nullable String value(String variable) {

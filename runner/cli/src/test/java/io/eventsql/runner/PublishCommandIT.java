@@ -55,8 +55,17 @@ class PublishCommandIT {
 
     @Test
     void publish_atARateWithoutKeys_goesToTheRunnersOwnShardAndIsConsumed() throws IOException {
-        Map<String, String> environment =
-                Map.of("WARMUP_SECONDS", "1", "EVENTS_RATE", "1000", "EVENTS_TO_PUBLISH", "1500", "RUNNER_NUMBER", "1");
+        Map<String, String> environment = Map.of(
+                "WARMUP_SECONDS",
+                "1",
+                "EVENTS_RATE",
+                "1000",
+                "EVENTS_TO_PUBLISH",
+                "1500",
+                "RUNNER_NUMBER",
+                "1",
+                "PROCESSES",
+                "app=" + ProcessHandle.current().pid());
 
         List<StoredEvent> events = publish("at_a_rate", environment);
 
@@ -78,7 +87,7 @@ class PublishCommandIT {
                         .mapToDouble(Double::doubleValue)
                         .sum())
                 .isEqualTo(1_500);
-        assertThat(result.series().resources().columns()).containsKey("runner.cpu_cores");
+        assertThat(result.series().resources().columns()).containsKeys("runner.cpu_cores", "app.cpu_cores");
         assertThat(result.shards()).hasSize(2).allSatisfy(shard -> {
             assertThat(shard.fsync()).isEqualTo("on");
             assertThat(shard.synchronousCommit()).isEqualTo("on");
