@@ -15,25 +15,18 @@ BENCHMARK_ENVIRONMENT="  EVENTS_RATE        events/s of each runner; 0: as fast 
   RESULT_NAME        folder in results/ [cloud-<UTC time>]
 $DEPLOY_ENVIRONMENT"
 
-children=()
+# What runs here meanwhile, and the exit status of a signal that came; 0: none.
+stats=()
+runners=()
 runner_hosts=()
-
-# Stops what runs on other machines. What is told to a machine that is gone changes nothing.
-stop_benchmark() {
-  local host
-  trap '' INT TERM HUP
-  for host in "${runner_hosts[@]}"; do
-    remote "$host" 'docker stop --time 40 eventsql-runner >/dev/null 2>&1' 2>/dev/null || true
-  done
-  ((${#children[@]} == 0)) || kill "${children[@]}" 2>/dev/null || true
-  wait
-}
+interrupted=0
 
 # Starts one runner on each of the machines given, follows and keeps what they say, and fetches everything into
-# results/<name>/. Returns 0 if nothing was lost, duplicated or late.
+# results/<name>/. Returns 0 if nothing was lost, duplicated or late. After Ctrl-C the runners end in order, and what
+# they measured until then is fetched.
 # $1: the command to repeat it.
 remote_benchmark() {
-  local command=$1 run_id settings app number folder host rc=0 stats=() runners=() SSH
+  local command=$1 run_id settings app folder rc=0
   shift
   runner_hosts=("$@")
   read_passwords
@@ -47,10 +40,49 @@ remote_benchmark() {
     exit 2
   fi
   mkdir -p "$folder/logs" "$folder/stats"
-  trap 'stop_benchmark; exit 130' INT
-  trap 'stop_benchmark; exit 143' TERM HUP
+  trap 'end_early 130' INT
+  trap 'end_early 143' TERM HUP
   echo "run $run_id, ${#runner_hosts[@]} runner(s), results in $folder"
 
+  collect_stats "$folder"
+  prepare_runners "$settings" "$app" "$run_id" || rc=1
+  if ((rc == 0 && interrupted == 0)); then
+    start_runners "$folder"
+    await_runners "$folder" || rc=1
+  fi
+  stop_stats
+
+  fetch_results "$folder" || rc=1
+  if compgen -G "$folder/runner-*.json" >/dev/null; then
+    summarize_results "$folder" "$run_id" "$app" "$command" || rc=1
+    draw_stats "$folder"
+    echo "Results: $folder/result.json"
+  fi
+  ((interrupted == 0)) || return "$interrupted"
+  return "$rc"
+}
+
+# Ends the runners in order; $1 is the exit status then. What is told to a machine that is gone changes nothing.
+end_early() {
+  local host
+  interrupted=$1
+  trap '' TERM HUP
+  trap 'break_off' INT
+  echo 'Interrupted; the runners write what they measured until now (again Ctrl-C: without it)...' >&2
+  for host in "${runner_hosts[@]}"; do
+    remote "$host" 'docker stop --time 40 eventsql-runner >/dev/null 2>&1' 2>/dev/null </dev/null || true
+  done
+}
+
+break_off() {
+  trap '' INT
+  stop_stats
+  ((${#runners[@]} == 0)) || kill "${runners[@]}" 2>/dev/null || true
+  exit "$interrupted"
+}
+
+collect_stats() {
+  local folder=$1 host SSH
   while read -r host; do
     # Not through a function: the process to end is ssh itself.
     ssh_to "$host"
@@ -58,8 +90,17 @@ remote_benchmark() {
       >"$folder/stats/$host.txt" 2>>"$folder/logs/stats.log" &
     stats+=("$!")
   done < <(benchmark_machines)
-  children=("${stats[@]}")
+}
 
+stop_stats() {
+  ((${#stats[@]} > 0)) || return 0
+  kill "${stats[@]}" 2>/dev/null || true
+  wait "${stats[@]}" 2>/dev/null || true
+  stats=()
+}
+
+prepare_runners() {
+  local settings=$1 app=$2 run_id=$3 number host
   for number in "${!runner_hosts[@]}"; do
     host=${runner_hosts[number]}
     {
@@ -67,30 +108,41 @@ remote_benchmark() {
       set_variables "${RUNNER_VARIABLES[@]}"
       printf '%s\n' "APP_URLS=$app" "RUN_ID=$run_id" "RUNNER_NUMBER=$number" "RUNNERS=${#runner_hosts[@]}" \
         "RUNNER_RESULT=/results/runner-$number.json"
-    } | write_settings runner "$host"
-    remote "$host" 'rm -rf eventsql/runner/results'
+    } | write_settings runner "$host" || return
+    remote "$host" 'rm -rf eventsql/runner/results' </dev/null || return
   done
-  # They wait for each other in the app, and begin at the same moment.
+}
+
+# They wait for each other in the app, and begin at the same moment.
+start_runners() {
+  local folder=$1 number
   for number in "${!runner_hosts[@]}"; do
     (
+      # Ctrl-C in a terminal is for all its processes; these end when the runner has.
+      trap '' INT
       set -o pipefail
       remote "${runner_hosts[number]}" bash eventsql/runner/run_runner.bash publish 2>&1 </dev/null |
         tee "$folder/runner-$number.txt" | prefixed "runner-$number"
     ) &
     runners+=("$!")
   done
-  children+=("${runners[@]}")
-  for number in "${!runners[@]}"; do
-    wait "${runners[number]}" || { rc=1; echo "runner-$number failed, see $folder/runner-$number.txt" >&2; }
-  done
-  kill "${stats[@]}" 2>/dev/null || true
-  wait "${stats[@]}" 2>/dev/null || true
-  children=()
+}
 
-  fetch_results "$folder" || rc=1
-  summarize_results "$folder" "$run_id" "$app" "$command" || rc=1
-  draw_stats "$folder"
-  echo "Results: $folder/result.json"
+await_runners() {
+  local folder=$1 number status rc=0
+  for number in "${!runners[@]}"; do
+    status=0
+    wait "${runners[number]}" || status=$?
+    # A signal ends the wait, not the runner.
+    while kill -0 "${runners[number]}" 2>/dev/null; do
+      status=0
+      wait "${runners[number]}" || status=$?
+    done
+    if ((status != 0)); then
+      rc=1
+      echo "runner-$number failed, see $folder/runner-$number.txt" >&2
+    fi
+  done
   return "$rc"
 }
 
@@ -107,13 +159,21 @@ benchmark_machines() {
   } | sort -u
 }
 
+# Fetches what the runners left; fails where one left nothing.
 fetch_results() {
   local folder=$1 number rc=0
   for number in "${!runner_hosts[@]}"; do
-    remote "${runner_hosts[number]}" cat "eventsql/runner/results/runner-$number.json" \
-      </dev/null >"$folder/runner-$number.json.new" && mv "$folder/runner-$number.json"{.new,} || rc=1
+    if remote "${runner_hosts[number]}" cat "eventsql/runner/results/runner-$number.json" \
+      </dev/null >"$folder/runner-$number.json.new" 2>>"$folder/logs/fetch.log"; then
+      mv "$folder/runner-$number.json"{.new,}
+    else
+      rm -f "$folder/runner-$number.json.new"
+      echo "runner-$number left no result, see $folder/logs/fetch.log" >&2
+      rc=1
+    fi
   done
-  remote "$APP_HOST" docker logs --tail 1000 eventsql-app </dev/null >"$folder/logs/app.log" 2>&1 || rc=1
+  remote "$APP_HOST" docker logs --tail 1000 eventsql-app </dev/null >"$folder/logs/app.log" 2>&1 ||
+    echo "The app's log could not be fetched" >&2
   return "$rc"
 }
 
@@ -126,8 +186,8 @@ summarize_results() {
   printf -v quoted '%q ' summarize --run "$run_id" --app-url "$app" --runner-results /results --out /results/result.json \
     --command "$command" --git-commit "$commit"
   remote "$host" "bash eventsql/runner/run_runner.bash $quoted" </dev/null || rc=1
-  remote "$host" tar --create --directory=eventsql/runner/results result.json report.txt </dev/null |
-    tar --extract --directory="$folder"
+  remote "$host" tar --create --directory=eventsql/runner/results result.json report.txt series.csv resources.csv \
+    publish.hlog end_to_end.hlog </dev/null | tar --extract --directory="$folder" || rc=1
   return "$rc"
 }
 
