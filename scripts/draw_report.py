@@ -7,7 +7,7 @@ from pathlib import Path
 
 from reports import comparison_page, run_page
 from reports.order import natural_order
-from reports.result import NoReport
+from reports.result import NoReport, Result
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -36,7 +36,9 @@ Exit codes: 0 drawn; 1 a folder has nothing to draw; 2 wrong usage.""",
     drawn = []
     for run in runs:
         try:
-            if not parsed.comparison_only:
+            if parsed.comparison_only:
+                Result.read(run)
+            else:
                 print(f"Report: {run_page.write(run)}", flush=True)
             drawn.append(run)
         except NoReport as e:

@@ -96,6 +96,18 @@ def test_draw_report_nothing_to_draw_says_why(tmp_path: Path, capsys: pytest.Cap
     assert "there is no result.json in" in said
 
 
+def test_comparison_leaves_out_what_is_not_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    example.write(
+        tmp_path, {"a": example.sweep_result("a"), "b": example.sweep_result("b"), "limits": {"append": {}}}
+    )
+
+    assert draw_report.main(["--comparison-only", str(tmp_path)]) == 0
+
+    assert "is not the result of a run that is drawn" in capsys.readouterr().err
+    assert (tmp_path / "comparison.html").exists()
+    assert not (tmp_path / "a/report.html").exists()
+
+
 def test_label_claims_only_what_the_result_says() -> None:
     data = example.phases_result()
     assert "same machine" in facts.label(result(data))
