@@ -16,8 +16,8 @@ def main(arguments: Sequence[str]) -> int:
         description="Draws report.html and plots (PNG) into the folder of each run. For several runs, or a"
         " folder that holds runs, also a comparison.html: into that folder, or that of the first run.",
         epilog="""Examples:
-  bash scripts/draw_report.bash results/local/2026-11-21T10-44-31Z
-  bash scripts/draw_report.bash results/2026-11-21
+  bash scripts/draw_report.bash results/local/2026-11-22T10-44-31Z
+  bash scripts/draw_report.bash results/2026-11-22
 
 Exit codes: 0 drawn; 1 a folder has nothing to draw; 2 wrong usage.""",
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -114,10 +114,10 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__,
         epilog="""Examples:
-  python3 scripts/results_table.py results/2026-11-21
-  python3 scripts/results_table.py results/2026-11-21 --readme results/README.md
-  python3 scripts/results_table.py results/2026-11-21 --main-only --readme README.md
-  python3 scripts/results_table.py results/2026-11-21 --workload compare --workload fan-out""",
+  python3 scripts/results_table.py results/2026-11-22
+  python3 scripts/results_table.py results/2026-11-22 --readme results/README.md
+  python3 scripts/results_table.py results/2026-11-22 --main-only --readme README.md
+  python3 scripts/results_table.py results/2026-11-22 --workload compare --workload fan-out""",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("folder", type=Path, help="a set of kept results: folders with a result.json each")

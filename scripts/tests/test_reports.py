@@ -72,13 +72,15 @@ def test_comparison_shows_numbers_beside_guarantees_and_links_the_runs(drawn: Pa
 
 
 def test_kept_results_are_drawn(tmp_path: Path) -> None:
-    source = ROOT / "results/2026-11-21/2-rate-1000/result.json"
+    newest = max((ROOT / "results").glob("20*"))
+    source = newest / "2-rate-1000/result.json"
     (kept,) = example.write(tmp_path, {"kept": json.loads(source.read_text())})
 
     assert draw_report.main([str(kept)]) == 0
 
     html = (kept / "report.html").read_text()
-    assert re.findall(r'data-plot="([a-z-]+)"', html) == ["percentiles"]
+    plots = re.findall(r'data-plot="([a-z-]+)"', html)
+    assert plots[:4] == ["rates", "latency", "percentiles", "backlog"]
     assert "durable settings (fsync=on, synchronous_commit=on)" in html
     assert not (tmp_path / "comparison.html").exists()
 
