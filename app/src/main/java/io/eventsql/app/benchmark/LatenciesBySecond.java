@@ -13,6 +13,7 @@ final class LatenciesBySecond {
     private static final int SIGNIFICANT_DIGITS = 3;
 
     private final SortedMap<Long, String> closed = new TreeMap<>();
+    private final Histogram allClosed = new Histogram(SIGNIFICANT_DIGITS);
     private final Histogram newest = new Histogram(SIGNIFICANT_DIGITS);
     private long newestSecond;
 
@@ -27,15 +28,23 @@ final class LatenciesBySecond {
         if (second > newestSecond) {
             if (newest.getTotalCount() > 0) {
                 closed.put(newestSecond, HistogramSerializer.encode(newest));
+                allClosed.add(newest);
                 newest.reset();
             }
             newestSecond = second;
         }
     }
 
-    /** Adds a latency to the second turned to. */
+    /** Adds a latency to the second turned to; however long it is, it is recorded as it was. */
     void record(long micros) {
         newest.recordValue(micros);
+    }
+
+    /** The latencies of all seconds; a copy. */
+    Histogram all() {
+        Histogram all = allClosed.copy();
+        all.add(newest);
+        return all;
     }
 
     /** The latencies of each second since 1970 that has any, encoded; a copy. */

@@ -5,7 +5,6 @@ import io.eventsql.benchmark.event.NumberSet;
 import java.util.SortedSet;
 import java.util.TreeSet;
 import java.util.concurrent.locks.ReentrantLock;
-import org.HdrHistogram.Histogram;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -14,17 +13,12 @@ import org.jspecify.annotations.Nullable;
  * partition than its original.
  */
 final class PhaseTracker {
-    private static final int SIGNIFICANT_DIGITS = 3;
-
     private final ReentrantLock lock = new ReentrantLock();
     private final NumberSet numbers = new NumberSet();
     private final SortedSet<String> partitions = new TreeSet<>();
     private final KeyOrder keyOrder = new KeyOrder();
 
-    /** Grows with the values it gets: nothing is too late to be recorded as it was. */
-    private final Histogram endToEndMicros = new Histogram(SIGNIFICANT_DIGITS);
-
-    private final LatenciesBySecond latenciesBySecond = new LatenciesBySecond();
+    private final LatenciesBySecond endToEndMicros = new LatenciesBySecond();
 
     private long received;
     private long highestNumber = PhaseReport.NO_NUMBER;
@@ -40,7 +34,7 @@ final class PhaseTracker {
             firstHandledAtMicros = received == 0 ? handledAtMicros : Math.min(firstHandledAtMicros, handledAtMicros);
             lastHandledAtMicros = Math.max(lastHandledAtMicros, handledAtMicros);
             received += to - from;
-            latenciesBySecond.turnTo(handledAtMicros);
+            endToEndMicros.turnTo(handledAtMicros);
             partitions.add(batch.partition());
             for (int i = from; i < to; i++) {
                 BenchmarkEvent event = batch.event(i);
@@ -64,9 +58,7 @@ final class PhaseTracker {
         if (micros < 0) {
             handledBeforeIntended++;
         }
-        long latencyMicros = Math.max(micros, 0);
-        endToEndMicros.recordValue(latencyMicros);
-        latenciesBySecond.record(latencyMicros);
+        endToEndMicros.record(Math.max(micros, 0));
     }
 
     /**
@@ -86,10 +78,8 @@ final class PhaseTracker {
                     handledBeforeIntended,
                     firstHandledAtMicros,
                     lastHandledAtMicros,
-                    endToEndMicros.copy(),
-                    detailed
-                            ? new Detail(numbers.copy(), new TreeSet<>(partitions), latenciesBySecond.encoded())
-                            : null);
+                    endToEndMicros.all(),
+                    detailed ? new Detail(numbers.copy(), new TreeSet<>(partitions), endToEndMicros.encoded()) : null);
         } finally {
             lock.unlock();
         }
