@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
-# Runs the runner on this machine with the arguments given; its files are in the folder results. Copied to the machine.
-# settings.env beside it holds everything else: databases, apps, rates.
+# Runs the runner on this machine with the arguments given; its files are in ../results, which outlives versions of the
+# runner. Copied to the machine. settings.env beside it holds everything else: databases, apps, rates.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")"
 # shellcheck source=scripts/lib/container.bash
 source container.bash
 
-mkdir -p results
+mkdir -p ../results
+results=$(cd ../results && pwd)
 # One whose caller was killed may still be there.
 docker rm --force eventsql-runner >/dev/null 2>&1 || true
 exec docker run --rm --name eventsql-runner --network host --user "$(id -u):$(id -g)" \
   --memory 2g --memory-swap 2g --cpus "$(at_most_processors 2)" --env-file settings.env \
-  --volume "$PWD/results:/results" eventsql-runner:current "$@"
+  --volume "$results:/results" eventsql-runner:current "$@"

@@ -55,6 +55,7 @@ arguments=()
 docker build --quiet --tag "$image" "${arguments[@]}" "$APP" >/dev/null
 
 # dist is replaced whole at the end: a half-written one is never deployed.
+rm -rf "$APP"/dist.[0-9]* # of a run that was killed
 unfinished=$APP/dist.$$
 trap 'rm -rf "$unfinished"' EXIT
 mkdir "$unfinished"

@@ -25,9 +25,13 @@ Environment:
   EVENTS_RATE       [1000]
   EVENTS_TO_PUBLISH [20000]
   RESULT_NAME       folder in results/ [rehearsal-<UTC time>]
+  REHEARSE          what else, several with a space between: `kills` kills each script at random moments and runs it
+                    again, `series` runs the whole series of benchmarks (takes a quarter of an hour) []
+  SEED              of those moments [random, printed]
 
-Example:
+Examples:
   bash scripts/rehearse_locally.bash
+  REHEARSE="kills series" bash scripts/rehearse_locally.bash
 
 Exit code: 0 all went well, 1 a step failed, 2 wrong input, 130 after Ctrl-C. Nothing stays running.
 EOF
@@ -39,6 +43,9 @@ if [[ $(id -u) != 0 || $(uname) != Linux ]]; then
   exit 2
 fi
 
+for extra in ${REHEARSE:-}; do
+  [[ $extra == kills || $extra == series ]] || { echo "REHEARSE must be of kills and series, but has $extra" >&2; exit 2; }
+done
 FOLDER=$(realpath -m "${REHEARSAL_FOLDER:-target/rehearsal}")
 RESULTS=${RESULT_NAME:-rehearsal-$(date -u +%Y-%m-%dT%H-%M-%SZ)}
 export EVENTS_RATE=${EVENTS_RATE:-1000} EVENTS_TO_PUBLISH=${EVENTS_TO_PUBLISH:-20000} WARMUP_SECONDS=3
@@ -102,4 +109,13 @@ say 'one database'
 RESULT_NAME=$RESULTS/1-database bash scripts/run_single_db_benchmark.bash
 say 'three databases'
 RESULT_NAME=$RESULTS/3-databases bash scripts/run_multiple_dbs_benchmark.bash
+if [[ " ${REHEARSE:-} " == *' kills '* ]]; then
+  RANDOM=${SEED:=$RANDOM}
+  say "scripts are killed, seed $SEED"
+  rehearse_kills
+fi
+if [[ " ${REHEARSE:-} " == *' series '* ]]; then
+  say 'the whole series'
+  SERIES_NAME=$RESULTS/series bash scripts/run_all_benchmarks.bash
+fi
 say 'tearing down'

@@ -19,14 +19,31 @@ Environment: as for scripts/run_multiple_dbs_benchmark.bash, and
 Example:
   source infra.env && bash scripts/run_all_benchmarks.bash
 
-Exit code: 0 all good, 1 one was not, 2 wrong input, 130 after Ctrl-C.
+Exit code: 0 all good, 1 one was not, 2 wrong input, 130 after Ctrl-C, 143 after SIGTERM (what the benchmark at hand
+has measured until then is fetched, and it is measured again the next time).
 EOF
 }
 
 no_arguments "$@"
 series=${SERIES_NAME:-cloud-$(date -u +%Y-%m-%d)}
-trap 'exit 130' INT
 rc=0
+benchmark=''
+trap 'tell INT 130' INT
+trap 'tell TERM 143' TERM HUP
+told=0
+
+# Tells the benchmark at hand to end; it is in a process group of its own, and a terminal's Ctrl-C does not get there.
+# shellcheck disable=SC2317  # the traps call it
+tell() {
+  told=$2
+  [[ -n $benchmark ]] || exit "$told"
+  kill "-$1" "$benchmark" 2>/dev/null || true
+}
+
+# What was broken off is kept beside, so that nobody takes it for a result.
+set_aside() {
+  [[ ! -e $ROOT/results/$1 ]] || mv "$ROOT/results/$1" "$ROOT/results/$1-broken-off-$(date -u +%H-%M-%S)"
+}
 
 # run NAME single|multiple VARIABLE=value...
 run() {
@@ -36,15 +53,32 @@ run() {
     echo "=== $name: measured already"
     return
   fi
-  # What was broken off is kept beside, so that nobody takes it for a result.
-  [[ ! -e $ROOT/results/$name ]] ||
-    mv "$ROOT/results/$name" "$ROOT/results/$name-broken-off-$(date -u +%H-%M-%S)"
+  set_aside "$name"
   [[ $kind == single ]] || script=run_multiple_dbs_benchmark
   echo "=== $name"
-  env "$@" RESULT_NAME="$name" bash "$ROOT/scripts/$script.bash" || status=$?
+  # Job control: without it, a process in the background would be deaf to Ctrl-C.
+  set -m
+  env "$@" RESULT_NAME="$name" bash "$ROOT/scripts/$script.bash" </dev/null &
+  benchmark=$!
+  set +m
+  wait "$benchmark" || status=$?
+  # A signal ends the wait, not the benchmark.
+  while kill -0 "$benchmark" 2>/dev/null; do
+    status=0
+    wait "$benchmark" || status=$?
+  done
+  benchmark=''
+  if ((told != 0)); then
+    set_aside "$name"
+    exit "$told"
+  fi
   case $status in
     0) ;;
-    2 | 130 | 143) exit "$status" ;;
+    2) exit 2 ;;
+    130 | 143)
+      set_aside "$name"
+      exit "$status"
+      ;;
     *) rc=1 ;;
   esac
 }

@@ -1,10 +1,13 @@
 # Runs versions of a container on the machine this is copied to. Sourced by load_and_run.bash.
 # shellcheck shell=bash
 
-# One deployment at a time: the descriptor stays open until the script ends, however it ends.
+# One deployment at a time: the descriptor stays open until the script ends, however it ends. Where whoever began another
+# one was killed, that one goes on here until it is done.
 require_only_deployment() {
   exec 9>"$HOME/.$1.lock"
-  flock --nonblock 9 || { echo "another deployment of $1 is going on" >&2; exit 1; }
+  flock --nonblock 9 && return
+  echo "waiting for another deployment of $1 to end..."
+  flock --wait 300 9 || { echo "another deployment of $1 does not end" >&2; exit 1; }
 }
 
 # Loads the image beside this script and prints its name.

@@ -92,11 +92,12 @@ deploy() {
     exit 2
   fi
   echo "[$host] copying $component..."
-  # A whole folder, then its name: a copy that breaks off leaves the folder in use as it is.
+  # A whole folder, then its name: a copy that breaks off leaves the folder in use as it is. Under the lock of
+  # load_and_run.bash, which reads what is there.
   tar --create --directory="$ROOT/$component/dist" . | remote "$host" "set -e
+    exec 9>.eventsql-$component.lock; flock --wait 300 9
     mkdir -p eventsql; cd eventsql; rm -rf $component.new; mkdir $component.new
     tar --extract --directory=$component.new
-    if [ -d $component/results ]; then mv $component/results $component.new/; fi
     rm -rf $component; mv $component.new $component"
   write_settings "$component" "$host" <<<"$settings"
   remote "$host" env "$@" bash "eventsql/$component/load_and_run.bash" 2>&1 | prefixed "$host"

@@ -237,6 +237,99 @@ await_machine() {
   echo "machine-$1: $(address "$1")"
 }
 
+# Each script is killed at some moment, with its processes on this side, and run again: then everything must be as if it
+# had not been killed.
+rehearse_kills() {
+  local component script before after
+  before=$(stored_events)
+  for component in events-db app runner; do
+    script=deploy_$component
+    [[ $component == app ]] || script+=s
+    for _ in 1 2; do
+      killed_then_again 12 env "APP=$component" "BASE_IMAGE=$(base_image "$component")" bash scripts/build_and_package.bash
+      killed_then_again 15 bash "scripts/${script/-db/_db}.bash"
+    done
+  done
+  expect_deployed
+  after=$(stored_events)
+  [[ $before == "$after" && $before != 0 ]] || { echo "$before events were stored, now there are $after" >&2; return 1; }
+  killed_then_again 20 measure_once "$RESULTS/killed"
+  [[ -f $ROOT/results/$RESULTS/killed-2/result.json ]] || { echo 'the second benchmark left no result' >&2; return 1; }
+}
+
+measured=0
+# Under another name each time: the folder of the one before is there.
+measure_once() {
+  measured=$((measured + 1))
+  RESULT_NAME=$1-$measured bash scripts/run_single_db_benchmark.bash
+}
+
+# Starts a command, kills it after up to $1 seconds, and runs it to its end.
+killed_then_again() {
+  local ms=$((RANDOM % ($1 * 1000))) process
+  shift
+  set -m
+  "$@" 8>&- &
+  process=$!
+  set +m
+  sleep "$((ms / 1000)).$(printf %03d $((ms % 1000)))"
+  if kill -KILL -- "-$process" 2>/dev/null; then
+    echo "--- killed after $ms ms: $*"
+  else
+    echo "--- had ended after $ms ms: $*"
+  fi
+  wait "$process" 2>/dev/null || true
+  [[ $1 != measure_once ]] || measured=$((measured + 1))
+  "$@"
+}
+
+base_image() {
+  [[ $1 == events-db ]] && echo eventsql-rehearsal-postgres || echo eventsql-rehearsal-java
+}
+
+on_machine() {
+  local number=$1
+  shift
+  ssh -i "$FOLDER/key" -o BatchMode=yes -o "UserKnownHostsFile=$FOLDER/known_hosts" "eventsql@$(address "$number")" "$@"
+}
+
+# How many events of the benchmarks the databases hold.
+stored_events() {
+  local number sum=0 stored
+  for number in 0 1 2; do
+    stored=$(on_machine "$number" docker exec --interactive eventsql-events-db psql --no-psqlrc --no-align --tuples-only \
+      --username=postgres --dbname=eventsql <<<'SELECT coalesce(sum(head), 0) FROM (
+        SELECT max(next_offset) AS head FROM eventsql.producer_batch GROUP BY stream_id, partition) AS heads')
+    sum=$((sum + stored))
+  done
+  echo "$sum"
+}
+
+# What was packed last is what serves: healthy, once, with nothing half-made beside it.
+expect_deployed() {
+  local number component name packed found
+  for number in 0 1 2 3; do
+    component=events-db
+    ((number < 3)) || component=app
+    name=eventsql-$component
+    packed=$(packed_image "$component")
+    found=$(on_machine "$number" docker inspect --format "'{{.Config.Image}} {{.State.Health.Status}}'" "$name")
+    [[ $found == "$packed healthy" ]] || { echo "machine $number has $found instead of $packed" >&2; return 1; }
+  done
+  packed=$(packed_image runner)
+  for number in 0 1 2; do
+    found=$(on_machine "$number" docker image inspect --format "'{{.Id}}'" eventsql-runner:current "$packed" | uniq | wc -l)
+    ((found == 1)) || { echo "machine $number has another runner than $packed" >&2; return 1; }
+  done
+  echo "all machines have what was packed last"
+}
+
+# The name of the image in the folder dist of a component.
+packed_image() {
+  tar --extract --gzip --to-stdout --file="$1/dist/image.tar.gz" manifest.json |
+    sed -n 's/.*"RepoTags":\["\([^"]*\)".*/\1/p'
+}
+
 # Deploys an app that cannot start, and sees that the one before serves again.
 expect_roll_back() {
   local before after
@@ -251,8 +344,7 @@ expect_roll_back() {
 
 # Name and health of what serves on the app's machine.
 app_image() {
-  ssh -i "$FOLDER/key" -o BatchMode=yes -o "UserKnownHostsFile=$FOLDER/known_hosts" "eventsql@$APP_HOST" \
-    docker inspect --format "'{{.Id}} {{.State.Health.Status}}'" eventsql-app
+  on_machine 3 docker inspect --format "'{{.Id}} {{.State.Health.Status}}'" eventsql-app
 }
 
 stop_everything() {

@@ -15,8 +15,12 @@ BENCHMARK_ENVIRONMENT="  EVENTS_RATE        events/s of each runner; 0: as fast 
   RESULT_NAME        folder in results/ [cloud-<UTC time>]
 $DEPLOY_ENVIRONMENT"
 
+# The process of the benchmark that is going on.
+BUSY=$ROOT/results/.benchmark-process
+
 # What runs here meanwhile, and the exit status of a signal that came; 0: none.
 stats=()
+watch=''
 runners=()
 runner_hosts=()
 interrupted=0
@@ -39,6 +43,7 @@ remote_benchmark() {
     echo "$folder is there already; choose another RESULT_NAME" >&2
     exit 2
   fi
+  require_only_benchmark
   mkdir -p "$folder/logs" "$folder/stats"
   trap 'end_early 130' INT
   trap 'end_early 143' TERM HUP
@@ -60,6 +65,22 @@ remote_benchmark() {
   fi
   ((interrupted == 0)) || return "$interrupted"
   return "$rc"
+}
+
+# One at a time: two would measure each other, and their runners have the same name.
+require_only_benchmark() {
+  local other
+  mkdir -p "$ROOT/results"
+  if [[ -e $BUSY ]]; then
+    other=$(<"$BUSY")
+    if [[ -z $other ]] || kill -0 "$other" 2>/dev/null; then
+      echo "another benchmark is going on, of process $other (otherwise remove $BUSY)" >&2
+      exit 2
+    fi
+    rm -f "$BUSY" # it was killed
+  fi
+  (set -o noclobber && echo $$ >"$BUSY") 2>/dev/null || { echo 'another benchmark has just begun' >&2; exit 2; }
+  trap 'rm -f "$BUSY"' EXIT
 }
 
 # Ends the runners in order; $1 is the exit status then. What is told to a machine that is gone changes nothing.
@@ -90,12 +111,23 @@ collect_stats() {
       >"$folder/stats/$host.txt" 2>>"$folder/logs/stats.log" &
     stats+=("$!")
   done < <(benchmark_machines)
+  # Where this script is killed, they would go on.
+  (
+    trap '' INT
+    trap 'kill "$!" 2>/dev/null; wait; exit' TERM
+    while kill -0 $$ 2>/dev/null; do
+      sleep 2 &
+      wait "$!"
+    done
+    kill "${stats[@]}" 2>/dev/null || true
+  ) &
+  watch=$!
 }
 
 stop_stats() {
   ((${#stats[@]} > 0)) || return 0
-  kill "${stats[@]}" 2>/dev/null || true
-  wait "${stats[@]}" 2>/dev/null || true
+  kill "$watch" "${stats[@]}" 2>/dev/null || true
+  wait "$watch" "${stats[@]}" 2>/dev/null || true
   stats=()
 }
 
@@ -109,7 +141,7 @@ prepare_runners() {
       printf '%s\n' "APP_URLS=$app" "RUN_ID=$run_id" "RUNNER_NUMBER=$number" "RUNNERS=${#runner_hosts[@]}" \
         "RUNNER_RESULT=/results/runner-$number.json"
     } | write_settings runner "$host" || return
-    remote "$host" 'rm -rf eventsql/runner/results' </dev/null || return
+    remote "$host" 'rm -rf eventsql/results' </dev/null || return
   done
 }
 
@@ -163,7 +195,7 @@ benchmark_machines() {
 fetch_results() {
   local folder=$1 number rc=0
   for number in "${!runner_hosts[@]}"; do
-    if remote "${runner_hosts[number]}" cat "eventsql/runner/results/runner-$number.json" \
+    if remote "${runner_hosts[number]}" cat "eventsql/results/runner-$number.json" \
       </dev/null >"$folder/runner-$number.json.new" 2>>"$folder/logs/fetch.log"; then
       mv "$folder/runner-$number.json"{.new,}
     else
@@ -182,11 +214,11 @@ summarize_results() {
   local folder=$1 run_id=$2 app=$3 command=$4 commit host=${runner_hosts[0]} quoted rc=0
   commit=$(git -C "$ROOT" rev-parse HEAD 2>/dev/null || echo unknown)
   (cd "$folder" && tar --create runner-*.json) |
-    remote "$host" tar --extract --directory=eventsql/runner/results
+    remote "$host" tar --extract --directory=eventsql/results
   printf -v quoted '%q ' summarize --run "$run_id" --app-url "$app" --runner-results /results --out /results/result.json \
     --command "$command" --git-commit "$commit"
   remote "$host" "bash eventsql/runner/run_runner.bash $quoted" </dev/null || rc=1
-  remote "$host" tar --create --directory=eventsql/runner/results result.json report.txt series.csv resources.csv \
+  remote "$host" tar --create --directory=eventsql/results result.json report.txt series.csv resources.csv \
     publish.hlog end_to_end.hlog </dev/null | tar --extract --directory="$folder" || rc=1
   return "$rc"
 }

@@ -103,3 +103,28 @@ def test_killed_after_any_command_the_next_deployment_ends_right(
     assert previous[0] in ("app:2", "app:3")
     assert machine.deploy("app:broken").returncode == 1
     assert machine.containers() == {"app": ("app:4", True)}
+
+
+def test_waits_for_a_deployment_that_goes_on(tmp_path: Path) -> None:
+    lines = (
+        f"source {SCRIPTS}/lib/container.bash; require_only_deployment app; echo 'has it'; read -r _ || true"
+    )
+    processes = [
+        subprocess.Popen(
+            ["bash", "-euo", "pipefail", "-c", lines],
+            env={"PATH": os.environ["PATH"], "HOME": str(tmp_path)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(2)
+    ]
+    outputs = [process.stdout for process in processes if process.stdout]
+    said = {output.fileno(): output.readline() for output in outputs}
+    first = next(i for i in (0, 1) if said[outputs[i].fileno()] == "has it\n")
+    assert said[outputs[1 - first].fileno()] == "waiting for another deployment of app to end...\n"
+
+    processes[first].kill()
+    assert outputs[1 - first].readline() == "has it\n"
+    processes[1 - first].communicate("\n", timeout=60)
+    processes[first].communicate(timeout=60)

@@ -1,4 +1,4 @@
-"""A benchmark on other machines that is told to end; with a stand-in for ssh."""
+"""Benchmarks on other machines that are told to end, or killed; with a stand-in for ssh."""
 
 import os
 import shutil
@@ -25,14 +25,15 @@ case "$*" in
     exit 1 ;;
   *'run_runner.bash summarize'*)
     cd "$MACHINE" && touch $files ;;
-  *'cat eventsql/runner/results/'*) cat "$MACHINE/runner-0.json" ;;
+  *'cat eventsql/results/'*) cat "$MACHINE/runner-0.json" ;;
   *'tar --create'*)
     cd "$MACHINE" && tar --create $files ;;
-  *INTERVAL_SECONDS*) exec sleep 60 ;;
+  *INTERVAL_SECONDS*) exec sleep "$COLLECT_SECONDS" ;;
   *) cat >/dev/null ;;
 esac
 """
 WAIT_SECONDS = 60
+COLLECT_SECONDS = 600
 
 
 @pytest.fixture
@@ -47,9 +48,9 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def start(root: Path, **more: str) -> subprocess.Popen[str]:
+def start(root: Path, script: str = "run_single_db_benchmark", **more: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        ["bash", str(root / "scripts/run_single_db_benchmark.bash")],
+        ["bash", str(root / f"scripts/{script}.bash")],
         env={
             "PATH": f"{root / 'bin'}:{os.environ['PATH']}",
             "MACHINE": str(root / "machine"),
@@ -57,6 +58,7 @@ def start(root: Path, **more: str) -> subprocess.Popen[str]:
             "APP_HOST": "192.0.2.2",
             "DB0_HOST": "10.0.0.2",
             "DB0_PASSWORD": "secret",
+            "COLLECT_SECONDS": str(COLLECT_SECONDS),
             "RESULT_NAME": "ended",
             **more,
         },
@@ -118,3 +120,61 @@ def test_told_to_end_without_a_result_says_so(root: Path) -> None:
     assert "Results:" not in said
     assert not list((root / "results/ended").glob("runner-0.json*"))
     assert nothing_is_left(process.pid)
+
+
+def test_second_one_at_the_same_time_is_refused(root: Path) -> None:
+    first = start(root)
+    await_started(root)
+
+    second = start(root, RESULT_NAME="second")
+    said, _ = second.communicate(timeout=WAIT_SECONDS)
+
+    assert second.returncode == 2
+    assert f"another benchmark is going on, of process {first.pid}" in said
+    assert not (root / "results/second").exists()
+    first.send_signal(signal.SIGTERM)
+    first.communicate(timeout=WAIT_SECONDS)
+    assert nothing_is_left(first.pid)
+
+
+def test_killed_leaves_no_collector_and_another_one_runs(root: Path) -> None:
+    killed = start(root)
+    await_started(root)
+
+    killed.kill()
+    killed.wait()
+    (root / "machine/stopped").touch()  # its runner ends some time
+    deadline = time.monotonic() + WAIT_SECONDS
+    while not nothing_is_left(killed.pid):
+        assert time.monotonic() < deadline, "collectors go on"
+        time.sleep(0.1)
+    killed.communicate()
+
+    (root / "machine/started").unlink()
+    (root / "machine/stopped").unlink()
+    another = start(root, RESULT_NAME="another")
+    await_started(root)
+    another.send_signal(signal.SIGTERM)
+    said, _ = another.communicate(timeout=WAIT_SECONDS)
+    assert another.returncode == 143, said
+    assert (root / "results/another/result.json").exists()
+
+
+@pytest.mark.parametrize(("sent", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_series_told_to_end_ends_the_benchmark_at_hand(root: Path, sent: signal.Signals, status: int) -> None:
+    done = root / "results/series/1-database-1000"
+    done.mkdir(parents=True)
+    (done / "result.json").write_text("{}")
+    process = start(root, "run_all_benchmarks", SERIES_NAME="series")
+    await_started(root)
+
+    process.send_signal(sent)
+    said, _ = process.communicate(timeout=WAIT_SECONDS)
+
+    assert process.returncode == status, said
+    assert "series/1-database-1000: measured already" in said
+    # With what it measured, but not under a name that counts as measured the next time.
+    assert len(list((root / "results/series").glob("1-database-5000-broken-off-*/result.json"))) == 1
+    assert not (root / "results/series/1-database-5000").exists()
+    assert not (root / "results/series/1-database-fastest").exists()
+    assert not (root / "results/.benchmark-process").exists()
