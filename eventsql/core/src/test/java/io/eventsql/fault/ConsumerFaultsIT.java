@@ -9,6 +9,9 @@ import java.nio.file.Path;
 import java.util.Map;
 import java.util.Random;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -27,12 +30,26 @@ import org.junit.jupiter.params.provider.MethodSource;
 class ConsumerFaultsIT {
     private static final int PARTITIONS = 4;
 
+    private static final AtomicInteger STREAMS = new AtomicInteger();
+
+    private static EmbeddedEventsDb eventsDb;
+
     @TempDir
     private Path folder;
 
-    private ConsumerGroup group(EmbeddedEventsDb eventsDb, Mode mode) throws Exception {
-        return new ConsumerGroup(
-                        eventsDb, folder, StreamSpec.of("cuts").withPartitions(PARTITIONS), Map.of("c", mode), 20)
+    @BeforeAll
+    static void startServer() {
+        eventsDb = EmbeddedEventsDb.builder().start();
+    }
+
+    @AfterAll
+    static void stopServer() {
+        eventsDb.close();
+    }
+
+    private ConsumerGroup group(Mode mode) throws Exception {
+        StreamSpec stream = StreamSpec.of("cuts" + STREAMS.incrementAndGet()).withPartitions(PARTITIONS);
+        return new ConsumerGroup(eventsDb, folder, stream, Map.of("c", mode), 20)
                 .with("leaseMs", 3_000)
                 .with("heartbeatMs", 500);
     }
@@ -46,9 +63,8 @@ class ConsumerFaultsIT {
     @MethodSource("io.eventsql.fault.ConsumerProcess$Mode#tested")
     void cut_atAnyMoment_membersGoOnByThemselves(Mode mode) throws Exception {
         Random random = Seeds.random("ConsumerFaultsIT cut " + mode);
-        try (EmbeddedEventsDb eventsDb = EmbeddedEventsDb.builder().start();
-                FaultProxy proxy = FaultProxy.to(eventsDb.jdbcUrl());
-                ConsumerGroup group = group(eventsDb, mode).with("url", proxy.jdbcUrl())) {
+        try (FaultProxy proxy = FaultProxy.to(eventsDb.jdbcUrl());
+                ConsumerGroup group = group(mode).with("url", proxy.jdbcUrl())) {
             group.start("a");
             group.start("b");
             group.awaitFair(2);
@@ -76,8 +92,7 @@ class ConsumerFaultsIT {
     @Test
     void databaseCrash_inExactlyOnceMode_effectsHappenOnce() throws Exception {
         Random random = Seeds.random("ConsumerFaultsIT crash");
-        try (EmbeddedEventsDb eventsDb = EmbeddedEventsDb.builder().start();
-                ConsumerGroup group = group(eventsDb, Mode.TRANSACTIONAL)) {
+        try (ConsumerGroup group = group(Mode.TRANSACTIONAL)) {
             group.start("a");
             group.start("b");
             group.awaitFair(2);
@@ -97,8 +112,7 @@ class ConsumerFaultsIT {
     @ParameterizedTest
     @MethodSource("io.eventsql.fault.ConsumerProcess$Mode#testedTransactional")
     void databaseCrash_withFewAttempts_isNotTheHandlersFailure(Mode mode) throws Exception {
-        try (EmbeddedEventsDb eventsDb = EmbeddedEventsDb.builder().start();
-                ConsumerGroup group = group(eventsDb, mode).with("maxAttempts", 1)) {
+        try (ConsumerGroup group = group(mode).with("maxAttempts", 1)) {
             group.start("a");
             group.start("b");
             group.awaitFair(2);

@@ -99,7 +99,7 @@ final class ConsumerGroup implements AutoCloseable {
             int equals = option.indexOf('=');
             all.put(option.substring(0, equals), option.substring(equals + 1));
         }
-        MemberProcess member = MemberProcess.start(folder, all);
+        MemberProcess member = MemberProcess.start(all);
         members.put(name, member);
         return member;
     }
@@ -136,10 +136,10 @@ final class ConsumerGroup implements AutoCloseable {
     void awaitThat(String what, Callable<Boolean> condition) {
         await().alias(what)
                 .atMost(MemberProcess.DEADLINE)
-                .pollInterval(Duration.ofMillis(20))
+                .pollInterval(Duration.ofMillis(50))
                 .ignoreExceptionsMatching(e -> e instanceof SQLException)
                 .conditionEvaluationListener(evaluated -> {
-                    if (!evaluated.isSatisfied() && evaluated.getRemainingTimeInMS() <= 20) {
+                    if (!evaluated.isSatisfied() && evaluated.getRemainingTimeInMS() <= 50) {
                         System.out.println("gave up waiting: " + what + "\n" + this);
                     }
                 })

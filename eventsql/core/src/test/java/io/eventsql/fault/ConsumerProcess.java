@@ -38,7 +38,8 @@ import java.util.stream.Stream;
 
 /**
  * The main class of a process with members of one or more consumers of a stream. It may be killed, frozen and cut off at
- * any moment; on the command {@code CLOSE} and when its standard input ends, it closes in order.
+ * any moment; on the command {@code CLOSE} and when its standard input ends, it closes in order. After a {@code CLOSE} it
+ * can be told to run members again, of another test.
  *
  * <p>Plain handlers append a line for each event to a file that all members of the consumer share, each in one write, so
  * that the file's order is the order in which the events were handled; the file also says when a partition was assigned.
@@ -117,23 +118,42 @@ final class ConsumerProcess {
 
     private ConsumerProcess(Map<String, String> options) {
         this.options = options;
-        this.name = options.get("name");
+        this.name = options.getOrDefault("name", "");
     }
 
     /**
-     * Arguments: {@code option=value}. {@code url}, {@code user}, {@code password}, {@code stream}, {@code name}, {@code
-     * folder} (of the shared files) and {@code members} ({@code <consumer>:<mode>,…}) are required; the others have the
-     * defaults seen below.
+     * Runs members at the command {@code RUN}, with options after it, each behind a tab: {@code option=value}. {@code url},
+     * {@code user}, {@code password}, {@code stream}, {@code name}, {@code folder} (of the shared files) and {@code members}
+     * ({@code <consumer>:<mode>,…}) are required; the others have the defaults seen below.
      */
-    public static void main(String[] args) throws Exception {
-        new ConsumerProcess(Arrays.stream(args)
-                        .map(arg -> arg.split("=", 2))
-                        .collect(Collectors.toMap(option -> option[0], option -> option[1])))
-                .run();
+    public static void main(String[] args) throws IOException {
+        BufferedReader commands = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.US_ASCII));
+        ConsumerProcess current = new ConsumerProcess(Map.of());
+        for (String command = commands.readLine(); command != null; command = commands.readLine()) {
+            if (command.startsWith("RUN\t")) {
+                current = new ConsumerProcess(Stream.of(command.split("\t", -1))
+                        .skip(1)
+                        .map(option -> option.split("=", 2))
+                        .collect(Collectors.toMap(option -> option[0], option -> option[1])));
+                Thread.ofPlatform().name("member").start(current::runOrExit);
+            } else {
+                current.obey(command);
+            }
+        }
+        current.obey("CLOSE");
     }
 
     private long number(String option, long otherwise) {
         return Long.parseLong(options.getOrDefault(option, Long.toString(otherwise)));
+    }
+
+    private void runOrExit() {
+        try {
+            run();
+        } catch (Throwable e) {
+            e.printStackTrace();
+            System.exit(1);
+        }
     }
 
     private void run() throws Exception {
@@ -148,37 +168,31 @@ final class ConsumerProcess {
                     config.setConnectionTimeout(5_000);
                     config.setMaximumPoolSize((int) number("connections", 20));
                 })) {
-            BufferedReader commands = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.US_ASCII));
             EventSql eventSql = open(pool, settings);
             for (String member : options.get("members").split(",", -1)) {
                 String[] consumerAndMode = member.split(":", 2);
                 subscribeWhenPossible(eventSql, consumerAndMode[0], Mode.valueOf(consumerAndMode[1]));
             }
             print("READY");
-            Thread.ofPlatform().daemon().start(() -> obey(commands));
             closing.await();
             print("CLOSED " + eventSql.close(Duration.ofMillis(number("closeMs", 20_000))));
+        }
+        for (FileChannel file : records.values()) {
+            file.close();
         }
         print("DONE");
     }
 
-    private void obey(BufferedReader commands) {
-        try {
-            for (String command = commands.readLine(); command != null; command = commands.readLine()) {
-                switch (command) {
-                    case "HOLD" -> {
-                        held = new CountDownLatch(1);
-                        holdNext.set(true);
-                    }
-                    case "GO" -> held.countDown();
-                    case "CLOSE" -> closing.countDown();
-                    default -> throw new IllegalArgumentException(command);
-                }
+    private void obey(String command) {
+        switch (command) {
+            case "HOLD" -> {
+                held = new CountDownLatch(1);
+                holdNext.set(true);
             }
-        } catch (IOException e) {
-            print("FAILED input " + e);
+            case "GO" -> held.countDown();
+            case "CLOSE" -> closing.countDown();
+            default -> throw new IllegalArgumentException(command);
         }
-        closing.countDown();
     }
 
     /** Its way to the database may be cut just now. */

@@ -57,7 +57,7 @@ class FrozenMemberIT {
 
     private ConsumerGroup group(Mode mode) throws Exception {
         return new ConsumerGroup(
-                        eventsDb, folder, StreamSpec.of(stream).withPartitions(PARTITIONS), Map.of("c", mode), 20)
+                        eventsDb, folder, StreamSpec.of(stream).withPartitions(PARTITIONS), Map.of("c", mode), 30)
                 .with("leaseMs", LEASE_MS)
                 .with("heartbeatMs", 500);
     }

@@ -3,76 +3,58 @@ package io.eventsql.fault;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.fail;
 
-import java.io.BufferedReader;
 import java.io.IOException;
-import java.io.UncheckedIOException;
-import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Predicate;
 
-/** A running {@link ConsumerProcess}, as its test sees it: what it printed, and how it is hurt. Thread-safe. */
+/** A member in a process of its own, as its test sees it: what it printed, and how it is hurt. Thread-safe. */
 final class MemberProcess {
     /** Generous: only a hang must fail by it, on a machine that does other things, too. */
     static final Duration DEADLINE = Duration.ofSeconds(90);
 
     private final String name;
-    private final Process process;
-    private final Path errors;
+    private final MemberJvm jvm;
+    private final int loggedBefore;
     private final ReentrantLock lock = new ReentrantLock();
     private final Condition printed = lock.newCondition();
     private final List<String> lines = new ArrayList<>();
     private boolean ended;
+    private volatile boolean closed;
 
-    private MemberProcess(String name, Process process, Path errors) {
+    private MemberProcess(String name, MemberJvm jvm, int loggedBefore) {
         this.name = name;
-        this.process = process;
-        this.errors = errors;
-        // Not a virtual thread: reading a pipe keeps its carrier, of which the proxies need some.
-        Thread.ofPlatform().daemon().name("output-of-" + name).start(this::readOutput);
-        // A frozen one would not notice that its standard input has ended.
-        Runtime.getRuntime().addShutdownHook(new Thread(process::destroyForcibly));
+        this.jvm = jvm;
+        this.loggedBefore = loggedBefore;
     }
 
-    /** Starts a process; its standard error goes to a file in the folder. */
-    static MemberProcess start(Path folder, Map<String, String> options) throws IOException {
-        String name = options.get("name");
-        Path errors = folder.resolve(name + ".err");
-        List<String> arguments = new ArrayList<>();
-        options.forEach((option, value) -> arguments.add(option + "=" + value));
-        List<String> command = JavaProcesses.command(ConsumerProcess.class, arguments);
-        return new MemberProcess(
-                name, new ProcessBuilder(command).redirectError(errors.toFile()).start(), errors);
+    static MemberProcess start(Map<String, String> options) throws IOException {
+        MemberJvm jvm = MemberJvm.take();
+        MemberProcess member = new MemberProcess(options.get("name"), jvm, jvm.logged());
+        jvm.run(member, options);
+        return member;
     }
 
-    private void readOutput() {
-        try (BufferedReader output = process.inputReader()) {
-            for (String line = output.readLine(); line != null; line = output.readLine()) {
-                add(line);
-            }
-        } catch (IOException e) { // it was killed
-            add("BROKEN " + e);
-        }
+    /** Its process has printed a line. */
+    void printed(String line) {
         lock.lock();
         try {
-            ended = true;
+            lines.add(line);
             printed.signalAll();
         } finally {
             lock.unlock();
         }
     }
 
-    private void add(String line) {
+    /** Its process has ended. */
+    void ended() {
         lock.lock();
         try {
-            lines.add(line);
+            ended = true;
             printed.signalAll();
         } finally {
             lock.unlock();
@@ -137,18 +119,13 @@ final class MemberProcess {
     /** The next event it handles waits in its handler; returns its partition and value once it does. */
     String hold() throws IOException, InterruptedException {
         int from = position();
-        send("HOLD");
+        jvm.send("HOLD");
         return awaitLine("HOLDING", from);
     }
 
     /** The held handler goes on. */
     void go() throws IOException {
-        send("GO");
-    }
-
-    private void send(String command) throws IOException {
-        process.getOutputStream().write((command + "\n").getBytes(StandardCharsets.US_ASCII));
-        process.getOutputStream().flush();
+        jvm.send("GO");
     }
 
     void freeze() throws IOException, InterruptedException {
@@ -160,7 +137,8 @@ final class MemberProcess {
     }
 
     private void signal(String signal) throws IOException, InterruptedException {
-        int exit = new ProcessBuilder("kill", signal, Long.toString(process.pid()))
+        int exit = new ProcessBuilder(
+                        "kill", signal, Long.toString(jvm.process().pid()))
                 .start()
                 .waitFor();
         assertThat(exit).as("kill %s of %s", signal, this).isZero();
@@ -168,19 +146,20 @@ final class MemberProcess {
 
     /** {@code kill -9}. */
     void kill() throws InterruptedException {
-        process.destroyForcibly().waitFor();
+        jvm.process().destroyForcibly().waitFor();
     }
 
     /** Begins to close it in order. */
     void beginClose() throws IOException {
-        send("CLOSE");
+        jvm.send("CLOSE");
     }
 
-    /** Waits until it has closed in order, with all handlers ended. */
+    /** Waits until it has closed in order, with all handlers ended; another member may run in its process then. */
     void awaitClosed() throws InterruptedException {
         assertThat(awaitLine("CLOSED")).as("closed in time: %s", this).isEqualTo("true");
         awaitLine("DONE");
-        assertThat(process.waitFor(DEADLINE.toSeconds(), TimeUnit.SECONDS)).isTrue();
+        closed = true;
+        jvm.giveBack();
     }
 
     void close() throws IOException, InterruptedException {
@@ -189,22 +168,20 @@ final class MemberProcess {
     }
 
     boolean isAlive() {
-        return process.isAlive();
+        return !closed && jvm.process().isAlive();
     }
 
-    /** Ends it, whatever it does: a frozen process dies of this signal, too. */
+    /** Ends it, unless it has closed, whatever it does: a frozen process dies of this signal, too. */
     void destroy() {
-        process.destroyForcibly();
+        if (!closed) {
+            jvm.process().destroyForcibly();
+        }
     }
 
     @Override
     public String toString() {
-        try {
-            List<String> all = lines();
-            return name + " printed\n" + String.join("\n", all.subList(Math.max(0, all.size() - 60), all.size()))
-                    + "\nand logged\n" + Files.readString(errors);
-        } catch (IOException e) {
-            throw new UncheckedIOException(e);
-        }
+        List<String> all = lines();
+        return name + " printed\n" + String.join("\n", all.subList(Math.max(0, all.size() - 60), all.size()))
+                + "\nand logged\n" + jvm.logged(loggedBefore);
     }
 }

@@ -81,7 +81,7 @@ class MembershipIT {
 
     @Test
     void join_oneAfterTheOther_partitionsAreSharedFairlyAndNobodyStarves() throws Exception {
-        try (ConsumerGroup group = group(Mode.SINGLE, 10, 20).with("leaseMs", LONG_LEASE_MS)) {
+        try (ConsumerGroup group = group(Mode.SINGLE, 10, 40).with("leaseMs", LONG_LEASE_MS)) {
             List<MemberProcess> members = new ArrayList<>();
             for (int i = 1; i <= 4; i++) {
                 members.add(group.start("m" + i));
@@ -103,7 +103,7 @@ class MembershipIT {
     @ParameterizedTest
     @MethodSource("io.eventsql.fault.ConsumerProcess$Mode#tested")
     void close_whileEventsFlow_othersHandleItsPartitionsWithoutWaitingForTheLease(Mode mode) throws Exception {
-        try (ConsumerGroup group = group(mode, PARTITIONS, 10).with("leaseMs", LONG_LEASE_MS)) {
+        try (ConsumerGroup group = group(mode, PARTITIONS, 30).with("leaseMs", LONG_LEASE_MS)) {
             MemberProcess leaver = group.start("leaver");
             MemberProcess other = group.start("other");
             group.start("third");
@@ -131,7 +131,7 @@ class MembershipIT {
 
     @Test
     void close_withOneSlowHandler_theOtherPartitionsDoNotWaitForIt() throws Exception {
-        try (ConsumerGroup group = group(Mode.SINGLE, PARTITIONS, 10).with("leaseMs", 4_000)) {
+        try (ConsumerGroup group = group(Mode.SINGLE, PARTITIONS, 30).with("leaseMs", 4_000)) {
             MemberProcess leaver = group.start("leaver", "closeMs=60000");
             group.start("other");
             group.awaitFair(2);
@@ -154,7 +154,7 @@ class MembershipIT {
     void kill_whileEventsFlow_othersHandleItsPartitionsOnceTheLeaseHasExpired() throws Exception {
         long leaseMs = 3_000;
         try (ConsumerGroup group =
-                group(Mode.SINGLE, PARTITIONS, 10).with("leaseMs", leaseMs).with("heartbeatMs", 1_000)) {
+                group(Mode.SINGLE, PARTITIONS, 30).with("leaseMs", leaseMs).with("heartbeatMs", 1_000)) {
             MemberProcess victim = group.start("victim");
             group.start("other");
             group.start("third");
@@ -174,7 +174,7 @@ class MembershipIT {
     @ParameterizedTest
     @EnumSource(names = {"SINGLE", "TRANSACTIONAL_BATCH"})
     void closeAll_whileEventsFlow_thenStartedAgain_nothingIsLost(Mode mode) throws Exception {
-        try (ConsumerGroup group = group(mode, PARTITIONS, 10).with("leaseMs", LONG_LEASE_MS)) {
+        try (ConsumerGroup group = group(mode, PARTITIONS, 30).with("leaseMs", LONG_LEASE_MS)) {
             List<MemberProcess> first = List.of(group.begin("a1"), group.begin("b1"), group.begin("c1"));
             group.awaitFair(3);
             for (MemberProcess member : first) {
@@ -198,7 +198,7 @@ class MembershipIT {
 
     @Test
     void maxPartitions_limitsOne_othersTakeTheRest() throws Exception {
-        try (ConsumerGroup group = group(Mode.SINGLE, 8, 20).with("leaseMs", LONG_LEASE_MS)) {
+        try (ConsumerGroup group = group(Mode.SINGLE, 8, 40).with("leaseMs", LONG_LEASE_MS)) {
             MemberProcess one = group.start("one", "maxPartitions=1");
             group.awaitHandlesMore(one);
             assertThat(group.partitionsOf(one)).hasSize(1);
@@ -213,7 +213,7 @@ class MembershipIT {
 
     @Test
     void handler_overItsTimeout_isReportedAndItsPartitionMovesAndTheMemberGoesOn() throws Exception {
-        try (ConsumerGroup group = group(Mode.SINGLE, PARTITIONS, 10)
+        try (ConsumerGroup group = group(Mode.SINGLE, PARTITIONS, 30)
                 .with("leaseMs", 2_000)
                 .with("heartbeatMs", 300)
                 .with("handlerTimeoutMs", 1_000)) {
@@ -241,7 +241,7 @@ class MembershipIT {
 
     @Test
     void handler_overItsTimeoutInTheOnlyPlace_thePartitionsThatWaitForItMove() throws Exception {
-        try (ConsumerGroup group = group(Mode.SINGLE, PARTITIONS, 10)
+        try (ConsumerGroup group = group(Mode.SINGLE, PARTITIONS, 30)
                 .with("leaseMs", 2_000)
                 .with("heartbeatMs", 300)
                 .with("handlerTimeoutMs", 1_000)) {
@@ -262,7 +262,7 @@ class MembershipIT {
     void join_killedAtOnce_itsShareIsTakenOnceItCountsNoMore() throws Exception {
         long leaseMs = 4_000;
         try (ConsumerGroup group =
-                group(Mode.SINGLE, PARTITIONS, 10).with("leaseMs", leaseMs).with("heartbeatMs", 2_000)) {
+                group(Mode.SINGLE, PARTITIONS, 30).with("leaseMs", leaseMs).with("heartbeatMs", 2_000)) {
             group.start("a");
             group.start("b");
             group.awaitFair(2);

@@ -20,7 +20,9 @@ import java.util.Random;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import javax.sql.DataSource;
+import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -44,7 +46,10 @@ class OutboxFenceIT {
 
     private static final long RUN_SECONDS = Long.getLong("eventsql.test.seconds", 4);
 
-    private EventsDb eventsDb;
+    private static final AtomicInteger TESTS = new AtomicInteger();
+
+    private static EventsDb eventsDb;
+
     private final List<FaultProxy> proxies = new ArrayList<>();
     private final List<HikariDataSource> pools = new ArrayList<>();
     /** Two shards and a database with an outbox alone: directly, and through the proxies. */
@@ -52,11 +57,21 @@ class OutboxFenceIT {
 
     private final List<HikariDataSource> proxied = new ArrayList<>();
 
+    @BeforeAll
+    static void startServer() {
+        eventsDb = EventsDb.start();
+    }
+
+    @AfterAll
+    static void stopServer() {
+        eventsDb.close();
+    }
+
     @BeforeEach
     void start() throws SQLException {
-        eventsDb = EventsDb.start();
+        int test = TESTS.incrementAndGet();
         for (String name : List.of("shard_a", "shard_b", "apart")) {
-            String url = ((PGSimpleDataSource) eventsDb.createDatabase(name)).getUrl();
+            String url = ((PGSimpleDataSource) eventsDb.createDatabase(name + test)).getUrl();
             FaultProxy proxy = FaultProxy.to(url);
             proxies.add(proxy);
             direct.add(Pools.pool(eventsDb, url));
@@ -77,7 +92,6 @@ class OutboxFenceIT {
         proxies.forEach(FaultProxy::heal);
         pools.forEach(HikariDataSource::close);
         proxies.forEach(FaultProxy::close);
-        eventsDb.close();
     }
 
     private static EventSql open(List<HikariDataSource> databases) {

@@ -15,8 +15,11 @@ import java.sql.SQLException;
 import java.util.List;
 import java.util.Random;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
 import javax.sql.DataSource;
+import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -38,18 +41,31 @@ class OutboxKilledIT {
     private static final int PROCESSES = 2;
     private static final int LIFE_MS_MAX = 1_500;
 
+    private static final AtomicInteger TESTS = new AtomicInteger();
+
+    private static EventsDb eventsDb;
+
     @TempDir
     private Path folder;
 
-    private EventsDb eventsDb;
     private List<HikariDataSource> shards;
     private HikariDataSource apart;
 
+    @BeforeAll
+    static void startServer() {
+        eventsDb = EventsDb.start();
+    }
+
+    @AfterAll
+    static void stopServer() {
+        eventsDb.close();
+    }
+
     @BeforeEach
     void start() throws SQLException {
-        eventsDb = EventsDb.start();
-        shards = List.of(pool("shard_a"), pool("shard_b"));
-        apart = pool("apart");
+        int test = TESTS.incrementAndGet();
+        shards = List.of(pool("shard_a" + test), pool("shard_b" + test));
+        apart = pool("apart" + test);
         for (DataSource written : List.of(shards.getFirst(), apart)) {
             Sql.execute(written, OutboxLoad.TABLE);
         }
@@ -59,7 +75,6 @@ class OutboxKilledIT {
     void stop() {
         shards.forEach(HikariDataSource::close);
         apart.close();
-        eventsDb.close();
     }
 
     private HikariDataSource pool(String database) {

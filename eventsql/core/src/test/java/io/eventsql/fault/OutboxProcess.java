@@ -15,7 +15,7 @@ import java.util.stream.Stream;
  */
 final class OutboxProcess {
     /** Leaves the processors to all the others of the test. */
-    private static final int PAUSE_MAX_MS = 12;
+    private static final int PAUSE_MAX_MS = 40;
 
     private OutboxProcess() {}
 
