@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from reports.order import natural_order
-from workload_tables import Run, machine, tables
+from workload_tables import Run, machine, side_by_side, tables
 
 ROOT = Path(__file__).resolve().parent.parent
 BEGIN = "<!-- results: written by scripts/results_table.py -->"
 END = "<!-- results end -->"
+# The workload that measures several systems in one run.
+COMPARISON = "compare"
 
 
 def read(folder: Path) -> list[dict[str, Any]]:
@@ -36,13 +38,17 @@ def read_workloads(folder: Path, workloads: Sequence[str] = ()) -> list[Run]:
 def markdown(folder: Path, seen_from: Path, workloads: Sequence[str] = (), *, main_only: bool = False) -> str:
     """Everything that a folder holds, with links that work in a file of the folder `seen_from`.
 
-    With names of workloads, only theirs; or only what belongs to no workload.
+    With names of workloads, only theirs; or only what belongs to no workload, and systems side by side.
     """
     runs = [] if main_only else read_workloads(folder, workloads)
     others = [] if workloads else [result for result in read(folder) if not result.get("workload")]
     parts = []
     if others:
         parts.append(table(others))
+    compared = read_workloads(folder, [COMPARISON]) if main_only else []
+    if compared:
+        parts.append(f"{compared[0].result['description']}\n\n{side_by_side(compared)}")
+        parts.append(machine(compared))
     if runs:
         parts.append(tables(runs, lambda run: os.path.relpath(run, seen_from)))
         parts.append(machine(runs))
@@ -122,7 +128,7 @@ def main(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("folder", type=Path, help="a set of kept results: folders with a result.json each")
     parser.add_argument("--workload", action="append", default=[], help="only this workload; may be repeated")
-    parser.add_argument("--main-only", action="store_true", help="no workloads")
+    parser.add_argument("--main-only", action="store_true", help="no workloads but systems side by side")
     parser.add_argument("--readme", type=Path, help="file to write the tables to, between its marks")
     parsed = parser.parse_args(arguments)
     seen_from = parsed.readme.parent if parsed.readme else Path()

@@ -36,6 +36,32 @@ def tables(runs: Sequence[Run], link: Callable[[Path], str]) -> str:
     return "\n\n".join(_section(name, of_workload, link) for name, of_workload in workloads.items())
 
 
+def side_by_side(runs: Sequence[Run]) -> str:
+    """A row for each run: what it promises, how much it took from callers, how soon handlers had it."""
+    rows = []
+    for run in runs:
+        driver = run.result["driver"]
+        row = {"run": run.name, "is acknowledged when": str(driver["durability"])}
+        for asked, phase in zip(run.result["settings"]["phases"], run.result["phases"], strict=True):
+            if not phase.get("measured", True):
+                continue
+            if asked.get("rate"):
+                name = f"publish to handler at {asked['rate']:,.0f}/s, p50 / p99"
+                row[name] = _latency(phase["end_to_end_latency_ms"])
+            else:
+                row[str(phase["name"])] = _rate(phase["publish_rate"])
+        rows.append({**row, "passed": _passed(run)})
+    columns = list(dict.fromkeys(column for row in rows for column in row))
+    texts = ("run", "is acknowledged when", "passed")
+    return "\n".join(
+        [
+            f"| {' | '.join(columns)} |",
+            f"|{'|'.join('---' if column in texts else '---:' for column in columns)}|",
+            *(f"| {' | '.join(row.get(column) or '' for column in columns)} |" for row in rows),
+        ]
+    )
+
+
 def machine(runs: Sequence[Run]) -> str:
     """Where all that was measured, as the results say it."""
     places = dict.fromkeys(_machine(run.result) for run in runs)

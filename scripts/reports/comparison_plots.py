@@ -29,6 +29,8 @@ from reports.style import (
 BAR_INCHES = 0.3
 # Dots that are nearer than this factor have their numbers at their outer sides.
 NEAR = 3
+# Rates that differ by less than this part are the same.
+SAME_RATE = 0.01
 # From this many values on, a line says more than bars.
 LINE_VALUES = 3
 
@@ -42,8 +44,10 @@ class Varied:
 
 
 def throughput(results: Sequence[Result]) -> Figure | None:
-    """How much each run published and consumed, a panel for each phase that they share."""
-    phases = _phases(results)
+    """How much each run published and consumed, a panel for each phase that they share and differ in."""
+    shared = _phases(results)
+    differing = {phase: found for phase, found in shared.items() if not _same_rate(list(found.values()))}
+    phases = differing or shared
     if not phases:
         return None
     figure, all_axes = panels([_height(results)] * len(phases), share_x=len(phases) == 1)
@@ -61,7 +65,7 @@ def throughput(results: Sequence[Result]) -> Figure | None:
         axes.set_xlim(0, max([*published, *(rate for rate in consumed if rate)]) * 1.14 or 1)
         axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
         axes.xaxis.set_major_formatter(FuncFormatter(short))
-        named = f", phase {phase}" if len(phases) > 1 else ""
+        named = f", phase {phase}" if len(shared) > 1 else ""
         consumers = "; the line is what all consumers got" if any(consumed) else ""
         axes.set_title(f"Published events per second{named}{consumers}")
     return figure
@@ -228,6 +232,12 @@ def _phases(results: Sequence[Result]) -> dict[str, dict[str, Measurement]]:
         for measurement in result.measured:
             phases.setdefault(measurement.name, {})[result.name] = measurement
     return phases
+
+
+def _same_rate(measurements: Sequence[Measurement]) -> bool:
+    """Whether all kept up with the same rate that was asked for."""
+    rates = [measurement.publish_rate or 0 for measurement in measurements]
+    return max(rates) - min(rates) < SAME_RATE * max(rates)
 
 
 def _height(results: Sequence[Result]) -> float:

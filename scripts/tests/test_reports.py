@@ -11,7 +11,7 @@ from typing import Any
 import draw_report
 import pytest
 from reports import facts, page, run_plots, trial_plots
-from reports.comparison_plots import latency_ranges, varied_number
+from reports.comparison_plots import latency_ranges, throughput, varied_number
 from reports.histograms import spectrum
 from reports.result import NoReport, Result
 from reports.style import milliseconds, short, size, spread
@@ -270,6 +270,21 @@ def test_latency_ranges_show_the_slowest_of_all_phases() -> None:
 
     assert figure is not None
     assert [axes.get_xlim()[1] > 5000 for axes in figure.axes] == [True] * 4
+
+
+def test_throughput_leaves_out_what_all_kept_up_with() -> None:
+    def phases(most: float) -> example.Phases:
+        return (("set-rate", True, 1000, 50_000, 5), ("fastest", True, 60_000, most, 5))
+
+    runs = [
+        result(example.phases_result(name, phases=phases(most)), name)
+        for name, most in (("a", 50_000), ("b", 9_000))
+    ]
+
+    for shown, titles in ((runs, ["fastest"]), (runs[:1] * 2, ["set-rate", "fastest"])):
+        figure = throughput(shown)
+        assert figure is not None
+        assert [re.findall(r"phase (\S+);", axes.get_title(loc="left"))[0] for axes in figure.axes] == titles
 
 
 def test_spread_moves_labels_apart_and_keeps_them_inside() -> None:

@@ -131,3 +131,24 @@ def test_workloads_only_those_that_are_named(tmp_path: Path) -> None:
     assert "| [a](a) | 1,000,000 | 10 |" in sweep
     assert "### blast" not in sweep
     assert "| [b](b) | 3 | 0 |" in markdown(tmp_path, tmp_path, ["blast"])
+
+
+def test_main_only_has_systems_side_by_side(tmp_path: Path) -> None:
+    phases: example.Phases = (
+        ("warm-up", False, 0, 20_000, 5),
+        ("single", True, 0, 20_000, 5),
+        ("latency", True, 1000, 20_000, 5),
+    )
+    slow = example.phases_result("slow", "compare", phases)
+    runs = {"a": example.phases_result("a", "compare", phases), "b": {**slow, "passed": False}}
+    example.write(tmp_path, {**runs, "c": example.phases_result()})
+
+    lines = markdown(tmp_path, tmp_path, main_only=True).splitlines()
+
+    assert lines[2] == (
+        "| run | is acknowledged when | single | publish to handler at 1,000/s, p50 / p99 | passed |"
+    )
+    assert lines[4].startswith("| a | flushed to disk (fsync) | ")
+    assert lines[4].endswith("/s | 1.6 / 8.0 ms | yes |")
+    assert lines[5].endswith("| **no** |")
+    assert len(lines) == 8  # with the machine
