@@ -15,14 +15,19 @@ import io.eventsql.fixture.Handled;
 import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.SwitchableDataSource;
 import io.eventsql.fixture.TestCluster;
+import java.lang.management.ManagementFactory;
+import java.lang.management.ThreadInfo;
+import java.lang.management.ThreadMXBean;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collection;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
@@ -171,7 +176,7 @@ class MembersIT extends GroupFixture {
         Handled handled = new Handled();
         Collection<String> told = new ConcurrentLinkedQueue<>();
         EventSql stuckProcess = EventSql.builder(cluster.dataSources())
-                .settings(Settings.builder().lease(Duration.ofSeconds(1)).build())
+                .settings(Settings.builder().lease(Duration.ofSeconds(2)).build())
                 .listener(new ConsumerListener() {
                     @Override
                     public void handlerTimedOut(ConsumerPartition partition, Duration runningFor) {
@@ -193,7 +198,7 @@ class MembersIT extends GroupFixture {
             ofStuck.add(event);
         });
         ofStuck.awaitSize(3);
-        EventSql other = cluster.open(settings -> settings.lease(Duration.ofSeconds(1)));
+        EventSql other = cluster.open(); // its lease is long, so that it keeps what it takes
         try (Subscription ignored = other.subscribe(spec, handled::add)) {
             handled.awaitSize(7);
             awaitLag(stream, 0);
@@ -216,8 +221,8 @@ class MembersIT extends GroupFixture {
         String stream = newStream(1);
         publish(stream, 0, 3, 3);
         Handled handled = new Handled();
-        EventSql process = cluster.open(settings -> settings.lease(Duration.ofMillis(400)));
-        EventSql other = cluster.open(settings -> settings.lease(Duration.ofMillis(400)));
+        EventSql process = cluster.open(settings -> settings.lease(Duration.ofSeconds(1)));
+        EventSql other = cluster.open(settings -> settings.lease(Duration.ofSeconds(1)));
         CountDownLatch expired = new CountDownLatch(1);
         Subscription slow = process.subscribe(consumer(stream), event -> {
             expired.await();
@@ -232,7 +237,7 @@ class MembersIT extends GroupFixture {
                     .until(() -> Sql.queryLong(
                                     cluster.dataSources().getFirst(),
                                     "SELECT count(*) FROM eventsql.consumer_offset"
-                                            + " WHERE clock_timestamp() - committed_at > interval '1.2 seconds'"
+                                            + " WHERE clock_timestamp() - committed_at > interval '3 seconds'"
                                             + " AND epoch = " + epoch)
                             > 0);
             assertThat(state(stream).getFirst().epoch()).isEqualTo(epoch);
@@ -243,6 +248,37 @@ class MembersIT extends GroupFixture {
         }
         assertThat(handled.texts()).containsExactlyElementsOf(texts(0, 3));
         assertThat(ofOther.size()).isZero();
+    }
+
+    @Test
+    void close_lastMember_noThreadIsBusyAfterwards() throws Exception {
+        String stream = newStream();
+        EventSql process = cluster.open(settings -> settings.heartbeat(Duration.ofMillis(100)));
+        Handled handled = new Handled();
+        try (Subscription ignored = process.subscribe(consumer(stream), handled::add)) {
+            publish(stream, 0, 10, 10);
+            handled.awaitSize(10);
+        }
+        ThreadMXBean threads = ManagementFactory.getThreadMXBean();
+        Map<Long, Long> before = cpuNanosOfLibraryThreads(threads);
+        assertThat(before).isNotEmpty();
+        long until = System.nanoTime() + TimeUnit.SECONDS.toNanos(3); // many heartbeats
+        await().until(() -> System.nanoTime() > until);
+        cpuNanosOfLibraryThreads(threads).forEach((id, nanos) -> {
+            ThreadInfo thread = threads.getThreadInfo(id);
+            if (before.containsKey(id) && thread != null) {
+                assertThat(nanos - before.get(id))
+                        .as("CPU time of %s, which has nothing to do", thread.getThreadName())
+                        .isLessThan(TimeUnit.MILLISECONDS.toNanos(500));
+            }
+        });
+    }
+
+    private static Map<Long, Long> cpuNanosOfLibraryThreads(ThreadMXBean threads) {
+        return Arrays.stream(threads.getThreadInfo(threads.getAllThreadIds()))
+                .filter(thread -> thread != null && thread.getThreadName().startsWith("eventsql-"))
+                .collect(Collectors.toMap(
+                        ThreadInfo::getThreadId, thread -> threads.getThreadCpuTime(thread.getThreadId())));
     }
 
     @Test

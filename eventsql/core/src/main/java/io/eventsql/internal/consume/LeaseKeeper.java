@@ -152,7 +152,9 @@ final class LeaseKeeper implements WakeUp.Target {
                 boolean beat = awaitBeatOrRelease();
                 try {
                     endClosed();
-                    if (beat && !members.isEmpty()) {
+                    if (beat && members.isEmpty()) {
+                        beatAt = System.nanoTime() + heartbeatNanos; // nobody has anything to renew
+                    } else if (beat) {
                         beat();
                     }
                     releaseDrained();
