@@ -346,7 +346,9 @@ public final class EmbeddedEventsDb implements EventsDb {
 
     private void createRoleAndDatabase() {
         try (var connection = dataSource("postgres", ServerFolder.SUPERUSER, folder.superuserPassword())
-                .getConnection()) {
+                        .getConnection();
+                var statement = connection.createStatement()) {
+            statement.execute("SET " + ServerFolder.SCRAM_ITERATIONS.replace("=", " = "));
             InitSql.run(connection, folder.password());
         } catch (SQLException e) {
             throw new IllegalStateException("init.sql failed", e);

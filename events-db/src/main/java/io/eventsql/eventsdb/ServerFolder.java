@@ -25,6 +25,12 @@ record ServerFolder(Path path, boolean isTemporary, boolean isNew, String superu
 
     static final String SUPERUSER = "postgres";
 
+    /**
+     * Repeating the hash makes it expensive to guess what people chose. These passwords are random, and each new
+     * connection would pay for it.
+     */
+    static final String SCRAM_ITERATIONS = "scram_iterations=1";
+
     private static final String SECRETS = "secrets.properties";
 
     /**
@@ -73,6 +79,7 @@ record ServerFolder(Path path, boolean isTemporary, boolean isNew, String superu
                     "--username=" + SUPERUSER,
                     "--pwfile=" + passwordFile,
                     "--auth=scram-sha-256",
+                    "--set=" + SCRAM_ITERATIONS,
                     "--encoding=UTF8",
                     "--locale=C",
                     "--no-instructions"));

@@ -79,7 +79,7 @@ class DatabaseCrashIT {
                     ConsumerSpec.of(STREAM, "batch").withPageEvents(100), page -> page.forEach(batch::handle));
             Ledger ledger = new Ledger();
             Load load = new Load(eventSql.publisher(), STREAM, ledger);
-            load.startAll(2, "k", random, 3);
+            load.startAll(2, "k", random, 12);
 
             for (int crash = 0; crash < CRASHES; crash++) {
                 long before = ledger.storedCount();

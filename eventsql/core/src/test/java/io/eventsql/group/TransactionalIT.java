@@ -190,7 +190,7 @@ class TransactionalIT extends GroupFixture {
     void slowHandler_silentForLongerThanTheLease_isNotEnded() throws Exception {
         String stream = newStream(1);
         publish(stream, 0, 1, 1);
-        EventSql process = cluster.open(settings -> settings.lease(Duration.ofMillis(400)));
+        EventSql process = cluster.open(settings -> settings.lease(Duration.ofSeconds(1)));
         CountDownLatch begun = new CountDownLatch(1);
         CountDownLatch release = new CountDownLatch(1);
         Queue<String> tried = new ConcurrentLinkedQueue<>();
@@ -205,7 +205,7 @@ class TransactionalIT extends GroupFixture {
             await().until(() -> Sql.queryLong(
                             cluster.dataSources().getFirst(),
                             "SELECT count(*) FROM pg_stat_activity WHERE state = 'idle in transaction'"
-                                    + " AND clock_timestamp() - state_change > interval '1.2 seconds'")
+                                    + " AND clock_timestamp() - state_change > interval '3 seconds'")
                     > 0);
             release.countDown();
             awaitLag(stream, 0);
