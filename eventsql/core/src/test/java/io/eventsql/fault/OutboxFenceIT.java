@@ -36,7 +36,8 @@ import org.postgresql.ds.PGSimpleDataSource;
  *
  * <p>Method: the first instance's connections go through a proxy that holds or cuts one of its requests; a second instance
  * has direct connections and takes the relay over; then the held request is let go. The outbox is in a database that is
- * no shard, or in the first of two shards. {@code -Deventsql.test.seconds=N} cuts for N seconds instead of 4.
+ * no shard, or in the first of two shards. {@code -Deventsql.test.seconds=N} cuts for N seconds instead of 4; in any case
+ * until 20 requests were cut.
  */
 @Timeout(120)
 class OutboxFenceIT {
@@ -44,6 +45,7 @@ class OutboxFenceIT {
     /** With the end of its text: READ COMMITTED is another request. */
     private static final String COMMIT = "COMMIT\u0000";
 
+    private static final int FAULTS_MIN = 20;
     private static final long RUN_SECONDS = Long.getLong("eventsql.test.seconds", 4);
 
     private static final AtomicInteger TESTS = new AtomicInteger();
@@ -202,7 +204,7 @@ class OutboxFenceIT {
                 ofApart.start("o" + writer, random, 5);
             }
             long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(RUN_SECONDS);
-            while (System.nanoTime() < end) {
+            while (System.nanoTime() < end || faults.get() < FAULTS_MIN) {
                 for (FaultProxy proxy : proxies) {
                     long seed = random.nextLong();
                     String request = requests.get(random.nextInt(requests.size()));
@@ -225,7 +227,6 @@ class OutboxFenceIT {
         int stored =
                 OutboxLoad.verify(STREAM, List.copyOf(direct.subList(0, 2)), List.of(direct.get(0), direct.get(2)));
         System.out.println(stored + " events, " + faults + " requests cut");
-        assertThat(faults.get()).isGreaterThan(20);
         assertThat(stored).isGreaterThan(50);
     }
 
