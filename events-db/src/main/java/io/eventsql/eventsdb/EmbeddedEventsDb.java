@@ -348,7 +348,7 @@ public final class EmbeddedEventsDb implements EventsDb {
         try (var connection = dataSource("postgres", ServerFolder.SUPERUSER, folder.superuserPassword())
                         .getConnection();
                 var statement = connection.createStatement()) {
-            statement.execute("SET " + ServerFolder.SCRAM_ITERATIONS.replace("=", " = "));
+            statement.execute("SET " + ServerFolder.SCRAM_ITERATIONS);
             InitSql.run(connection, folder.password());
         } catch (SQLException e) {
             throw new IllegalStateException("init.sql failed", e);
