@@ -61,12 +61,7 @@ run() {
   env "$@" RESULT_NAME="$name" bash "$ROOT/scripts/$script.bash" </dev/null &
   benchmark=$!
   set +m
-  wait "$benchmark" || status=$?
-  # A signal ends the wait, not the benchmark.
-  while kill -0 "$benchmark" 2>/dev/null; do
-    status=0
-    wait "$benchmark" || status=$?
-  done
+  await_process "$benchmark" || status=$?
   benchmark=''
   if ((told != 0)); then
     set_aside "$name"

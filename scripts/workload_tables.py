@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+TEXTS = ("run", "phase", "system", "promises", "is acknowledged when", "passed")
 # Left out of a table where no run has them.
-TEXTS = ("phase", "system", "promises")
-OPTIONAL = (*TEXTS, "call to answer p50 / p99", "schedule delay p99", "CPU cores")
+OPTIONAL = ("phase", "system", "promises", "call to answer p50 / p99", "schedule delay p99", "CPU cores")
 
 
 @dataclass(frozen=True)
@@ -52,14 +52,16 @@ def side_by_side(runs: Sequence[Run]) -> str:
                 row[str(phase["name"])] = _rate(phase["publish_rate"])
         rows.append({**row, "passed": _passed(run)})
     columns = list(dict.fromkeys(column for row in rows for column in row))
-    texts = ("run", "is acknowledged when", "passed")
-    return "\n".join(
-        [
-            f"| {' | '.join(columns)} |",
-            f"|{'|'.join('---' if column in texts else '---:' for column in columns)}|",
-            *(f"| {' | '.join(row.get(column) or '' for column in columns)} |" for row in rows),
-        ]
-    )
+    return "\n".join(_table(columns, rows))
+
+
+def _table(columns: Sequence[str], rows: Sequence[Mapping[str, str]]) -> list[str]:
+    """Lines of Markdown; what is no text is at the right."""
+    return [
+        f"| {' | '.join(columns)} |",
+        f"|{'|'.join('---' if column in TEXTS else '---:' for column in columns)}|",
+        *(f"| {' | '.join(row.get(column) or '' for column in columns)} |" for row in rows),
+    ]
 
 
 def machine(runs: Sequence[Run]) -> str:
@@ -100,9 +102,7 @@ def _section(workload: str, runs: Sequence[Run], link: Callable[[Path], str]) ->
         f"### {workload}",
         *([description] if description else []),
         "",
-        f"| {' | '.join(columns)} |",
-        f"|{'|'.join('---' if column in (*TEXTS, 'run', 'passed') else '---:' for column in columns)}|",
-        *(f"| {' | '.join(row.get(column) or '' for column in columns)} |" for row in rows),
+        *_table(columns, rows),
         *_stress(runs),
     ]
     return "\n".join(lines)

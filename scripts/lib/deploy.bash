@@ -108,6 +108,17 @@ write_settings() {
   remote "$2" "umask 077; cat >eventsql/$1/settings.env"
 }
 
+# Waits for a process of this shell and returns its exit status. A signal that is trapped ends a wait, not the process.
+await_process() {
+  local status=0
+  wait "$1" || status=$?
+  while kill -0 "$1" 2>/dev/null; do
+    status=0
+    wait "$1" || status=$?
+  done
+  return "$status"
+}
+
 # Marks each line with where it comes from.
 prefixed() {
   local line

@@ -240,28 +240,30 @@ await_machine() {
 # Each script is killed at some moment, with its processes on this side, and run again: then everything must be as if it
 # had not been killed.
 rehearse_kills() {
-  local component script before after
+  local step component before after
   before=$(stored_events)
-  for component in events-db app runner; do
-    script=deploy_$component
-    [[ $component == app ]] || script+=s
+  for step in events-db:deploy_events_dbs app:deploy_app runner:deploy_runners; do
+    component=${step%:*}
     for _ in 1 2; do
       killed_then_again 12 env "APP=$component" "BASE_IMAGE=$(base_image "$component")" bash scripts/build_and_package.bash
-      killed_then_again 15 bash "scripts/${script/-db/_db}.bash"
+      killed_then_again 15 bash "scripts/${step#*:}.bash"
     done
   done
   expect_deployed
   after=$(stored_events)
   [[ $before == "$after" && $before != 0 ]] || { echo "$before events were stored, now there are $after" >&2; return 1; }
   killed_then_again 20 measure_once "$RESULTS/killed"
-  [[ -f $ROOT/results/$RESULTS/killed-2/result.json ]] || { echo 'the second benchmark left no result' >&2; return 1; }
+  [[ -f $ROOT/results/$last_measured/result.json ]] || { echo 'the second benchmark left no result' >&2; return 1; }
 }
 
-measured=0
-# Under another name each time: the folder of the one before is there.
+# Under another name each time: the folder of one that was killed is there.
 measure_once() {
-  measured=$((measured + 1))
-  RESULT_NAME=$1-$measured bash scripts/run_single_db_benchmark.bash
+  local number=1
+  while [[ -e $ROOT/results/$1-$number ]]; do
+    number=$((number + 1))
+  done
+  last_measured=$1-$number
+  RESULT_NAME=$last_measured bash scripts/run_single_db_benchmark.bash
 }
 
 # Starts a command, kills it after up to $1 seconds, and runs it to its end.
@@ -279,7 +281,6 @@ killed_then_again() {
     echo "--- had ended after $ms ms: $*"
   fi
   wait "$process" 2>/dev/null || true
-  [[ $1 != measure_once ]] || measured=$((measured + 1))
   "$@"
 }
 

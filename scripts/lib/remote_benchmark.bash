@@ -161,16 +161,9 @@ start_runners() {
 }
 
 await_runners() {
-  local folder=$1 number status rc=0
+  local folder=$1 number rc=0
   for number in "${!runners[@]}"; do
-    status=0
-    wait "${runners[number]}" || status=$?
-    # A signal ends the wait, not the runner.
-    while kill -0 "${runners[number]}" 2>/dev/null; do
-      status=0
-      wait "${runners[number]}" || status=$?
-    done
-    if ((status != 0)); then
+    if ! await_process "${runners[number]}"; then
       rc=1
       echo "runner-$number failed, see $folder/runner-$number.txt" >&2
     fi

@@ -235,7 +235,7 @@ def _phases(results: Sequence[Result]) -> dict[str, dict[str, Measurement]]:
 
 
 def _same_rate(measurements: Sequence[Measurement]) -> bool:
-    """Whether all kept up with the same rate that was asked for."""
+    """Whether all published equally fast, as they do at a set rate that each can keep."""
     rates = [measurement.publish_rate or 0 for measurement in measurements]
     return max(rates) - min(rates) < SAME_RATE * max(rates)
 

@@ -120,9 +120,9 @@ def test_waits_for_a_deployment_that_goes_on(tmp_path: Path) -> None:
         for _ in range(2)
     ]
     outputs = [process.stdout for process in processes if process.stdout]
-    said = {output.fileno(): output.readline() for output in outputs}
-    first = next(i for i in (0, 1) if said[outputs[i].fileno()] == "has it\n")
-    assert said[outputs[1 - first].fileno()] == "waiting for another deployment of app to end...\n"
+    said = [output.readline() for output in outputs]
+    assert sorted(said) == ["has it\n", "waiting for another deployment of app to end...\n"]
+    first = said.index("has it\n")
 
     processes[first].kill()
     assert outputs[1 - first].readline() == "has it\n"

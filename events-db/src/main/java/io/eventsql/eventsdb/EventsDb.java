@@ -61,12 +61,23 @@ public interface EventsDb extends AutoCloseable {
      * @return connections to it as {@link #username()}, not pooled
      */
     default DataSource createDatabase(String name) {
-        if (!name.matches("[a-z_][a-z0-9_]{0,62}")) {
-            throw new IllegalArgumentException("not a database name: " + name);
+        return createDatabase(name, "template1");
+    }
+
+    /**
+     * The same, as a copy of another database of the server, to which nobody may be connected meanwhile.
+     *
+     * @param template an identifier likewise
+     */
+    default DataSource createDatabase(String name, String template) {
+        for (String identifier : new String[] {name, template}) {
+            if (!identifier.matches("[a-z_][a-z0-9_]{0,62}")) {
+                throw new IllegalArgumentException("not a database name: " + identifier);
+            }
         }
         try (var connection = adminDataSource().getConnection();
                 var statement = connection.createStatement()) {
-            statement.execute("CREATE DATABASE " + name + " OWNER " + username());
+            statement.execute("CREATE DATABASE " + name + " OWNER " + username() + " TEMPLATE " + template);
             statement.execute("ALTER DATABASE " + name + " SET timezone TO 'UTC'");
         } catch (SQLException e) {
             throw new IllegalStateException("cannot create the database " + name, e);
