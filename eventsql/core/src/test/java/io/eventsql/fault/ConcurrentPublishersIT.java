@@ -170,7 +170,7 @@ class ConcurrentPublishersIT {
 
     /** Leaves the processors to the publishers for a moment. */
     private static void pause() throws InterruptedException {
-        TimeUnit.MILLISECONDS.sleep(2);
+        TimeUnit.MILLISECONDS.sleep(5);
     }
 
     /** Reads each partition from where it stopped: the next event must be the next offset, for ever. */

@@ -22,7 +22,7 @@ import java.util.Random;
  */
 final class PublisherProcess {
     /** Leaves the processors to all the others of the test. */
-    private static final int PAUSE_MAX_MS = 40;
+    private static final int PAUSE_MAX_MS = 100;
 
     private PublisherProcess() {}
 
