@@ -60,7 +60,7 @@ remote_benchmark() {
   fetch_results "$folder" || rc=1
   if compgen -G "$folder/runner-*.json" >/dev/null; then
     summarize_results "$folder" "$run_id" "$app" "$command" || rc=1
-    draw_stats "$folder"
+    draw_plots "$folder"
     echo "Results: $folder/result.json"
   fi
   ((interrupted == 0)) || return "$interrupted"
@@ -216,11 +216,12 @@ summarize_results() {
   return "$rc"
 }
 
-# Plots need the Python of the reports; without it the figures are there nevertheless.
-draw_stats() {
+# Plots need the Python of the reports, which drawing the report makes where it is missing; without it the figures are
+# there nevertheless.
+draw_plots() {
   local folder=$1 python=python3
+  bash "$ROOT/scripts/draw_report.bash" "$folder" || echo "There is no report.html in $folder" >&2
   [[ ! -x $ROOT/.venv/bin/python ]] || python=$ROOT/.venv/bin/python
   "$python" "$ROOT/scripts/collect_docker_stats.py" --out "$folder/stats" "$folder"/stats/*.txt ||
     echo "The statistics of the containers are left as collected, in $folder/stats" >&2
-  bash "$ROOT/scripts/draw_report.bash" "$folder" || echo "There is no report.html in $folder" >&2
 }
