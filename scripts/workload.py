@@ -252,7 +252,7 @@ def read_arguments(arguments: Sequence[str]) -> argparse.Namespace:
 Examples:
   bash scripts/run_workload.bash --list
   bash scripts/run_workload.bash fan-out
-  bash scripts/run_workload.bash stress --only stress --set phases.2.seconds=30
+  bash scripts/run_workload.bash stress --only publishing --set phases.2.seconds=30
   bash scripts/run_workload.bash rate fan-out streams --results results/2026-11-22
 
 Results: DIR/<workload>/<run>/ with result.json, report.txt, report.html, plots and logs.

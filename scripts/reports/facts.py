@@ -187,7 +187,7 @@ def stress(result: Result) -> Html:
             "accepted, of the maximum": f"{said['accepted_of_maximum']:.1%}",
             "slots missed, of those offered": f"{said['missed_share']:.1%}",
             **memory,
-            "recovered (p99 of a second below ten times the p50 before)": (
+            "recovered (as quick as the phase before, three seconds in a row)": (
                 "not within what was measured" if recovery is None else f"after {value_text(recovery)} s"
             ),
         }

@@ -163,7 +163,8 @@ class HttpApiTest {
 
         HttpResponse<String> first = client.send("POST", barrier + "?runner=0&runners=2");
         assertThat(first.statusCode()).isEqualTo(200);
-        assertThat(json(first).propertyNames()).containsExactlyInAnyOrder("arrived", "runners", "startAtMicros");
+        assertThat(json(first).propertyNames())
+                .containsExactlyInAnyOrder("arrived", "runners", "startAtMicros", "nowMicros");
         assertThat(json(first).get("arrived").asInt()).isEqualTo(1);
         assertThat(json(first).get("runners").asInt()).isEqualTo(2);
         assertThat(json(first).get("startAtMicros").isNull()).isTrue();
@@ -171,6 +172,7 @@ class HttpApiTest {
         long before = EpochMicros.now();
         JsonNode second = json(client.send("POST", barrier + "?runner=1&runners=2"));
         long startAtMicros = second.get("startAtMicros").asLong();
+        assertThat(second.get("nowMicros").asLong()).isBetween(before, EpochMicros.now());
         assertThat(startAtMicros).isBetween(before + 500_000, EpochMicros.now() + 1_500_000);
         JsonNode again = json(client.send("POST", barrier + "?runner=0&runners=2"));
         assertThat(again.get("startAtMicros").asLong()).isEqualTo(startAtMicros);

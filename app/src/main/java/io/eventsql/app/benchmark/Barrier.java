@@ -30,6 +30,6 @@ final class Barrier {
         if (startAtMicros == null && arrived.cardinality() >= runners) {
             startAtMicros = Math.ceilDiv(nowMicros + START_DELAY_MICROS, MICROS_PER_SECOND) * MICROS_PER_SECOND;
         }
-        return new BarrierState(arrived.cardinality(), runners, startAtMicros);
+        return new BarrierState(arrived.cardinality(), runners, startAtMicros, nowMicros);
     }
 }

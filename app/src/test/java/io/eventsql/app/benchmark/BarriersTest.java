@@ -19,26 +19,27 @@ class BarriersTest {
 
     @Test
     void arrive_all_giveTheSameStartAtAWholeSecondHalfASecondAfterTheLast() {
-        assertThat(barriers.arrive(RUN, "start", 0, 3)).isEqualTo(new BarrierState(1, 3, null));
-        assertThat(barriers.arrive(RUN, "start", 2, 3)).isEqualTo(new BarrierState(2, 3, null));
+        assertThat(barriers.arrive(RUN, "start", 0, 3)).isEqualTo(new BarrierState(1, 3, null, 1_000_000));
+        assertThat(barriers.arrive(RUN, "start", 2, 3)).isEqualTo(new BarrierState(2, 3, null, 1_000_000));
         epochMicros.set(7_600_000);
-        assertThat(barriers.arrive(RUN, "start", 1, 3)).isEqualTo(new BarrierState(3, 3, 9_000_000L));
+        assertThat(barriers.arrive(RUN, "start", 1, 3)).isEqualTo(new BarrierState(3, 3, 9_000_000L, 7_600_000));
 
         epochMicros.set(9_700_000);
         for (int runner = 0; runner < 3; runner++) {
-            assertThat(barriers.arrive(RUN, "start", runner, 3)).isEqualTo(new BarrierState(3, 3, 9_000_000L));
+            assertThat(barriers.arrive(RUN, "start", runner, 3))
+                    .isEqualTo(new BarrierState(3, 3, 9_000_000L, 9_700_000));
         }
     }
 
     @Test
     void arrive_sameRunnerAgain_doesNotCountTwice() {
         barriers.arrive(RUN, "start", 1, 2);
-        assertThat(barriers.arrive(RUN, "start", 1, 2)).isEqualTo(new BarrierState(1, 2, null));
+        assertThat(barriers.arrive(RUN, "start", 1, 2)).isEqualTo(new BarrierState(1, 2, null, 1_000_000));
     }
 
     @Test
     void arrive_oneRunnerAlone_startsAtOnce() {
-        assertThat(barriers.arrive(RUN, "start", 0, 1)).isEqualTo(new BarrierState(1, 1, 2_000_000L));
+        assertThat(barriers.arrive(RUN, "start", 0, 1)).isEqualTo(new BarrierState(1, 1, 2_000_000L, 1_000_000));
     }
 
     @Test
@@ -66,7 +67,7 @@ class BarriersTest {
         barriers.arrive("ffffffff", "start", 0, 2);
         barriers.forget(RUN);
 
-        assertThat(barriers.arrive(RUN, "start", 0, 2)).isEqualTo(new BarrierState(1, 2, null));
+        assertThat(barriers.arrive(RUN, "start", 0, 2)).isEqualTo(new BarrierState(1, 2, null, 1_000_000));
         assertThat(barriers.arrive("ffffffff", "start", 1, 2).arrived()).isEqualTo(2);
     }
 

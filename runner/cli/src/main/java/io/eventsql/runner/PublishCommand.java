@@ -201,6 +201,8 @@ final class PublishCommand implements Callable<Integer> {
         RunSettings.Identity identity = settings.identity();
         LoadClock clock = LoadClock.SYSTEM;
         PrintStream err = System.err;
+        StartBarrier barrier =
+                new StartBarrier(apps.first(), identity.run(), identity.runner(), identity.runners(), clock);
         BenchmarkRun.Surroundings surroundings = new BenchmarkRun.Surroundings(
                 generator(settings, eventSql.publisher(), clock, stop),
                 () -> eventSql.positions(stream.name(), stream.consumer()),
@@ -213,7 +215,7 @@ final class PublishCommand implements Callable<Integer> {
                         WAIT_FOR_MEMBERS,
                         stop,
                         System.out::println),
-                new StartBarrier(apps.first(), identity.run(), identity.runner(), identity.runners(), clock),
+                barrier,
                 watched.series,
                 clock,
                 stop);
@@ -226,7 +228,8 @@ final class PublishCommand implements Callable<Integer> {
                 PhaseResult.of(outcome.warmup()),
                 outcome.ending(),
                 System.getProperty("java.version", "unknown"),
-                watched.result());
+                watched.result(),
+                barrier.appClock());
     }
 
     private static OptionalLong lastHandledAtMicros(Apps apps, RunSettings.Identity identity) {

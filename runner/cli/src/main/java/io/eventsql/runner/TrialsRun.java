@@ -8,10 +8,14 @@ import io.eventsql.runner.driver.DriverProvider;
 import io.eventsql.runner.driver.DriverSettings;
 import io.eventsql.runner.limits.CopyTime;
 import io.eventsql.runner.load.LoadClock;
+import io.eventsql.runner.phases.Problems;
 import io.eventsql.runner.report.JsonFiles;
 import io.eventsql.runner.result.RunResult;
+import io.eventsql.runner.result.SeriesFiles;
 import io.eventsql.runner.result.TrialsResult;
 import io.eventsql.runner.result.TrialsText;
+import io.eventsql.runner.sample.ResourceSampler;
+import io.eventsql.runner.sample.ResourceSeries;
 import io.eventsql.runner.spec.BlastSpec;
 import io.eventsql.runner.spec.RunSpec;
 import io.eventsql.runner.spec.SweepSpec;
@@ -28,6 +32,7 @@ import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
+import java.util.Locale;
 import java.util.Objects;
 import java.util.OptionalInt;
 import java.util.function.Consumer;
@@ -38,7 +43,11 @@ final class TrialsRun {
     private final RunSpec spec;
     private final DriverProvider provider;
     private final WorkloadRun.Surroundings surroundings;
+    /** The first COPY is not counted: connection and tables are new. */
+    private static final int COPY_TRIALS = 5;
+
     private final LoadClock clock = LoadClock.SYSTEM;
+    private final Problems problems = new Problems();
     private final String id = BenchmarkEvent.randomRun();
 
     TrialsRun(RunSpec spec, DriverProvider provider, WorkloadRun.Surroundings surroundings) {
@@ -56,22 +65,34 @@ final class TrialsRun {
      */
     TrialsResult run(Path folder, Consumer<TrialsResult> written) throws Exception {
         Instant startedAt = Instant.now();
+        long startNanos = clock.nanos();
         try (Driver driver =
-                provider.open(new DriverSettings(spec.system().driverOptions(), surroundings.environment()))) {
+                        provider.open(new DriverSettings(spec.system().driverOptions(), surroundings.environment()));
+                ResourceSampler sampler = ResourceSampler.start(
+                        surroundings.processes(),
+                        spec.environment().isPostgres() ? surroundings.databases() : List.of(),
+                        clock,
+                        () -> startNanos,
+                        problems::add)) {
             Trials trials = new Trials(new Trials.Parts(
                     driver, id, spec.streams().partitions(), clock, surroundings.stop(), surroundings.out()));
             BlastSpec blast = spec.blast();
-            TrialsResult result;
+            Measured<?> measured;
+            TrialsResult.CopyLimit copyLimit = null;
             if (blast != null) {
-                Measured<BlastTrial> measured = trials.blast(settings(blast));
-                TrialFiles.writeLines(folder.resolve("trials.jsonl"), measured.trials());
-                result = result(driver, startedAt, measured, null);
+                Measured<BlastTrial> bursts = trials.blast(settings(blast));
+                TrialFiles.writeLines(folder.resolve("trials.jsonl"), bursts.trials());
+                measured = bursts;
             } else {
                 SweepSpec sweep = Objects.requireNonNull(spec.sweep());
-                Measured<SweepTrial> measured = trials.sweep(settings(sweep));
-                TrialFiles.writeCsv(folder.resolve("trials.csv"), measured.trials());
-                result = result(driver, startedAt, measured, measured.interrupted() ? null : copyLimit(sweep));
+                Measured<SweepTrial> swept = trials.sweep(settings(sweep));
+                TrialFiles.writeCsv(folder.resolve("trials.csv"), swept.trials());
+                copyLimit = swept.interrupted() ? null : copyLimit(sweep);
+                measured = swept;
             }
+            ResourceSeries resources = sampler.table((int) ((clock.nanos() - startNanos) / 1_000_000_000));
+            SeriesFiles.writeResources(folder, resources);
+            TrialsResult result = result(driver, startedAt, measured, resources, copyLimit);
             JsonFiles.write(folder.resolve("result.json"), result);
             JsonFiles.write(folder.resolve("report.txt"), String.join("\n", TrialsText.of(result)) + "\n");
             written.accept(result);
@@ -105,28 +126,44 @@ final class TrialsRun {
         }
         try (Databases databases = Databases.open(surroundings.databases());
                 EventSql eventSql = EventSql.builder(databases.dataSources()).build()) {
-            CopyTime copied = CopyTime.measure(eventSql, id, Collections.max(sweep.eventCounts()), clock);
-            return new TrialsResult.CopyLimit(copied.events(), copied.durationMs());
+            int events = Collections.max(sweep.eventCounts());
+            List<Double> durationsMs = new ArrayList<>();
+            for (int trial = 0; trial <= COPY_TRIALS && !surroundings.stop().isRaised(); trial++) {
+                CopyTime copied = CopyTime.measure(eventSql, id + "_" + trial, events, clock);
+                surroundings
+                        .out()
+                        .accept(String.format(Locale.ROOT, "COPY, %,d events: %,.1f ms", events, copied.durationMs()));
+                if (trial > 0) {
+                    durationsMs.add(copied.durationMs());
+                }
+            }
+            return durationsMs.isEmpty() ? null : TrialsResult.CopyLimit.ofTrials(events, durationsMs);
         }
     }
 
     private TrialsResult result(
-            Driver driver, Instant startedAt, Measured<?> measured, TrialsResult.@Nullable CopyLimit copyLimit)
+            Driver driver,
+            Instant startedAt,
+            Measured<?> measured,
+            ResourceSeries resources,
+            TrialsResult.@Nullable CopyLimit copyLimit)
             throws SQLException {
-        List<String> problems = new ArrayList<>(measured.problems());
+        measured.problems().forEach(problems::add);
         if (measured.interrupted()) {
             problems.add("It was interrupted");
         }
+        List<String> found = problems.found();
         RunFacts facts = new RunFacts(spec, provider, surroundings);
         return new TrialsResult(
                 RunResult.FORMAT,
                 facts.identity(id, startedAt),
-                new RunResult.Verdict(problems.isEmpty(), measured.interrupted(), problems),
+                new RunResult.Verdict(found.isEmpty(), measured.interrupted(), found),
                 spec,
                 facts.driver(driver),
                 RunFacts.machine(),
                 facts.databases(clock),
                 JsonFiles.treeOf(measured.trials()),
+                resources,
                 copyLimit);
     }
 }

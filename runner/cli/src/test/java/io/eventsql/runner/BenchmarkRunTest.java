@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.eventsql.ConsumerPosition;
 import io.eventsql.benchmark.event.BenchmarkEvent;
 import io.eventsql.runner.consumption.AppClient;
+import io.eventsql.runner.consumption.ClockOffset;
 import io.eventsql.runner.consumption.MembersWait;
 import io.eventsql.runner.consumption.StartBarrier;
 import io.eventsql.runner.load.LoadParts;
@@ -28,32 +29,33 @@ import java.util.OptionalInt;
 import java.util.OptionalLong;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 
 /** The whole order of steps, on a clock of its own, against a service and an app that answer as they are told. */
 class BenchmarkRunTest {
     private static final String BARRIER = "POST /benchmark-runs/ab12cd34/barriers/measured?runner=0&runners=3";
     private static final long START_AFTER_MICROS = 60_000_000;
+    private static final long APP_AHEAD_MICROS = 3_000;
 
     private final ManualClock clock = new ManualClock();
     private final StopSignal stop = new StopSignal();
     private final SyntheticService service = new SyntheticService(clock, call -> 2_000_000);
     private final ByteArrayOutputStream out = new ByteArrayOutputStream();
+    private StartBarrier barrier;
 
     @Test
     void run_goesThroughAllStepsInOrder() throws IOException {
         AtomicInteger polls = new AtomicInteger();
-        HttpApp.Answer waiting = new HttpApp.Answer(200, "{\"arrived\":1,\"runners\":3,\"startAtMicros\":null}");
-        HttpApp.Answer started = new HttpApp.Answer(
-                200,
-                "{\"arrived\":3,\"runners\":3,\"startAtMicros\":"
-                        + (ManualClock.START_EPOCH_MICROS + START_AFTER_MICROS) + "}");
-
         BenchmarkRun.Outcome outcome;
-        try (HttpApp app = HttpApp.start(request -> polls.incrementAndGet() < 4 ? waiting : started)) {
+        long startAt = ManualClock.START_EPOCH_MICROS + START_AFTER_MICROS;
+        try (HttpApp app =
+                HttpApp.start(request -> polls.incrementAndGet() < 4 ? atBarrier(1, null) : atBarrier(3, startAt))) {
             outcome = run(app, () -> List.of(position(service.calls.size(), service.calls.size())));
-            assertThat(app.requests).containsExactly(BARRIER, BARRIER, BARRIER, BARRIER);
+            // Four times until it is told when to start, then again to compare the clocks.
+            assertThat(app.requests).hasSize(9).allMatch(BARRIER::equals);
         }
+        assertThat(barrier.appClock()).isEqualTo(new ClockOffset(APP_AHEAD_MICROS / 1_000.0, 0));
 
         assertThat(outcome.warmup().publishedEvents()).isEqualTo(200);
         assertThat(outcome.measured().publishedEvents()).isEqualTo(1_000);
@@ -81,8 +83,7 @@ class BenchmarkRunTest {
 
     @Test
     void run_nothingIsConsumed_timesOut() throws IOException {
-        HttpApp.Answer started = new HttpApp.Answer(
-                200, "{\"arrived\":3,\"runners\":3,\"startAtMicros\":" + ManualClock.START_EPOCH_MICROS + "}");
+        HttpApp.Answer started = atBarrier(3, ManualClock.START_EPOCH_MICROS);
 
         try (HttpApp app = HttpApp.start(request -> started)) {
             BenchmarkRun.Outcome outcome =
@@ -117,8 +118,7 @@ class BenchmarkRunTest {
 
     @Test
     void run_interruptedWhilePublishing_waitsAShortTimeForWhatIsOnItsWay() throws IOException {
-        HttpApp.Answer started = new HttpApp.Answer(
-                200, "{\"arrived\":3,\"runners\":3,\"startAtMicros\":" + ManualClock.START_EPOCH_MICROS + "}");
+        HttpApp.Answer started = atBarrier(3, ManualClock.START_EPOCH_MICROS);
         AtomicInteger looks = new AtomicInteger();
         Supplier<List<ConsumerPosition>> positions = () -> {
             if (service.calls.size() < 700) {
@@ -145,7 +145,7 @@ class BenchmarkRunTest {
 
     @Test
     void run_othersNeverCome_failsAndSaysHowManyAreThere() {
-        HttpApp.Answer waiting = new HttpApp.Answer(200, "{\"arrived\":2,\"runners\":3,\"startAtMicros\":null}");
+        HttpApp.Answer waiting = atBarrier(2, null);
 
         try (HttpApp app = HttpApp.start(request -> waiting)) {
             assertThatThrownBy(() -> run(app, () -> List.of(position(0, 0))))
@@ -162,18 +162,27 @@ class BenchmarkRunTest {
                 new RunSettings.Events(null, false, 1_000));
         EventSource source = new EventSource("ab12cd34", 0, OptionalInt.empty(), List.of());
         try (AppClient client = new AppClient(app.uri())) {
+            barrier = new StartBarrier(client, "ab12cd34", 0, 3, clock);
             PrintStream text = new PrintStream(out, true, StandardCharsets.UTF_8);
             BenchmarkRun.Surroundings surroundings = new BenchmarkRun.Surroundings(
                     new OpenLoop(new LoadParts(source, service, 1, clock, stop), 100),
                     positions,
                     () -> OptionalLong.of(ManualClock.START_EPOCH_MICROS + START_AFTER_MICROS + 10_012_000),
                     new MembersWait(List::of, 1, clock, Duration.ZERO, stop, text::println),
-                    new StartBarrier(client, "ab12cd34", 0, 3, clock),
+                    barrier,
                     new RunSeries(0),
                     clock,
                     stop);
             return new BenchmarkRun(settings, surroundings, text, ProgressDisplay.lines(text, clock)).run();
         }
+    }
+
+    /** The answer of an app whose clock is ahead of the runner's. */
+    private HttpApp.Answer atBarrier(int arrived, @Nullable Long startAtMicros) {
+        return new HttpApp.Answer(
+                200,
+                "{\"arrived\":" + arrived + ",\"runners\":3,\"startAtMicros\":" + startAtMicros + ",\"nowMicros\":"
+                        + (clock.epochMicros() + APP_AHEAD_MICROS) + "}");
     }
 
     private static ConsumerPosition position(long next, long head) {

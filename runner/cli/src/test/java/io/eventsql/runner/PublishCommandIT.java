@@ -192,7 +192,9 @@ class PublishCommandIT {
     private static HttpApp.Answer answer(String request) {
         if (request.startsWith("POST")) {
             return new HttpApp.Answer(
-                    200, "{\"arrived\":2,\"runners\":2,\"startAtMicros\":" + (EpochMicros.now() + 100_000) + "}");
+                    200,
+                    "{\"arrived\":2,\"runners\":2,\"startAtMicros\":" + (EpochMicros.now() + 100_000)
+                            + ",\"nowMicros\":" + EpochMicros.now() + "}");
         }
         return new HttpApp.Answer(404, "");
     }

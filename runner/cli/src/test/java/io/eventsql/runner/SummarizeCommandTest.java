@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
 import io.eventsql.benchmark.event.NumberSet;
+import io.eventsql.runner.consumption.ClockOffset;
 import io.eventsql.runner.database.ShardServer;
 import io.eventsql.runner.measure.ErrorCount;
 import io.eventsql.runner.measure.Histograms;
@@ -119,6 +120,8 @@ class SummarizeCommandTest {
         assertThat(result.get("git_commit").asString()).isEqualTo("c0ffee");
         assertThat(result.get("command").asString()).isEqualTo("bash run");
         assertThat(result.get("per_runner").size()).isEqualTo(2);
+        assertThat(result.get("per_runner").get(1).get("app_clock").toString())
+                .isEqualTo("{\"ahead_ms\":1.25,\"uncertainty_ms\":0.5}");
         assertThat(result.get("per_runner").get(1).get("publish_rate").asDouble())
                 .isEqualTo(250);
         Histogram merged = Histograms.decode(
@@ -363,7 +366,8 @@ class SummarizeCommandTest {
                         PhaseResult.of(phase(100, 1_000_000, List.of())),
                         ending,
                         "25.0.1",
-                        series(runner)));
+                        series(runner),
+                        new ClockOffset(runner + 0.25, 0.5)));
     }
 
     /** 10 events a second for as many seconds as the runner's number and one more. */

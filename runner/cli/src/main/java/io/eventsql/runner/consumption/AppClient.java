@@ -25,9 +25,10 @@ public final class AppClient implements AutoCloseable {
      * @param arrived how many runners are there
      * @param runners how many it waits for
      * @param startAtMicros when all start, epoch microseconds; {@code null} until all are there
+     * @param nowMicros the app's clock, epoch microseconds
      */
     public record Barrier(
-            int arrived, int runners, @Nullable Long startAtMicros) {}
+            int arrived, int runners, @Nullable Long startAtMicros, long nowMicros) {}
 
     private final URI app;
     private final HttpClient http = HttpClient.newBuilder()

@@ -5,9 +5,13 @@ import io.eventsql.runner.load.StopSignal;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.OptionalLong;
+import org.jspecify.annotations.Nullable;
 
 /** Where the runners of a run wait for each other, so that all start at the same moment. The app keeps it. */
 public final class StartBarrier {
+    /** There is half a second until the start, and the first answers, on a new connection, are slow. */
+    private static final int MORE_QUESTIONS = 5;
+
     private static final long POLL_NANOS = Duration.ofMillis(50).toNanos();
 
     private final AppClient app;
@@ -15,6 +19,7 @@ public final class StartBarrier {
     private final int runner;
     private final int runners;
     private final LoadClock clock;
+    private @Nullable ClockOffset appClock;
 
     /**
      * @param runner this runner's number
@@ -39,9 +44,12 @@ public final class StartBarrier {
     public OptionalLong await(String name, Duration timeout, StopSignal stop) throws IOException {
         long started = clock.nanos();
         while (!stop.isRaised()) {
-            AppClient.Barrier barrier = app.arrive(run, name, runner, runners);
+            AppClient.Barrier barrier = arrive(name);
             Long startAtMicros = barrier.startAtMicros();
             if (startAtMicros != null) {
+                for (int more = 0; more < MORE_QUESTIONS; more++) {
+                    arrive(name);
+                }
                 return OptionalLong.of(startAtMicros);
             }
             if (clock.nanos() - started > timeout.toNanos()) {
@@ -51,5 +59,20 @@ public final class StartBarrier {
             clock.parkNanos(POLL_NANOS);
         }
         return OptionalLong.empty();
+    }
+
+    private AppClient.Barrier arrive(String name) throws IOException {
+        long asked = clock.epochMicros();
+        AppClient.Barrier barrier = app.arrive(run, name, runner, runners);
+        ClockOffset offset = ClockOffset.of(asked, barrier.nowMicros(), clock.epochMicros());
+        if (appClock == null || offset.uncertaintyMs() < appClock.uncertaintyMs()) {
+            appClock = offset;
+        }
+        return barrier;
+    }
+
+    /** How far the app's clock is ahead, out of its quickest answer; {@code null} before the first. */
+    public @Nullable ClockOffset appClock() {
+        return appClock;
     }
 }

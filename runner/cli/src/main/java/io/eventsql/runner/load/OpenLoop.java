@@ -16,6 +16,9 @@ public final class OpenLoop implements LoadGenerator {
     /** The longest wait between two looks at the stop signal. */
     private static final long LONGEST_PARK_NANOS = 100_000_000;
 
+    /** The last slots of a phase are late by the waits above, and still its own; later than this they are missed. */
+    static final long LATE_MAX_NANOS = 100_000_000;
+
     private final LoadParts parts;
     private final long eventsPerSecond;
     private final long inFlightMax;
@@ -66,11 +69,11 @@ public final class OpenLoop implements LoadGenerator {
         AsyncCall.awaitAnswers(parts, listener, sentEvents);
     }
 
-    /** Also after the phase's end, when a target that blocks has held the caller up until then. */
+    /** Also well after the phase's end, when a target that blocks has held the caller up until then. */
     private boolean isMissed(LoadPhase phase, LoadListener listener, long sentThen) {
         return inFlightMax < Long.MAX_VALUE
                 && (sentThen - listener.answeredEvents() > inFlightMax
-                        || parts.clock().nanos() >= phase.endNanos());
+                        || parts.clock().nanos() - phase.endNanos() >= LATE_MAX_NANOS);
     }
 
     /** Waits for the time of a slot; {@code false} after a stop signal. */

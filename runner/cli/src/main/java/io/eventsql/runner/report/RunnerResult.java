@@ -3,6 +3,7 @@ package io.eventsql.runner.report;
 import com.fasterxml.jackson.annotation.JsonIgnore;
 import com.fasterxml.jackson.annotation.JsonProperty;
 import com.fasterxml.jackson.annotation.JsonUnwrapped;
+import io.eventsql.runner.consumption.ClockOffset;
 import io.eventsql.runner.database.ShardServer;
 import io.eventsql.runner.workload.RunSettings;
 import java.util.List;
@@ -18,6 +19,7 @@ import org.jspecify.annotations.Nullable;
  * @param ending how the run ended
  * @param javaVersion the version of the runner's Java
  * @param series second by second; {@code null} in files of before there was one
+ * @param appClock how far the app's clock is ahead of the runner's; {@code null} where they have not met
  */
 public record RunnerResult(
         RunSettings settings,
@@ -26,7 +28,8 @@ public record RunnerResult(
         PhaseResult warmup,
         @JsonUnwrapped Ending ending,
         String javaVersion,
-        @Nullable RunnerSeries series) {
+        @Nullable RunnerSeries series,
+        @Nullable ClockOffset appClock) {
 
     /**
      * How a run ended.

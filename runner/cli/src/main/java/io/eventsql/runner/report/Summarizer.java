@@ -211,6 +211,7 @@ public final class Summarizer {
                 pair.seen.orderViolations(),
                 pair.sent.failedEvents(),
                 rounded(pair.sent.measured().publishRate(), 10),
+                pair.sent.appClock(),
                 latencies(List.of(pair)));
     }
 

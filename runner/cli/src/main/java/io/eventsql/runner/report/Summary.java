@@ -2,6 +2,7 @@ package io.eventsql.runner.report;
 
 import com.fasterxml.jackson.annotation.JsonIgnore;
 import com.fasterxml.jackson.annotation.JsonUnwrapped;
+import io.eventsql.runner.consumption.ClockOffset;
 import io.eventsql.runner.measure.ErrorCount;
 import io.eventsql.runner.measure.Percentiles;
 import io.eventsql.runner.sample.ResourceSeries;
@@ -186,6 +187,8 @@ public record Summary(
      * @param orderViolations as for the whole run
      * @param publishErrors as for the whole run
      * @param publishRate events/s
+     * @param appClock how far the app's clock is ahead of this runner's: end-to-end latencies are wrong by that;
+     *     {@code null} where they have not met
      * @param latencies milliseconds
      */
     public record OfRunner(
@@ -198,6 +201,7 @@ public record Summary(
             long orderViolations,
             long publishErrors,
             double publishRate,
+            @Nullable ClockOffset appClock,
             @JsonUnwrapped Latencies latencies) {}
 
     /**

@@ -1,5 +1,6 @@
 package io.eventsql.runner.report;
 
+import io.eventsql.runner.consumption.ClockOffset;
 import io.eventsql.runner.measure.Percentiles;
 import io.eventsql.runner.workload.RunSettings;
 import java.util.ArrayList;
@@ -62,6 +63,17 @@ public final class SummaryText {
             lines.add(row("intended send to call", summary.latencies().scheduleDelayMs()));
         }
         lines.add("");
+        summary.perRunner().forEach(runner -> {
+            ClockOffset app = runner.appClock();
+            if (app != null) {
+                lines.add(String.format(
+                        Locale.ROOT,
+                        "The app's clock is %.3f ms ahead of runner %d's, to within %.3f ms",
+                        app.aheadMs(),
+                        runner.runner(),
+                        app.uncertaintyMs()));
+            }
+        });
         lines.addAll(machine(summary.machine()));
         return lines;
     }

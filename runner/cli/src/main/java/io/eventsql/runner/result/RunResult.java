@@ -172,8 +172,8 @@ public record RunResult(
      * @param acceptedOfMaximum its publish rate divided by that of the phase the multiple refers to
      * @param missedShare its missed events divided by those offered
      * @param residentMb by process, at its start and end: the means of five seconds each
-     * @param recoverySeconds from its end until the p99 of a second is below ten times the p50 of the phase right before
-     *     it; {@code null}: not within what was measured
+     * @param recoverySeconds from its end until several seconds in a row are as quick as the phase right before it;
+     *     {@code null}: not within what was measured
      */
     public record StressFigures(
             String overload,

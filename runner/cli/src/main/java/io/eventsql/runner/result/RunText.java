@@ -190,8 +190,8 @@ public final class RunText {
         Integer recovery = stress.recoverySeconds();
         lines.add(
                 recovery == null
-                        ? "After it, p99 did not come back below ten times the p50 of before"
-                        : "After it, p99 was below ten times the p50 of before within "
+                        ? "After it, latencies did not come back to those of the phase before"
+                        : "After it, latencies were those of the phase before within "
                                 + count(recovery + 1L, "second"));
         return lines;
     }

@@ -31,9 +31,14 @@ public record SeriesFiles(
     /** Writes all of them; the folder is made as needed. */
     public void write(Path folder) throws IOException {
         JsonFiles.write(folder.resolve("series.csv"), CsvFile.of(seconds.columns()));
-        JsonFiles.write(folder.resolve("resources.csv"), CsvFile.of(columns(resources)));
+        writeResources(folder, resources);
         HistogramLog.write(folder.resolve("publish.hlog"), seconds, startMicros, publishMicros);
         HistogramLog.write(folder.resolve("end_to_end.hlog"), seconds, startMicros, endToEndMicros);
+    }
+
+    /** Writes only what was used, of a run without latencies second by second. */
+    public static void writeResources(Path folder, ResourceSeries resources) throws IOException {
+        JsonFiles.write(folder.resolve("resources.csv"), CsvFile.of(columns(resources)));
     }
 
     private static Map<String, List<? extends @Nullable Object>> columns(ResourceSeries resources) {

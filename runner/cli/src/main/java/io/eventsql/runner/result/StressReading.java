@@ -1,5 +1,6 @@
 package io.eventsql.runner.result;
 
+import io.eventsql.runner.measure.Percentiles;
 import io.eventsql.runner.result.RunResult.PhaseFigures;
 import io.eventsql.runner.result.RunResult.StressFigures;
 import io.eventsql.runner.sample.ResourceSeries;
@@ -17,8 +18,10 @@ public final class StressReading {
     private static final String RESIDENT = ".rss_mb";
     /** Memory is the mean of so many seconds. */
     private static final int MEMORY_SECONDS = 5;
-    /** As quick as before means: below so many times the median of before. */
-    private static final double RECOVERED = 10;
+    /** A second is as quick as before if its p99 is at most that of before, and its median at most so many times. */
+    private static final double MEDIAN_RECOVERED = 2;
+    /** So many seconds have to be as quick in a row: one alone may be luck. */
+    private static final int SECONDS_RECOVERED = 3;
 
     private StressReading() {}
 
@@ -72,16 +75,20 @@ public final class StressReading {
                 reference.publishRate() == 0 ? 0 : overload.publishRate() / reference.publishRate(),
                 offered == 0 ? 0 : (double) overload.eventsMissed() / offered,
                 resident,
-                recoverySeconds(
-                        series, behind, RECOVERED * before.publishLatencyMs().p50()));
+                recoverySeconds(series, behind, before.publishLatencyMs()));
     }
 
-    private static @Nullable Integer recoverySeconds(TimeSeries series, int from, double limitMs) {
-        List<@Nullable Double> p99 = series.publishP99Ms();
-        for (int second = from; second < p99.size(); second++) {
-            Double value = p99.get(second);
-            if (value != null && value < limitMs) {
-                return second - from;
+    /** The seconds before the first of several that are as quick as before. */
+    private static @Nullable Integer recoverySeconds(TimeSeries series, int from, Percentiles before) {
+        int quick = 0;
+        for (int second = from; second < series.t().size(); second++) {
+            Double p50 = series.publishP50Ms().get(second);
+            Double p99 = series.publishP99Ms().get(second);
+            boolean asBefore =
+                    p50 != null && p99 != null && p50 <= MEDIAN_RECOVERED * before.p50() && p99 <= before.p99();
+            quick = asBefore ? quick + 1 : 0;
+            if (quick == SECONDS_RECOVERED) {
+                return second + 1 - SECONDS_RECOVERED - from;
             }
         }
         return null;

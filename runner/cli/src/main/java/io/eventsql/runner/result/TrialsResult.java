@@ -3,6 +3,7 @@ package io.eventsql.runner.result;
 import com.fasterxml.jackson.annotation.JsonInclude;
 import com.fasterxml.jackson.annotation.JsonUnwrapped;
 import io.eventsql.runner.database.DatabaseFacts;
+import io.eventsql.runner.sample.ResourceSeries;
 import io.eventsql.runner.spec.RunSpec;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
@@ -19,6 +20,7 @@ import tools.jackson.databind.JsonNode;
  * @param machine what the runner ran on
  * @param databases of the environment; empty where there are none
  * @param trials a {@link io.eventsql.runner.trials.BlastTrial} or {@link io.eventsql.runner.trials.SweepTrial} each
+ * @param resources what was used meanwhile, second by second
  * @param copyLimit what the same takes without everything that makes it safe; {@code null} where it was not measured
  */
 public record TrialsResult(
@@ -30,13 +32,25 @@ public record TrialsResult(
         RunResult.Machine machine,
         List<DatabaseFacts> databases,
         JsonNode trials,
+        ResourceSeries resources,
         @JsonInclude(JsonInclude.Include.NON_NULL) @Nullable CopyLimit copyLimit) {
 
     /**
      * A plain binary COPY over one connection.
      *
      * @param events how many it stored
-     * @param durationMs how long it took, milliseconds
+     * @param durationMs how long it took, milliseconds: the median of the trials
+     * @param trialsMs how long each trial took, milliseconds
      */
-    public record CopyLimit(int events, double durationMs) {}
+    public record CopyLimit(int events, double durationMs, List<Double> trialsMs) {
+
+        /** Of at least one trial. */
+        public static CopyLimit ofTrials(int events, List<Double> trialsMs) {
+            List<Double> sorted = trialsMs.stream().sorted().toList();
+            int middle = sorted.size() / 2;
+            double median =
+                    sorted.size() % 2 == 1 ? sorted.get(middle) : (sorted.get(middle - 1) + sorted.get(middle)) / 2;
+            return new CopyLimit(events, median, trialsMs);
+        }
+    }
 }

@@ -68,7 +68,6 @@ public final class SearchRun {
         boolean held = !stop.isRaised()
                 && latencyMs <= search.limitMs()
                 && measured.failedEvents() == 0
-                && load.missedEvents() == 0
                 && PhasesRun.publishRate(measured) >= HELD_SHARE * rate;
         trials.add(new SearchFigures.Trial(rate, latencyMs, held));
         out.accept(String.format(

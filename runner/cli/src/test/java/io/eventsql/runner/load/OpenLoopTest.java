@@ -17,6 +17,8 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.function.LongUnaryOperator;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 class OpenLoopTest {
     private static final long MILLIS = 1_000_000;
@@ -70,21 +72,7 @@ class OpenLoopTest {
     @Test
     void run_targetThatBlocks_delaysCallsButLatencyCountsFromTheIntendedTime() {
         // Call 10 blocks its caller for 500 ms, so that the 50 slots after it are late.
-        SyntheticService service = service(call -> MILLIS);
-        PublishTarget blocking = new PublishTarget() {
-            @Override
-            public void publish(List<Event> events) {
-                throw new UnsupportedOperationException();
-            }
-
-            @Override
-            public CompletionStage<?> publishAsync(List<Event> events) {
-                if (service.calls.size() == 10) {
-                    clock.advance(500 * MILLIS);
-                }
-                return service.publishAsync(events);
-            }
-        };
+        PublishTarget blocking = blocking(service(call -> MILLIS), 10, 500);
 
         PhaseMeasurement measured = run(blocking, 100, 1, 100);
 
@@ -97,6 +85,18 @@ class OpenLoopTest {
         assertThat(measured.latencyMicros().getCountBetweenValues(2_000, 600_000))
                 .as("calls 10 to 59")
                 .isEqualTo(50);
+    }
+
+    @ParameterizedTest
+    @CsvSource({"510, 100", "700, 51"})
+    void run_targetThatBlocksBeyondTheEndOfTheTime_missesWhatIsMuchTooLate(long blockedMs, long sentEvents) {
+        // Call 50 of 100 is made at 500 ms, and blocks its caller until the second is over.
+        SyntheticService service = service(call -> MILLIS);
+        PublishTarget blocking = blocking(service, 50, blockedMs);
+        LoadPhase second = LoadPhase.ofNanos(false, ClockAnchor.now(clock), clock.nanos(), 1_000 * MILLIS);
+
+        assertThat(new OpenLoop(parts(blocking, 1), 100, 1_000).run(second, meter))
+                .isEqualTo(sentEvents);
     }
 
     @Test
@@ -209,14 +209,36 @@ class OpenLoopTest {
         return new SyntheticService(clock, serviceNanos);
     }
 
+    /** Holds the caller of one call up before it is answered as by the service. */
+    private PublishTarget blocking(SyntheticService service, int blockedCall, long blockedMs) {
+        return new PublishTarget() {
+            @Override
+            public void publish(List<Event> events) {
+                throw new UnsupportedOperationException();
+            }
+
+            @Override
+            public CompletionStage<?> publishAsync(List<Event> events) {
+                if (service.calls.size() == blockedCall) {
+                    clock.advance(blockedMs * MILLIS);
+                }
+                return service.publishAsync(events);
+            }
+        };
+    }
+
+    private LoadParts parts(PublishTarget target, int batch) {
+        return new LoadParts(
+                new EventSource("ab12cd34", 0, OptionalInt.empty(), List.of()), target, batch, clock, stop);
+    }
+
     private LoadPhase phase(long events) {
         return LoadPhase.ofEvents(false, ClockAnchor.now(clock), clock.nanos(), events);
     }
 
     private PhaseMeasurement run(PublishTarget target, long rate, int batch, long events) {
-        EventSource source = new EventSource("ab12cd34", 0, OptionalInt.empty(), List.of());
         LoadPhase phase = phase(events);
-        long sent = new OpenLoop(new LoadParts(source, target, batch, clock, stop), rate).run(phase, meter);
+        long sent = new OpenLoop(parts(target, batch), rate).run(phase, meter);
         return meter.measurement(sent, phase.anchor());
     }
 }

@@ -115,6 +115,18 @@ class PhasesRunTest {
     }
 
     @Test
+    void run_boundThatIsNeverReached_missesNothing() throws Exception {
+        // Ten slots a millisecond: the last ones fall due together, as the phase ends.
+        List<PhaseLoad> phases = run(
+                call -> MILLIS,
+                streams(1, 1),
+                new PhaseSpec("trial", true, PhaseRate.of(10_000), 100L, null, false, 1, 1));
+
+        assertThat(phases.getFirst().sentEvents()).isEqualTo(10_000);
+        assertThat(phases.getFirst().missedEvents()).isZero();
+    }
+
+    @Test
     void run_severalStreams_getCallsInTurnAndNumberThemByThemselves() throws Exception {
         run(
                 call -> MILLIS,
