@@ -86,14 +86,18 @@ def _latency(percentiles: dict[str, float]) -> str:
 
 def _ratios(result: dict[str, Any]) -> str:
     append = result["append"]
-    copy = append["copy"][0]
+    copies = " and ".join(
+        f"{copy['events_per_second']:,.0f} rows/s ({copy['name'].removeprefix('COPY BINARY, ')})"
+        for copy in append["copy"]
+    )
     ratios = ", ".join(
-        f"{library['name']} {library['ratio_to_copy'][0]:.0%}" for library in append["library"]
+        f"{library['name']} {' and '.join(f'{ratio:.0%}' for ratio in library['ratio_to_copy'])}"
+        for library in append["library"]
     )
     return (
-        f"Of a plain binary COPY into the same tables over one connection,"
-        f" {copy['events_per_second']:,.0f} rows/s committed every {append['copy_events_per_commit']:,} rows"
-        f" in the same run (`{result['command']}`, without a consumer), the library reaches: {ratios}.\n"
+        f"Of a plain binary COPY into the same tables, {copies}, committed every"
+        f" {append['copy_events_per_commit']:,} rows in the same run (`{result['command']}`, without a"
+        f" consumer), the library, which appends over two, reaches: {ratios}.\n"
     )
 
 
