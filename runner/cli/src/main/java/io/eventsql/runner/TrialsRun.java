@@ -129,7 +129,7 @@ final class TrialsRun {
             int events = Collections.max(sweep.eventCounts());
             List<Double> durationsMs = new ArrayList<>();
             for (int trial = 0; trial <= COPY_TRIALS && !surroundings.stop().isRaised(); trial++) {
-                CopyTime copied = CopyTime.measure(eventSql, id + "_" + trial, events, clock);
+                CopyTime copied = CopyTime.measure(eventSql, BenchmarkEvent.randomRun(), events, clock);
                 surroundings
                         .out()
                         .accept(String.format(Locale.ROOT, "COPY, %,d events: %,.1f ms", events, copied.durationMs()));

@@ -4,9 +4,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.eventsql.eventsdb.EventsDb;
 import io.eventsql.runner.phases.ConsumerCounts;
+import io.eventsql.runner.report.JsonFiles;
 import io.eventsql.runner.result.RunFolder;
 import io.eventsql.runner.result.RunResult;
 import io.eventsql.runner.result.RunResult.PhaseFigures;
+import io.eventsql.runner.result.TrialsResult;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
@@ -138,13 +140,40 @@ class RunCommandIT {
                 """);
 
         assertThat(execute("run", workload.toString(), "--out", folder.toString()))
-                .as(err.toString())
+                .as("%s%s", out, err)
                 .isZero();
 
         RunResult result = RunFolder.read(folder.resolve("small"));
         assertThat(result.search()).isNotNull();
         assertThat(result.search().bestRate()).isEqualTo(100);
         assertThat(result.search().trials()).hasSize(2).allMatch(trial -> trial.held());
+    }
+
+    @Test
+    void run_sweep_leavesTrialsWhatWasUsedAndTheLimitOfCopy() throws IOException {
+        Path workload = workload("""
+                description: A few events, some times.
+                kind: sweep
+                sweep: {event_counts: [1, 2000], trials: 5, buffer_bytes: 1024, waiting: true}
+                """);
+
+        assertThat(execute("run", workload.toString(), "--out", folder.toString()))
+                .as("%s%s", out, err)
+                .isZero();
+
+        TrialsResult result = JsonFiles.read(folder.resolve("small/result.json"), TrialsResult.class);
+        assertThat(result.trials().size()).isEqualTo(10);
+        TrialsResult.CopyLimit copy = result.copyLimit();
+        assertThat(copy).isNotNull();
+        assertThat(copy.events()).isEqualTo(2_000);
+        assertThat(copy.trialsMs()).hasSize(5).allMatch(ms -> ms > 0).contains(copy.durationMs());
+        assertThat(copy.trialsMs().stream().filter(ms -> ms <= copy.durationMs()))
+                .hasSize(3);
+        assertThat(result.resources().columns().get("shard0.commits_per_second"))
+                .anyMatch(commits -> commits != null && commits > 0);
+        assertThat(Files.readAllLines(folder.resolve("small/resources.csv")))
+                .hasSize(1 + result.resources().t().size());
+        assertThat(Files.readAllLines(folder.resolve("small/trials.csv"))).hasSize(11);
     }
 
     @Test
