@@ -26,12 +26,13 @@ Environment:
   EVENTS_TO_PUBLISH [20000]
   RESULT_NAME       folder in results/ [rehearsal-<UTC time>]
   REHEARSE          what else, several with a space between: `kills` kills each script at random moments and runs it
-                    again, `series` runs the whole series of benchmarks (takes a quarter of an hour) []
+                    again, `series` runs the whole series of benchmarks (takes a quarter of an hour),
+                    `testcontainers` runs tests of the library on a server in a container []
   SEED              of those moments [random, printed]
 
 Examples:
   bash scripts/rehearse_locally.bash
-  REHEARSE="kills series" bash scripts/rehearse_locally.bash
+  REHEARSE="kills series testcontainers" bash scripts/rehearse_locally.bash
 
 Exit code: 0 all went well, 1 a step failed, 2 wrong input, 130 after Ctrl-C. Nothing stays running.
 EOF
@@ -44,7 +45,8 @@ if [[ $(id -u) != 0 || $(uname) != Linux ]]; then
 fi
 
 for extra in ${REHEARSE:-}; do
-  [[ $extra == kills || $extra == series ]] || { echo "REHEARSE must be of kills and series, but has $extra" >&2; exit 2; }
+  [[ $extra == kills || $extra == series || $extra == testcontainers ]] ||
+    { echo "REHEARSE must be of kills, series and testcontainers, but has $extra" >&2; exit 2; }
 done
 FOLDER=$(realpath -m "${REHEARSAL_FOLDER:-target/rehearsal}")
 RESULTS=${RESULT_NAME:-rehearsal-$(date -u +%Y-%m-%dT%H-%M-%SZ)}
@@ -78,6 +80,10 @@ for app in events-db app runner; do
   # Nobody else's files may be locked by these builds: the machine's own descriptors are not inherited.
   APP=$app BASE_IMAGE=$base bash scripts/build_and_package.bash 8>&-
 done
+if [[ " ${REHEARSE:-} " == *' testcontainers '* ]]; then
+  say 'tests of the library on a server in a container'
+  rehearse_testcontainers
+fi
 say 'machines'
 make_network
 for number in 0 1 2 3; do

@@ -3,6 +3,9 @@
 
 NETWORK=10.213.77
 BRIDGE=eventsql-r0
+# Of the Docker that builds the images, for tests with servers in containers.
+DOCKER_NETWORK=10.213.78
+DOCKER_BRIDGE=eventsql-r1
 MIRROR=http://deb.debian.org/debian
 ROOT_PACKAGES=ca-certificates,openssh-server,docker.io,iproute2,procps,postgresql-client-15
 
@@ -86,8 +89,13 @@ start_docker() {
   export DOCKER_HOST=unix://$FOLDER/docker.sock DOCKER_BUILDKIT=0
   mkdir -p "$FOLDER/docker"
   rm -f "$FOLDER/docker.pid"
+  ip link delete "$DOCKER_BRIDGE" 2>/dev/null || true
+  ip link add "$DOCKER_BRIDGE" type bridge
+  ip address add "$DOCKER_NETWORK.1/24" dev "$DOCKER_BRIDGE"
+  ip link set "$DOCKER_BRIDGE" up
   dockerd --host "$DOCKER_HOST" --data-root "$FOLDER/docker/data" --exec-root "$FOLDER/docker/exec" \
-    --pidfile "$FOLDER/docker.pid" --bridge none --iptables=false >"$FOLDER/docker.log" 2>&1 8>&- &
+    --pidfile "$FOLDER/docker.pid" --bridge "$DOCKER_BRIDGE" --iptables=false --ip-forward=false \
+    >"$FOLDER/docker.log" 2>&1 8>&- &
   docker_process=$!
   note_process "$docker_process"
   await "Docker, see $FOLDER/docker.log" 60 docker version
@@ -237,6 +245,27 @@ await_machine() {
   echo "machine-$1: $(address "$1")"
 }
 
+# The contract's tests on a server in a container, as people with Docker may run them: of the image made here, and
+# without Ryuk, Testcontainers' own cleaner, whose image has to be pulled.
+rehearse_testcontainers() {
+  local since started passed failed skipped
+  source scripts/lib/maven.bash
+  require_maven
+  since=$(date +%s)
+  TESTCONTAINERS_RYUK_DISABLED=true TESTCONTAINERS_CHECKS_DISABLE=true TESTCONTAINERS_HOST_OVERRIDE=localhost \
+    "${MAVEN[@]}" -q -B -ntp -Pquick -pl eventsql/core-it -am verify -Dtest=NONE -Dit.test=OneShardIT \
+    -Dsurefire.failIfNoSpecifiedTests=false -Dfailsafe.failIfNoSpecifiedTests=false \
+    -Deventsql.test.database=testcontainers -Deventsql.test.image=eventsql-rehearsal-postgres \
+    >"$FOLDER/testcontainers.log" 2>&1 8>&- || { cat "$FOLDER/testcontainers.log" >&2; return 1; }
+  started=$(docker events --since "$since" --until "$(date +%s)" --filter type=container --filter event=start \
+    --filter image=eventsql-rehearsal-postgres --format '{{.ID}}' | wc -l)
+  ((started > 0)) || { echo 'no test used a container' >&2; return 1; }
+  read -r passed failed skipped < <(awk -f scripts/lib/test_totals.awk \
+    eventsql/core-it/target/failsafe-reports/TEST-io.eventsql.contract.OneShardIT.xml)
+  echo "$passed tests of OneShardIT passed, $failed failed, $skipped skipped, on $started server(s) in containers"
+  ((passed > 0 && failed == 0))
+}
+
 # Each script is killed at some moment, with its processes on this side, and run again: then everything must be as if it
 # had not been killed.
 rehearse_kills() {
@@ -367,6 +396,7 @@ stop_everything() {
     kill "$docker_process" 2>/dev/null || true
     wait "$docker_process" 2>/dev/null || true
   fi
+  ip link delete "$DOCKER_BRIDGE" 2>/dev/null || true
   rm -f "$FOLDER/processes"
   echo "=== nothing runs any more (${SECONDS} s)"
 }
