@@ -169,6 +169,28 @@ def test_images_are_for_the_machines(
     assert re.fullmatch(f"build --quiet --tag eventsql-events-db:\\S+ {platform}events-db", build)
 
 
+def test_what_a_killed_rehearsal_has_mounted_is_not_removed(place: Place) -> None:
+    """Folders of the machine itself may be mounted below the one that is made anew."""
+    root = place.root / "a folder/root"
+    (root / "proc/sys").mkdir(parents=True)
+    mounted = f"/\n{root}/proc\n{root}/proc/sys\n{root}-of-another/proc\n"
+    write_program(place.root / "bin/findmnt", f"#!/bin/sh\nprintf '{mounted}'\n")
+    write_program(place.root / "bin/umount", '#!/bin/sh\necho "$@" >> "$SSH_LOG/umount.calls"\n')
+    write_program(place.root / "bin/rm", '#!/bin/sh\necho rm "$@" >> "$SSH_LOG/umount.calls"\n')
+    (place.root / "scripts/remove.bash").write_text(
+        f'set -euo pipefail; source {SCRIPTS}/lib/rehearsal.bash; FOLDER="{root.parent}"; remove_root'
+    )
+
+    result = place.run("remove")
+
+    assert result.returncode == 0, result.stderr
+    assert (place.root / "log/umount.calls").read_text().splitlines() == [
+        f"--lazy {root}/proc/sys",
+        f"--lazy {root}/proc",
+        f"rm -rf --one-file-system {root}",
+    ]
+
+
 @pytest.mark.parametrize(
     ("script", "environment", "message"),
     [
