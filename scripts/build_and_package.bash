@@ -18,6 +18,7 @@ image.tar.gz and the scripts that load and run it on a machine.
 Environment:
   APP         which component
   BASE_IMAGE  what its image begins with [postgres:18 for events-db, eclipse-temurin:25-jre for the others]
+  PLATFORM    what the image is for [linux/amd64]
 
 Examples:
   APP=app bash scripts/build_and_package.bash
@@ -52,6 +53,10 @@ version=$(git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)-$(date -u +
 image=eventsql-$APP:$version
 arguments=()
 [[ -z ${BASE_IMAGE:-} ]] || arguments+=(--build-arg "BASE_IMAGE=$BASE_IMAGE")
+# Where it is what Docker builds anyway, it is not told: an old one without BuildKit refuses the option.
+platform=${PLATFORM:-}
+[[ -n $platform || $(uname -m) == x86_64 ]] || platform=linux/amd64
+[[ -z $platform ]] || arguments+=(--platform "$platform")
 docker build --quiet --tag "$image" "${arguments[@]}" "$APP" >/dev/null
 
 # dist is replaced whole at the end: a half-written one is never deployed.

@@ -33,6 +33,7 @@ no_arguments "$@"
 read_passwords
 host=$(require_variable APP_HOST)
 settings=$(database_settings)
+check_sizes APP
 mapfile -t variables < <(set_variables APP_MEMORY_MB APP_CPUS)
 deploy app "$host" "${variables[@]}" < <(
   echo "$settings"

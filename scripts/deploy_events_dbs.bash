@@ -31,6 +31,7 @@ no_arguments "$@"
 read_passwords
 hosts=$(require_variables EVENTS_DB _HOST)
 mapfile -t hosts <<<"$hosts"
+check_sizes EVENTS_DB
 mapfile -t variables < <(set_variables EVENTS_DB_MEMORY_MB EVENTS_DB_CPUS)
 for number in "${!hosts[@]}"; do
   require_variable "DB${number}_PASSWORD" >/dev/null

@@ -4,14 +4,15 @@ set -euo pipefail
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 source "$ROOT/scripts/lib/deploy.bash"
+source "$ROOT/scripts/lib/remote_benchmark.bash"
 
 usage() {
   cat <<'EOF'
 Usage: bash scripts/run_all_benchmarks.bash
 
 Runs one benchmark after the other, on one database and on all, at fixed rates and as fast as possible. A failed
-one does not stop the series; one whose folder is there with a result is left out, so that an interrupted series
-goes on under the same name.
+one does not stop the series. One that was measured to its end is left out, so that an interrupted series goes on
+under the same name; to measure it again, remove its folder.
 
 Environment: as for scripts/run_multiple_dbs_benchmark.bash, and
   SERIES_NAME  folder in results/ [cloud-<UTC date>]
@@ -19,8 +20,9 @@ Environment: as for scripts/run_multiple_dbs_benchmark.bash, and
 Example:
   source infra.env && bash scripts/run_all_benchmarks.bash
 
-Exit code: 0 all good, 1 one was not, 2 wrong input, 130 after Ctrl-C, 143 after SIGTERM (what the benchmark at hand
-has measured until then is fetched, and it is measured again the next time).
+Exit code: 0 all good, 1 one was not, now or before, 2 wrong input or another benchmark is going on, 130 after
+Ctrl-C, 143 after SIGTERM (what the benchmark at hand has measured until then is fetched, and it is measured again
+the next time).
 EOF
 }
 
@@ -40,20 +42,22 @@ tell() {
   kill "-$1" "$benchmark" 2>/dev/null || true
 }
 
-# What was broken off is kept beside, so that nobody takes it for a result.
-set_aside() {
-  [[ ! -e $ROOT/results/$1 ]] || mv "$ROOT/results/$1" "$ROOT/results/$1-broken-off-$(date -u +%H-%M-%S)"
-}
-
 # run NAME single|multiple VARIABLE=value...
 run() {
-  local name=$series/$1 kind=$2 script=run_single_db_benchmark status=0
+  local name=$series/$1 kind=$2 script=run_single_db_benchmark status=0 folder=$ROOT/results/$series/$1
   shift 2
-  if [[ -f $ROOT/results/$name/result.json ]]; then
-    echo "=== $name: measured already"
+  if [[ -s $folder/exit-code ]]; then
+    if [[ $(<"$folder/exit-code") == 0 ]]; then
+      echo "=== $name: measured already"
+    else
+      echo "=== $name: measured already, and failed, see $folder/report.txt; to measure it again, remove $folder" >&2
+      rc=1
+    fi
     return
   fi
-  set_aside "$name"
+  # It writes to the folder.
+  refuse_while_busy
+  set_aside "$folder"
   [[ $kind == single ]] || script=run_multiple_dbs_benchmark
   echo "=== $name"
   # Job control: without it, a process in the background would be deaf to Ctrl-C.
@@ -64,14 +68,14 @@ run() {
   await_process "$benchmark" || status=$?
   benchmark=''
   if ((told != 0)); then
-    set_aside "$name"
+    set_aside "$folder"
     exit "$told"
   fi
   case $status in
     0) ;;
     2) exit 2 ;;
     130 | 143)
-      set_aside "$name"
+      set_aside "$folder"
       exit "$status"
       ;;
     *) rc=1 ;;

@@ -19,6 +19,19 @@ container_exists() {
   [[ -n $(docker ps --all --quiet --filter "name=^$1\$") ]]
 }
 
+# Notes that the container $1 has become healthy. In a file: what a container is labelled with is fixed when it begins.
+note_healthy() {
+  docker inspect --format '{{.Id}}' "$1" >>"$HOME/.$1.healthy"
+}
+
+# Whether the container $1 is healthy or ever was: one whose database is down at the moment is no worse for it.
+is_proven() {
+  local id
+  is_healthy "$1" && return
+  id=$(docker inspect --format '{{.Id}}' "$1") || return
+  grep --quiet --line-regexp --fixed-strings "$id" "$HOME/.$1.healthy" 2>/dev/null
+}
+
 # Whether the container $1 runs and is healthy now.
 is_healthy() {
   [[ $(docker inspect --format '{{.State.Running}} {{.State.Health.Status}}' "$1" 2>/dev/null) == 'true healthy' ]]
@@ -39,13 +52,13 @@ await_healthy() {
 # seconds until it is healthy, and otherwise brings the previous version back and fails.
 #
 # The previous version stays as <name>-previous, stopped. Interrupted anywhere, the next deployment finds either
-# the good one under its name and no previous, or a previous and an unproven one under its name, which it drops.
+# the good one under its name, or a previous and one under its name that was never healthy, which it drops.
 replace_container() {
   local name=$1 seconds=$2 image=$3
   local previous=$name-previous
   shift 3
   if container_exists "$name"; then
-    if is_healthy "$name" || ! container_exists "$previous"; then
+    if is_proven "$name" || ! container_exists "$previous"; then
       docker rm --force "$previous" >/dev/null 2>&1 || true
       docker stop --time 60 "$name" >/dev/null
       docker rename "$name" "$previous"
@@ -55,6 +68,7 @@ replace_container() {
   fi
   if docker run --detach --name "$name" --restart unless-stopped --network host \
     --log-opt max-size=20m --log-opt max-file=3 "$@" "$image" >/dev/null && await_healthy "$name" "$seconds"; then
+    note_healthy "$name"
     echo "$name: healthy, $image"
     remove_old_images "$image"
     return
@@ -75,6 +89,7 @@ roll_back() {
   docker rename "$name-previous" "$name"
   docker start "$name" >/dev/null
   if await_healthy "$name" "$seconds"; then
+    note_healthy "$name"
     echo "$name: rolled back to $(docker inspect --format '{{.Config.Image}}' "$name")" >&2
   else
     echo "$name: the previous version is not healthy either" >&2
@@ -89,9 +104,7 @@ remove_old_images() {
   done
 }
 
-# Prints $1 or the number of processors, whichever is smaller: Docker refuses more than there are.
+# Prints $1, which may be a fraction, or the number of processors, whichever is smaller: Docker refuses more than there are.
 at_most_processors() {
-  local processors
-  processors=$(nproc)
-  echo "$(($1 < processors ? $1 : processors))"
+  awk -v wanted="$1" -v processors="$(nproc)" 'BEGIN { print (wanted + 0 < processors + 0 ? wanted : processors) }'
 }

@@ -48,6 +48,19 @@ require_variables() {
   done
 }
 
+# Exits with 2 where $1_MEMORY_MB or $1_CPUS is set to what Docker would refuse on the machine.
+check_sizes() {
+  local memory=$1_MEMORY_MB cpus=$1_CPUS
+  if [[ -n ${!memory:-} && ! ${!memory} =~ ^[1-9][0-9]*$ ]]; then
+    echo "$memory must be a whole number from 1, but is '${!memory}'" >&2
+    exit 2
+  fi
+  if [[ -n ${!cpus:-} && ! ${!cpus} =~ ^[0-9]+(\.[0-9]+)?$ ]]; then
+    echo "$cpus must be a number such as 2 or 1.5, but is '${!cpus}'" >&2
+    exit 2
+  fi
+}
+
 # Prints what app and runner are told about the databases, one variable a line. Exits with 2 where a part is missing.
 database_settings() {
   local hosts number=0 name value
@@ -66,8 +79,9 @@ database_settings() {
 
 # Sets the array SSH to the command that reaches the machine $1.
 ssh_to() {
+  # ssh itself takes a blank for the beginning of another file, except between double quotes.
   SSH=(ssh -o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=15 -o StrictHostKeyChecking=accept-new
-    -o "UserKnownHostsFile=$KNOWN_HOSTS" -o LogLevel=ERROR -p "${SSH_PORT:-22}")
+    -o "UserKnownHostsFile=\"$KNOWN_HOSTS\"" -o LogLevel=ERROR -p "${SSH_PORT:-22}")
   [[ -z ${SSH_KEY_FILE:-} ]] || SSH+=(-i "$SSH_KEY_FILE" -o IdentitiesOnly=yes)
   SSH+=("${SSH_USER:-eventsql}@$1")
 }
@@ -82,7 +96,8 @@ remote() {
 }
 
 # Deploys the packed component $1 to the machine $2; settings come from standard input and are never on a command line.
-# Further arguments are variables for load_and_run.bash, such as APP_CPUS=2.
+# Further arguments are variables for load_and_run.bash, such as APP_CPUS=2. Each step says itself that it failed: behind
+# `||`, where this is called, errexit is off.
 deploy() {
   local component=$1 host=$2 settings
   shift 2
@@ -98,9 +113,14 @@ deploy() {
     exec 9>.eventsql-$component.lock; flock --wait 300 9
     mkdir -p eventsql; cd eventsql; rm -rf $component.new; mkdir $component.new
     tar --extract --directory=$component.new
-    rm -rf $component; mv $component.new $component"
-  write_settings "$component" "$host" <<<"$settings"
+    rm -rf $component; mv $component.new $component" || failed_copy "$component" "$host" || return
+  write_settings "$component" "$host" <<<"$settings" || failed_copy "$component" "$host" || return
   remote "$host" env "$@" bash "eventsql/$component/load_and_run.bash" 2>&1 | prefixed "$host"
+}
+
+failed_copy() {
+  echo "[$2] $1 could not be copied, and what runs there stays; mend the reason above and deploy it again" >&2
+  return 1
 }
 
 # Gives the component $1 on the machine $2 new settings, from standard input.

@@ -39,48 +39,67 @@ remote_benchmark() {
   app=http://${APP_PRIVATE_HOST:-$APP_HOST}:8080
   run_id=$(od -An -N4 -tx1 /dev/urandom | tr -d ' \n')
   folder=$ROOT/results/${RESULT_NAME:-cloud-$(date -u +%Y-%m-%dT%H-%M-%SZ)}
-  if [[ -e $folder ]]; then
+  require_only_benchmark
+  # Only what a benchmark began and did not end is set aside, not a folder of other folders either.
+  if [[ -e $folder && (-e $folder/result.json || ! -d $folder/logs) ]]; then
     echo "$folder is there already; choose another RESULT_NAME" >&2
     exit 2
   fi
-  require_only_benchmark
+  set_aside "$folder"
   mkdir -p "$folder/logs" "$folder/stats"
   trap 'end_early 130' INT
   trap 'end_early 143' TERM HUP
   echo "run $run_id, ${#runner_hosts[@]} runner(s), results in $folder"
 
   collect_stats "$folder"
-  prepare_runners "$settings" "$app" "$run_id" || rc=1
+  { remove_runners && prepare_runners "$settings" "$app" "$run_id"; } || rc=1
   if ((rc == 0 && interrupted == 0)); then
     start_runners "$folder"
     await_runners "$folder" || rc=1
   fi
   stop_stats
 
-  fetch_results "$folder" || rc=1
+  # Where none began, what lies on the machines is of the benchmark before.
+  ((${#runners[@]} == 0)) || fetch_results "$folder" || rc=1
   if compgen -G "$folder/runner-*.json" >/dev/null; then
     summarize_results "$folder" "$run_id" "$app" "$command" || rc=1
     draw_plots "$folder"
-    echo "Results: $folder/result.json"
+    [[ ! -e $folder/result.json ]] || echo "Results: $folder/result.json"
   fi
   ((interrupted == 0)) || return "$interrupted"
+  # The last that is written: without it, the benchmark was broken off.
+  [[ ! -e $folder/result.json ]] || echo "$rc" >"$folder/exit-code"
   return "$rc"
+}
+
+# What was broken off is kept beside, so that nobody takes it for a result.
+set_aside() {
+  local number=1
+  [[ -e $1 ]] || return 0
+  while [[ -e $1-broken-off-$number ]]; do
+    number=$((number + 1))
+  done
+  mv "$1" "$1-broken-off-$number"
 }
 
 # One at a time: two would measure each other, and their runners have the same name.
 require_only_benchmark() {
-  local other
   mkdir -p "$ROOT/results"
-  if [[ -e $BUSY ]]; then
-    other=$(<"$BUSY")
-    if [[ -z $other ]] || kill -0 "$other" 2>/dev/null; then
-      echo "another benchmark is going on, of process $other (otherwise remove $BUSY)" >&2
-      exit 2
-    fi
-    rm -f "$BUSY" # it was killed
-  fi
+  refuse_while_busy
   (set -o noclobber && echo $$ >"$BUSY") 2>/dev/null || { echo 'another benchmark has just begun' >&2; exit 2; }
   trap 'rm -f "$BUSY"' EXIT
+}
+
+# Exits with 2 where a benchmark is going on; one whose series was killed is.
+refuse_while_busy() {
+  local other
+  [[ -e $BUSY ]] || return 0
+  other=$(<"$BUSY")
+  if [[ -z $other ]] || kill -0 "$other" 2>/dev/null; then
+    echo "another benchmark is going on, of process $other; wait until it has ended (otherwise remove $BUSY)" >&2
+    exit 2
+  fi
+  rm -f "$BUSY" # it was killed
 }
 
 # Ends the runners in order; $1 is the exit status then. What is told to a machine that is gone changes nothing.
@@ -99,6 +118,8 @@ break_off() {
   trap '' INT
   stop_stats
   ((${#runners[@]} == 0)) || kill "${runners[@]}" 2>/dev/null || true
+  echo 'Interrupted again; the runners are removed...' >&2
+  remove_runners || true
   exit "$interrupted"
 }
 
@@ -129,6 +150,18 @@ stop_stats() {
   kill "$watch" "${stats[@]}" 2>/dev/null || true
   wait "$watch" "${stats[@]}" 2>/dev/null || true
   stats=()
+}
+
+# Removes what runners there are. Those of a benchmark that was killed go on, also on machines that have none in this one.
+remove_runners() {
+  local host rc=0
+  while read -r host; do
+    if ! remote "$host" 'docker rm --force eventsql-runner >/dev/null 2>&1 || true' </dev/null; then
+      echo "[$host] did not answer; a runner may still work there" >&2
+      rc=1
+    fi
+  done < <(benchmark_machines)
+  return "$rc"
 }
 
 prepare_runners() {
@@ -171,16 +204,12 @@ await_runners() {
   return "$rc"
 }
 
-# Prints every machine that takes part, each once.
+# Prints every machine of the benchmarks, each once, also those of runners that have nothing to do in this one.
 benchmark_machines() {
-  local number=0 name=EVENTS_DB0_HOST
   {
     printf '%s\n' "$APP_HOST" "${runner_hosts[@]}"
-    while [[ -n ${!name:-} ]]; do
-      echo "${!name}"
-      number=$((number + 1))
-      name=EVENTS_DB${number}_HOST
-    done
+    [[ -z ${EVENTS_DB0_HOST:-} ]] || require_variables EVENTS_DB _HOST
+    [[ -z ${RUNNER0_HOST:-} ]] || require_variables RUNNER _HOST
   } | sort -u
 }
 
@@ -206,8 +235,9 @@ fetch_results() {
 summarize_results() {
   local folder=$1 run_id=$2 app=$3 command=$4 commit host=${runner_hosts[0]} quoted rc=0
   commit=$(git -C "$ROOT" rev-parse HEAD 2>/dev/null || echo unknown)
+  # Without all of them, the sum would be one of fewer runners.
   (cd "$folder" && tar --create runner-*.json) |
-    remote "$host" tar --extract --directory=eventsql/results
+    remote "$host" tar --extract --directory=eventsql/results || return
   printf -v quoted '%q ' summarize --run "$run_id" --app-url "$app" --runner-results /results --out /results/result.json \
     --command "$command" --git-commit "$commit"
   remote "$host" "bash eventsql/runner/run_runner.bash $quoted" </dev/null || rc=1

@@ -1,7 +1,8 @@
 """Stands in for `docker` where versions of a container are replaced: keeps names and images in a file.
 
-DOCKER_STATE names the file; an image with "broken" in its name never becomes healthy. After the number of
-commands in DOCKER_DIES, the script that calls it is killed, the command being done.
+DOCKER_STATE names the file; an image with "broken" in its name never becomes healthy, and a container that is
+"ill" there is not until it starts again. After the number of commands in DOCKER_DIES, the script that calls
+it is killed, the command being done.
 """
 
 import json
@@ -24,7 +25,7 @@ def named() -> str:
 def run() -> int:
     name = arguments[arguments.index("--name") + 1]
     assert name not in containers
-    containers[name] = {"image": named(), "running": True}
+    containers[name] = {"image": named(), "running": True, "ill": False, "id": f"id-{state['commands']}"}
     return 0
 
 
@@ -34,10 +35,12 @@ def inspect() -> int:
     container = containers[named()]
     template = arguments[arguments.index("--format") + 1]
     if "Health" in template:
-        healthy = container["running"] and "broken" not in container["image"]
+        healthy = container["running"] and not container["ill"] and "broken" not in container["image"]
         print(str(container["running"]).lower(), "healthy" if healthy else "starting")
     elif "RestartCount" in template:
         print(3 if "broken" in container["image"] else 0)
+    elif ".Id" in template:
+        print(container["id"])
     else:
         print(container["image"])
     return 0
@@ -64,7 +67,7 @@ def stop() -> int:
 
 
 def start() -> int:
-    containers[named()]["running"] = True
+    containers[named()].update(running=True, ill=False)
     return 0
 
 

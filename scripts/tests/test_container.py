@@ -26,6 +26,7 @@ class Machine:
             ["bash", "-euo", "pipefail", "-c", lines],
             env={
                 "PATH": f"{self.folder}:{os.environ['PATH']}",
+                "HOME": str(self.folder),
                 "DOCKER_STATE": str(self.folder / "state"),
                 "DOCKER_DIES": str(self.commands() + dies_after if dies_after else 0),
             },
@@ -33,6 +34,12 @@ class Machine:
             text=True,
             timeout=60,
         )
+
+    def becomes_ill(self) -> None:
+        """What serves is not healthy any more, until it starts again."""
+        state = json.loads((self.folder / "state").read_text())
+        state["containers"]["app"]["ill"] = True
+        (self.folder / "state").write_text(json.dumps(state))
 
     def commands(self) -> int:
         file = self.folder / "state"
@@ -76,6 +83,21 @@ def test_version_that_is_not_healthy_is_rolled_back(machine: Machine) -> None:
     assert machine.containers() == {"app": ("app:1", True)}
 
 
+@pytest.mark.parametrize("rolled_back_before", [False, True])
+def test_version_that_was_healthy_is_kept_while_it_is_not(machine: Machine, rolled_back_before: bool) -> None:
+    machine.deploy("app:1")
+    machine.deploy("app:2")
+    if rolled_back_before:
+        machine.deploy("app:broken")
+    machine.becomes_ill()
+
+    result = machine.deploy("app:broken-too")
+
+    assert result.returncode == 1
+    assert "app: rolled back to app:2" in result.stderr
+    assert machine.containers() == {"app": ("app:2", True)}
+
+
 def test_first_version_that_is_not_healthy_is_removed(machine: Machine) -> None:
     result = machine.deploy("app:broken")
 
@@ -103,6 +125,27 @@ def test_killed_after_any_command_the_next_deployment_ends_right(
     assert previous[0] in ("app:2", "app:3")
     assert machine.deploy("app:broken").returncode == 1
     assert machine.containers() == {"app": ("app:4", True)}
+
+
+@pytest.mark.parametrize(("wanted", "given"), [("1.5", "1.5"), ("2", "2"), ("2.5", "2"), ("10", "2")])
+def test_no_more_processors_than_there_are(tmp_path: Path, wanted: str, given: str) -> None:
+    nproc = tmp_path / "nproc"
+    nproc.write_text("#!/bin/sh\necho 2\n")
+    nproc.chmod(0o755)
+
+    said = subprocess.check_output(
+        [
+            "bash",
+            "-euo",
+            "pipefail",
+            "-c",
+            f"source {SCRIPTS}/lib/container.bash; at_most_processors {wanted}",
+        ],
+        env={"PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        text=True,
+    )
+
+    assert said == f"{given}\n"
 
 
 def test_waits_for_a_deployment_that_goes_on(tmp_path: Path) -> None:

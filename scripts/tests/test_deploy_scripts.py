@@ -1,6 +1,7 @@
 """What the deployment's scripts tell machines, and what they refuse; with a stand-in for ssh."""
 
 import os
+import re
 import shutil
 import subprocess
 from dataclasses import dataclass
@@ -21,12 +22,18 @@ BASH_SCRIPTS = (
     "run_multiple_dbs_benchmark",
     "run_single_db_benchmark",
 )
-# Notes how it was called, and what it was given.
+# Notes how it was called, and what it was given; fails on the machine and at the command asked for.
 SSH = """#!/bin/sh
 number=$(ls "$SSH_LOG" | wc -l)
 echo "$@" > "$SSH_LOG/$number.command"
 cat > "$SSH_LOG/$number.input"
-case "$*" in *load_and_run*) exit "${LOAD_STATUS:-0}";; esac
+case "$*" in
+  *"${FAILS_ON:-nowhere}"*"${FAILS_AT:-}"*) exit 255 ;;
+  *load_and_run*) exit "${LOAD_STATUS:-0}" ;;
+esac
+"""
+DOCKER = """#!/bin/sh
+echo "$@" >> "$SSH_LOG/docker.calls"
 """
 
 
@@ -55,13 +62,16 @@ class Place:
         return "".join(file.read_bytes().decode(errors="replace") for file in files)
 
 
+def write_program(file: Path, text: str) -> None:
+    file.write_text(text)
+    file.chmod(0o755)
+
+
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
     shutil.copytree(SCRIPTS, tmp_path / "scripts", ignore=shutil.ignore_patterns("tests", "__pycache__"))
-    ssh = tmp_path / "bin/ssh"
-    ssh.parent.mkdir()
-    ssh.write_text(SSH)
-    ssh.chmod(0o755)
+    (tmp_path / "bin").mkdir()
+    write_program(tmp_path / "bin/ssh", SSH)
     (tmp_path / "log").mkdir()
     for component in ("app", "events-db", "runner"):
         (tmp_path / component / "dist").mkdir(parents=True)
@@ -95,7 +105,8 @@ def test_host_keys_are_kept_in_the_project(place: Place) -> None:
 
     commands = place.told("command").splitlines()
     assert commands
-    wanted = f"StrictHostKeyChecking=accept-new -o UserKnownHostsFile={place.root}/infra-known-hosts"
+    # Between quotes: without them, ssh would take a blank in the path for the beginning of another file.
+    wanted = f'StrictHostKeyChecking=accept-new -o UserKnownHostsFile="{place.root}/infra-known-hosts"'
     assert [command for command in commands if "BatchMode" in command and wanted not in command] == []
 
 
@@ -115,6 +126,71 @@ def test_failed_machine_is_told_by_the_exit_code(place: Place) -> None:
     assert "[192.0.2.2] copying runner" in result.stdout
 
 
+@pytest.mark.parametrize("step", ["tar --extract", "settings.env"])
+@pytest.mark.parametrize(
+    ("script", "environment"),
+    [
+        ("deploy_events_dbs", {"EVENTS_DB0_HOST": "192.0.2.1", "EVENTS_DB1_HOST": "192.0.2.2"}),
+        ("deploy_runners", {"RUNNER0_HOST": "192.0.2.1", "RUNNER1_HOST": "192.0.2.2"}),
+    ],
+)
+def test_failed_copy_is_told_and_runs_nothing(
+    place: Place, script: str, environment: dict[str, str], step: str
+) -> None:
+    result = place.run(script, FAILS_ON="192.0.2.1", FAILS_AT=step, **environment)
+
+    assert result.returncode == 1
+    assert "[192.0.2.1]" in result.stderr and "could not be copied" in result.stderr
+    started = [line for line in place.told("command").splitlines() if line.endswith("load_and_run.bash")]
+    assert len(started) == 1
+    assert "192.0.2.2" in started[0]
+
+
+@pytest.mark.parametrize(
+    ("machine", "environment", "platform"),
+    [
+        ("x86_64", {}, ""),
+        ("arm64", {}, "--platform linux/amd64 "),
+        ("arm64", {"PLATFORM": "linux/arm64"}, "--platform linux/arm64 "),
+        ("x86_64", {"PLATFORM": "linux/arm64"}, "--platform linux/arm64 "),
+    ],
+)
+def test_images_are_for_the_machines(
+    place: Place, machine: str, environment: dict[str, str], platform: str
+) -> None:
+    write_program(place.root / "bin/docker", DOCKER)
+    write_program(place.root / "bin/uname", f"#!/bin/sh\necho {machine}\n")
+    (place.root / "events-db/load_and_run.bash").touch()
+
+    result = place.run("build_and_package", APP="events-db", **environment)
+
+    assert result.returncode == 0, result.stderr
+    build, _ = (place.root / "log/docker.calls").read_text().splitlines()
+    assert re.fullmatch(f"build --quiet --tag eventsql-events-db:\\S+ {platform}events-db", build)
+
+
+def test_what_a_killed_rehearsal_has_mounted_is_not_removed(place: Place) -> None:
+    """Folders of the machine itself may be mounted below the one that is made anew."""
+    root = place.root / "a folder/root"
+    (root / "proc/sys").mkdir(parents=True)
+    mounted = f"/\n{root}/proc\n{root}/proc/sys\n{root}-of-another/proc\n"
+    write_program(place.root / "bin/findmnt", f"#!/bin/sh\nprintf '{mounted}'\n")
+    write_program(place.root / "bin/umount", '#!/bin/sh\necho "$@" >> "$SSH_LOG/umount.calls"\n')
+    write_program(place.root / "bin/rm", '#!/bin/sh\necho rm "$@" >> "$SSH_LOG/umount.calls"\n')
+    (place.root / "scripts/remove.bash").write_text(
+        f'set -euo pipefail; source {SCRIPTS}/lib/rehearsal.bash; FOLDER="{root.parent}"; remove_root'
+    )
+
+    result = place.run("remove")
+
+    assert result.returncode == 0, result.stderr
+    assert (place.root / "log/umount.calls").read_text().splitlines() == [
+        f"--lazy {root}/proc/sys",
+        f"--lazy {root}/proc",
+        f"rm -rf --one-file-system {root}",
+    ]
+
+
 @pytest.mark.parametrize(
     ("script", "environment", "message"),
     [
@@ -126,7 +202,17 @@ def test_failed_machine_is_told_by_the_exit_code(place: Place) -> None:
             {"APP_HOST": "192.0.2.1", "DB0_HOST": "a", "DB1_HOST": "b", "DB2_HOST": "c"},
             "DB2_PASSWORD must be set",
         ),
+        (
+            "deploy_app",
+            {"APP_HOST": "192.0.2.1", "DB0_HOST": "a", "APP_CPUS": "two"},
+            "APP_CPUS must be a number such as 2 or 1.5, but is 'two'",
+        ),
         ("deploy_events_dbs", {}, "EVENTS_DB0_HOST must be set"),
+        (
+            "deploy_events_dbs",
+            {"EVENTS_DB0_HOST": "192.0.2.1", "EVENTS_DB_MEMORY_MB": "2g"},
+            "EVENTS_DB_MEMORY_MB must be a whole number from 1, but is '2g'",
+        ),
         ("deploy_runners", {}, "RUNNER0_HOST must be set"),
         ("run_single_db_benchmark", {}, "RUNNER_HOST must be set"),
         ("run_multiple_dbs_benchmark", {"RUNNER0_HOST": "192.0.2.1"}, "DB0_HOST must be set"),

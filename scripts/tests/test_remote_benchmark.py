@@ -1,20 +1,29 @@
 """Benchmarks on other machines that are told to end, or killed; with a stand-in for ssh."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.repository import SCRIPTS
 
-# The runner goes on until its container is stopped, and leaves its file then, as the real one does.
+# The runner goes on until its container is stopped or removed, and leaves its file then, as the real one.
 SSH = """#!/bin/bash
 files='result.json report.txt series.csv resources.csv publish.hlog end_to_end.hlog'
 case "$*" in
-  *'docker stop'*) touch "$MACHINE/stopped" ;;
+  *"@${UNREACHABLE:-none} "*) exit 255 ;;
+  *'docker stop'*)
+    touch "$MACHINE/stopping"
+    [[ -z ${STOP_SECONDS:-} ]] || exec sleep "$STOP_SECONDS"
+    touch "$MACHINE/stopped" ;;
+  *'docker rm --force eventsql-runner'*)
+    echo "$*" >>"$MACHINE/removed"
+    [[ ! -e $MACHINE/started ]] || touch "$MACHINE/stopped" ;;
   *'run_runner.bash publish'*)
     echo 'Publishing...'
     touch "$MACHINE/started"
@@ -37,7 +46,7 @@ COLLECT_SECONDS = 600
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
+def root(tmp_path: Path) -> Iterator[Path]:
     shutil.copytree(SCRIPTS, tmp_path / "scripts", ignore=shutil.ignore_patterns("tests", "__pycache__"))
     (tmp_path / "scripts/draw_report.bash").write_text("exit 0\n")
     ssh = tmp_path / "bin/ssh"
@@ -45,7 +54,9 @@ def root(tmp_path: Path) -> Path:
     ssh.write_text(SSH)
     ssh.chmod(0o755)
     (tmp_path / "machine").mkdir()
-    return tmp_path
+    yield tmp_path
+    # Where a test fails midway, its runner ends nevertheless, and with it what waits for it.
+    (tmp_path / "machine/stopped").touch()
 
 
 def start(root: Path, script: str = "run_single_db_benchmark", **more: str) -> subprocess.Popen[str]:
@@ -72,11 +83,30 @@ def start(root: Path, script: str = "run_single_db_benchmark", **more: str) -> s
     )
 
 
-def await_started(root: Path) -> None:
+def await_file(file: Path) -> None:
     deadline = time.monotonic() + WAIT_SECONDS
-    while not (root / "machine/started").exists():
+    while not file.exists():
         assert time.monotonic() < deadline
         time.sleep(0.02)
+
+
+def await_started(root: Path) -> None:
+    await_file(root / "machine/started")
+
+
+def await_nothing_left(group: int) -> None:
+    deadline = time.monotonic() + WAIT_SECONDS
+    while not nothing_is_left(group):
+        assert time.monotonic() < deadline, "processes go on"
+        time.sleep(0.1)
+
+
+def write_measured(folder: Path, exit_code: int | None = 0) -> None:
+    """What a benchmark leaves; without the exit code, one that was killed while it drew its report."""
+    folder.mkdir(parents=True)
+    (folder / "result.json").write_text("{}")
+    if exit_code is not None:
+        (folder / "exit-code").write_text(f"{exit_code}\n")
 
 
 def nothing_is_left(group: int) -> bool:
@@ -106,6 +136,46 @@ def test_told_to_end_fetches_what_was_measured(root: Path, sent: signal.Signals,
     assert (results / "result.json").exists()
     assert (results / "end_to_end.hlog").exists()
     assert nothing_is_left(process.pid)
+
+
+def test_told_to_end_twice_removes_the_runners(root: Path) -> None:
+    process = start(root, STOP_SECONDS=str(COLLECT_SECONDS))
+    await_started(root)
+    (root / "machine/removed").unlink()
+
+    os.killpg(process.pid, signal.SIGINT)
+    await_file(root / "machine/stopping")
+    os.killpg(process.pid, signal.SIGINT)
+    said, _ = process.communicate(timeout=WAIT_SECONDS)
+
+    assert process.returncode == 130, said
+    assert "eventsql@192.0.2.1" in (root / "machine/removed").read_text()
+    await_nothing_left(process.pid)
+    assert not (root / "results/.benchmark-process").exists()
+
+
+def test_runners_are_removed_on_all_machines_before_it_begins(root: Path) -> None:
+    process = start(root, EVENTS_DB0_HOST="192.0.2.1", EVENTS_DB1_HOST="192.0.2.3", RUNNER0_HOST="192.0.2.4")
+    await_started(root)
+
+    removed = (root / "machine/removed").read_text()
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=WAIT_SECONDS)
+
+    assert re.findall(r"eventsql@(\S+)", removed) == ["192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"]
+
+
+def test_machine_that_may_have_a_runner_ends_it_without_a_result(root: Path) -> None:
+    (root / "machine/runner-0.json").write_text("of the benchmark before")
+
+    process = start(root, EVENTS_DB0_HOST="192.0.2.3", UNREACHABLE="192.0.2.3")
+    said, _ = process.communicate(timeout=WAIT_SECONDS)
+
+    assert process.returncode == 1
+    assert "[192.0.2.3] did not answer; a runner may still work there" in said
+    assert not (root / "machine/started").exists()
+    assert list((root / "results/ended").glob("*.json")) == []
+    await_nothing_left(process.pid)
 
 
 def test_told_to_end_without_a_result_says_so(root: Path) -> None:
@@ -144,27 +214,37 @@ def test_killed_leaves_no_collector_and_another_one_runs(root: Path) -> None:
     killed.kill()
     killed.wait()
     (root / "machine/stopped").touch()  # its runner ends some time
-    deadline = time.monotonic() + WAIT_SECONDS
-    while not nothing_is_left(killed.pid):
-        assert time.monotonic() < deadline, "collectors go on"
-        time.sleep(0.1)
+    await_nothing_left(killed.pid)
     killed.communicate()
 
     (root / "machine/started").unlink()
     (root / "machine/stopped").unlink()
-    another = start(root, RESULT_NAME="another")
+    another = start(root)
     await_started(root)
     another.send_signal(signal.SIGTERM)
     said, _ = another.communicate(timeout=WAIT_SECONDS)
     assert another.returncode == 143, said
-    assert (root / "results/another/result.json").exists()
+    assert (root / "results/ended/result.json").exists()
+    # The folder of the killed one had the same name.
+    assert (root / "results/ended-broken-off-1/runner-0.txt").exists()
+
+
+@pytest.mark.parametrize("measured", ["results/ended", "results/ended/another"])
+def test_result_is_not_replaced(root: Path, measured: str) -> None:
+    write_measured(root / measured)
+
+    process = start(root)
+    said, _ = process.communicate(timeout=WAIT_SECONDS)
+
+    assert process.returncode == 2
+    assert "results/ended is there already; choose another RESULT_NAME" in said
+    assert not (root / "machine/removed").exists()
+    assert not (root / "results/.benchmark-process").exists()
 
 
 @pytest.mark.parametrize(("sent", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_series_told_to_end_ends_the_benchmark_at_hand(root: Path, sent: signal.Signals, status: int) -> None:
-    done = root / "results/series/1-database-1000"
-    done.mkdir(parents=True)
-    (done / "result.json").write_text("{}")
+    write_measured(root / "results/series/1-database-1000")
     process = start(root, "run_all_benchmarks", SERIES_NAME="series")
     await_started(root)
 
@@ -178,3 +258,48 @@ def test_series_told_to_end_ends_the_benchmark_at_hand(root: Path, sent: signal.
     assert not (root / "results/series/1-database-5000").exists()
     assert not (root / "results/series/1-database-fastest").exists()
     assert not (root / "results/.benchmark-process").exists()
+
+
+def test_series_tells_what_had_failed(root: Path) -> None:
+    names = re.findall(r"^run (\S+)", (root / "scripts/run_all_benchmarks.bash").read_text(), re.MULTILINE)
+    for name in names:
+        write_measured(root / "results/series" / name, exit_code=int(name == "1-database-5000"))
+
+    process = start(root, "run_all_benchmarks", SERIES_NAME="series")
+    said, _ = process.communicate(timeout=WAIT_SECONDS)
+
+    assert process.returncode == 1
+    assert said.count("measured already") == len(names) == 8
+    assert said.count("measured already, and failed") == 1
+    assert f"to measure it again, remove {root}/results/series/1-database-5000\n" in said
+    assert not (root / "machine/removed").exists()
+
+
+def test_series_measures_again_what_was_killed_before_its_end(root: Path) -> None:
+    write_measured(root / "results/series/1-database-1000", exit_code=None)
+    process = start(root, "run_all_benchmarks", SERIES_NAME="series")
+    await_started(root)
+
+    assert (root / "results/series/1-database-1000-broken-off-1/result.json").read_text() == "{}"
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=WAIT_SECONDS)
+
+
+def test_series_leaves_the_benchmark_of_a_killed_one_alone(root: Path) -> None:
+    killed = start(root, "run_all_benchmarks", SERIES_NAME="series")
+    await_started(root)
+    benchmark = int((root / "results/.benchmark-process").read_text())
+    killed.kill()
+    killed.wait()
+
+    again = start(root, "run_all_benchmarks", SERIES_NAME="series")
+    said, _ = again.communicate(timeout=WAIT_SECONDS)
+
+    assert again.returncode == 2
+    assert f"another benchmark is going on, of process {benchmark}; wait until it has ended" in said
+    (root / "machine/stopped").touch()
+    killed.communicate(timeout=WAIT_SECONDS)
+    await_nothing_left(benchmark)
+    assert [folder.name for folder in (root / "results/series").iterdir()] == ["1-database-1000"]
+    # Its runner said that it failed.
+    assert (root / "results/series/1-database-1000/exit-code").read_text() == "1\n"
