@@ -64,10 +64,11 @@ database_settings() {
   done <<<"$hosts"
 }
 
-# Sets the array SSH to the command that reaches the machine $1.
+# Sets the array SSH to the command that reaches the machine $1. The file is quoted: ssh takes several, with blanks
+# between them.
 ssh_to() {
   SSH=(ssh -o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=15 -o StrictHostKeyChecking=accept-new
-    -o "UserKnownHostsFile=$KNOWN_HOSTS" -o LogLevel=ERROR -p "${SSH_PORT:-22}")
+    -o "UserKnownHostsFile=\"$KNOWN_HOSTS\"" -o LogLevel=ERROR -p "${SSH_PORT:-22}")
   [[ -z ${SSH_KEY_FILE:-} ]] || SSH+=(-i "$SSH_KEY_FILE" -o IdentitiesOnly=yes)
   SSH+=("${SSH_USER:-eventsql}@$1")
 }

@@ -95,7 +95,8 @@ def test_host_keys_are_kept_in_the_project(place: Place) -> None:
 
     commands = place.told("command").splitlines()
     assert commands
-    wanted = f"StrictHostKeyChecking=accept-new -o UserKnownHostsFile={place.root}/infra-known-hosts"
+    # In quotes: otherwise ssh takes a path with a blank for two files.
+    wanted = f'StrictHostKeyChecking=accept-new -o UserKnownHostsFile="{place.root}/infra-known-hosts" '
     assert [command for command in commands if "BatchMode" in command and wanted not in command] == []
 
 

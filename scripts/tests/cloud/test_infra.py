@@ -1,13 +1,21 @@
 """From nothing to machines and back, against an API that keeps state and misbehaves."""
 
+import ast
 import json
 import re
+import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
+from cloud import ssh
+from cloud.cloud_init import user_data
 from tests.cloud.fake_api import TOKEN, FakeApi, Trouble, serving
 from tests.cloud.scripts import CloudScripts
+from tests.repository import SCRIPTS
 
 TAG = "eventsql-benchmark"
 NAMES = [f"{TAG}-app", *(f"{TAG}-events-db-{n}" for n in range(3))]
@@ -265,6 +273,59 @@ def test_destroy_goes_on_after_it_was_killed(scripts: CloudScripts, api: FakeApi
     assert result.returncode == 0, result.stderr
     assert (api.droplets, api.vpcs, api.tags) == ({}, {}, {})
     assert scripts.run("destroy", "--yes").stdout == f"Nothing has the tag {TAG}.\n"
+
+
+def test_known_hosts_in_a_folder_with_a_blank_are_one_file() -> None:
+    file = Path("/a folder/infra-known-hosts")
+
+    # ssh splits what is not in quotes, as a shell does.
+    assert [shlex.split(option)[0] for option in ssh.options(file) if "UserKnownHosts" in option] == [
+        f"UserKnownHostsFile={file}"
+    ]
+
+
+@pytest.mark.parametrize(
+    "comment", ['"quoted"', "a: b", "a #b", "a\\b", "'single'", "jörg@мир.😀", "- [x, {y}]"]
+)
+def test_key_is_one_string_of_yaml_whatever_its_comment_is(comment: str) -> None:
+    key = f"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ {comment}"
+
+    (line,) = [line for line in user_data(f"{key}\n").splitlines() if "ssh-ed25519" in line]
+
+    # A string of JSON is one of YAML with the same meaning.
+    assert line.startswith("      - ")
+    assert json.loads(line.removeprefix("      - ")) == key
+
+
+@pytest.mark.parametrize("script", ["prepare", "show", "destroy"])
+def test_missing_modules_are_told_with_how_to_get_them(script: str) -> None:
+    # -S: without what is installed.
+    result = subprocess.run(
+        [sys.executable, "-S", str(SCRIPTS / f"{script}_infra.py"), "--help"], capture_output=True, text=True
+    )
+
+    assert result.returncode == 2
+    assert result.stderr == (
+        "The Python module pydo is missing; "
+        "run: bash scripts/init_python_env.bash && source venv/bin/activate\n"
+    )
+
+
+def test_everything_imported_is_pinned() -> None:
+    lines = (SCRIPTS / "requirements-cloud.txt").read_text().splitlines()
+    pinned = {line.partition("==")[0] for line in lines if "==" in line}
+    imported = set()
+    for file in (SCRIPTS / "cloud").glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Import):
+                imported |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                imported.add(str(node.module).partition(".")[0])
+    installed = packages_distributions()
+    foreign = imported & set(installed)
+
+    assert foreign >= {"azure", "pydo"}
+    assert [name for name in foreign if not pinned & set(installed[name])] == []
 
 
 def test_show_tells_addresses_and_price(scripts: CloudScripts) -> None:
