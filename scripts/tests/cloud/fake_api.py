@@ -3,6 +3,7 @@
 import http.server
 import json
 import threading
+import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,7 +33,7 @@ class Trouble:
 
 @dataclass
 class FakeApi:
-    """The state. Every request is noted in `requests` as "METHOD path"."""
+    """The state. Every request is noted in `requests` as "METHOD path", and in `moments` when it came."""
 
     url: str = ""
     droplets: dict[int, Json] = field(default_factory=dict)
@@ -40,10 +41,12 @@ class FakeApi:
     vpcs: dict[str, Json] = field(default_factory=dict)
     tags: dict[str, Json] = field(default_factory=dict)
     requests: list[str] = field(default_factory=list)
+    moments: list[float] = field(default_factory=list)
     troubles: deque[Trouble] = field(default_factory=deque)
     becomes_active: bool = True
     # Looks at the list until a new droplet is in it.
     listed_after: int = 0
+    sold_out: set[str] = field(default_factory=set)
     last_id: int = 1000
 
     def created(self, kind: str) -> int:
@@ -75,7 +78,7 @@ class FakeApi:
                     return not_found()
                 return 200, {"ssh_key": {"id": 7, "fingerprint": FINGERPRINT, "public_key": PUBLIC_KEY}}
             case "GET", ["sizes"]:
-                return page("sizes", sizes(), query, self.url)
+                return page("sizes", sizes(self.sold_out), query, self.url)
             case "GET", ["droplets"]:
                 return page("droplets", self.listed_droplets(query["tag_name"][0]), query, self.url)
             case "GET", [("firewalls" | "vpcs" | "tags") as kind]:
@@ -122,6 +125,7 @@ class FakeApi:
     def handle(self, method: str, target: str, body: Json, token: str) -> tuple[int, dict[str, str], Json]:
         parts = urlsplit(target)
         self.requests.append(f"{method} {parts.path}")
+        self.moments.append(time.monotonic())
         if token != f"Bearer {TOKEN}":
             return 401, {}, {"id": "unauthorized", "message": "Unable to authenticate you"}
         query = parse_qs(parts.query)
@@ -144,7 +148,7 @@ def not_found() -> tuple[int, Json]:
     return 404, {"id": "not_found", "message": "The resource you were accessing could not be found."}
 
 
-def sizes() -> list[Json]:
+def sizes(sold_out: set[str]) -> list[Json]:
     """Many, so that those asked for are on the second page."""
     others: dict[str, tuple[float, float]] = {f"other-{n}": (1.0, 672.0) for n in range(230)}
     return [
@@ -152,7 +156,7 @@ def sizes() -> list[Json]:
             "slug": slug,
             "price_hourly": hourly,
             "price_monthly": monthly,
-            "available": True,
+            "available": slug not in sold_out,
             "regions": ["fra1", "ams3"],
         }
         for slug, (hourly, monthly) in {**others, **SIZES}.items()

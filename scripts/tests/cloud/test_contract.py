@@ -96,7 +96,9 @@ def test_what_is_asked_for_is_understood_and_answers_have_what_is_used(api: Api)
 
 
 def test_price_is_taken_from_the_sizes_of_the_api(api: Api) -> None:
-    assert str(total(PLAN, prices(PLAN, api.sizes()))) == "0.0298 USD an hour, at most 20.00 USD a month"
+    price = total(PLAN, prices(PLAN, api.sizes(), PLAN.machines))
+
+    assert str(price) == "0.0298 USD an hour, at most 20.00 USD a month"
 
 
 def test_creates_keep_the_contract(api: Api) -> None:

@@ -155,6 +155,12 @@ def test_too_many_requests_are_repeated_after_the_time_asked_for(scripts: CloudS
     assert result.returncode == 0, result.stderr
     assert names(api) == NAMES
     assert api.created("droplets") == 5
+    first, second = [
+        moment
+        for moment, request in zip(api.moments, api.requests, strict=True)
+        if request == "GET /v2/sizes"
+    ][:2]
+    assert second - first >= 1
 
 
 def test_time_asked_for_that_is_too_long_is_told(scripts: CloudScripts, api: FakeApi) -> None:
@@ -209,6 +215,19 @@ def test_other_options_than_before_are_refused(scripts: CloudScripts, api: FakeA
     assert result.returncode == 1
     assert f"{NAMES[0]} is there already as s-2vcpu-2gb-amd in fra1" in result.stderr
     assert api.created("droplets") == 4
+
+
+def test_size_that_is_sold_out_matters_only_to_missing_machines(scripts: CloudScripts, api: FakeApi) -> None:
+    scripts.run("prepare")
+    api.sold_out = {"s-2vcpu-2gb-amd", "s-4vcpu-8gb-amd"}
+
+    assert scripts.run("prepare").returncode == 0
+
+    number = next(each["id"] for each in api.droplets.values() if each["name"] == NAMES[0])
+    del api.droplets[number]
+    result = scripts.run("prepare")
+    assert result.returncode == 1
+    assert result.stderr == "the size s-2vcpu-2gb-amd is not available in the region fra1\n"
 
 
 def test_dry_run_tells_the_price_and_makes_nothing(scripts: CloudScripts, api: FakeApi) -> None:
