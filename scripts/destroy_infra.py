@@ -25,16 +25,15 @@ def main(arguments: Sequence[str]) -> int:
     files = options.files(chosen)
     api = options.api(chosen)
     there = found.everything(api, plan)
+    print("\n".join(there.lines_or_nothing(plan.tag)))
     if there.is_empty:
-        print(f"Nothing has the tag {plan.tag}.")
         files.remove()
         return 0
-    print("\n".join(there.lines()))
     if not chosen.yes and not is_agreed(plan.tag):
         print("Nothing was removed.")
         return FAILED
     destroy(api, plan, there, files, options.patience(chosen))
-    print("Everything is removed; it costs nothing any more.")
+    print(f"Nothing has the tag {plan.tag} any more.")
     return 0
 
 

@@ -88,6 +88,7 @@ def test_what_is_asked_for_is_understood_and_answers_have_what_is_used(api: Api)
     assert (int(key["id"]), bool(key["public_key"])) == (key["id"], True)
     assert [set(tag) >= {"name"} for tag in api.tags()]
     assert [vpc["id"] and vpc["ip_range"] and vpc["region"] and vpc["name"] for vpc in api.vpcs()]
+    assert {type(vpc["default"]) for vpc in api.vpcs()} == {bool}
     assert [rule["sources"] for firewall in api.firewalls() for rule in firewall["inbound_rules"]]
     for droplet in api.droplets(PLAN.tag):
         assert int(droplet["id"]) and droplet["name"] and droplet["status"] and droplet["region"]["slug"]

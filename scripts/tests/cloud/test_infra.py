@@ -19,6 +19,7 @@ from tests.repository import SCRIPTS
 
 TAG = "eventsql-benchmark"
 NAMES = [f"{TAG}-app", *(f"{TAG}-events-db-{n}" for n in range(3))]
+FILES = ["infra-passwords.env", "infra.env", "infra.json"]
 
 
 @pytest.fixture
@@ -34,6 +35,11 @@ def scripts(tmp_path: Path, api: FakeApi) -> CloudScripts:
 
 def names(api: FakeApi) -> list[str]:
     return sorted(droplet["name"] for droplet in api.droplets.values())
+
+
+def has_vpc_of_its_own(api: FakeApi) -> None:
+    """It is the region's default, so that the benchmark's is not."""
+    api.vpcs["mine"] = {"id": "mine", "name": "mine", "description": "", "region": "fra1", "default": True}
 
 
 def test_fresh_start_makes_everything_and_tells_where_it_is(scripts: CloudScripts, api: FakeApi) -> None:
@@ -252,7 +258,7 @@ def test_machine_behind_200_others_is_found(scripts: CloudScripts, api: FakeApi)
 
 
 def test_destroy_removes_exactly_what_has_the_tag(scripts: CloudScripts, api: FakeApi) -> None:
-    api.vpcs["mine"] = {"id": "mine", "name": "mine", "description": "", "region": "fra1"}
+    has_vpc_of_its_own(api)
     api.firewalls["mine"] = {"id": "mine", "name": "mine", "tags": [TAG, "web"]}
     other = api.add_droplet(NAMES[0], "another-tag")["id"]
     scripts.run("prepare")
@@ -281,6 +287,7 @@ def test_destroy_without_consent_removes_nothing(scripts: CloudScripts, api: Fak
 
 
 def test_destroy_goes_on_after_it_was_killed(scripts: CloudScripts, api: FakeApi) -> None:
+    has_vpc_of_its_own(api)
     scripts.run("prepare")
     # Half of it is gone, as if destroying had been killed.
     for number in list(api.droplets)[:2]:
@@ -290,8 +297,95 @@ def test_destroy_goes_on_after_it_was_killed(scripts: CloudScripts, api: FakeApi
     result = scripts.run("destroy", "--yes")
 
     assert result.returncode == 0, result.stderr
-    assert (api.droplets, api.vpcs, api.tags) == ({}, {}, {})
+    assert (api.droplets, list(api.vpcs), api.tags) == ({}, ["mine"], {})
     assert scripts.run("destroy", "--yes").stdout == f"Nothing has the tag {TAG}.\n"
+
+
+def test_default_vpc_of_the_region_stays_and_is_not_waited_for(scripts: CloudScripts, api: FakeApi) -> None:
+    # It is the first one of the region.
+    scripts.run("prepare")
+
+    result = scripts.run("destroy", "--yes")
+
+    assert result.returncode == 0, result.stderr
+    assert list(api.vpcs) == ["vpc-0"]
+    assert (api.droplets, api.firewalls, api.tags) == ({}, {}, {})
+    assert list(scripts.files.iterdir()) == []
+    stays = (
+        f"VPC       {TAG}-vpc, 10.110.0.0/20, fra1: stays, since DigitalOcean never removes a region's "
+        "default VPC; it costs nothing\n"
+    )
+    assert stays in result.stdout
+    for script in ("show", "destroy"):
+        assert scripts.run(script).stdout == f"Nothing has the tag {TAG}.\n{stays}"
+    assert scripts.run("prepare").returncode == 0
+    assert list(api.vpcs) == ["vpc-0"]
+
+
+def test_default_vpc_in_another_region_tells_what_to_choose(scripts: CloudScripts) -> None:
+    scripts.run("prepare")
+    scripts.run("destroy", "--yes")
+
+    result = scripts.run("prepare", "--region", "ams3")
+
+    assert result.returncode == 1
+    assert "is in fra1, not in ams3; choose that --region, or another --tag" in result.stderr
+
+
+def test_destroy_tells_what_it_waits_for(scripts: CloudScripts, api: FakeApi) -> None:
+    has_vpc_of_its_own(api)
+    scripts.run("prepare")
+    api.listed_on = 2
+    api.troubles.extend([Trouble("DELETE", "/v2/vpcs/vpc-1", 403), Trouble("DELETE", "/v2/vpcs/vpc-1", 403)])
+
+    result = scripts.run("destroy", "--yes")
+
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.count("droplets that are still leaving: 4\n") == 1
+    waiting = "removing the VPC: the API answered 403: as the test wants it; trying again for up to 20 s\n"
+    assert result.stdout.count(waiting) == 1
+
+
+def test_what_somebody_makes_meanwhile_is_told(scripts: CloudScripts, api: FakeApi) -> None:
+    has_vpc_of_its_own(api)
+    scripts.run("prepare")
+    answer = api.answer
+
+    def answer_and_make(method: str, path: str, query: dict[str, object], body: dict[str, object]) -> object:
+        result = answer(method, path, query, body)
+        if f"{method} {path}" == "DELETE /v2/vpcs/vpc-1":
+            api.tags[TAG] = {"name": TAG}
+        return result
+
+    api.answer = answer_and_make  # type: ignore[method-assign,assignment]
+
+    result = scripts.run("destroy", "--yes")
+
+    assert result.returncode == 1
+    assert result.stderr == f"this is still there; run destroy_infra.py again:\ntag       {TAG}\n"
+    assert sorted(file.name for file in scripts.files.iterdir()) == FILES
+
+
+def test_machine_that_is_being_made_is_removed_when_it_is(scripts: CloudScripts, api: FakeApi) -> None:
+    api.tags[TAG] = {"name": TAG}
+    number = api.add_droplet(NAMES[0], TAG)["id"]
+
+    result = scripts.run("destroy", "--yes")
+
+    assert result.returncode == 0, result.stderr
+    assert api.droplets == {}
+    assert api.requests.count(f"DELETE /v2/droplets/{number}") == 2
+    assert "Droplet already has a pending event." in result.stdout
+
+
+def test_other_refusal_to_remove_a_machine_is_told_at_once(scripts: CloudScripts, api: FakeApi) -> None:
+    number = api.add_droplet(NAMES[0], TAG)["id"]
+    api.troubles.append(Trouble("DELETE", f"/v2/droplets/{number}", 422))
+
+    result = scripts.run("destroy", "--yes")
+
+    assert result.returncode == 1
+    assert f"removing droplet {number}: the API answered 422: as the test wants it" in result.stderr
 
 
 def test_known_hosts_in_a_folder_with_a_blank_are_one_file() -> None:
