@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 
 from cloud import found, options
-from cloud.destroy import destroy
+from cloud.destroy import destroy, remove_files
 from cloud.plan import Plan
 from cloud.script import FAILED, run
 
@@ -27,8 +27,11 @@ def main(arguments: Sequence[str]) -> int:
     there = found.everything(api, plan)
     print("\n".join(there.lines_or_nothing(plan.tag)))
     if there.is_empty:
-        files.remove()
-        return 0
+        if files.tag != plan.tag:
+            # It only tells of those that stay.
+            remove_files(files, plan.tag)
+            return 0
+        print(f"files     in {files.folder}: of machines that are gone, or that this token does not show")
     if not chosen.yes and not is_agreed(plan.tag):
         print("Nothing was removed.")
         return FAILED

@@ -41,4 +41,12 @@ def destroy(api: Api, plan: Plan, there: Everything, files: InfraFiles, patience
     left = found.everything(api, plan)
     if not left.is_empty:
         raise Failure("\n".join(["this is still there; run destroy_infra.py again:", *left.lines()]))
-    files.remove()
+    remove_files(files, plan.tag)
+
+
+def remove_files(files: InfraFiles, tag: str) -> None:
+    """Removes the files of the tag's machines; those of others have passwords that are nowhere else."""
+    if files.tag == tag:
+        files.remove()
+    elif files.some_are_there:
+        print(f"The files in {files.folder} stay: infra.json there does not say that they are of {tag}.")

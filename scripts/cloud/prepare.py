@@ -50,14 +50,16 @@ class Preparation:
         vpc = self.api.create_vpc(self.plan.vpc(), lambda: found.vpc(self.api, self.plan))
         print(f"VPC {vpc['name']}: {vpc['ip_range']}", flush=True)
         self.firewall(str(vpc["ip_range"]))
+        about = {"tag": self.plan.tag, "region": self.plan.region}
         # Before the machines: a database's password is never made anew.
+        self.files.claim(about)
         self.files.add_passwords(len(self.plan.machines) - 1)
         for machine in self.plan.machines:
             self.droplet(machine, str(vpc["id"]), key)
         addresses = [self.address(machine) for machine in self.plan.machines]
         for each in addresses:
             self.await_ready(each)
-        self.files.write(addresses, {"tag": self.plan.tag, "region": self.plan.region})
+        self.files.write(addresses, about)
         return addresses
 
     def ssh_key(self, fingerprint: str) -> Json:

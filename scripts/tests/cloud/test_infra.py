@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from cloud import ssh
 from cloud.cloud_init import user_data
+from cloud.files import InfraFiles
 from tests.cloud.fake_api import TOKEN, FakeApi, Trouble, serving
 from tests.cloud.scripts import CloudScripts
 from tests.repository import SCRIPTS
@@ -40,6 +41,25 @@ def names(api: FakeApi) -> list[str]:
 def has_vpc_of_its_own(api: FakeApi) -> None:
     """It is the region's default, so that the benchmark's is not."""
     api.vpcs["mine"] = {"id": "mine", "name": "mine", "description": "", "region": "fra1", "default": True}
+
+
+def kill_after(scripts: CloudScripts, api: FakeApi, request: str, script: str, *arguments: str) -> None:
+    """Kills the script as soon as such a request is done, before it learns of it."""
+    answer = api.answer
+    killed: list[str] = []
+
+    def answer_and_kill(method: str, path: str, query: dict[str, object], body: dict[str, object]) -> object:
+        result = answer(method, path, query, body)
+        if f"{method} {path}".startswith(request) and not killed:
+            process.kill()
+            process.wait()
+            killed.append(path)
+        return result
+
+    api.answer = answer_and_kill  # type: ignore[method-assign,assignment]
+    process = scripts.start(script, *arguments)
+    process.communicate(timeout=60)
+    assert len(killed) == 1
 
 
 def test_fresh_start_makes_everything_and_tells_where_it_is(scripts: CloudScripts, api: FakeApi) -> None:
@@ -111,22 +131,7 @@ def test_half_made_infrastructure_is_completed(scripts: CloudScripts, api: FakeA
 
 @pytest.mark.parametrize("made", ["tags", "vpcs", "firewalls", "droplets"])
 def test_killed_anywhere_the_next_run_goes_on(scripts: CloudScripts, api: FakeApi, made: str) -> None:
-    # The create is done, and the killed script never learns of it.
-    answer = api.answer
-    killed: list[str] = []
-
-    def answer_and_kill(method: str, path: str, query: dict[str, object], body: dict[str, object]) -> object:
-        result = answer(method, path, query, body)
-        if method == "POST" and path == f"/v2/{made}" and not killed:
-            process.kill()
-            process.wait()
-            killed.append(path)
-        return result
-
-    api.answer = answer_and_kill  # type: ignore[method-assign,assignment]
-    process = scripts.start("prepare")
-    process.communicate(timeout=60)
-    assert killed == [f"/v2/{made}"]
+    kill_after(scripts, api, f"POST /v2/{made}", "prepare")
 
     result = scripts.run("prepare")
 
@@ -286,18 +291,19 @@ def test_destroy_without_consent_removes_nothing(scripts: CloudScripts, api: Fak
     assert [request for request in api.requests if request.startswith("DELETE")] == []
 
 
-def test_destroy_goes_on_after_it_was_killed(scripts: CloudScripts, api: FakeApi) -> None:
+@pytest.mark.parametrize("removed", ["droplets", "firewalls", "tags", "vpcs"])
+def test_destroy_goes_on_after_it_was_killed(scripts: CloudScripts, api: FakeApi, removed: str) -> None:
     has_vpc_of_its_own(api)
     scripts.run("prepare")
-    # Half of it is gone, as if destroying had been killed.
-    for number in list(api.droplets)[:2]:
-        del api.droplets[number]
-    api.firewalls.clear()
+    # A machine that is leaving is listed still.
+    api.listed_on = 3
+    kill_after(scripts, api, f"DELETE /v2/{removed}", "destroy", "--yes")
 
     result = scripts.run("destroy", "--yes")
 
     assert result.returncode == 0, result.stderr
-    assert (api.droplets, list(api.vpcs), api.tags) == ({}, ["mine"], {})
+    assert (api.droplets, api.firewalls, list(api.vpcs), api.tags) == ({}, {}, ["mine"], {})
+    assert list(scripts.files.iterdir()) == []
     assert scripts.run("destroy", "--yes").stdout == f"Nothing has the tag {TAG}.\n"
 
 
@@ -386,6 +392,90 @@ def test_other_refusal_to_remove_a_machine_is_told_at_once(scripts: CloudScripts
 
     assert result.returncode == 1
     assert f"removing droplet {number}: the API answered 422: as the test wants it" in result.stderr
+
+
+def test_files_of_another_tag_stay(scripts: CloudScripts, api: FakeApi) -> None:
+    scripts.run("prepare")
+    before = {file.name: file.read_text() for file in scripts.files.iterdir()}
+    api.tags["another"] = {"name": "another"}
+
+    # The first time it is there, the second time it is not.
+    for _ in range(2):
+        result = scripts.run("destroy", "--yes", "--tag", "another")
+        assert result.returncode == 0, result.stderr
+        assert f"The files in {scripts.files} stay" in result.stdout
+        assert {file.name: file.read_text() for file in scripts.files.iterdir()} == before
+    assert names(api) == NAMES
+
+
+def test_files_of_no_known_tag_stay(scripts: CloudScripts) -> None:
+    passwords = scripts.files / "infra-passwords.env"
+    passwords.write_text("DB0_PASSWORD=by-hand\n")
+
+    result = scripts.run("destroy", "--yes")
+
+    assert result.returncode == 0, result.stderr
+    assert f"The files in {scripts.files} stay" in result.stdout
+    assert passwords.exists()
+
+
+@pytest.mark.parametrize(("answer", "left"), [("", FILES), (f"{TAG}\n", [])])
+def test_files_of_machines_that_are_not_found_go_with_consent(
+    scripts: CloudScripts, api: FakeApi, answer: str, left: list[str]
+) -> None:
+    scripts.run("prepare")
+    # They are gone, or the token is another team's.
+    for kind in (api.droplets, api.firewalls, api.vpcs, api.tags):
+        kind.clear()
+
+    result = scripts.run("destroy", answer=answer)
+
+    assert result.returncode == (1 if left else 0), result.stderr
+    assert f"files     in {scripts.files}: of machines that are gone, or" in result.stdout
+    assert sorted(file.name for file in scripts.files.iterdir()) == left
+
+
+def test_passwords_of_machines_that_never_became_ready_are_removed(
+    scripts: CloudScripts, api: FakeApi
+) -> None:
+    api.troubles.append(Trouble("POST", "/v2/droplets", 422))
+    assert scripts.run("prepare").returncode == 1
+    assert (scripts.files / "infra-passwords.env").exists()
+
+    result = scripts.run("destroy", "--yes")
+
+    assert result.returncode == 0, result.stderr
+    assert list(scripts.files.iterdir()) == []
+
+
+def test_what_is_left_beside_the_files_is_ignored_and_removed(tmp_path: Path) -> None:
+    files = InfraFiles(tmp_path)
+    files.claim({"tag": TAG})
+    # Of a script that was killed while it wrote, and of ssh-keygen -R.
+    names = [".infra.env.17", ".infra.json.17", ".infra-passwords.env.17", "infra-known-hosts.old"]
+    for name in names:
+        (tmp_path / name).touch()
+    ignored = subprocess.run(
+        ["git", "check-ignore", *names], cwd=SCRIPTS.parent, capture_output=True, text=True
+    )
+
+    files.remove()
+
+    assert ignored.stdout.split() == names
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_description_of_the_files_is_removed_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = InfraFiles(tmp_path)
+    files.claim({"tag": TAG})
+    files.add_passwords(1)
+    removed: list[str] = []
+    monkeypatch.setattr(Path, "unlink", lambda file, missing_ok: removed.append(file.name))
+
+    files.remove()
+
+    # So a removal that was cut short still knows whose the others are.
+    assert removed.index("infra-passwords.env") < removed.index("infra.json") == len(removed) - 1
 
 
 def test_known_hosts_in_a_folder_with_a_blank_are_one_file() -> None:
