@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 
 from cloud import found, options
-from cloud.destroy import destroy
+from cloud.destroy import destroy, remove_files
 from cloud.plan import Plan
 from cloud.script import FAILED, run
 
@@ -25,16 +25,18 @@ def main(arguments: Sequence[str]) -> int:
     files = options.files(chosen)
     api = options.api(chosen)
     there = found.everything(api, plan)
+    print("\n".join(there.lines_or_nothing(plan.tag)))
     if there.is_empty:
-        print(f"Nothing has the tag {plan.tag}.")
-        files.remove()
-        return 0
-    print("\n".join(there.lines()))
+        if files.tag != plan.tag:
+            # It only tells of those that stay.
+            remove_files(files, plan.tag)
+            return 0
+        print(f"files     in {files.folder}: of machines that are gone, or that this token does not show")
     if not chosen.yes and not is_agreed(plan.tag):
         print("Nothing was removed.")
         return FAILED
     destroy(api, plan, there, files, options.patience(chosen))
-    print("Everything is removed; it costs nothing any more.")
+    print(f"Nothing has the tag {plan.tag} any more.")
     return 0
 
 

@@ -29,7 +29,7 @@ def main(arguments: Sequence[str]) -> int:
     plan = options.plan(chosen)
     api = options.api(chosen)
     if chosen.dry_run:
-        show_plan(api, plan)
+        show_plan(api, plan, plan.machines)
         return 0
     files = options.files(chosen)
     preparation = Preparation(api, plan, files, options.patience(chosen))

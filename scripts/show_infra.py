@@ -20,10 +20,9 @@ def main(arguments: Sequence[str]) -> int:
     plan = Plan.only_tag(chosen.tag)
     api = options.api(chosen)
     there = found.everything(api, plan)
+    print("\n".join(there.lines_or_nothing(plan.tag)))
     if there.is_empty:
-        print(f"Nothing has the tag {plan.tag}.")
         return 0
-    print("\n".join(there.lines()))
     for droplet in there.droplets:
         addresses = ", ".join(
             f"{network['ip_address']} ({network['type']})" for network in droplet["networks"].get("v4", [])

@@ -77,7 +77,9 @@ class Api:
         return self._create("droplet", self._client.droplets.create, body, find)
 
     def delete_droplet(self, droplet_id: int) -> None:
-        self._delete(f"removing droplet {droplet_id}", self._client.droplets.destroy, droplet_id=droplet_id)
+        """Waits for a machine that is just being made: until it is, the API refuses with 422."""
+        request, destroy = f"removing droplet {droplet_id}", self._client.droplets.destroy
+        self._delete(request, destroy, _has_pending_event, droplet_id=droplet_id)
 
     def delete_firewall(self, firewall_id: str) -> None:
         self._delete("removing the firewall", self._client.firewalls.delete, firewall_id=firewall_id)
@@ -87,7 +89,7 @@ class Api:
 
     def delete_vpc(self, vpc_id: str) -> None:
         """Waits for machines that are just leaving: until then the API refuses with 403 or 409."""
-        self._delete("removing the VPC", self._client.vpcs.delete, (403, 409), vpc_id=vpc_id)
+        self._delete("removing the VPC", self._client.vpcs.delete, _has_members, vpc_id=vpc_id)
 
     def _pages(self, what: str, operation: Callable[..., Any], **arguments: Any) -> list[Json]:  # noqa: ANN401
         """All elements of a list; the API gives at most 200 at once."""
@@ -110,7 +112,7 @@ class Api:
         self,
         request: str,
         operation: Callable[..., Any],
-        wait_for: tuple[int, ...] = (),
+        waits_for: Callable[[ApiError], bool] = lambda _: False,
         **arguments: Any,  # noqa: ANN401
     ) -> None:
         def delete() -> Json:
@@ -122,16 +124,23 @@ class Api:
                     return {}
                 raise
 
-        self._repeat(request, delete, wait_for)
+        self._repeat(request, delete, waits_for)
 
-    def _repeat(self, request: str, call: Callable[[], Json], wait_for: tuple[int, ...] = ()) -> Json:
+    def _repeat(
+        self, request: str, call: Callable[[], Json], waits_for: Callable[[ApiError], bool] = lambda _: False
+    ) -> Json:
+        """Tells what it waits for when that changes: it may take minutes."""
         deadline = self._patience.deadline(request)
+        told = ""
         while True:
             try:
                 return call()
             except (ApiError, NoAnswerError) as e:
-                waits = isinstance(e, ApiError) and e.status in wait_for
-                if not waits and not is_temporary(e):
+                if isinstance(e, ApiError) and waits_for(e):
+                    if str(e) != told:
+                        print(f"{e}; trying again for up to {deadline.seconds:.0f} s", flush=True)
+                        told = str(e)
+                elif not is_temporary(e):
                     raise
                 self._pause_after(e, deadline)
 
@@ -188,6 +197,14 @@ class Api:
             message = answer.get("message") if isinstance(answer, dict) else None
             raise ApiError(request, status, str(message or "no reason given"), _retry_after(headers))
         return answer if isinstance(answer, dict) else {}
+
+
+def _has_pending_event(error: ApiError) -> bool:
+    return error.status == 422 and "pending event" in error.message
+
+
+def _has_members(error: ApiError) -> bool:
+    return error.status in (403, 409)
 
 
 def _whole_answer(

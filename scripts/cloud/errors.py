@@ -7,6 +7,7 @@ class ApiError(Exception):
     def __init__(self, request: str, status: int, message: str, retry_after_seconds: float | None) -> None:
         super().__init__(f"{request}: the API answered {status}: {message}")
         self.status = status
+        self.message = message
         self.retry_after_seconds = retry_after_seconds
 
 

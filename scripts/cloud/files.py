@@ -42,9 +42,33 @@ class InfraFiles:
     def known_hosts(self) -> Path:
         return self.folder / "infra-known-hosts"
 
+    @property
+    def tag(self) -> str | None:
+        """Of which machines the files are, as infra.json says it; None where it says nothing."""
+        try:
+            return str(json.loads(self.description.read_text())["tag"])
+        except (OSError, ValueError, LookupError, TypeError):
+            return None
+
+    @property
+    def some_are_there(self) -> bool:
+        return any(file.exists() for file in self._written)
+
+    @property
+    def _written(self) -> tuple[Path, ...]:
+        return (self.variables, self.passwords, self.description)
+
+    def claim(self, about: Mapping[str, object]) -> None:
+        """Says in infra.json whose passwords there will be, unless it says something already."""
+        if not self.description.exists():
+            self._describe([], about)
+
     def write(self, machines: list[Address], about: Mapping[str, object]) -> None:
         """Writes infra.env and infra.json whole or not at all. There is nothing secret in them."""
         _replace(self.variables, environment(machines), 0o644)
+        self._describe(machines, about)
+
+    def _describe(self, machines: list[Address], about: Mapping[str, object]) -> None:
         text = json.dumps({**about, "machines": [asdict(machine) for machine in machines]}, indent=2)
         _replace(self.description, text + "\n", 0o644)
 
@@ -61,7 +85,13 @@ class InfraFiles:
             )
 
     def remove(self) -> None:
-        for file in (self.variables, self.description, self.passwords):
+        """Removes what was written, with what a killed script and ssh-keygen have left beside it.
+
+        Last goes infra.json: as long as others are there, it says whose they are.
+        """
+        unfinished = [file for each in self._written for file in self.folder.glob(f".{each.name}.*")]
+        old_hosts = self.known_hosts.with_name(f"{self.known_hosts.name}.old")
+        for file in (*unfinished, old_hosts, *self._written):
             file.unlink(missing_ok=True)
 
 

@@ -34,7 +34,10 @@ def vpc(api: Api, plan: Plan) -> Json | None:
                     f"the VPC {plan.vpc_name} was not made by prepare_infra.py; choose another --tag"
                 )
             if found["region"] != plan.region:
-                raise Failure(f"the VPC {plan.vpc_name} is in {found['region']}, not in {plan.region}")
+                raise Failure(
+                    f"the VPC {plan.vpc_name} is in {found['region']}, not in {plan.region}; "
+                    "choose that --region, or another --tag"
+                )
             return found
     return None
 
@@ -55,15 +58,20 @@ def tag(api: Api, name: str) -> Json | None:
 
 @dataclass(frozen=True)
 class Everything:
-    """All that has a tag, or is known to be of it."""
+    """All that has a tag, or is known to be of it.
+
+    The first VPC of a region becomes its default, which the API never removes: it is shown, but not counted.
+    """
 
     droplets: Sequence[Json]
     firewalls: Sequence[Json]
     vpcs: Sequence[Json]
     tags: Sequence[Json]
+    default_vpcs: Sequence[Json]
 
     @property
     def is_empty(self) -> bool:
+        """Whether there is nothing left that can be removed."""
         return not (self.droplets or self.firewalls or self.vpcs or self.tags)
 
     def lines(self) -> list[str]:
@@ -72,14 +80,24 @@ class Everything:
             *(f"firewall  {f['name']}" for f in self.firewalls),
             *(f"VPC       {v['name']}, {v['ip_range']}, {v['region']}" for v in self.vpcs),
             *(f"tag       {t['name']}" for t in self.tags),
+            *(
+                f"VPC       {v['name']}, {v['ip_range']}, {v['region']}: stays, since DigitalOcean never "
+                "removes a region's default VPC; it costs nothing"
+                for v in self.default_vpcs
+            ),
         ]
+
+    def lines_or_nothing(self, tag: str) -> list[str]:
+        return [*([f"Nothing has the tag {tag}."] if self.is_empty else []), *self.lines()]
 
 
 def everything(api: Api, plan: Plan) -> Everything:
     """What belongs to the plan's tag, whatever its region, sizes and names are."""
+    vpcs = [found for found in api.vpcs() if found.get("description") == plan.marker]
     return Everything(
         api.droplets(plan.tag),
         [found for found in api.firewalls() if found.get("tags") == [plan.tag]],
-        [found for found in api.vpcs() if found.get("description") == plan.marker],
+        [found for found in vpcs if not found.get("default")],
         [found for found in api.tags() if found["name"] == plan.tag],
+        [found for found in vpcs if found.get("default")],
     )

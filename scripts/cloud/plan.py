@@ -1,7 +1,7 @@
 """What is to be there: machines, their network, their firewall."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from benchmark.errors import Failure, WrongInput
@@ -128,15 +128,15 @@ class Price:
         return f"{self.hourly:.4f} USD an hour, at most {self.monthly:.2f} USD a month"
 
 
-def prices(plan: Plan, sizes: Sequence[Json]) -> dict[str, Price]:
-    """The price of each size in the plan; raises Failure where the region does not offer one."""
+def prices(plan: Plan, sizes: Sequence[Json], missing: Collection[Machine]) -> dict[str, Price]:
+    """The price of each size in the plan; raises Failure where the region has none for a missing machine."""
     known = {str(size["slug"]): size for size in sizes}
     result = {}
     for machine in plan.machines:
         size = known.get(machine.size)
         if size is None:
             raise Failure(f"the size {machine.size} is not known; see https://slugs.do-api.dev")
-        if not size["available"] or plan.region not in size["regions"]:
+        if machine in missing and not (size["available"] and plan.region in size["regions"]):
             raise Failure(f"the size {machine.size} is not available in the region {plan.region}")
         result[machine.size] = Price(float(size["price_hourly"]), float(size["price_monthly"]))
     return result

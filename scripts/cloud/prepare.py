@@ -5,6 +5,7 @@ goes on where the first has ended.
 """
 
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from benchmark.errors import Failure, WrongInput
@@ -18,9 +19,9 @@ from cloud.patience import Patience
 from cloud.plan import Machine, Plan, prices, total
 
 
-def show_plan(api: Api, plan: Plan) -> None:
-    """Prints what would be there and what it costs; asks the API for prices only."""
-    known = prices(plan, api.sizes())
+def show_plan(api: Api, plan: Plan, missing: Collection[Machine]) -> None:
+    """Prints what would be there and what it costs; asks the API for sizes only."""
+    known = prices(plan, api.sizes(), missing)
     print(f"In {plan.region}, all with the tag {plan.tag}:")
     print(f"  VPC       {plan.vpc_name}")
     print(f"  firewall  {plan.firewall_name}: ssh and ping from {', '.join(plan.allowed_ranges)}")
@@ -40,21 +41,26 @@ class Preparation:
 
     def run(self, fingerprint: str) -> list[Address]:
         key = self.ssh_key(fingerprint)
-        show_plan(self.api, self.plan)
+        # A size that is sold out by now is no matter for machines that are there.
+        machines = self.plan.machines
+        missing = [each for each in machines if found.droplet(self.api, self.plan, each) is None]
+        show_plan(self.api, self.plan, missing)
         # A firewall is for a tag that is there, and a machine is never without its firewall.
         self.api.create_tag({"name": self.plan.tag}, lambda: found.tag(self.api, self.plan.tag))
         vpc = self.api.create_vpc(self.plan.vpc(), lambda: found.vpc(self.api, self.plan))
         print(f"VPC {vpc['name']}: {vpc['ip_range']}", flush=True)
         self.firewall(str(vpc["ip_range"]))
+        about = {"tag": self.plan.tag, "region": self.plan.region}
         # Before the machines: a database's password is never made anew.
+        self.files.claim(about)
         self.files.add_passwords(len(self.plan.machines) - 1)
         for machine in self.plan.machines:
             self.droplet(machine, str(vpc["id"]), key)
-        machines = [self.address(machine) for machine in self.plan.machines]
-        for each in machines:
+        addresses = [self.address(machine) for machine in self.plan.machines]
+        for each in addresses:
             self.await_ready(each)
-        self.files.write(machines, {"tag": self.plan.tag, "region": self.plan.region})
-        return machines
+        self.files.write(addresses, about)
+        return addresses
 
     def ssh_key(self, fingerprint: str) -> Json:
         try:

@@ -14,11 +14,14 @@ READY = "test -e /var/lib/cloud/instance/boot-finished && docker info >/dev/null
 
 
 def options(known_hosts: Path) -> list[str]:
-    """A key seen at the first contact is kept; another one later is refused."""
+    """A key seen at the first contact is kept; another one later is refused.
+
+    The file is quoted: ssh takes several, with blanks between them.
+    """
     identity = os.environ.get("SSH_KEY_FILE", "")
     return [
         *("-o", "BatchMode=yes", "-o", f"ConnectTimeout={CONNECT_SECONDS}"),
-        *("-o", "StrictHostKeyChecking=accept-new", "-o", f"UserKnownHostsFile={known_hosts}"),
+        *("-o", "StrictHostKeyChecking=accept-new", "-o", f'UserKnownHostsFile="{known_hosts}"'),
         *(("-i", identity, "-o", "IdentitiesOnly=yes") if identity else ()),
     ]
 

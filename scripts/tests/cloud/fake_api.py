@@ -3,6 +3,7 @@
 import http.server
 import json
 import threading
+import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,7 +33,7 @@ class Trouble:
 
 @dataclass
 class FakeApi:
-    """The state. Every request is noted in `requests` as "METHOD path"."""
+    """The state. Every request is noted in `requests` as "METHOD path", and in `moments` when it came."""
 
     url: str = ""
     droplets: dict[int, Json] = field(default_factory=dict)
@@ -40,10 +41,14 @@ class FakeApi:
     vpcs: dict[str, Json] = field(default_factory=dict)
     tags: dict[str, Json] = field(default_factory=dict)
     requests: list[str] = field(default_factory=list)
+    moments: list[float] = field(default_factory=list)
     troubles: deque[Trouble] = field(default_factory=deque)
     becomes_active: bool = True
     # Looks at the list until a new droplet is in it.
     listed_after: int = 0
+    # Looks at the list until a removed droplet is no longer in it.
+    listed_on: int = 0
+    sold_out: set[str] = field(default_factory=set)
     last_id: int = 1000
 
     def created(self, kind: str) -> int:
@@ -63,6 +68,7 @@ class FakeApi:
             "networks": {"v4": []},
             "tags": [tag],
             "looks": 0,
+            "looks_left": None,
         }
         self.droplets[number] = droplet
         return droplet
@@ -75,7 +81,7 @@ class FakeApi:
                     return not_found()
                 return 200, {"ssh_key": {"id": 7, "fingerprint": FINGERPRINT, "public_key": PUBLIC_KEY}}
             case "GET", ["sizes"]:
-                return page("sizes", sizes(), query, self.url)
+                return page("sizes", sizes(self.sold_out), query, self.url)
             case "GET", ["droplets"]:
                 return page("droplets", self.listed_droplets(query["tag_name"][0]), query, self.url)
             case "GET", [("firewalls" | "vpcs" | "tags") as kind]:
@@ -84,7 +90,13 @@ class FakeApi:
                 self.tags[body["name"]] = {"name": body["name"]}
                 return 201, {"tag": self.tags[body["name"]]}
             case "POST", ["vpcs"]:
-                vpc = {**body, "id": f"vpc-{len(self.vpcs)}", "ip_range": "10.110.0.0/20"}
+                is_first = body["region"] not in [vpc["region"] for vpc in self.vpcs.values()]
+                vpc = {
+                    **body,
+                    "id": f"vpc-{len(self.vpcs)}",
+                    "ip_range": "10.110.0.0/20",
+                    "default": is_first,
+                }
                 self.vpcs[vpc["id"]] = vpc
                 return 201, {"vpc": vpc}
             case "POST", ["firewalls"]:
@@ -96,32 +108,54 @@ class FakeApi:
             case "POST", ["droplets"]:
                 droplet = self.add_droplet(body["name"], body["tags"][0], body["size"], body["region"])
                 return 202, {"droplet": droplet, "links": {"actions": []}}
-            case "DELETE", [("droplets" | "firewalls" | "vpcs" | "tags") as kind, name]:
-                key: Any = int(name) if kind == "droplets" else name
-                return (204, {}) if getattr(self, kind).pop(key, None) else not_found()
+            case "DELETE", ["droplets", number]:
+                return self.remove_droplet(int(number))
+            case "DELETE", ["vpcs", name] if self.vpcs.get(name, {}).get("default"):
+                return 403, {"id": "forbidden", "message": "Can not delete default VPCs"}
+            case "DELETE", [("firewalls" | "vpcs" | "tags") as kind, name]:
+                return (204, {}) if getattr(self, kind).pop(name, None) else not_found()
         return not_found()
+
+    def remove_droplet(self, number: int) -> tuple[int, Json]:
+        droplet = self.droplets.get(number)
+        if droplet is None or droplet["looks_left"] is not None:
+            return not_found()
+        if droplet["status"] == "new":
+            self.look_at(droplet)
+            return 422, {"id": "unprocessable_entity", "message": "Droplet already has a pending event."}
+        droplet["looks_left"] = self.listed_on
+        return 204, {}
 
     def listed_droplets(self, tag: str) -> list[Json]:
         listed = []
-        for droplet in self.droplets.values():
+        for droplet in list(self.droplets.values()):
             if tag not in droplet["tags"]:
                 continue
-            droplet["looks"] += 1
-            if droplet["looks"] <= self.listed_after:
+            if droplet["looks_left"] == 0:
+                del self.droplets[droplet["id"]]
                 continue
-            listed.append(droplet)
-            if self.becomes_active and droplet["looks"] > self.listed_after + 1:
-                number = droplet["id"] - 1000
-                droplet["status"] = "active"
-                droplet["networks"]["v4"] = [
-                    {"type": "public", "ip_address": f"203.0.113.{number % 250}"},
-                    {"type": "private", "ip_address": f"10.110.0.{number % 250}"},
-                ]
+            self.look_at(droplet)
+            if droplet["looks"] > self.listed_after:
+                listed.append(droplet)
         return listed
+
+    def look_at(self, droplet: Json) -> None:
+        """Time goes by with each look."""
+        droplet["looks"] += 1
+        if droplet["looks_left"] is not None:
+            droplet["looks_left"] -= 1
+        if self.becomes_active and droplet["looks"] > self.listed_after + 1:
+            number = droplet["id"] - 1000
+            droplet["status"] = "active"
+            droplet["networks"]["v4"] = [
+                {"type": "public", "ip_address": f"203.0.113.{number % 250}"},
+                {"type": "private", "ip_address": f"10.110.0.{number % 250}"},
+            ]
 
     def handle(self, method: str, target: str, body: Json, token: str) -> tuple[int, dict[str, str], Json]:
         parts = urlsplit(target)
         self.requests.append(f"{method} {parts.path}")
+        self.moments.append(time.monotonic())
         if token != f"Bearer {TOKEN}":
             return 401, {}, {"id": "unauthorized", "message": "Unable to authenticate you"}
         query = parse_qs(parts.query)
@@ -144,7 +178,7 @@ def not_found() -> tuple[int, Json]:
     return 404, {"id": "not_found", "message": "The resource you were accessing could not be found."}
 
 
-def sizes() -> list[Json]:
+def sizes(sold_out: set[str]) -> list[Json]:
     """Many, so that those asked for are on the second page."""
     others: dict[str, tuple[float, float]] = {f"other-{n}": (1.0, 672.0) for n in range(230)}
     return [
@@ -152,7 +186,7 @@ def sizes() -> list[Json]:
             "slug": slug,
             "price_hourly": hourly,
             "price_monthly": monthly,
-            "available": True,
+            "available": slug not in sold_out,
             "regions": ["fra1", "ams3"],
         }
         for slug, (hourly, monthly) in {**others, **SIZES}.items()

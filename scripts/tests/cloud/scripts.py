@@ -75,10 +75,10 @@ class CloudScripts:
             "SSH_KEY_FINGERPRINT": FINGERPRINT,
         }
 
-    def start(self, script: str) -> subprocess.Popen[str]:
+    def start(self, script: str, *arguments: str) -> subprocess.Popen[str]:
         """A process of its own, to be killed."""
         return subprocess.Popen(
-            [sys.executable, str(SCRIPTS / f"{script}_infra.py"), *self.options()],
+            [sys.executable, str(SCRIPTS / f"{script}_infra.py"), *self.options(), *arguments],
             env=self.environment(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

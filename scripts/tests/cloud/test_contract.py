@@ -88,6 +88,7 @@ def test_what_is_asked_for_is_understood_and_answers_have_what_is_used(api: Api)
     assert (int(key["id"]), bool(key["public_key"])) == (key["id"], True)
     assert [set(tag) >= {"name"} for tag in api.tags()]
     assert [vpc["id"] and vpc["ip_range"] and vpc["region"] and vpc["name"] for vpc in api.vpcs()]
+    assert {type(vpc["default"]) for vpc in api.vpcs()} == {bool}
     assert [rule["sources"] for firewall in api.firewalls() for rule in firewall["inbound_rules"]]
     for droplet in api.droplets(PLAN.tag):
         assert int(droplet["id"]) and droplet["name"] and droplet["status"] and droplet["region"]["slug"]
@@ -96,7 +97,9 @@ def test_what_is_asked_for_is_understood_and_answers_have_what_is_used(api: Api)
 
 
 def test_price_is_taken_from_the_sizes_of_the_api(api: Api) -> None:
-    assert str(total(PLAN, prices(PLAN, api.sizes()))) == "0.0298 USD an hour, at most 20.00 USD a month"
+    price = total(PLAN, prices(PLAN, api.sizes(), PLAN.machines))
+
+    assert str(price) == "0.0298 USD an hour, at most 20.00 USD a month"
 
 
 def test_creates_keep_the_contract(api: Api) -> None:

@@ -1,16 +1,26 @@
 """From nothing to machines and back, against an API that keeps state and misbehaves."""
 
+import ast
 import json
 import re
+import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
+from cloud import ssh
+from cloud.cloud_init import user_data
+from cloud.files import InfraFiles
 from tests.cloud.fake_api import TOKEN, FakeApi, Trouble, serving
 from tests.cloud.scripts import CloudScripts
+from tests.repository import SCRIPTS
 
 TAG = "eventsql-benchmark"
 NAMES = [f"{TAG}-app", *(f"{TAG}-events-db-{n}" for n in range(3))]
+FILES = ["infra-passwords.env", "infra.env", "infra.json"]
 
 
 @pytest.fixture
@@ -26,6 +36,30 @@ def scripts(tmp_path: Path, api: FakeApi) -> CloudScripts:
 
 def names(api: FakeApi) -> list[str]:
     return sorted(droplet["name"] for droplet in api.droplets.values())
+
+
+def has_vpc_of_its_own(api: FakeApi) -> None:
+    """It is the region's default, so that the benchmark's is not."""
+    api.vpcs["mine"] = {"id": "mine", "name": "mine", "description": "", "region": "fra1", "default": True}
+
+
+def kill_after(scripts: CloudScripts, api: FakeApi, request: str, script: str, *arguments: str) -> None:
+    """Kills the script as soon as such a request is done, before it learns of it."""
+    answer = api.answer
+    killed: list[str] = []
+
+    def answer_and_kill(method: str, path: str, query: dict[str, object], body: dict[str, object]) -> object:
+        result = answer(method, path, query, body)
+        if f"{method} {path}".startswith(request) and not killed:
+            process.kill()
+            process.wait()
+            killed.append(path)
+        return result
+
+    api.answer = answer_and_kill  # type: ignore[method-assign,assignment]
+    process = scripts.start(script, *arguments)
+    process.communicate(timeout=60)
+    assert len(killed) == 1
 
 
 def test_fresh_start_makes_everything_and_tells_where_it_is(scripts: CloudScripts, api: FakeApi) -> None:
@@ -97,22 +131,7 @@ def test_half_made_infrastructure_is_completed(scripts: CloudScripts, api: FakeA
 
 @pytest.mark.parametrize("made", ["tags", "vpcs", "firewalls", "droplets"])
 def test_killed_anywhere_the_next_run_goes_on(scripts: CloudScripts, api: FakeApi, made: str) -> None:
-    # The create is done, and the killed script never learns of it.
-    answer = api.answer
-    killed: list[str] = []
-
-    def answer_and_kill(method: str, path: str, query: dict[str, object], body: dict[str, object]) -> object:
-        result = answer(method, path, query, body)
-        if method == "POST" and path == f"/v2/{made}" and not killed:
-            process.kill()
-            process.wait()
-            killed.append(path)
-        return result
-
-    api.answer = answer_and_kill  # type: ignore[method-assign,assignment]
-    process = scripts.start("prepare")
-    process.communicate(timeout=60)
-    assert killed == [f"/v2/{made}"]
+    kill_after(scripts, api, f"POST /v2/{made}", "prepare")
 
     result = scripts.run("prepare")
 
@@ -147,6 +166,12 @@ def test_too_many_requests_are_repeated_after_the_time_asked_for(scripts: CloudS
     assert result.returncode == 0, result.stderr
     assert names(api) == NAMES
     assert api.created("droplets") == 5
+    first, second = [
+        moment
+        for moment, request in zip(api.moments, api.requests, strict=True)
+        if request == "GET /v2/sizes"
+    ][:2]
+    assert second - first >= 1
 
 
 def test_time_asked_for_that_is_too_long_is_told(scripts: CloudScripts, api: FakeApi) -> None:
@@ -203,6 +228,19 @@ def test_other_options_than_before_are_refused(scripts: CloudScripts, api: FakeA
     assert api.created("droplets") == 4
 
 
+def test_size_that_is_sold_out_matters_only_to_missing_machines(scripts: CloudScripts, api: FakeApi) -> None:
+    scripts.run("prepare")
+    api.sold_out = {"s-2vcpu-2gb-amd", "s-4vcpu-8gb-amd"}
+
+    assert scripts.run("prepare").returncode == 0
+
+    number = next(each["id"] for each in api.droplets.values() if each["name"] == NAMES[0])
+    del api.droplets[number]
+    result = scripts.run("prepare")
+    assert result.returncode == 1
+    assert result.stderr == "the size s-2vcpu-2gb-amd is not available in the region fra1\n"
+
+
 def test_dry_run_tells_the_price_and_makes_nothing(scripts: CloudScripts, api: FakeApi) -> None:
     result = scripts.run("prepare", "--dry-run")
 
@@ -225,7 +263,7 @@ def test_machine_behind_200_others_is_found(scripts: CloudScripts, api: FakeApi)
 
 
 def test_destroy_removes_exactly_what_has_the_tag(scripts: CloudScripts, api: FakeApi) -> None:
-    api.vpcs["mine"] = {"id": "mine", "name": "mine", "description": "", "region": "fra1"}
+    has_vpc_of_its_own(api)
     api.firewalls["mine"] = {"id": "mine", "name": "mine", "tags": [TAG, "web"]}
     other = api.add_droplet(NAMES[0], "another-tag")["id"]
     scripts.run("prepare")
@@ -253,18 +291,244 @@ def test_destroy_without_consent_removes_nothing(scripts: CloudScripts, api: Fak
     assert [request for request in api.requests if request.startswith("DELETE")] == []
 
 
-def test_destroy_goes_on_after_it_was_killed(scripts: CloudScripts, api: FakeApi) -> None:
+@pytest.mark.parametrize("removed", ["droplets", "firewalls", "tags", "vpcs"])
+def test_destroy_goes_on_after_it_was_killed(scripts: CloudScripts, api: FakeApi, removed: str) -> None:
+    has_vpc_of_its_own(api)
     scripts.run("prepare")
-    # Half of it is gone, as if destroying had been killed.
-    for number in list(api.droplets)[:2]:
-        del api.droplets[number]
-    api.firewalls.clear()
+    # A machine that is leaving is listed still.
+    api.listed_on = 3
+    kill_after(scripts, api, f"DELETE /v2/{removed}", "destroy", "--yes")
 
     result = scripts.run("destroy", "--yes")
 
     assert result.returncode == 0, result.stderr
-    assert (api.droplets, api.vpcs, api.tags) == ({}, {}, {})
+    assert (api.droplets, api.firewalls, list(api.vpcs), api.tags) == ({}, {}, ["mine"], {})
+    assert list(scripts.files.iterdir()) == []
     assert scripts.run("destroy", "--yes").stdout == f"Nothing has the tag {TAG}.\n"
+
+
+def test_default_vpc_of_the_region_stays_and_is_not_waited_for(scripts: CloudScripts, api: FakeApi) -> None:
+    # It is the first one of the region.
+    scripts.run("prepare")
+
+    result = scripts.run("destroy", "--yes")
+
+    assert result.returncode == 0, result.stderr
+    assert list(api.vpcs) == ["vpc-0"]
+    assert (api.droplets, api.firewalls, api.tags) == ({}, {}, {})
+    assert list(scripts.files.iterdir()) == []
+    stays = (
+        f"VPC       {TAG}-vpc, 10.110.0.0/20, fra1: stays, since DigitalOcean never removes a region's "
+        "default VPC; it costs nothing\n"
+    )
+    assert stays in result.stdout
+    for script in ("show", "destroy"):
+        assert scripts.run(script).stdout == f"Nothing has the tag {TAG}.\n{stays}"
+    assert scripts.run("prepare").returncode == 0
+    assert list(api.vpcs) == ["vpc-0"]
+
+
+def test_default_vpc_in_another_region_tells_what_to_choose(scripts: CloudScripts) -> None:
+    scripts.run("prepare")
+    scripts.run("destroy", "--yes")
+
+    result = scripts.run("prepare", "--region", "ams3")
+
+    assert result.returncode == 1
+    assert "is in fra1, not in ams3; choose that --region, or another --tag" in result.stderr
+
+
+def test_destroy_tells_what_it_waits_for(scripts: CloudScripts, api: FakeApi) -> None:
+    has_vpc_of_its_own(api)
+    scripts.run("prepare")
+    api.listed_on = 2
+    api.troubles.extend([Trouble("DELETE", "/v2/vpcs/vpc-1", 403), Trouble("DELETE", "/v2/vpcs/vpc-1", 403)])
+
+    result = scripts.run("destroy", "--yes")
+
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.count("droplets that are still leaving: 4\n") == 1
+    waiting = "removing the VPC: the API answered 403: as the test wants it; trying again for up to 20 s\n"
+    assert result.stdout.count(waiting) == 1
+
+
+def test_what_somebody_makes_meanwhile_is_told(scripts: CloudScripts, api: FakeApi) -> None:
+    has_vpc_of_its_own(api)
+    scripts.run("prepare")
+    answer = api.answer
+
+    def answer_and_make(method: str, path: str, query: dict[str, object], body: dict[str, object]) -> object:
+        result = answer(method, path, query, body)
+        if f"{method} {path}" == "DELETE /v2/vpcs/vpc-1":
+            api.tags[TAG] = {"name": TAG}
+        return result
+
+    api.answer = answer_and_make  # type: ignore[method-assign,assignment]
+
+    result = scripts.run("destroy", "--yes")
+
+    assert result.returncode == 1
+    assert result.stderr == f"this is still there; run destroy_infra.py again:\ntag       {TAG}\n"
+    assert sorted(file.name for file in scripts.files.iterdir()) == FILES
+
+
+def test_machine_that_is_being_made_is_removed_when_it_is(scripts: CloudScripts, api: FakeApi) -> None:
+    api.tags[TAG] = {"name": TAG}
+    number = api.add_droplet(NAMES[0], TAG)["id"]
+
+    result = scripts.run("destroy", "--yes")
+
+    assert result.returncode == 0, result.stderr
+    assert api.droplets == {}
+    assert api.requests.count(f"DELETE /v2/droplets/{number}") == 2
+    assert "Droplet already has a pending event." in result.stdout
+
+
+def test_other_refusal_to_remove_a_machine_is_told_at_once(scripts: CloudScripts, api: FakeApi) -> None:
+    number = api.add_droplet(NAMES[0], TAG)["id"]
+    api.troubles.append(Trouble("DELETE", f"/v2/droplets/{number}", 422))
+
+    result = scripts.run("destroy", "--yes")
+
+    assert result.returncode == 1
+    assert f"removing droplet {number}: the API answered 422: as the test wants it" in result.stderr
+
+
+def test_files_of_another_tag_stay(scripts: CloudScripts, api: FakeApi) -> None:
+    scripts.run("prepare")
+    before = {file.name: file.read_text() for file in scripts.files.iterdir()}
+    api.tags["another"] = {"name": "another"}
+
+    # The first time it is there, the second time it is not.
+    for _ in range(2):
+        result = scripts.run("destroy", "--yes", "--tag", "another")
+        assert result.returncode == 0, result.stderr
+        assert f"The files in {scripts.files} stay" in result.stdout
+        assert {file.name: file.read_text() for file in scripts.files.iterdir()} == before
+    assert names(api) == NAMES
+
+
+def test_files_of_no_known_tag_stay(scripts: CloudScripts) -> None:
+    passwords = scripts.files / "infra-passwords.env"
+    passwords.write_text("DB0_PASSWORD=by-hand\n")
+
+    result = scripts.run("destroy", "--yes")
+
+    assert result.returncode == 0, result.stderr
+    assert f"The files in {scripts.files} stay" in result.stdout
+    assert passwords.exists()
+
+
+@pytest.mark.parametrize(("answer", "left"), [("", FILES), (f"{TAG}\n", [])])
+def test_files_of_machines_that_are_not_found_go_with_consent(
+    scripts: CloudScripts, api: FakeApi, answer: str, left: list[str]
+) -> None:
+    scripts.run("prepare")
+    # They are gone, or the token is another team's.
+    for kind in (api.droplets, api.firewalls, api.vpcs, api.tags):
+        kind.clear()
+
+    result = scripts.run("destroy", answer=answer)
+
+    assert result.returncode == (1 if left else 0), result.stderr
+    assert f"files     in {scripts.files}: of machines that are gone, or" in result.stdout
+    assert sorted(file.name for file in scripts.files.iterdir()) == left
+
+
+def test_passwords_of_machines_that_never_became_ready_are_removed(
+    scripts: CloudScripts, api: FakeApi
+) -> None:
+    api.troubles.append(Trouble("POST", "/v2/droplets", 422))
+    assert scripts.run("prepare").returncode == 1
+    assert (scripts.files / "infra-passwords.env").exists()
+
+    result = scripts.run("destroy", "--yes")
+
+    assert result.returncode == 0, result.stderr
+    assert list(scripts.files.iterdir()) == []
+
+
+def test_what_is_left_beside_the_files_is_ignored_and_removed(tmp_path: Path) -> None:
+    files = InfraFiles(tmp_path)
+    files.claim({"tag": TAG})
+    # Of a script that was killed while it wrote, and of ssh-keygen -R.
+    names = [".infra.env.17", ".infra.json.17", ".infra-passwords.env.17", "infra-known-hosts.old"]
+    for name in names:
+        (tmp_path / name).touch()
+    ignored = subprocess.run(
+        ["git", "check-ignore", *names], cwd=SCRIPTS.parent, capture_output=True, text=True
+    )
+
+    files.remove()
+
+    assert ignored.stdout.split() == names
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_description_of_the_files_is_removed_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = InfraFiles(tmp_path)
+    files.claim({"tag": TAG})
+    files.add_passwords(1)
+    removed: list[str] = []
+    monkeypatch.setattr(Path, "unlink", lambda file, missing_ok: removed.append(file.name))
+
+    files.remove()
+
+    # So a removal that was cut short still knows whose the others are.
+    assert removed.index("infra-passwords.env") < removed.index("infra.json") == len(removed) - 1
+
+
+def test_known_hosts_in_a_folder_with_a_blank_are_one_file() -> None:
+    file = Path("/a folder/infra-known-hosts")
+
+    # ssh splits what is not in quotes, as a shell does.
+    assert [shlex.split(option)[0] for option in ssh.options(file) if "UserKnownHosts" in option] == [
+        f"UserKnownHostsFile={file}"
+    ]
+
+
+@pytest.mark.parametrize(
+    "comment", ['"quoted"', "a: b", "a #b", "a\\b", "'single'", "jörg@мир.😀", "- [x, {y}]"]
+)
+def test_key_is_one_string_of_yaml_whatever_its_comment_is(comment: str) -> None:
+    key = f"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ {comment}"
+
+    (line,) = [line for line in user_data(f"{key}\n").splitlines() if "ssh-ed25519" in line]
+
+    # A string of JSON is one of YAML with the same meaning.
+    assert line.startswith("      - ")
+    assert json.loads(line.removeprefix("      - ")) == key
+
+
+@pytest.mark.parametrize("script", ["prepare", "show", "destroy"])
+def test_missing_modules_are_told_with_how_to_get_them(script: str) -> None:
+    # -S: without what is installed.
+    result = subprocess.run(
+        [sys.executable, "-S", str(SCRIPTS / f"{script}_infra.py"), "--help"], capture_output=True, text=True
+    )
+
+    assert result.returncode == 2
+    assert result.stderr == (
+        "The Python module pydo is missing; "
+        "run: bash scripts/init_python_env.bash && source venv/bin/activate\n"
+    )
+
+
+def test_everything_imported_is_pinned() -> None:
+    lines = (SCRIPTS / "requirements-cloud.txt").read_text().splitlines()
+    pinned = {line.partition("==")[0] for line in lines if "==" in line}
+    imported = set()
+    for file in (SCRIPTS / "cloud").glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Import):
+                imported |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                imported.add(str(node.module).partition(".")[0])
+    installed = packages_distributions()
+    foreign = imported & set(installed)
+
+    assert foreign >= {"azure", "pydo"}
+    assert [name for name in foreign if not pinned & set(installed[name])] == []
 
 
 def test_show_tells_addresses_and_price(scripts: CloudScripts) -> None:
