@@ -17,6 +17,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.UUID;
 import java.util.concurrent.Semaphore;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.Stream;
 import javax.sql.DataSource;
@@ -85,28 +86,34 @@ abstract class WakeUpContract extends Contract {
         }
     }
 
-    /** The publisher signals once and then not for a long time; as long as events come, the consumer finds them. */
+    /**
+     * The publisher signals once and then not for a long time; as long as events come, the consumer finds them. Where the
+     * disk or the processors are held up meanwhile, nobody looks any more, as is meant: then it is tried again.
+     */
     @Test
     void wakeUp_eventsFollowEachOther_areFoundWithoutSignals() {
-        EventSql publishing = cluster.open(settings -> settings.notifyInterval(Duration.ofSeconds(10)));
+        await().pollDelay(Duration.ZERO).until(this::findsPagesWithoutSignals);
+    }
+
+    /** Publishes for a second at most; whether more pages are found meanwhile than those that are signalled. */
+    private boolean findsPagesWithoutSignals() {
         String stream = newStream(StreamSpec.of(newName()).withPartitions(1));
         AtomicInteger pages = new AtomicInteger();
-        long start = System.nanoTime();
-        try (EventSql consuming = openConsuming()) {
+        try (EventSql consuming = openConsuming();
+                EventSql publishing = cluster.open(settings -> settings.notifyInterval(Duration.ofSeconds(10)))) {
             consuming.subscribeBatch(consumer(stream, "c"), page -> pages.incrementAndGet());
+            long start = System.nanoTime();
             // Not one by one: on a busy machine the next would come when nobody looks any more.
             Semaphore room = new Semaphore(8 * shards);
-            while (pages.get() < 5 * shards) {
+            while (pages.get() < 5 * shards && System.nanoTime() - start < TimeUnit.SECONDS.toNanos(1)) {
                 room.acquireUninterruptibly();
                 publishing
                         .publisher()
                         .publishAsync(stream, Event.ofText("tick"))
                         .whenComplete((position, failure) -> room.release());
-                assertThat(Duration.ofNanos(System.nanoTime() - start))
-                        .as("pages found without signals: %s", pages)
-                        .isLessThan(Duration.ofSeconds(9));
             }
         }
+        return pages.get() >= 5 * shards;
     }
 
     @Test
