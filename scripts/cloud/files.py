@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from benchmark.errors import WrongInput
+
 
 @dataclass(frozen=True)
 class Address:
@@ -59,9 +61,17 @@ class InfraFiles:
         return (self.variables, self.passwords, self.description)
 
     def claim(self, about: Mapping[str, object]) -> None:
-        """Says in infra.json whose passwords there will be, unless it says something already."""
+        """Says in infra.json whose passwords there will be, unless it says so already.
+
+        Raises WrongInput where the files are of another tag: theirs are passwords that are nowhere else.
+        """
         if not self.description.exists():
             self._describe([], about)
+        elif self.tag != about["tag"]:
+            raise WrongInput(
+                f"{self.description} is of the tag {self.tag}: remove those machines with "
+                f"destroy_infra.py --tag {self.tag}, or choose another --folder"
+            )
 
     def write(self, machines: list[Address], about: Mapping[str, object]) -> None:
         """Writes infra.env and infra.json whole or not at all. There is nothing secret in them."""

@@ -45,14 +45,14 @@ class Preparation:
         machines = self.plan.machines
         missing = [each for each in machines if found.droplet(self.api, self.plan, each) is None]
         show_plan(self.api, self.plan, missing)
+        about = {"tag": self.plan.tag, "region": self.plan.region}
+        self.files.claim(about)
         # A firewall is for a tag that is there, and a machine is never without its firewall.
         self.api.create_tag({"name": self.plan.tag}, lambda: found.tag(self.api, self.plan.tag))
         vpc = self.api.create_vpc(self.plan.vpc(), lambda: found.vpc(self.api, self.plan))
         print(f"VPC {vpc['name']}: {vpc['ip_range']}", flush=True)
         self.firewall(str(vpc["ip_range"]))
-        about = {"tag": self.plan.tag, "region": self.plan.region}
         # Before the machines: a database's password is never made anew.
-        self.files.claim(about)
         self.files.add_passwords(len(self.plan.machines) - 1)
         for machine in self.plan.machines:
             self.droplet(machine, str(vpc["id"]), key)

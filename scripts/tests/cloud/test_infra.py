@@ -408,6 +408,19 @@ def test_files_of_another_tag_stay(scripts: CloudScripts, api: FakeApi) -> None:
     assert names(api) == NAMES
 
 
+def test_another_tag_is_not_prepared_over_the_files_of_the_first(scripts: CloudScripts, api: FakeApi) -> None:
+    scripts.run("prepare")
+    before = {file.name: file.read_text() for file in scripts.files.iterdir()}
+
+    result = scripts.run("prepare", "--tag", "another")
+
+    assert result.returncode == 2
+    assert f"infra.json is of the tag {TAG}: remove those machines with" in result.stderr
+    assert {file.name: file.read_text() for file in scripts.files.iterdir()} == before
+    assert names(api) == NAMES
+    assert "another" not in api.tags
+
+
 def test_files_of_no_known_tag_stay(scripts: CloudScripts) -> None:
     passwords = scripts.files / "infra-passwords.env"
     passwords.write_text("DB0_PASSWORD=by-hand\n")
