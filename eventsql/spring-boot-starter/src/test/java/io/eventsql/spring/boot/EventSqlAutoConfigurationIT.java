@@ -91,7 +91,8 @@ class EventSqlAutoConfigurationIT {
             runner = runner.withPropertyValues(
                     "eventsql.shards." + name + ".url=" + url,
                     "eventsql.shards." + name + ".username=" + eventsDb.username(),
-                    "eventsql.shards." + name + ".password=" + eventsDb.password());
+                    "eventsql.shards." + name + ".password=" + eventsDb.password(),
+                    "eventsql.shards." + name + ".hikari.minimum-idle=1");
         }
         return runner;
     }

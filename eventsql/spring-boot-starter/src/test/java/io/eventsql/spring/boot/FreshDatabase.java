@@ -22,6 +22,7 @@ final class FreshDatabase implements AutoCloseable {
         HikariConfig config = new HikariConfig();
         config.setDataSource(server.createDatabase("observed_" + DATABASES.incrementAndGet()));
         config.setMaximumPoolSize(20);
+        config.setMinimumIdle(1);
         pool = new HikariDataSource(config);
     }
 
