@@ -90,16 +90,29 @@ require_only_benchmark() {
   trap 'rm -f "$BUSY"' EXIT
 }
 
+# Whether the process $1 runs; one that has ended and that nobody has asked for yet (a zombie) does not.
+is_running() {
+  local state
+  kill -0 "$1" 2>/dev/null || return 1
+  state=$(ps -o stat= -p "$1" 2>/dev/null) || return 0
+  [[ $state != Z* ]]
+}
+
 # Exits with 2 where a benchmark is going on; one whose series was killed is.
 refuse_while_busy() {
   local other
   [[ -e $BUSY ]] || return 0
   other=$(<"$BUSY")
-  if [[ -z $other ]] || kill -0 "$other" 2>/dev/null; then
-    echo "another benchmark is going on, of process $other; wait until it has ended (otherwise remove $BUSY)" >&2
-    exit 2
-  fi
-  rm -f "$BUSY" # it was killed
+  # What was just killed takes a moment to end.
+  for _ in {1..20}; do
+    if [[ -n $other ]] && ! is_running "$other"; then
+      rm -f "$BUSY"
+      return
+    fi
+    sleep 0.1
+  done
+  echo "another benchmark is going on, of process $other; wait until it has ended (otherwise remove $BUSY)" >&2
+  exit 2
 }
 
 # Ends the runners in order; $1 is the exit status then. What is told to a machine that is gone changes nothing.
@@ -136,7 +149,7 @@ collect_stats() {
   (
     trap '' INT
     trap 'kill "$!" 2>/dev/null; wait; exit' TERM
-    while kill -0 $$ 2>/dev/null; do
+    while is_running $$; do
       sleep 2 &
       wait "$!"
     done

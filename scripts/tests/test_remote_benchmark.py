@@ -229,6 +229,21 @@ def test_killed_leaves_no_collector_and_another_one_runs(root: Path) -> None:
     assert (root / "results/ended-broken-off-1/runner-0.txt").exists()
 
 
+def test_benchmark_that_has_just_been_killed_does_not_count(root: Path) -> None:
+    with subprocess.Popen(["true"]) as killed:
+        # It has ended, and its parent has not asked for it: as a zombie, it still gets signals.
+        os.waitid(os.P_PID, killed.pid, os.WEXITED | os.WNOWAIT)
+        (root / "results").mkdir()
+        (root / "results/.benchmark-process").write_text(f"{killed.pid}\n")
+
+        another = start(root)
+        await_started(root)
+        another.send_signal(signal.SIGTERM)
+        said, _ = another.communicate(timeout=WAIT_SECONDS)
+
+    assert another.returncode == 143, said
+
+
 @pytest.mark.parametrize("measured", ["results/ended", "results/ended/another"])
 def test_result_is_not_replaced(root: Path, measured: str) -> None:
     write_measured(root / measured)
