@@ -24,11 +24,11 @@ import org.junit.jupiter.api.io.TempDir;
  * frozen, thawed, cut off for a moment and cut from the network at random, while a publisher goes on. At the end all are
  * thawed, what is left is handled, and everything is compared ({@link HandledRecords}, {@link Effects}).
  *
- * <p>{@code -Deventsql.test.chaosSeconds=N} goes on for N seconds instead of 25; {@code -Deventsql.test.seed=N} repeats
+ * <p>{@code -Deventsql.test.chaosSeconds=N} goes on for N seconds instead of 15; {@code -Deventsql.test.seed=N} repeats
  * the choices, though not their moments.
  */
 class ConsumerChaosIT {
-    private static final long SECONDS = Long.getLong("eventsql.test.chaosSeconds", 25);
+    private static final long SECONDS = Long.getLong("eventsql.test.chaosSeconds", 15);
     private static final int PARTITIONS = 12;
     private static final int MEMBERS_MIN = 3;
     private static final int MEMBERS_MAX = 5;
