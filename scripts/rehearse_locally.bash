@@ -6,6 +6,7 @@ ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$ROOT"
 source scripts/lib/jdk.bash
 source scripts/lib/rehearsal.bash
+source scripts/lib/rehearsal_checks.bash
 source "$ROOT/scripts/lib/arguments.bash"
 
 usage() {
@@ -75,10 +76,8 @@ make_postgres_base
 make_java_base
 say 'images'
 for app in events-db app runner; do
-  base=eventsql-rehearsal-java
-  [[ $app != events-db ]] || base=eventsql-rehearsal-postgres
   # Nobody else's files may be locked by these builds: the machine's own descriptors are not inherited.
-  APP=$app BASE_IMAGE=$base bash scripts/build_and_package.bash 8>&-
+  APP=$app BASE_IMAGE=$(base_image "$app") bash scripts/build_and_package.bash 8>&-
 done
 if [[ " ${REHEARSE:-} " == *' testcontainers '* ]]; then
   say 'tests of the library on a server in a container'

@@ -40,12 +40,12 @@ import org.jspecify.annotations.Nullable;
 
 /** Measures one run of the kinds {@code blast} and {@code sweep}, and writes its folder. */
 final class TrialsRun {
+    /** Besides the first COPY, which is not counted: connection and tables are new. */
+    private static final int COPY_TRIALS = 5;
+
     private final RunSpec spec;
     private final DriverProvider provider;
     private final WorkloadRun.Surroundings surroundings;
-    /** The first COPY is not counted: connection and tables are new. */
-    private static final int COPY_TRIALS = 5;
-
     private final LoadClock clock = LoadClock.SYSTEM;
     private final Problems problems = new Problems();
     private final String id = BenchmarkEvent.randomRun();

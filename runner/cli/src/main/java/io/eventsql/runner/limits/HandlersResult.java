@@ -1,6 +1,7 @@
 package io.eventsql.runner.limits;
 
 import com.fasterxml.jackson.annotation.JsonIgnore;
+import io.eventsql.runner.measure.Figures;
 
 /**
  * How fast a slow handler goes through one partition: one event after the other, and several keys at the same time.

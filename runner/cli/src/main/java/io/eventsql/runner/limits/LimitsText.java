@@ -1,5 +1,6 @@
 package io.eventsql.runner.limits;
 
+import io.eventsql.runner.measure.Figures;
 import io.eventsql.runner.measure.Percentiles;
 import io.eventsql.runner.report.SummaryText;
 import java.util.ArrayList;

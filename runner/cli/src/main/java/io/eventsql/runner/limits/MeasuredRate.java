@@ -1,5 +1,6 @@
 package io.eventsql.runner.limits;
 
+import io.eventsql.runner.measure.Figures;
 import java.util.List;
 
 /**

@@ -1,6 +1,7 @@
 package io.eventsql.runner.limits;
 
 import io.eventsql.runner.measure.ErrorCount;
+import io.eventsql.runner.measure.Figures;
 import io.eventsql.runner.measure.Histograms;
 import io.eventsql.runner.measure.Percentiles;
 import io.eventsql.runner.measure.PhaseMeasurement;

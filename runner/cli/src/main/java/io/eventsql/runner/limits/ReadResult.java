@@ -1,6 +1,7 @@
 package io.eventsql.runner.limits;
 
 import com.fasterxml.jackson.annotation.JsonUnwrapped;
+import io.eventsql.runner.measure.Figures;
 import java.util.Comparator;
 import java.util.List;
 

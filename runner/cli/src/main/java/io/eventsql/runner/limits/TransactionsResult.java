@@ -1,5 +1,7 @@
 package io.eventsql.runner.limits;
 
+import io.eventsql.runner.measure.Figures;
+
 /**
  * What publishing inside a transaction costs.
  *

@@ -3,6 +3,7 @@ package io.eventsql.runner.result;
 import com.fasterxml.jackson.annotation.JsonInclude;
 import com.fasterxml.jackson.annotation.JsonUnwrapped;
 import io.eventsql.runner.database.DatabaseFacts;
+import io.eventsql.runner.measure.Figures;
 import io.eventsql.runner.sample.ResourceSeries;
 import io.eventsql.runner.spec.RunSpec;
 import java.util.List;
@@ -46,11 +47,7 @@ public record TrialsResult(
 
         /** Of at least one trial. */
         public static CopyLimit ofTrials(int events, List<Double> trialsMs) {
-            List<Double> sorted = trialsMs.stream().sorted().toList();
-            int middle = sorted.size() / 2;
-            double median =
-                    sorted.size() % 2 == 1 ? sorted.get(middle) : (sorted.get(middle - 1) + sorted.get(middle)) / 2;
-            return new CopyLimit(events, median, trialsMs);
+            return new CopyLimit(events, Figures.median(trialsMs), trialsMs);
         }
     }
 }

@@ -1,10 +1,12 @@
 package io.eventsql.runner.result;
 
+import io.eventsql.runner.measure.Figures;
 import io.eventsql.runner.report.JsonFiles;
 import io.eventsql.runner.spec.Kind;
 import io.eventsql.runner.trials.BlastTrial;
 import io.eventsql.runner.trials.SweepTrial;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -87,10 +89,14 @@ public final class TrialsText {
     }
 
     private static <T> String row(String what, List<T> trials, ToDoubleFunction<T> field) {
-        double[] sorted = trials.stream().mapToDouble(field).sorted().toArray();
-        int middle = sorted.length / 2;
-        double median = sorted.length % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+        List<Double> values =
+                trials.stream().map(trial -> field.applyAsDouble(trial)).toList();
         return String.format(
-                Locale.ROOT, "%-24s%14.1f%14.1f%14.1f", what, sorted[0], median, sorted[sorted.length - 1]);
+                Locale.ROOT,
+                "%-24s%14.1f%14.1f%14.1f",
+                what,
+                Collections.min(values),
+                Figures.median(values),
+                Collections.max(values));
     }
 }

@@ -3,6 +3,7 @@ package io.eventsql.runner.limits;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 
+import io.eventsql.runner.measure.Figures;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 

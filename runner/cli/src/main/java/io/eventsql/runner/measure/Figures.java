@@ -1,9 +1,9 @@
-package io.eventsql.runner.limits;
+package io.eventsql.runner.measure;
 
 import java.util.List;
 
 /** What is computed from measured values. */
-final class Figures {
+public final class Figures {
 
     private Figures() {}
 
@@ -12,7 +12,7 @@ final class Figures {
      *
      * @throws IllegalArgumentException if there is none
      */
-    static double median(List<Double> values) {
+    public static double median(List<Double> values) {
         if (values.isEmpty()) {
             throw new IllegalArgumentException("there is no median of nothing");
         }
@@ -22,7 +22,7 @@ final class Figures {
     }
 
     /** One value in parts of another; 0 where the other is not above 0, so nothing can be said. */
-    static double ratio(double value, double of) {
+    public static double ratio(double value, double of) {
         return of > 0 ? value / of : 0;
     }
 }
