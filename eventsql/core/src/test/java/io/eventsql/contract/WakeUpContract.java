@@ -92,7 +92,7 @@ abstract class WakeUpContract extends Contract {
      */
     @Test
     void wakeUp_eventsFollowEachOther_areFoundWithoutSignals() {
-        await().pollDelay(Duration.ZERO).until(this::findsPagesWithoutSignals);
+        await().pollDelay(Duration.ZERO).atMost(Duration.ofMinutes(1)).until(this::findsPagesWithoutSignals);
     }
 
     /** Publishes for a second at most; whether more pages are found meanwhile than those that are signalled. */
