@@ -18,8 +18,11 @@ files='result.json report.txt series.csv resources.csv publish.hlog end_to_end.h
 case "$*" in
   *"@${UNREACHABLE:-none} "*) exit 255 ;;
   *'docker stop'*)
+    # Ends at Ctrl-C whenever it comes, as ssh does; a shell without a trap may go on.
+    sleep "${STOP_SECONDS:-0}" &
+    trap 'kill -KILL "$!"; exit 130' INT
     touch "$MACHINE/stopping"
-    [[ -z ${STOP_SECONDS:-} ]] || exec sleep "$STOP_SECONDS"
+    wait "$!"
     touch "$MACHINE/stopped" ;;
   *'docker rm --force eventsql-runner'*)
     echo "$*" >>"$MACHINE/removed"
