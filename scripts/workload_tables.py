@@ -248,7 +248,7 @@ def _sweep(run: Run) -> list[dict[str, str]]:
                 "median": f"{median:,.1f} ms",
                 "maximum": f"{max(durations):,.1f} ms",
                 "median rate": _rate(count / median * 1000),
-                "of a plain COPY": of_copy,
+                "of a plain COPY over one connection": of_copy,
             }
         )
     return rows

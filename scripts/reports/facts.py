@@ -154,7 +154,7 @@ def trials(results: Sequence[Result]) -> Html:
             )
     columns = [
         *("run", "events", "trials", "median ms", "maximum ms", "median events/s", "median MB/s"),
-        *("mean latency ms", "of a plain COPY"),
+        *("mean latency ms", "of a plain COPY over one connection"),
     ]
     return table(columns, rows)
 
