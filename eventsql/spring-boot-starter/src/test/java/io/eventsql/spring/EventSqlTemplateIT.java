@@ -24,6 +24,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
 import javax.sql.DataSource;
 import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
@@ -57,6 +58,8 @@ class EventSqlTemplateIT {
     };
 
     private static final AtomicInteger DATABASES = new AtomicInteger();
+    private static final TestPools POOLS = new TestPools();
+    private static final TestPools SHARED_POOLS = new TestPools();
     private static EventsDb eventsDb;
     private static AnnotationConfigApplicationContext shared;
 
@@ -66,7 +69,7 @@ class EventSqlTemplateIT {
     static void startServer() {
         eventsDb = EventsDb.start();
         shared = new AnnotationConfigApplicationContext();
-        shared.registerBean(DataSource.class, EventSqlTemplateIT::newDatabase);
+        shared.registerBean(DataSource.class, () -> newDatabase(SHARED_POOLS));
         TestPropertyValues.of("eventsql.streams.orders.partitions=1").applyTo(shared);
         shared.register(AUTO_CONFIGURATIONS);
         shared.refresh();
@@ -75,11 +78,21 @@ class EventSqlTemplateIT {
     @AfterAll
     static void stopServer() {
         shared.close();
+        SHARED_POOLS.close();
         eventsDb.close();
     }
 
+    @AfterEach
+    void closePools() {
+        POOLS.close();
+    }
+
     private static DataSource newDatabase() {
-        DataSource dataSource = eventsDb.createDatabase("template_" + DATABASES.incrementAndGet());
+        return newDatabase(POOLS);
+    }
+
+    private static DataSource newDatabase(TestPools pools) {
+        DataSource dataSource = pools.pool(eventsDb.createDatabase("template_" + DATABASES.incrementAndGet()));
         new JdbcTemplate(dataSource).execute("CREATE TABLE orders (id text PRIMARY KEY)");
         return dataSource;
     }

@@ -24,6 +24,7 @@ import io.eventsql.spring.JacksonEventSerializer;
 import io.eventsql.spring.OpenTransactions;
 import io.eventsql.spring.PlainEventSerializer;
 import io.eventsql.spring.StreamCreator;
+import io.eventsql.spring.TestPools;
 import io.eventsql.spring.cloudevents.CloudEventHeaders;
 import io.eventsql.spring.cloudevents.CloudEventSerializer;
 import java.lang.reflect.Proxy;
@@ -36,6 +37,7 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.atomic.AtomicInteger;
 import javax.sql.DataSource;
 import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.springframework.boot.WebApplicationType;
@@ -60,6 +62,7 @@ import org.springframework.jdbc.datasource.TransactionAwareDataSourceProxy;
 /** What the auto-configuration makes of an application's beans and properties. */
 class EventSqlAutoConfigurationIT {
     private static final AtomicInteger DATABASES = new AtomicInteger();
+    private static final TestPools POOLS = new TestPools();
     private static EventsDb eventsDb;
 
     private final ApplicationContextRunner application = new ApplicationContextRunner()
@@ -78,18 +81,28 @@ class EventSqlAutoConfigurationIT {
         eventsDb.close();
     }
 
+    @AfterEach
+    void closePools() {
+        POOLS.close();
+    }
+
     private static DataSource newDatabase() {
-        return eventsDb.createDatabase("auto_" + DATABASES.incrementAndGet());
+        return POOLS.pool(eventsDb.createDatabase("auto_" + DATABASES.incrementAndGet()));
+    }
+
+    /** The address of a new database. */
+    private static String newUrl() {
+        String name = "auto_" + DATABASES.incrementAndGet();
+        eventsDb.createDatabase(name);
+        return eventsDb.jdbcUrl(name);
     }
 
     /** An application with these databases as shards, named a, b … */
     private ApplicationContextRunner withShards(int count) {
         ApplicationContextRunner runner = application;
         for (char name = 'a'; name < 'a' + count; name++) {
-            newDatabase();
-            String url = eventsDb.jdbcUrl().replaceFirst("/eventsql(?=\\?|$)", "/auto_" + DATABASES.get());
             runner = runner.withPropertyValues(
-                    "eventsql.shards." + name + ".url=" + url,
+                    "eventsql.shards." + name + ".url=" + newUrl(),
                     "eventsql.shards." + name + ".username=" + eventsDb.username(),
                     "eventsql.shards." + name + ".password=" + eventsDb.password(),
                     "eventsql.shards." + name + ".hikari.minimum-idle=1");
@@ -323,8 +336,7 @@ class EventSqlAutoConfigurationIT {
     /** The pools are no beans: the application's own DataSource is configured by Spring Boot as ever. */
     @Test
     void shards_besideSpringsDataSourceProperties_leaveThemAlone() {
-        newDatabase();
-        String url = eventsDb.jdbcUrl().replaceFirst("/eventsql(?=\\?|$)", "/auto_" + DATABASES.get());
+        String url = newUrl();
         withShards(2)
                 .withConfiguration(AutoConfigurations.of(DataSourceAutoConfiguration.class))
                 .withPropertyValues(
@@ -605,8 +617,7 @@ class EventSqlAutoConfigurationIT {
     /** Spring Boot would insist on a DataSource of the application's own. */
     @Test
     void shards_areAllDatabasesOfAnApplication_isEnough() {
-        newDatabase();
-        String url = eventsDb.jdbcUrl().replaceFirst("/eventsql(?=\\?|$)", "/auto_" + DATABASES.get());
+        String url = newUrl();
         try (ConfigurableApplicationContext context = new SpringApplicationBuilder(Empty.class)
                 .web(WebApplicationType.NONE)
                 .properties(
