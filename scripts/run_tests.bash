@@ -116,8 +116,9 @@ make_test_folder() {
 
 run_maven() {
   make_test_folder
-  # The quick compiler only: a build runs most of its code too few times to gain from the other one.
-  export MAVEN_OPTS=${MAVEN_OPTS:--XX:TieredStopAtLevel=1}
+  # The quick compiler only: a build runs most of its code too few times to gain from the other one. Nor does it gain
+  # from a collector with threads of its own, where tests use all processors.
+  export MAVEN_OPTS=${MAVEN_OPTS:--XX:TieredStopAtLevel=1 -XX:+UseSerialGC}
   "${MAVEN[@]}" -B -ntp -T2 verify "${maven_arguments[@]}"
 }
 

@@ -25,10 +25,13 @@ import org.junit.jupiter.params.provider.MethodSource;
  *
  * <p>Method: two member processes behind a proxy that cuts all connections at seeded moments, or cuts COMMITs before and
  * after they are executed; and a server whose processes all get SIGKILL and that is started again on the same data.
+ *
+ * <p>{@code -Deventsql.test.cuts=N} cuts all connections N times instead of 6.
  */
 @Timeout(400)
 class ConsumerFaultsIT {
     private static final int PARTITIONS = 4;
+    private static final int CUTS = Integer.getInteger("eventsql.test.cuts", 6);
 
     private static final AtomicInteger STREAMS = new AtomicInteger();
 
@@ -68,7 +71,7 @@ class ConsumerFaultsIT {
             group.start("a");
             group.start("b");
             group.awaitFair(2);
-            for (int cut = 0; cut < 10; cut++) {
+            for (int cut = 0; cut < CUTS; cut++) {
                 awaitMore(group, 20 + random.nextInt(40));
                 proxy.cut();
             }

@@ -33,11 +33,11 @@ import org.postgresql.ds.PGSimpleDataSource;
  * <p>Method: Java processes write and relay, over two shards and a database that has only an outbox; the lease is short.
  * At the end the streams are compared with the application's tables.
  *
- * <p>{@code -Deventsql.test.relayKills=N} kills N times instead of 6.
+ * <p>{@code -Deventsql.test.relayKills=N} kills N times instead of 4.
  */
 class OutboxKilledIT {
     private static final String STREAM = "bills";
-    private static final int KILLS = Integer.getInteger("eventsql.test.relayKills", 6);
+    private static final int KILLS = Integer.getInteger("eventsql.test.relayKills", 4);
     private static final int PROCESSES = 2;
     private static final int LIFE_MS_MAX = 1_500;
 
