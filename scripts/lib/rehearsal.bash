@@ -110,6 +110,11 @@ start_docker() {
   await "Docker, see $FOLDER/docker.log" 60 docker version
 }
 
+# The base of the image of the component $1.
+base_image() {
+  [[ $1 == events-db ]] && echo eventsql-rehearsal-postgres || echo eventsql-rehearsal-java
+}
+
 # await WHAT SECONDS COMMAND...: repeats the command until it succeeds.
 await() {
   local what=$1 deadline=$((SECONDS + $2))

@@ -85,10 +85,6 @@ killed_then_again() {
   "$@"
 }
 
-base_image() {
-  [[ $1 == events-db ]] && echo eventsql-rehearsal-postgres || echo eventsql-rehearsal-java
-}
-
 on_machine() {
   local number=$1
   shift

@@ -103,7 +103,7 @@ class AppIT {
 
     private ConfigurableApplicationContext startApp() {
         String first = eventsDb.jdbcUrl();
-        String second = first.replaceFirst("/eventsql(?=\\?|$)", "/second");
+        String second = eventsDb.jdbcUrl("second");
         return new SpringApplicationBuilder(App.class)
                 .run(
                         "--server.port=0",

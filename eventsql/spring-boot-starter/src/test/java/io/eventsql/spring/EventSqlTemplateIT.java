@@ -604,7 +604,7 @@ class EventSqlTemplateIT {
         eventsDb.createDatabase("template_shard");
         application()
                 .withPropertyValues(
-                        "eventsql.shards.only.url=" + urlOf("template_shard"),
+                        "eventsql.shards.only.url=" + eventsDb.jdbcUrl("template_shard"),
                         "eventsql.shards.only.username=" + eventsDb.username(),
                         "eventsql.shards.only.password=" + eventsDb.password())
                 .run(context -> {
@@ -632,7 +632,7 @@ class EventSqlTemplateIT {
         eventsDb.createDatabase("template_shard_alone");
         application()
                 .withPropertyValues(
-                        "eventsql.shards.only.url=" + urlOf("template_shard_alone"),
+                        "eventsql.shards.only.url=" + eventsDb.jdbcUrl("template_shard_alone"),
                         "eventsql.shards.only.username=" + eventsDb.username(),
                         "eventsql.shards.only.password=" + eventsDb.password(),
                         "eventsql.outbox.application-data-source=false")
@@ -645,9 +645,5 @@ class EventSqlTemplateIT {
                     assertThat(app.jdbc().queryForObject("SELECT to_regnamespace('eventsql') IS NULL", Boolean.class))
                             .isTrue();
                 });
-    }
-
-    private static String urlOf(String database) {
-        return eventsDb.jdbcUrl().replaceFirst("/eventsql(?=\\?|$)", "/" + database);
     }
 }

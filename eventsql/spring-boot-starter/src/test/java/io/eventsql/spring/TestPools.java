@@ -13,13 +13,18 @@ import org.springframework.jdbc.datasource.AbstractDataSource;
 public final class TestPools implements AutoCloseable {
     private final List<HikariDataSource> pools = new ArrayList<>();
 
-    /** Connections to the database by a new pool, which is open as long as this is. */
-    public DataSource pool(DataSource database) {
+    /** A pool as tests of this module have it; the caller closes it. */
+    public static HikariDataSource newPool(DataSource database) {
         HikariConfig config = new HikariConfig();
         config.setDataSource(database);
         config.setMaximumPoolSize(20);
         config.setMinimumIdle(1);
-        HikariDataSource pool = new HikariDataSource(config);
+        return new HikariDataSource(config);
+    }
+
+    /** Connections to the database by a new pool, which is open as long as this is. */
+    public DataSource pool(DataSource database) {
+        HikariDataSource pool = newPool(database);
         pools.add(pool);
         return new AbstractDataSource() {
             @Override

@@ -183,7 +183,8 @@ class PublishCommandIT {
 
     private Map<String, String> environment(String stream, Map<String, String> more) {
         Map<String, String> all = new HashMap<>(more);
-        all.putAll(Map.of("DB_URLS", url("first") + "," + url("second"), "DB_USER", server.username()));
+        all.putAll(Map.of(
+                "DB_URLS", server.jdbcUrl("first") + "," + server.jdbcUrl("second"), "DB_USER", server.username()));
         all.putAll(Map.of("DB_PASSWORD", server.password(), "RUNNERS", "2", "PARTITIONS", "3", "STREAM", stream));
         all.put("RUNNER_RESULT", folder.resolve("runner.json").toString());
         return all;
@@ -197,10 +198,6 @@ class PublishCommandIT {
                             + ",\"nowMicros\":" + EpochMicros.now() + "}");
         }
         return new HttpApp.Answer(404, "");
-    }
-
-    private static String url(String database) {
-        return server.jdbcUrl().replaceFirst("/eventsql(?=\\?|$)", "/" + database);
     }
 
     private static void assertEachNumberOnce(List<StoredEvent> events, long measured) {

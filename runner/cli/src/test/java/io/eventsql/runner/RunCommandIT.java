@@ -254,7 +254,7 @@ class RunCommandIT {
 
     private int execute(String... arguments) {
         Map<String, String> environment = new HashMap<>();
-        environment.put("DB_URLS", server.jdbcUrl().replaceFirst("/eventsql(?=\\?|$)", "/workloads"));
+        environment.put("DB_URLS", server.jdbcUrl("workloads"));
         environment.put("DB_USER", server.username());
         environment.put("DB_PASSWORD", server.password());
         CommandLine commandLine = Runner.commandLine(environment);

@@ -1,8 +1,8 @@
 package io.eventsql.spring.boot;
 
-import com.zaxxer.hikari.HikariConfig;
 import com.zaxxer.hikari.HikariDataSource;
 import io.eventsql.eventsdb.EventsDb;
+import io.eventsql.spring.TestPools;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.util.concurrent.CountDownLatch;
@@ -19,11 +19,7 @@ final class FreshDatabase implements AutoCloseable {
     private volatile CountDownLatch gate = new CountDownLatch(0);
 
     FreshDatabase(EventsDb server) {
-        HikariConfig config = new HikariConfig();
-        config.setDataSource(server.createDatabase("observed_" + DATABASES.incrementAndGet()));
-        config.setMaximumPoolSize(20);
-        config.setMinimumIdle(1);
-        pool = new HikariDataSource(config);
+        pool = TestPools.newPool(server.createDatabase("observed_" + DATABASES.incrementAndGet()));
     }
 
     DataSource dataSource() {

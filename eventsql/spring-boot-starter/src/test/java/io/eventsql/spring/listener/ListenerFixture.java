@@ -8,6 +8,7 @@ import io.eventsql.EventSql;
 import io.eventsql.PartitionState;
 import io.eventsql.StreamSpec;
 import io.eventsql.eventsdb.EventsDb;
+import io.eventsql.spring.TestPools;
 import io.eventsql.spring.boot.EventSqlAutoConfiguration;
 import io.eventsql.spring.boot.EventSqlListenerAutoConfiguration;
 import io.eventsql.spring.boot.EventSqlTemplateAutoConfiguration;
@@ -44,11 +45,7 @@ abstract class ListenerFixture {
     }
 
     static HikariDataSource pool(DataSource database) {
-        HikariDataSource made = new HikariDataSource();
-        made.setDataSource(database);
-        made.setMaximumPoolSize(20);
-        made.setMinimumIdle(1);
-        return made;
+        return TestPools.newPool(database);
     }
 
     @BeforeAll

@@ -50,7 +50,7 @@ class ShopIT {
         String database = "shop_" + DATABASES.incrementAndGet();
         new JdbcTemplate(eventsDb.createDatabase(database)).execute("CREATE TABLE orders (id text PRIMARY KEY)");
         List<String> all = new ArrayList<>(List.of(
-                "spring.datasource.url=" + eventsDb.jdbcUrl().replaceFirst("/eventsql(?=\\?|$)", "/" + database),
+                "spring.datasource.url=" + eventsDb.jdbcUrl(database),
                 "spring.datasource.username=" + eventsDb.username(),
                 "spring.datasource.password=" + eventsDb.password(),
                 "spring.main.banner-mode=off",
