@@ -5,6 +5,8 @@ import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.awaitility.Awaitility.await;
 
 import io.eventsql.ConsumerControl;
+import io.eventsql.ConsumerSpec;
+import io.eventsql.Event;
 import io.eventsql.EventPosition;
 import io.eventsql.EventSql;
 import io.eventsql.EventSqlException;
@@ -29,7 +31,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Where a consumer begins, and how it is moved, paused and looked at. */
+/** Start positions of a consumer, and its control: seek, pause, resume, state, delete. */
 class ConsumerControlIT extends ConsumerFixture {
     private ConsumerControl control(String stream) {
         return eventSql.consumer(stream, "c");
@@ -42,16 +44,16 @@ class ConsumerControlIT extends ConsumerFixture {
     }
 
     @Test
-    void start_atATime_beginsWithTheFirstEventThen() {
+    void start_atTime_beginsWithFirstEventAtOrAfterIt() {
         String stream = newStream(1);
         for (int i = 0; i < 30; i++) {
-            publish(stream, i * 100, i * 100 + 100, 10); // over three segments, each batch with a time of its own
+            publish(stream, i * 100, i * 100 + 100, 10); // over three segments, each batch with its own timestamp
         }
         for (long first : List.of(0L, 100L, 1_000L, 1_500L, 2_900L)) {
             Handled handled = new Handled();
             String name = "at" + first;
             try (Subscription ignored = eventSql.subscribe(
-                    io.eventsql.ConsumerSpec.of(stream, name)
+                    ConsumerSpec.of(stream, name)
                             .withStartPosition(StartPosition.at(publishedAt(stream, first))),
                     handled::add)) {
                 handled.awaitSize((int) (3_000 - first));
@@ -70,7 +72,7 @@ class ConsumerControlIT extends ConsumerFixture {
     }
 
     @Test
-    void start_atAnOffset_beginsThere() {
+    void start_atOffset_beginsThere() {
         String stream = newStream(1);
         publish(stream, 0, 50, 10);
         Handled handled = new Handled();
@@ -83,38 +85,38 @@ class ConsumerControlIT extends ConsumerFixture {
 
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
-    void seek_whileMembersHandle_goesOnThereWithoutARestart(boolean handlerAtWork) throws Exception {
+    void seek_whileMembersHandle_continuesThereWithoutRestart(boolean handlerRunning) throws Exception {
         String stream = newStream(1);
         publish(stream, 0, 100, 10);
         Handled handled = new Handled();
-        CountDownLatch atWork = new CountDownLatch(handlerAtWork ? 1 : 0);
-        CountDownLatch release = new CountDownLatch(handlerAtWork ? 1 : 0);
+        CountDownLatch started = new CountDownLatch(handlerRunning ? 1 : 0);
+        CountDownLatch release = new CountDownLatch(handlerRunning ? 1 : 0);
         try (Subscription ignored = eventSql.subscribe(consumer(stream), event -> {
-            if (handlerAtWork && handled.size() == 50) {
-                atWork.countDown();
+            if (handlerRunning && handled.size() == 50) {
+                started.countDown();
                 release.await();
             }
             handled.add(event);
         })) {
-            if (handlerAtWork) {
-                atWork.await();
+            if (handlerRunning) {
+                started.await();
             } else {
                 handled.awaitSize(100);
                 awaitLag(stream, 0);
             }
             control(stream).seek(new EventPosition(stream, 0, 0, 40));
-            await().until(() -> handlerAtWork || handled.size() == 160);
+            await().until(() -> handlerRunning || handled.size() == 160);
             release.countDown();
-            // With the handler at work: 0 to 50, then everything again from 40.
-            handled.awaitSize(handlerAtWork ? 51 + 60 : 160);
+            // If the handler is running: 0 to 50, then everything again from 40.
+            handled.awaitSize(handlerRunning ? 51 + 60 : 160);
             awaitLag(stream, 0);
-            assertThat(handled.texts().subList(handlerAtWork ? 51 : 100, handled.size()))
+            assertThat(handled.texts().subList(handlerRunning ? 51 : 100, handled.size()))
                     .containsExactlyElementsOf(texts(40, 100));
         }
     }
 
     @Test
-    void seek_replay_handlesEverythingAgainAndLatestPassesOver() {
+    void seek_earliest_replaysAllEventsAndLatestSkipsThem() {
         String stream = newStream();
         publish(stream, 0, 100, 20);
         Handled handled = new Handled();
@@ -125,7 +127,7 @@ class ConsumerControlIT extends ConsumerFixture {
         awaitLag(stream, 0);
         member.close();
         publish(stream, 100, 200, 20);
-        control(stream).seek(StartPosition.LATEST); // also without any member
+        control(stream).seek(StartPosition.LATEST); // works without members, too
         try (Subscription ignored = eventSql.subscribe(consumer(stream), handled::add)) {
             publish(stream, 200, 210, 20);
             handled.awaitSize(210);
@@ -135,7 +137,7 @@ class ConsumerControlIT extends ConsumerFixture {
     }
 
     @Test
-    void pause_runningMembers_finishAndWaitUntilResumed() {
+    void pause_runningMembers_completeAndWaitUntilResumed() {
         String stream = newStream();
         Handled handled = new Handled();
         EventSql other = cluster.open();
@@ -149,7 +151,7 @@ class ConsumerControlIT extends ConsumerFixture {
             publish(stream, 100, 200, 20);
             assertThat(state(stream).stream().mapToLong(PartitionState::lag).sum())
                     .isEqualTo(100);
-            assertThat(handled.size()).as("what was handled is committed").isEqualTo(100);
+            assertThat(handled.size()).as("events handled before the pause").isEqualTo(100);
             control(stream).resume();
             handled.awaitSize(200);
             awaitLag(stream, 0);
@@ -158,7 +160,7 @@ class ConsumerControlIT extends ConsumerFixture {
         assertThat(handled.texts()).containsExactlyInAnyOrderElementsOf(texts(0, 200));
     }
 
-    /** As retention will do it one day: the first segment goes, the log starts behind it. */
+    /** Drops the first segment, as retention would: the log starts after it. */
     private void dropFirstSegment(String stream) throws SQLException {
         Sql.execute(
                 cluster.dataSources().getFirst(),
@@ -170,7 +172,7 @@ class ConsumerControlIT extends ConsumerFixture {
 
     @ParameterizedTest
     @EnumSource(OutOfRangePolicy.class)
-    void outOfRange_retentionWasFaster_followsThePolicy(OutOfRangePolicy policy) throws SQLException {
+    void outOfRange_segmentDropped_followsPolicy(OutOfRangePolicy policy) throws SQLException {
         String stream = newStream(1);
         publish(stream, 0, 1_500, 10);
         dropFirstSegment(stream);
@@ -203,14 +205,14 @@ class ConsumerControlIT extends ConsumerFixture {
     }
 
     @Test
-    void beyondTheHead_logLostItsEnd_stopsLoudlyWhateverThePolicy() throws SQLException {
+    void outOfRange_offsetBeyondHead_stopsUnderAnyPolicy() throws SQLException {
         String stream = newStream(1);
         publish(stream, 0, 10, 10);
         try (Subscription ignored =
                 eventSql.subscribe(consumer(stream).withOutOfRangePolicy(OutOfRangePolicy.EARLIEST), event -> {})) {
             awaitLag(stream, 0);
         }
-        // As after a failover to a replica that lacked the last events.
+        // As after a failover to a replica that lacks the last events.
         Sql.execute(
                 cluster.dataSources().getFirst(),
                 "DELETE FROM eventsql.events_" + stream + " WHERE event_offset >= 5",
@@ -225,10 +227,10 @@ class ConsumerControlIT extends ConsumerFixture {
     }
 
     @Test
-    void state_runningConsumer_saysEverything() {
+    void state_runningConsumer_showsEveryPartition() {
         String stream = newStream(2);
         assertThat(state(stream)).isEmpty();
-        eventSql.publisher().publish(stream, io.eventsql.Event.ofText("k", "0"));
+        eventSql.publisher().publish(stream, Event.ofText("k", "0"));
         CountDownLatch release = new CountDownLatch(1);
         Handled handled = new Handled();
         try (Subscription ignored = eventSql.subscribe(consumer(stream), event -> {
@@ -259,7 +261,7 @@ class ConsumerControlIT extends ConsumerFixture {
     }
 
     @Test
-    void delete_runningConsumer_endsItsMembersAndForgetsIt() {
+    void delete_runningConsumer_stopsMembersAndRemovesIt() {
         String stream = newStream();
         publish(stream, 0, 10, 10);
         Handled handled = new Handled();
@@ -271,32 +273,32 @@ class ConsumerControlIT extends ConsumerFixture {
         assertThat(state(stream)).isEmpty();
         member.close();
         try (Subscription ignored = eventSql.subscribe(consumer(stream), handled::add)) {
-            handled.awaitSize(20); // a new one of that name begins anew
+            handled.awaitSize(20); // a new consumer of that name starts from the beginning
         }
     }
 
     @Test
-    void control_badInput_isRefusedNamingTheField() {
+    void control_invalidInput_isRejectedNamingTheField() {
         String stream = newStream();
         ConsumerControl control = control(stream);
-        assertRefused("position.stream", () -> control.seek(new EventPosition("other", 0, 0, 0)));
-        assertRefused("position.shard", () -> control.seek(new EventPosition(stream, 1, 0, 0)));
-        assertRefused("position.partition", () -> control.seek(new EventPosition(stream, 0, PARTITIONS, 0)));
-        assertRefused("position.offset", () -> control.seek(new EventPosition(stream, 0, 0, -1)));
-        assertRefused("max", () -> control.parkedEvents(0));
-        assertRefused("position.stream", () -> control.drop(List.of(new EventPosition("other", 0, 0, 0))));
-        assertRefused("consumer.name", () -> eventSql.consumer(stream, "A b"));
+        assertRejected("position.stream", () -> control.seek(new EventPosition("other", 0, 0, 0)));
+        assertRejected("position.shard", () -> control.seek(new EventPosition(stream, 1, 0, 0)));
+        assertRejected("position.partition", () -> control.seek(new EventPosition(stream, 0, PARTITIONS, 0)));
+        assertRejected("position.offset", () -> control.seek(new EventPosition(stream, 0, 0, -1)));
+        assertRejected("max", () -> control.parkedEvents(0));
+        assertRejected("position.stream", () -> control.drop(List.of(new EventPosition("other", 0, 0, 0))));
+        assertRejected("consumer.name", () -> eventSql.consumer(stream, "A b"));
         assertThatExceptionOfType(UnknownStreamException.class)
                 .isThrownBy(() -> eventSql.consumer("no_such_stream", "c"));
         assertThatExceptionOfType(EventSqlException.class)
                 .isThrownBy(() -> control.seek(new EventPosition(stream, 0, 0, 0)))
                 .withMessageContaining("no consumer c");
-        control.pause(); // of a consumer that was never started: nothing to do
+        control.pause(); // no effect on a consumer that was never started
         assertThat(control.redrive()).isZero();
         assertThat(control.parkedEvents(1)).isEqualTo(List.<StoredEvent>of());
     }
 
-    private static void assertRefused(String field, Runnable call) {
+    private static void assertRejected(String field, Runnable call) {
         assertThatExceptionOfType(InvalidInputException.class)
                 .isThrownBy(call::run)
                 .satisfies(e -> assertThat(e.field()).isEqualTo(field));

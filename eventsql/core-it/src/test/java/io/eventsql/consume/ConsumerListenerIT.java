@@ -19,46 +19,46 @@ import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 import org.junit.jupiter.api.Test;
 
-/** What a listener is told. */
+/** Callbacks of a consumer listener. */
 class ConsumerListenerIT extends ConsumerFixture {
-    /** Writes down what it is told. */
-    private static final class Told implements ConsumerListener {
-        private final List<String> news = new CopyOnWriteArrayList<>();
+    /** Records its callbacks. */
+    private static final class RecordingListener implements ConsumerListener {
+        private final List<String> calls = new CopyOnWriteArrayList<>();
 
         @Override
         public void partitionAssigned(ConsumerPartition partition, long nextOffset) {
-            news.add("assigned " + partition.consumer() + " " + partition.partition() + " at " + nextOffset);
+            calls.add("assigned " + partition.consumer() + " " + partition.partition() + " at " + nextOffset);
         }
 
         @Override
         public void partitionRevoked(ConsumerPartition partition, Reason reason) {
-            news.add("revoked " + partition.partition() + " " + reason);
+            calls.add("revoked " + partition.partition() + " " + reason);
         }
 
         @Override
         public void handled(ConsumerPartition partition, int events, long nanos) {
             assertThat(nanos).isPositive();
-            news.add("handled " + events);
+            calls.add("handled " + events);
         }
 
         @Override
         public void handlerFailed(StoredEvent event, String consumer, int attempt, Throwable error, boolean willRetry) {
-            news.add("failed " + event.text() + " " + attempt + " " + willRetry + " " + error.getMessage());
+            calls.add("failed " + event.text() + " " + attempt + " " + willRetry + " " + error.getMessage());
         }
 
         @Override
         public void deadLettered(StoredEvent event, String consumer, int attempts, Throwable error) {
-            news.add("dead-lettered " + event.text() + " " + attempts + " " + error.getMessage());
+            calls.add("dead-lettered " + event.text() + " " + attempts + " " + error.getMessage());
         }
 
         @Override
         public void keyParked(StoredEvent event, String consumer, int attempts, Throwable error) {
-            news.add("parked " + event.key() + " " + attempts + " " + error.getMessage());
+            calls.add("parked " + event.key() + " " + attempts + " " + error.getMessage());
         }
 
         @Override
         public void lag(ConsumerPartition partition, long lag) {
-            news.add("lag " + lag);
+            calls.add("lag " + lag);
         }
     }
 
@@ -70,27 +70,27 @@ class ConsumerListenerIT extends ConsumerFixture {
     }
 
     @Test
-    void listener_life_isToldInOrder() {
+    void listener_fromAssignmentToRelease_isCalledInOrder() {
         String stream = newStream(1);
         eventSql.publisher().publish(stream, Event.ofText("k", "good"));
         eventSql.publisher().publish(stream, Event.ofText("k", "bad"));
         eventSql.publisher().publish(stream, Event.ofText("dead without a key"));
-        Told told = new Told();
+        RecordingListener recorded = new RecordingListener();
         ConsumerSpec spec = consumer(stream)
                 .withRetry(RetryPolicy.defaults().withMaxAttempts(2).withDelay(SHORT, SHORT))
                 .withFailurePolicy(FailurePolicy.PARK_KEY);
-        try (EventSql process = process(told)) {
+        try (EventSql process = process(recorded)) {
             Subscription member = process.subscribe(spec, event -> {
                 if (!event.text().equals("good")) {
                     throw new IllegalStateException("oh");
                 }
             });
             awaitLag(stream, 0);
-            await().until(() -> told.news.contains("lag 0"));
+            await().until(() -> recorded.calls.contains("lag 0"));
             member.close();
         }
         List<String> withoutLag =
-                told.news.stream().filter(news -> !news.startsWith("lag")).toList();
+                recorded.calls.stream().filter(call -> !call.startsWith("lag")).toList();
         assertThat(withoutLag)
                 .containsExactly(
                         "assigned c 0 at 0",
@@ -105,9 +105,9 @@ class ConsumerListenerIT extends ConsumerFixture {
     }
 
     @Test
-    void listener_throws_disturbsNeitherHandlersNorOtherListeners() {
+    void listener_throws_affectsNeitherHandlersNorOtherListeners() {
         String stream = newStream(1);
-        Told told = new Told();
+        RecordingListener recorded = new RecordingListener();
         ConsumerListener broken = new ConsumerListener() {
             @Override
             public void handled(ConsumerPartition partition, int events, long nanos) {
@@ -125,13 +125,13 @@ class ConsumerListenerIT extends ConsumerFixture {
             }
         };
         publish(stream, 0, 5, 5);
-        try (EventSql process = process(broken, told);
+        try (EventSql process = process(broken, recorded);
                 Subscription ignored = process.subscribe(consumer(stream), event -> {})) {
             awaitLag(stream, 0);
-            await().until(() -> told.news.contains("lag 0"));
+            await().until(() -> recorded.calls.contains("lag 0"));
             publish(stream, 5, 10, 5);
             awaitLag(stream, 0);
         }
-        assertThat(told.news.stream().filter("handled 1"::equals)).hasSize(10);
+        assertThat(recorded.calls.stream().filter("handled 1"::equals)).hasSize(10);
     }
 }

@@ -1,6 +1,7 @@
 package io.eventsql.consume;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.awaitility.Awaitility.await;
 
 import io.eventsql.ConsumerControl;
@@ -12,6 +13,7 @@ import io.eventsql.EventFailedException;
 import io.eventsql.EventPosition;
 import io.eventsql.EventSql;
 import io.eventsql.FailurePolicy;
+import io.eventsql.InvalidInputException;
 import io.eventsql.ParkedEvent;
 import io.eventsql.PartitionState;
 import io.eventsql.PartitionState.Status;
@@ -21,6 +23,7 @@ import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
 import io.eventsql.fixture.ConsumerFixture;
 import io.eventsql.fixture.Handled;
+import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -36,7 +39,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** What becomes of events that cannot be handled. */
+/** Failure policies: events whose handler fails are retried, stop the partition, are dead-lettered or parked. */
 class FailurePolicyIT extends ConsumerFixture {
     private static ConsumerSpec attempts(String stream, int attempts, FailurePolicy policy) {
         return consumer(stream)
@@ -44,7 +47,7 @@ class FailurePolicyIT extends ConsumerFixture {
                 .withFailurePolicy(policy);
     }
 
-    /** Handles events, except for those whose text is in {@code failing}. */
+    /** Records an event as handled unless its text is in {@code failing}. */
     private static void handle(StoredEvent event, Handled handled, Set<String> failing, Queue<String> tried) {
         tried.add(event.text());
         if (failing.contains(event.text())) {
@@ -71,24 +74,24 @@ class FailurePolicyIT extends ConsumerFixture {
     }
 
     @Test
-    void stop_attemptsUsedUp_stopsThePartitionAloneUntilItIsResumed() {
+    void stop_attemptsExhausted_stopsOnlyThatPartitionUntilResumed() {
         String stream = newStream();
         Set<String> failing = ConcurrentHashMap.newKeySet();
         failing.add("a2");
         Queue<String> tried = new ConcurrentLinkedQueue<>();
-        Queue<String> told = new ConcurrentLinkedQueue<>();
+        Queue<String> calls = new ConcurrentLinkedQueue<>();
         Handled handled = new Handled();
         EventSql process = EventSql.builder(cluster.dataSources())
                 .listener(new ConsumerListener() {
                     @Override
                     public void partitionStopped(ConsumerPartition partition, long nextOffset, String error) {
-                        told.add("stopped at " + nextOffset);
+                        calls.add("stopped at " + nextOffset);
                     }
 
                     @Override
                     public void handlerFailed(
                             StoredEvent event, String consumer, int attempt, Throwable error, boolean willRetry) {
-                        told.add(event.text() + " " + attempt + " " + willRetry);
+                        calls.add(event.text() + " " + attempt + " " + willRetry);
                     }
                 })
                 .build();
@@ -105,9 +108,9 @@ class FailurePolicyIT extends ConsumerFixture {
             assertThat(stopped.nextOffset()).isEqualTo(1);
             assertThat(stopped.lag()).isEqualTo(2);
             assertThat(stopped.member()).isNull();
-            await().until(() -> told.contains("stopped at 1"));
-            assertThat(told).containsSubsequence("a2 1 true", "a2 2 true", "a2 3 false", "stopped at 1");
-            publish(stream, 0, 40, 40); // other partitions go on
+            await().until(() -> calls.contains("stopped at 1"));
+            assertThat(calls).containsSubsequence("a2 1 true", "a2 2 true", "a2 3 false", "stopped at 1");
+            publish(stream, 0, 40, 40); // other partitions continue
             int elsewhere = (int) state(stream).stream()
                     .filter(p -> p.status() == Status.RUNNING)
                     .mapToLong(PartitionState::head)
@@ -126,13 +129,13 @@ class FailurePolicyIT extends ConsumerFixture {
     }
 
     @Test
-    void retry_exceptionTypes_decideWhetherItIsTriedAgain() {
+    void retry_exceptionType_decidesWhetherEventIsRetried() {
         String stream = newStream(1);
         RetryPolicy retry = RetryPolicy.defaults()
                 .withMaxAttempts(3)
                 .withDelay(SHORT, SHORT)
                 .withRetryable(Set.of(IOException.class, IllegalStateException.class))
-                .withFatal(Set.of(java.io.FileNotFoundException.class));
+                .withFatal(Set.of(FileNotFoundException.class));
         List<String> tried = Collections.synchronizedList(new ArrayList<>());
         publishKeys(stream, "io", "file", "state", "argument", "ok");
         try (Subscription ignored = eventSql.subscribe(
@@ -140,7 +143,7 @@ class FailurePolicyIT extends ConsumerFixture {
                     tried.add(event.key());
                     switch (event.key()) {
                         case "io" -> throw new IOException();
-                        case "file" -> throw new java.io.FileNotFoundException();
+                        case "file" -> throw new FileNotFoundException();
                         case "state" -> throw new IllegalStateException();
                         case "argument" -> throw new IllegalArgumentException();
                         default -> {}
@@ -153,7 +156,7 @@ class FailurePolicyIT extends ConsumerFixture {
     }
 
     @Test
-    void deadLetter_event_isCopiedWithItsOriginAndPassedOver() {
+    void deadLetter_failedEvent_isCopiedWithItsOriginAndSkipped() {
         String stream = newStream();
         publishKeys(stream, "a", "b", "a");
         EventPosition position =
@@ -165,8 +168,8 @@ class FailurePolicyIT extends ConsumerFixture {
         try (Subscription ignored = eventSql.subscribe(
                         attempts(stream, 2, FailurePolicy.DEAD_LETTER),
                         event -> handle(event, handled, Set.of("bad"), tried));
-                Subscription graveyard =
-                        eventSql.subscribe(ConsumerSpec.of(stream + "_dead_letter", "graveyard"), deadLetters::add)) {
+                Subscription deadLetterReader =
+                        eventSql.subscribe(ConsumerSpec.of(stream + "_dead_letter", "deadLetterReader"), deadLetters::add)) {
             handled.awaitSize(3);
             StoredEvent copy = deadLetters.awaitSize(1).events().getFirst();
             assertThat(copy.key()).isEqualTo("x");
@@ -196,7 +199,7 @@ class FailurePolicyIT extends ConsumerFixture {
     }
 
     @Test
-    void deadLetter_redriven_isHandledAgainAndForgotten() {
+    void deadLetter_redriven_isHandledAgainAndRemoved() {
         String stream = newStream(2);
         publish(stream, 0, 20, 20);
         Set<String> failing = ConcurrentHashMap.newKeySet();
@@ -226,7 +229,7 @@ class FailurePolicyIT extends ConsumerFixture {
     }
 
     @Test
-    void parkKey_laterEventsOfTheKey_waitWhileOthersFlow() {
+    void parkKey_laterEventsOfKey_waitWhileOthersContinue() {
         String stream = newStream(1);
         Set<String> failing = ConcurrentHashMap.newKeySet();
         failing.add("a2");
@@ -246,7 +249,7 @@ class FailurePolicyIT extends ConsumerFixture {
             assertThat(p.parkedEvents()).isEqualTo(2);
         });
 
-        // A member that starts later holds the key back, too; a redrive keeps the order, new events come behind.
+        // A member that starts later keeps the key parked, too; a redrive keeps the order, new events follow.
         failing.clear();
         publishKeys(stream, "a", "d");
         try (Subscription ignored = eventSql.subscribe(spec, event -> handle(event, handled, failing, tried))) {
@@ -262,7 +265,7 @@ class FailurePolicyIT extends ConsumerFixture {
     }
 
     @Test
-    void parkKey_redriveFailsAgain_theRestOfTheKeyStaysInOrder() {
+    void parkKey_redriveFails_restOfKeyStaysParkedInOrder() {
         String stream = newStream(1);
         Set<String> failing = ConcurrentHashMap.newKeySet();
         failing.add("a1");
@@ -275,13 +278,13 @@ class FailurePolicyIT extends ConsumerFixture {
                 attempts(stream, 1, FailurePolicy.PARK_KEY), event -> handle(event, handled, failing, tried))) {
             awaitParked(stream, 3);
             failing.remove("a1");
-            control.redrive(List.of(parkedEvents(stream).getLast().event().position())); // its whole key goes
+            control.redrive(List.of(parkedEvents(stream).getLast().event().position())); // redrives its whole key
             awaitParked(stream, 2);
             await().until(() -> parkedEvents(stream).stream().noneMatch(ParkedEvent::redriving));
             assertThat(handled.texts()).containsExactly("a1");
             assertThat(state(stream).getFirst().parkedKeys()).isEqualTo(1);
 
-            // The one that fails is dropped; the other still waits for its redrive.
+            // The failing event is dropped; the other one stays parked until it is redriven.
             assertThat(control.drop(
                             List.of(parkedEvents(stream).getFirst().event().position())))
                     .isEqualTo(1);
@@ -310,7 +313,7 @@ class FailurePolicyIT extends ConsumerFixture {
     }
 
     @Test
-    void batch_saysWhichEventFailed_onlyThatOneIsTriedAgain() {
+    void batch_handlerNamesFailedEvent_onlyThatEventIsRetried() {
         String stream = newStream(1);
         publish(stream, 0, 10, 10);
         Handled handled = new Handled();
@@ -327,7 +330,7 @@ class FailurePolicyIT extends ConsumerFixture {
             awaitLag(stream, 0);
         }
         assertThat(handled.texts())
-                .as("each once, but the one that fails")
+                .as("every event once, except the failing one")
                 .containsExactly("0", "1", "2", "3", "5", "6", "7", "8", "9");
         assertThat(texts(parkedEvents(stream))).containsExactly("4");
         assertThat(parkedEvents(stream).getFirst().error()).contains("IOException: no");
@@ -336,7 +339,7 @@ class FailurePolicyIT extends ConsumerFixture {
 
     @ParameterizedTest
     @EnumSource(FailurePolicy.class)
-    void batch_failsAsAWhole_eachEventIsTriedAlone(FailurePolicy policy) {
+    void batch_handlerNamesNoEvent_eachEventIsRetriedAlone(FailurePolicy policy) {
         String stream = newStream(1);
         publish(stream, 0, 10, 10);
         Handled handled = new Handled();
@@ -360,7 +363,7 @@ class FailurePolicyIT extends ConsumerFixture {
 
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
-    void parkKey_manyEventsBehindIt_areAllSetAsideInOrder(boolean keyParallel) {
+    void parkKey_manyLaterEventsOfKey_areAllParkedInOrder(boolean keyParallel) {
         String stream = newStream(1);
         int events = 3_000;
         publish(stream, 0, events, 10);
@@ -391,16 +394,16 @@ class FailurePolicyIT extends ConsumerFixture {
     }
 
     @Test
-    void deadLetterStream_otherPartitions_isRefused() {
+    void deadLetterStream_otherPartitionCount_isRejected() {
         String stream = newStream(3);
         eventSql.createStream(StreamSpec.of(stream + "_d").withPartitions(2));
-        org.assertj.core.api.Assertions.assertThatExceptionOfType(io.eventsql.InvalidInputException.class)
+        assertThatExceptionOfType(InvalidInputException.class)
                 .isThrownBy(() -> eventSql.subscribe(
                         attempts(stream, 1, FailurePolicy.DEAD_LETTER).withDeadLetterStream(stream + "_d"),
                         event -> {}))
                 .withMessageContaining("consumer.deadLetterStream")
                 .withMessageContaining("3");
-        org.assertj.core.api.Assertions.assertThatExceptionOfType(io.eventsql.InvalidInputException.class)
+        assertThatExceptionOfType(InvalidInputException.class)
                 .isThrownBy(() -> eventSql.subscribe(
                         attempts(stream, 1, FailurePolicy.PARK_KEY).withDeadLetterStream(stream), event -> {}))
                 .withMessageContaining("own stream");

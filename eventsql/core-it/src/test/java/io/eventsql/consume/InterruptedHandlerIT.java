@@ -15,7 +15,7 @@ import java.time.Duration;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 
-/** Goal: a handler that leaves its thread interrupted, as many do, neither loses events nor stops its partition. */
+/** A handler that leaves its thread interrupted, as many do, neither loses events nor stops its partition. */
 class InterruptedHandlerIT {
     private static final int EVENTS = 20;
 
@@ -34,7 +34,7 @@ class InterruptedHandlerIT {
     }
 
     @Test
-    void lastAttempt_interrupted_theEventIsParkedAndTheOthersAreHandled() {
+    void lastAttempt_interrupted_deadLettersEventAndContinues() {
         try (TestCluster cluster = TestCluster.ofShards(1)) {
             EventSql eventSql = open(cluster);
             Handled handled = new Handled();
@@ -56,7 +56,7 @@ class InterruptedHandlerIT {
     }
 
     @Test
-    void transactionalHandler_returnsInterrupted_isCalledOnceForEachEvent() {
+    void transactionalHandler_returnsInterrupted_isCalledOncePerEvent() {
         try (TestCluster cluster = TestCluster.ofShards(1)) {
             EventSql eventSql = open(cluster);
             AtomicInteger calls = new AtomicInteger();

@@ -17,10 +17,10 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 
-/** Keys of one partition in parallel. */
+/** Parallel handling of the keys of one partition. */
 class KeyConcurrencyIT extends ConsumerFixture {
     @Test
-    void keys_ofOnePartition_areHandledAtTheSameTimeUpToTheLimit() throws Exception {
+    void handle_keysOfOnePartition_runInParallelUpToTheLimit() throws Exception {
         String stream = newStream(1);
         publish(stream, 0, 100, 100);
         Semaphore begun = new Semaphore(0);
@@ -35,7 +35,7 @@ class KeyConcurrencyIT extends ConsumerFixture {
             running.decrementAndGet();
             handled.add(event);
         })) {
-            begun.acquire(50); // hangs if they do not run at the same time
+            begun.acquire(50); // hangs unless 50 handlers run at the same time
             assertThat(state(stream).getFirst().nextOffset()).isZero();
             release.countDown();
             awaitLag(stream, 0);
@@ -45,7 +45,7 @@ class KeyConcurrencyIT extends ConsumerFixture {
     }
 
     @Test
-    void slowKey_othersGoOn_theOffsetWaitsForIt() throws Exception {
+    void handle_oneKeyIsSlow_othersContinueAndOffsetWaitsForIt() throws Exception {
         String stream = newStream(1);
         publish(stream, 0, 500, 50);
         CountDownLatch release = new CountDownLatch(1);
@@ -56,7 +56,7 @@ class KeyConcurrencyIT extends ConsumerFixture {
             }
             handled.add(event);
         });
-        handled.awaitSize(490); // all but the ten of the slow key
+        handled.awaitSize(490); // all except the ten of the slow key
         assertThat(state(stream).getFirst().nextOffset()).isLessThanOrEqualTo(7);
         publish(stream, 500, 600, 50);
         handled.awaitSize(490 + 98);
@@ -68,7 +68,7 @@ class KeyConcurrencyIT extends ConsumerFixture {
     }
 
     @Test
-    void member_closedInTheMiddle_whatWasDoneAheadIsHandledAgainAndNothingIsLost() throws Exception {
+    void close_eventsHandledOutOfOrder_areRedeliveredAndNothingIsLost() throws Exception {
         long seed = new Random().nextLong();
         System.out.println("seed " + seed);
         Random random = new Random(seed);
@@ -76,7 +76,7 @@ class KeyConcurrencyIT extends ConsumerFixture {
         int events = 2_000;
         publish(stream, 0, events, 40);
         Handled handled = new Handled();
-        for (int turn = 0; turn < 5; turn++) {
+        for (int round = 0; round < 5; round++) {
             int until = handled.size() + random.nextInt(events / 5);
             EventSql process = cluster.open();
             Subscription member = process.subscribe(
@@ -96,16 +96,16 @@ class KeyConcurrencyIT extends ConsumerFixture {
         assertThat(first.keySet()).containsExactlyInAnyOrderElementsOf(texts(0, events));
         for (int key = 0; key < 40; key++) {
             int one = key;
-            List<Integer> places = IntStream.range(0, events)
+            List<Integer> handledAt = IntStream.range(0, events)
                     .filter(i -> i % 40 == one)
                     .mapToObj(i -> first.get(Integer.toString(i)))
                     .toList();
-            assertThat(places).as("first handling of key %s", key).isSorted();
+            assertThat(handledAt).as("first handling of key %s", key).isSorted();
         }
     }
 
     @Test
-    void withoutKey_events_areHandledInParallel() throws Exception {
+    void handle_eventsWithoutKey_runInParallel() throws Exception {
         String stream = newStream(1);
         eventSql.publisher()
                 .publishAll(

@@ -33,94 +33,94 @@ import java.util.concurrent.atomic.AtomicReference;
 import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
 
-/** Who holds which partition. */
+/** How members share, release and take over partitions. */
 class PartitionAssignmentIT extends ConsumerFixture {
-    /** So long that nothing in these tests can be explained by its end. */
+    /** So long that it cannot expire during a test. */
     private static final Duration LONG_LEASE = Duration.ofMinutes(5);
 
     private EventSql process() {
         return cluster.open(settings -> settings.lease(LONG_LEASE).heartbeat(Duration.ofMinutes(2)));
     }
 
-    private List<Long> holdings(String stream) {
+    private List<Long> partitionCounts(String stream) {
         Map<String, Long> held = state(stream).stream()
                 .filter(p -> p.member() != null)
                 .collect(Collectors.groupingBy(PartitionState::member, Collectors.counting()));
         return held.values().stream().sorted().toList();
     }
 
-    private void awaitHoldings(String stream, Long... expected) {
+    private void awaitPartitionCounts(String stream, Long... expected) {
         await().atMost(Duration.ofSeconds(30))
-                .untilAsserted(() -> assertThat(holdings(stream)).containsExactly(expected));
+                .untilAsserted(() -> assertThat(partitionCounts(stream)).containsExactly(expected));
     }
 
     @Test
-    void subscribe_membersComeAndGo_shareAndHandOverByThemselves() {
+    void subscribe_membersJoinAndLeave_partitionsAreRebalanced() {
         String stream = newStream(10);
         Handled handled = new Handled();
         publish(stream, 0, 200, 50);
         EventSql first = process();
         EventSql second = process();
         Subscription one = first.subscribe(consumer(stream), handled::add);
-        awaitHoldings(stream, 10L);
+        awaitPartitionCounts(stream, 10L);
         Subscription two = second.subscribe(consumer(stream), handled::add);
-        awaitHoldings(stream, 5L, 5L);
+        awaitPartitionCounts(stream, 5L, 5L);
         publish(stream, 200, 400, 50);
-        Subscription three = first.subscribe(consumer(stream), handled::add); // a second one in this process
-        awaitHoldings(stream, 3L, 3L, 4L);
+        Subscription three = first.subscribe(consumer(stream), handled::add); // a second member in this process
+        awaitPartitionCounts(stream, 3L, 3L, 4L);
         publish(stream, 400, 600, 50);
         handled.awaitSize(600);
         two.close();
-        awaitHoldings(stream, 5L, 5L);
+        awaitPartitionCounts(stream, 5L, 5L);
         one.close();
-        awaitHoldings(stream, 10L);
+        awaitPartitionCounts(stream, 10L);
         publish(stream, 600, 800, 50);
         handled.awaitSize(800);
         three.close();
         awaitLag(stream, 0);
-        assertThat(handled.texts()).as("each once").containsExactlyInAnyOrderElementsOf(texts(0, 800));
+        assertThat(handled.texts()).as("every event once").containsExactlyInAnyOrderElementsOf(texts(0, 800));
         assertOrderOfKeys(handled.events());
         assertThat(state(stream)).allMatch(p -> p.member() == null && p.leaseUntil() == null);
     }
 
     @Test
-    void subscribe_moreMembersThanPartitions_someWaitAndTakeOver() {
+    void subscribe_moreMembersThanPartitions_idleMembersTakeOver() {
         String stream = newStream(2);
         Handled handled = new Handled();
         List<Subscription> members = new ArrayList<>();
         for (int i = 0; i < 4; i++) {
             members.add(eventSql.subscribe(consumer(stream), handled::add));
         }
-        awaitHoldings(stream, 1L, 1L);
+        awaitPartitionCounts(stream, 1L, 1L);
         for (int closed = 0; closed < 3; closed++) {
             members.get(closed).close();
             publish(stream, closed * 10, closed * 10 + 10, 10);
             handled.awaitSize(closed * 10 + 10);
         }
-        awaitHoldings(stream, 2L);
+        awaitPartitionCounts(stream, 2L);
         members.get(3).close();
         assertThat(handled.texts()).containsExactlyInAnyOrderElementsOf(texts(0, 30));
     }
 
     @Test
-    void maxPartitions_aMemberTakesFew_othersTakeTheRest() {
+    void maxPartitions_limitsOneMember_othersTakeTheRest() {
         String stream = newStream(10);
         Handled handled = new Handled();
         Subscription few = process().subscribe(consumer(stream).withMaxPartitions(2), handled::add);
-        awaitHoldings(stream, 2L);
+        awaitPartitionCounts(stream, 2L);
         assertThat(state(stream)).filteredOn(p -> p.member() == null).hasSize(8);
         Subscription rest = process().subscribe(consumer(stream), handled::add);
-        awaitHoldings(stream, 2L, 8L);
+        awaitPartitionCounts(stream, 2L, 8L);
         publish(stream, 0, 100, 50);
         handled.awaitSize(100);
         rest.close();
-        awaitHoldings(stream, 2L);
+        awaitPartitionCounts(stream, 2L);
         few.close();
         assertThat(handled.texts()).containsExactlyInAnyOrderElementsOf(texts(0, 100));
     }
 
     @Test
-    void close_handlerAtWork_handsOverBehindItsEvent() throws Exception {
+    void close_handlerRunning_nextMemberContinuesAfterItsEvent() throws Exception {
         String stream = newStream(1);
         publish(stream, 0, 50, 5);
         CountDownLatch begun = new CountDownLatch(1);
@@ -135,7 +135,7 @@ class PartitionAssignmentIT extends ConsumerFixture {
             ofFirst.add(event);
         });
         begun.await();
-        // Joining asks the first for its surplus: of one partition there is none.
+        // The joining member claims the surplus of the first, which has none with one partition.
         Subscription second = process().subscribe(consumer(stream), ofSecond::add);
         Thread closer = Thread.ofVirtual().start(first::close);
         release.countDown();
@@ -147,19 +147,19 @@ class PartitionAssignmentIT extends ConsumerFixture {
     }
 
     @Test
-    void lease_memberDiesWithoutAWord_othersTakeOver() throws SQLException {
+    void lease_memberIsCutOff_othersTakeOver() throws SQLException {
         String stream = newStream();
         publish(stream, 0, 40, 40);
         Handled handled = new Handled();
         SwitchableDataSource network =
                 new SwitchableDataSource(cluster.dataSources().getFirst());
         Settings settings = Settings.builder().lease(Duration.ofSeconds(1)).build();
-        try (EventSql dying = EventSql.builder(network).settings(settings).build()) {
-            Subscription first = dying.subscribe(consumer(stream), handled::add);
+        try (EventSql cutOff = EventSql.builder(network).settings(settings).build()) {
+            Subscription first = cutOff.subscribe(consumer(stream), handled::add);
             handled.awaitSize(40);
             awaitLag(stream, 0);
             assertThat(first.isRunning()).isTrue();
-            network.setAvailable(false); // it cannot say goodbye
+            network.setAvailable(false); // so it cannot deregister
             publish(stream, 40, 80, 40);
             EventSql other = cluster.open(any -> any.lease(Duration.ofSeconds(1)));
             try (Subscription ignored = other.subscribe(consumer(stream), handled::add)) {
@@ -170,23 +170,23 @@ class PartitionAssignmentIT extends ConsumerFixture {
     }
 
     @Test
-    void handlerTimeout_stuckHandler_losesItsPartitionToAnother() throws Exception {
+    void handlerTimeout_handlerHangs_partitionMovesToAnotherMember() throws Exception {
         String stream = newStream(1);
         publish(stream, 0, 10, 10);
         CountDownLatch release = new CountDownLatch(1);
         Handled handled = new Handled();
-        Collection<String> told = new ConcurrentLinkedQueue<>();
+        Collection<String> calls = new ConcurrentLinkedQueue<>();
         EventSql stuckProcess = EventSql.builder(cluster.dataSources())
                 .settings(Settings.builder().lease(Duration.ofSeconds(2)).build())
                 .listener(new ConsumerListener() {
                     @Override
                     public void handlerTimedOut(ConsumerPartition partition, Duration runningFor) {
-                        told.add("timed out " + partition.partition());
+                        calls.add("timed out " + partition.partition());
                     }
 
                     @Override
                     public void partitionRevoked(ConsumerPartition partition, Reason reason) {
-                        told.add("revoked " + partition.partition() + " " + reason);
+                        calls.add("revoked " + partition.partition() + " " + reason);
                     }
                 })
                 .build();
@@ -199,16 +199,16 @@ class PartitionAssignmentIT extends ConsumerFixture {
             ofStuck.add(event);
         });
         ofStuck.awaitSize(3);
-        EventSql other = cluster.open(); // its lease is long, so that it keeps what it takes
+        EventSql other = cluster.open(); // with a long lease, so that it keeps the partitions it takes
         try (Subscription ignored = other.subscribe(spec, handled::add)) {
             handled.awaitSize(7);
             awaitLag(stream, 0);
-            assertThat(told).containsExactly("timed out 0", "revoked 0 LOST");
+            assertThat(calls).containsExactly("timed out 0", "revoked 0 LOST");
             release.countDown();
             ofStuck.awaitSize(4);
             publish(stream, 10, 20, 10);
             handled.awaitSize(17);
-            assertThat(ofStuck.texts()).as("its handler got nothing more").containsExactlyElementsOf(texts(0, 4));
+            assertThat(ofStuck.texts()).as("events of the stuck handler").containsExactlyElementsOf(texts(0, 4));
             assertThat(stuck.isRunning()).isTrue();
         } finally {
             release.countDown();
@@ -218,7 +218,7 @@ class PartitionAssignmentIT extends ConsumerFixture {
     }
 
     @Test
-    void slowHandler_longerThanTheLease_keepsIt() {
+    void lease_handlerRunsLonger_partitionIsKept() {
         String stream = newStream(1);
         publish(stream, 0, 3, 3);
         Handled handled = new Handled();
@@ -229,7 +229,7 @@ class PartitionAssignmentIT extends ConsumerFixture {
             expired.await();
             handled.add(event);
         });
-        await().until(() -> !holdings(stream).isEmpty());
+        await().until(() -> !partitionCounts(stream).isEmpty());
         long epoch = state(stream).getFirst().epoch();
         Handled ofOther = new Handled();
         try (Subscription ignored = other.subscribe(consumer(stream), ofOther::add)) {
@@ -252,7 +252,7 @@ class PartitionAssignmentIT extends ConsumerFixture {
     }
 
     @Test
-    void close_lastMember_noThreadIsBusyAfterwards() throws Exception {
+    void close_lastMember_leavesNoThreadBusy() throws Exception {
         String stream = newStream();
         EventSql process = cluster.open(settings -> settings.heartbeat(Duration.ofMillis(100)));
         Handled handled = new Handled();
@@ -269,7 +269,7 @@ class PartitionAssignmentIT extends ConsumerFixture {
             ThreadInfo thread = threads.getThreadInfo(id);
             if (before.containsKey(id) && thread != null) {
                 assertThat(nanos - before.get(id))
-                        .as("CPU time of %s, which has nothing to do", thread.getThreadName())
+                        .as("CPU time of idle thread %s", thread.getThreadName())
                         .isLessThan(TimeUnit.MILLISECONDS.toNanos(500));
             }
         });
@@ -283,7 +283,7 @@ class PartitionAssignmentIT extends ConsumerFixture {
     }
 
     @Test
-    void idle_manyStreamsAndListeners_atMostTwoStatementsASecond() throws Exception {
+    void idle_manyStreamsAndConsumers_sendAtMostTwoStatementsPerSecond() throws Exception {
         try (TestCluster quiet = TestCluster.ofShards(1)) {
             EventSql process = quiet.open();
             for (int stream = 0; stream < 20; stream++) {
@@ -295,23 +295,23 @@ class PartitionAssignmentIT extends ConsumerFixture {
             String held = "SELECT count(*) FROM eventsql.consumer_partition WHERE member_id IS NOT NULL";
             await().atMost(Duration.ofSeconds(60))
                     .until(() -> Sql.queryLong(quiet.dataSources().getFirst(), held) == 400);
-            // Each statement of the library is a transaction of its own when nothing happens. Servers count with a
-            // delay, so the first readings hold what came before.
+            // Each statement of an idle library is its own transaction. The server counts with a delay, so the first
+            // readings include earlier statements.
             AtomicReference<Reading> last = new AtomicReference<>(Reading.of(quiet));
             await().atMost(Duration.ofSeconds(120))
                     .pollDelay(Duration.ofSeconds(10))
                     .pollInterval(Duration.ofSeconds(10))
                     .untilAsserted(() -> {
                         Reading now = Reading.of(quiet);
-                        double aSecond = now.statementsASecondSince(last.getAndSet(now));
-                        System.out.printf("Idle, 20 streams, 100 listeners: %.2f statements a second%n", aSecond);
-                        assertThat(aSecond).isLessThanOrEqualTo(2);
+                        double perSecond = now.statementsPerSecondSince(last.getAndSet(now));
+                        System.out.printf("Idle, 20 streams, 100 consumers: %.2f statements/s%n", perSecond);
+                        assertThat(perSecond).isLessThanOrEqualTo(2);
                     });
         }
     }
 
-    /** What the server has counted for a database, and when (milliseconds). */
-    private record Reading(long statements, long at) {
+    /** The server's statement count of a database at a time in milliseconds. */
+    private record Reading(long statements, long atMs) {
         static Reading of(TestCluster cluster) throws SQLException {
             String[] values = Sql.query(
                             cluster.dataSources().getFirst(),
@@ -322,8 +322,8 @@ class PartitionAssignmentIT extends ConsumerFixture {
             return new Reading(Long.parseLong(values[0]), Long.parseLong(values[1]));
         }
 
-        double statementsASecondSince(Reading before) {
-            return (statements - before.statements) * 1e3 / (at - before.at);
+        double statementsPerSecondSince(Reading before) {
+            return (statements - before.statements) * 1e3 / (atMs - before.atMs);
         }
     }
 }

@@ -30,17 +30,17 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /**
- * Handlers in transactions that somebody else begins and ends, well or badly: their writes are committed together with
- * the offset, or not at all.
+ * Handlers in transactions that the application begins and ends, correctly or not: their writes are committed together
+ * with the offset, or not at all.
  */
 class TransactionBoundaryIT extends ConsumerFixture {
     @BeforeAll
     void createTable() throws SQLException {
-        // No key: an effect that happens twice is seen.
+        // No primary key, so that a duplicate effect is visible.
         cluster.execute("CREATE TABLE effect (stream text, text text, at bigint GENERATED ALWAYS AS IDENTITY)");
     }
 
-    /** What a framework does, on a data source of its own choice. */
+    /** Runs the work as a framework does, on a data source of its choice. */
     private static class Transactions implements TransactionBoundary {
         final AtomicInteger begun = new AtomicInteger();
         final AtomicInteger committed = new AtomicInteger();
@@ -90,7 +90,7 @@ class TransactionBoundaryIT extends ConsumerFixture {
     }
 
     @Test
-    void handler_failsAfterItsWrites_effectsAreThereOnce() throws SQLException {
+    void handler_failsAfterWriting_effectsAreCommittedOnce() throws SQLException {
         String stream = newStream(1);
         publish(stream, 0, 30, 10);
         Transactions transactions = new Transactions();
@@ -101,7 +101,7 @@ class TransactionBoundaryIT extends ConsumerFixture {
                     if (tried.incrementAndGet() % 3 == 0) {
                         throw tried.get() % 2 == 0
                                 ? new IllegalStateException("after the write")
-                                : new SQLException("after it");
+                                : new SQLException("after the write");
                     }
                 })) {
             awaitLag(stream, 0);
@@ -112,7 +112,7 @@ class TransactionBoundaryIT extends ConsumerFixture {
     }
 
     @Test
-    void batch_eventFails_othersHappenOnce() throws SQLException {
+    void batch_oneEventFails_othersTakeEffectOnce() throws SQLException {
         String stream = newStream(1);
         publish(stream, 0, 30, 10);
         ConsumerSpec spec = consumer(stream)
@@ -136,7 +136,7 @@ class TransactionBoundaryIT extends ConsumerFixture {
 
     @ParameterizedTest
     @ValueSource(ints = {Connection.TRANSACTION_REPEATABLE_READ, Connection.TRANSACTION_SERIALIZABLE})
-    void lostPartition_inAnyIsolation_everythingIsRolledBack(int isolation) throws SQLException {
+    void handler_partitionLostInAnyIsolation_rollsBack(int isolation) throws SQLException {
         String stream = newStream(1);
         publish(stream, 0, 1, 1);
         AtomicInteger tried = new AtomicInteger();
@@ -150,7 +150,7 @@ class TransactionBoundaryIT extends ConsumerFixture {
                 eventSql.subscribeTransactional(consumer(stream), transactions, (event, connection) -> {
                     write(connection, event);
                     if (tried.incrementAndGet()
-                            == 1) { // after the snapshot of this transaction: moved, so that its epoch rises
+                            == 1) { // after the snapshot of this transaction: seek raises the epoch
                         eventSql.consumer(stream, "c").seek(io.eventsql.StartPosition.EARLIEST);
                     }
                 })) {
@@ -161,7 +161,7 @@ class TransactionBoundaryIT extends ConsumerFixture {
     }
 
     @Test
-    void commit_failsAfterItWasStored_isNotHandledAgain() throws SQLException {
+    void commit_storedButThrows_isNotRetried() throws SQLException {
         String stream = newStream(1);
         publish(stream, 0, 3, 1);
         Queue<String> tried = new ConcurrentLinkedQueue<>();
@@ -169,7 +169,7 @@ class TransactionBoundaryIT extends ConsumerFixture {
             @Override
             void commit(Connection connection) throws SQLException {
                 super.commit(connection);
-                throw new IllegalStateException("wrapped", new SQLException("the answer never came", "08006"));
+                throw new IllegalStateException("wrapped", new SQLException("connection lost before the response", "08006"));
             }
         };
         try (Subscription ignored =
@@ -184,7 +184,7 @@ class TransactionBoundaryIT extends ConsumerFixture {
     }
 
     @Test
-    void commit_failsBecauseOfTheWrites_countsAsAFailureOfTheEvent() throws SQLException {
+    void commit_violatesConstraint_countsAsFailedAttempt() throws SQLException {
         cluster.execute("CREATE TABLE checked_late (text text UNIQUE DEFERRABLE INITIALLY DEFERRED)");
         String stream = newStream(1);
         publish(stream, 0, 3, 1);
@@ -209,7 +209,7 @@ class TransactionBoundaryIT extends ConsumerFixture {
     }
 
     @Test
-    void commit_losesItsConnection_isNoAttempt() throws SQLException {
+    void commit_losesConnection_isNoAttempt() throws SQLException {
         String stream = newStream(1);
         publish(stream, 0, 3, 1);
         AtomicInteger commits = new AtomicInteger();
@@ -218,7 +218,7 @@ class TransactionBoundaryIT extends ConsumerFixture {
             void commit(Connection connection) throws SQLException {
                 if (commits.incrementAndGet() == 2) {
                     connection.rollback();
-                    throw new SQLException("Connection is closed"); // what HikariCP says, without a SQLSTATE
+                    throw new SQLException("Connection is closed"); // HikariCP's message, without a SQLSTATE
                 }
                 super.commit(connection);
             }
@@ -234,7 +234,7 @@ class TransactionBoundaryIT extends ConsumerFixture {
     }
 
     @Test
-    void begin_failsForAWhile_isNoAttempt() throws SQLException {
+    void begin_failsTemporarily_isNoAttempt() throws SQLException {
         String stream = newStream(1);
         publish(stream, 0, 3, 1);
         AtomicInteger calls = new AtomicInteger();
@@ -258,7 +258,7 @@ class TransactionBoundaryIT extends ConsumerFixture {
     }
 
     @Test
-    void otherDatabase_isNeverWrittenTo_andCountsAsNoFailure() throws Exception {
+    void boundary_ofAnotherDatabase_writesNothingAndIsNoAttempt() throws Exception {
         String stream = newStream(1);
         publish(stream, 0, 1, 1);
         try (TestCluster other = TestCluster.ofShards(1)) {
@@ -267,7 +267,7 @@ class TransactionBoundaryIT extends ConsumerFixture {
             Transactions elsewhere = new Transactions() {
                 @Override
                 DataSource dataSource(ShardInfo shard) {
-                    if (calls.incrementAndGet() == 3) { // the same stream and consumer, by number and offset
+                    if (calls.incrementAndGet() == 3) { // now with the same stream and consumer, down to ids and offsets
                         other.open()
                                 .createStream(io.eventsql.StreamSpec.of(stream).withPartitions(1));
                     }
@@ -292,7 +292,7 @@ class TransactionBoundaryIT extends ConsumerFixture {
     }
 
     @Test
-    void boundary_takesNoNoticeOfFailures_nothingIsCommittedWithoutTheOffset() throws SQLException {
+    void boundary_ignoresHandlerFailure_commitsNothingWithoutTheOffset() throws SQLException {
         String stream = newStream(1);
         publish(stream, 0, 3, 1);
         AtomicInteger tried = new AtomicInteger();
@@ -321,7 +321,7 @@ class TransactionBoundaryIT extends ConsumerFixture {
     }
 
     @Test
-    void boundary_withoutATransaction_handlesNothing() throws SQLException {
+    void boundary_withoutTransaction_handlesNothing() throws SQLException {
         String stream = newStream(1);
         publish(stream, 0, 1, 1);
         AtomicInteger calls = new AtomicInteger();
@@ -339,7 +339,7 @@ class TransactionBoundaryIT extends ConsumerFixture {
     }
 
     @Test
-    void boundary_runsTheWorkTwice_secondTimeIsRefused() throws SQLException {
+    void boundary_runsWorkTwice_secondRunIsRejected() throws SQLException {
         String stream = newStream(1);
         publish(stream, 0, 2, 1);
         Transactions twice = new Transactions() {
@@ -357,7 +357,7 @@ class TransactionBoundaryIT extends ConsumerFixture {
     }
 
     @Test
-    void parkedKey_redriven_happensOnceInTheTransaction() throws SQLException {
+    void redrive_parkedKey_takesEffectOnceInTheTransaction() throws SQLException {
         String stream = newStream(1);
         publish(stream, 0, 6, 2);
         AtomicInteger fails = new AtomicInteger(1);

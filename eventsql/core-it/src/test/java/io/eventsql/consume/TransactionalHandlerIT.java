@@ -30,11 +30,11 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Handlers whose writes are committed together with the offset. */
+/** Transactional handlers: their writes are committed together with the offset. */
 class TransactionalHandlerIT extends ConsumerFixture {
     @BeforeAll
     void createTable() throws SQLException {
-        // No key: an effect that happens twice is seen.
+        // No primary key, so that a duplicate effect is visible.
         cluster.execute("CREATE TABLE effect (stream text, text text, at bigint GENERATED ALWAYS AS IDENTITY)");
     }
 
@@ -53,7 +53,7 @@ class TransactionalHandlerIT extends ConsumerFixture {
     }
 
     @Test
-    void single_handlerFailsAfterItsWrites_effectsAreThereOnce() throws SQLException {
+    void handler_failsAfterWriting_effectsAreCommittedOnce() throws SQLException {
         String stream = newStream(1);
         publish(stream, 0, 30, 10);
         Queue<String> tried = new ConcurrentLinkedQueue<>();
@@ -71,7 +71,7 @@ class TransactionalHandlerIT extends ConsumerFixture {
     }
 
     @Test
-    void single_handlerThrowsAnErrorAfterItsWrites_effectsAreThereOnce() throws SQLException {
+    void handler_throwsErrorAfterWriting_effectsAreCommittedOnce() throws SQLException {
         String stream = newStream(1);
         publish(stream, 0, 3, 1);
         Queue<String> tried = new ConcurrentLinkedQueue<>();
@@ -89,7 +89,7 @@ class TransactionalHandlerIT extends ConsumerFixture {
     }
 
     @Test
-    void batch_eventFails_othersHappenOnce() throws SQLException {
+    void batch_oneEventFails_othersTakeEffectOnce() throws SQLException {
         String stream = newStream(1);
         publish(stream, 0, 30, 10);
         ConsumerSpec spec = consumer(stream)
@@ -113,10 +113,10 @@ class TransactionalHandlerIT extends ConsumerFixture {
 
     @ParameterizedTest
     @ValueSource(strings = {"commit", "rollback", "close", "setAutoCommit", "setTransactionIsolation"})
-    void connection_endingItsTransaction_isRefused(String call) throws SQLException {
+    void connection_callEndsTransaction_isRejected(String call) throws SQLException {
         String stream = newStream(1);
         publish(stream, 0, 1, 1);
-        Queue<String> refused = new ConcurrentLinkedQueue<>();
+        Queue<String> rejected = new ConcurrentLinkedQueue<>();
         try (Subscription ignored = eventSql.subscribeTransactional(consumer(stream), (event, connection) -> {
             try {
                 switch (call) {
@@ -127,21 +127,21 @@ class TransactionalHandlerIT extends ConsumerFixture {
                     default -> connection.setTransactionIsolation(Connection.TRANSACTION_SERIALIZABLE);
                 }
             } catch (SQLException e) {
-                refused.add(e.getMessage());
+                rejected.add(e.getMessage());
             }
             var savepoint = connection.setSavepoint();
             write(connection, event);
-            connection.rollback(savepoint); // part of it may be undone
+            connection.rollback(savepoint); // a handler may roll back to a savepoint
             write(connection, event);
         })) {
             awaitLag(stream, 0);
         }
-        assertThat(refused).singleElement().asString().contains("must not call " + call);
+        assertThat(rejected).singleElement().asString().contains("must not call " + call);
         assertThat(effects(stream)).containsExactly("0");
     }
 
     @Test
-    void sqlCommit_endsTheTransaction_isNoticedAndFailsTheEvent() throws SQLException {
+    void handler_executesCommit_failsTheEvent() throws SQLException {
         String stream = newStream(1);
         publish(stream, 0, 1, 1);
         ConsumerSpec spec = consumer(stream)
@@ -159,7 +159,7 @@ class TransactionalHandlerIT extends ConsumerFixture {
     }
 
     @Test
-    void parkedKey_redriven_happensOnceInTheHandlersTransaction() throws SQLException {
+    void redrive_parkedKey_takesEffectOnceInTheTransaction() throws SQLException {
         String stream = newStream(1);
         publish(stream, 0, 60, 3);
         Set<String> failing = ConcurrentHashMap.newKeySet();
@@ -181,14 +181,14 @@ class TransactionalHandlerIT extends ConsumerFixture {
         }
         assertThat(effects(stream)).containsExactlyInAnyOrderElementsOf(texts(0, 60));
         assertThat(effects(stream).stream().filter(t -> Integer.parseInt(t) % 3 == 1))
-                .as("in the order of the key")
+                .as("effects of the redriven key")
                 .containsExactlyElementsOf(texts(0, 60).stream()
                         .filter(t -> Integer.parseInt(t) % 3 == 1)
                         .toList());
     }
 
     @Test
-    void slowHandler_silentForLongerThanTheLease_isNotEnded() throws Exception {
+    void lease_handlerIdleInTransaction_isNotTerminated() throws Exception {
         String stream = newStream(1);
         publish(stream, 0, 1, 1);
         EventSql process = cluster.open(settings -> settings.lease(Duration.ofSeconds(1)));
@@ -216,7 +216,7 @@ class TransactionalHandlerIT extends ConsumerFixture {
     }
 
     @Test
-    void keyConcurrency_withTransactionsOrBatches_isRefused() {
+    void keyConcurrency_withTransactionsOrBatches_isRejected() {
         ConsumerSpec spec = consumer(newStream()).withKeyConcurrency(2);
         for (Runnable subscribe : List.<Runnable>of(
                 () -> eventSql.subscribeTransactional(spec, (event, connection) -> {}),
