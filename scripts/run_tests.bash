@@ -16,6 +16,7 @@ Runs what decides whether a change is good:
   maven       ./mvnw verify: format, Error Prone, NullAway, unit and integration tests
               (against real PostgreSQL servers, no Docker needed), dependency analysis
   python      pytest (pages in headless Chromium), ruff and mypy, in .venv; beside maven, which mostly waits, and shown after it
+  language    scripts/check_language.py: no phrase of scripts/language/banned.txt outside allowed.txt
   shellcheck  over every Bash script
 
 Options:
@@ -31,7 +32,7 @@ Exit code: 0 all good, 1 something failed, 2 wrong usage or no JDK.
 EOF
 }
 
-STEPS=(maven python shellcheck)
+STEPS=(maven python language shellcheck)
 only=()
 maven_arguments=()
 
@@ -84,6 +85,7 @@ step() {
   case $name in
     maven) run_maven || rc=$? ;;
     python) run_or_finish_python || rc=$? ;;
+    language) run_language || rc=$? ;;
     shellcheck) run_shellcheck || rc=$? ;;
   esac
   case $rc in
@@ -173,6 +175,15 @@ run_python() {
   .venv/bin/ruff format --check scripts || rc=1
   .venv/bin/mypy --strict scripts || rc=1
   return $rc
+}
+
+run_language() {
+  local python
+  if ! python=$(find_python); then
+    skip_reason='Python >= 3.11 is needed (Debian: apt-get install python3)'
+    return 3
+  fi
+  "$python" scripts/check_language.py
 }
 
 run_shellcheck() {
