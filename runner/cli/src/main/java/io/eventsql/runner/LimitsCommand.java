@@ -213,7 +213,7 @@ final class LimitsCommand implements Callable<Integer> {
         limits.requireRange("--warmup-seconds", warmupSeconds, 0, PublishOptions.MAX_SECONDS);
         limits.requireRange("--handlers-events", handlersEvents, 1, MAX_HANDLERS_EVENTS);
         limits.requireRange("--handlers-sequential-events", handlersSequentialEvents, 1, MAX_HANDLERS_EVENTS);
-        limits.requireRange("--handlers-concurrency", handlersConcurrency, 1, ConsumerSpec.MAX_KEY_CONCURRENCY);
+        limits.requireRange("--handlers-concurrency", handlersConcurrency, 1, ConsumerSpec.KEY_CONCURRENCY_MAX);
         limits.requireRange("--outbox-seconds", outboxSeconds, 1, PublishOptions.MAX_SECONDS);
         limits.requireRange("--outbox-rate", outboxRate, 1, PublishOptions.MAX_EVENTS_RATE);
         return new LimitsSettings(

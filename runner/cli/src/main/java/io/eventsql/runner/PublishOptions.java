@@ -149,11 +149,11 @@ final class PublishOptions {
     RunSettings settings(CommandLine commandLine) {
         OptionLimits limits = new OptionLimits(commandLine);
         limits.require(
-                stream.matches("[a-z][a-z0-9]*(_[a-z0-9]+)*") && stream.length() <= StreamSpec.MAX_NAME_LENGTH,
+                stream.matches("[a-z][a-z0-9]*(_[a-z0-9]+)*") && stream.length() <= StreamSpec.NAME_LENGTH_MAX,
                 "--stream",
-                "must be lower-case letters, digits and single underscores, at most " + StreamSpec.MAX_NAME_LENGTH
+                "must be lower-case letters, digits and single underscores, at most " + StreamSpec.NAME_LENGTH_MAX
                         + " characters, but is '" + stream + "'");
-        limits.requireRange("--partitions", partitions, 1, StreamSpec.MAX_PARTITIONS);
+        limits.requireRange("--partitions", partitions, 1, StreamSpec.PARTITIONS_MAX);
         limits.require(!consumer.isBlank(), "--consumer", "must not be empty");
         limits.requireRange("--consume-timeout", consumeTimeout, 1, MAX_SECONDS);
         return new RunSettings(

@@ -52,7 +52,7 @@ final class Attempts {
      *
      * @return whether to go on with the next ones: {@code false} if the partition ends
      */
-    boolean handle(MemberOnShard member, OwnedPartition partition, List<StoredEvent> events, HandlerClock clock) {
+    boolean handle(ShardMember member, OwnedPartition partition, List<StoredEvent> events, HandlerClock clock) {
         return handle(member, partition, events, clock, HandlerCall.Step.NONE, new End() {
             @Override
             public boolean handled(StoredEvent first, StoredEvent last) {
@@ -69,7 +69,7 @@ final class Attempts {
     }
 
     boolean handle(
-            MemberOnShard member,
+            ShardMember member,
             OwnedPartition partition,
             List<StoredEvent> events,
             HandlerClock clock,
@@ -117,7 +117,7 @@ final class Attempts {
 
     /** The events before the one that failed are handled, unless they were rolled back with it: then again. */
     private boolean finish(
-            MemberOnShard member,
+            ShardMember member,
             OwnedPartition partition,
             List<StoredEvent> before,
             HandlerClock clock,
@@ -130,7 +130,7 @@ final class Attempts {
     }
 
     private void callTimed(
-            MemberOnShard member,
+            ShardMember member,
             OwnedPartition partition,
             List<StoredEvent> events,
             HandlerClock clock,
@@ -152,7 +152,7 @@ final class Attempts {
     }
 
     private boolean handleEach(
-            MemberOnShard member,
+            ShardMember member,
             OwnedPartition partition,
             List<StoredEvent> events,
             HandlerClock clock,
@@ -181,7 +181,7 @@ final class Attempts {
         return 0;
     }
 
-    private void report(MemberOnShard member, StoredEvent event, int attempt, Throwable error, boolean again) {
+    private void report(ShardMember member, StoredEvent event, int attempt, Throwable error, boolean again) {
         LOG.warn(
                 "Handler of consumer {} failed at {}, attempt {}, {}",
                 spec.name(),

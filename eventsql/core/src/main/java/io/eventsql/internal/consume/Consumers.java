@@ -42,7 +42,7 @@ public final class Consumers {
     private final SegmentKeeper segments;
     private final WakeUp wakeUp;
     private final Listeners listeners;
-    private final Map<Shard, OnShard> onShards = new HashMap<>();
+    private final Map<Shard, ShardThreads> onShards = new HashMap<>();
     private final Set<Member> members = ConcurrentHashMap.newKeySet();
     private boolean closed;
 
@@ -162,7 +162,7 @@ public final class Consumers {
     }
 
     /** The threads of a shard; started when first asked for. */
-    synchronized OnShard on(Shard shard) {
+    synchronized ShardThreads on(Shard shard) {
         return onShards.computeIfAbsent(shard, s -> {
             Fetcher fetcher = new Fetcher(s, settings.pollInterval());
             OffsetCommitter committer = new OffsetCommitter(s);
@@ -172,7 +172,7 @@ public final class Consumers {
             keeper.start();
             wakeUp.register(s, fetcher);
             wakeUp.register(s, keeper);
-            return new OnShard(s, fetcher, committer, keeper);
+            return new ShardThreads(s, fetcher, committer, keeper);
         });
     }
 
@@ -230,11 +230,11 @@ public final class Consumers {
         for (Member member : members) {
             ended &= member.awaitClosed(deadlineNanos);
         }
-        List<OnShard> all;
+        List<ShardThreads> all;
         synchronized (this) {
             all = List.copyOf(onShards.values());
         }
-        for (OnShard onShard : all) {
+        for (ShardThreads onShard : all) {
             onShard.keeper().close();
             onShard.fetcher().close();
             onShard.committer().close();

@@ -50,11 +50,11 @@ final class DeadLetters {
     }
 
     /** Appends a copy and remembers it, in the caller's transaction; does nothing if that is stored already. */
-    Step step(MemberOnShard member, StoredEvent event, String error, int attempts) {
+    Step step(ShardMember member, StoredEvent event, String error, int attempts) {
         Shard shard = member.shard();
         return connection -> {
-            var setAside = shard.tables().setAside();
-            if (setAside.isSetAside(connection, member.consumerId(), event.partition(), event.offset())) {
+            var parkedEvents = shard.tables().parkedEvents();
+            if (parkedEvents.isParkedEvent(connection, member.consumerId(), event.partition(), event.offset())) {
                 return;
             }
             Rows rows = new Rows(
@@ -70,7 +70,7 @@ final class DeadLetters {
             long[] bases = shard.tables()
                     .append()
                     .execute(connection, producer, number.incrementAndGet(), shard.mapVersion(), rows);
-            setAside.addDeadLetter(
+            parkedEvents.addDeadLetter(
                     connection,
                     member.consumerId(),
                     event,
@@ -80,7 +80,7 @@ final class DeadLetters {
         };
     }
 
-    private static Map<String, String> headers(MemberOnShard member, StoredEvent event, String error, int attempts) {
+    private static Map<String, String> headers(ShardMember member, StoredEvent event, String error, int attempts) {
         Map<String, String> headers = new LinkedHashMap<>(event.headers());
         headers.put(HEADER + "stream", event.stream());
         headers.put(HEADER + "shard", Integer.toString(event.shard()));
@@ -95,7 +95,7 @@ final class DeadLetters {
     }
 
     /** After the commit: tells the dead-letter stream's consumers. */
-    void appended(MemberOnShard member, int partition) {
+    void appended(ShardMember member, int partition) {
         try {
             wakeUp.appended(member.shard(), member.shard().streamId(stream()), partition);
         } catch (SQLException e) {
@@ -104,7 +104,7 @@ final class DeadLetters {
     }
 
     /** After a failure: whether a segment was missing and is there now. */
-    boolean addedSegment(MemberOnShard member, int partition, SQLException failure) {
+    boolean addedSegment(ShardMember member, int partition, SQLException failure) {
         if (stream == null || !SqlErrors.isMissingSegment(failure)) {
             return false;
         }

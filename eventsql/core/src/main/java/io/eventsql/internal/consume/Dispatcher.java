@@ -39,7 +39,7 @@ final class Dispatcher {
     }
 
     /** Starts the handler on a partition for which there is work. */
-    void start(MemberOnShard member, OwnedPartition partition) {
+    void start(ShardMember member, OwnedPartition partition) {
         try {
             virtualThreads.execute(() -> handleAll(member, partition));
         } catch (RejectedExecutionException e) { // closed meanwhile
@@ -50,7 +50,7 @@ final class Dispatcher {
     }
 
     /** Handles pages until there is none, or the partition ends; then whoever waits for that is told. */
-    private void handleAll(MemberOnShard member, OwnedPartition partition) {
+    private void handleAll(ShardMember member, OwnedPartition partition) {
         HandlerClock clock = partition.newClock();
         do {
             partition.awaitsTurn();
@@ -71,7 +71,7 @@ final class Dispatcher {
         }
     }
 
-    private void handleNext(MemberOnShard member, OwnedPartition partition, HandlerClock clock) {
+    private void handleNext(ShardMember member, OwnedPartition partition, HandlerClock clock) {
         if (partition.takeRedriveWanted()) {
             if (keyConcurrency > 1) {
                 lanes(member, partition).awaitEmpty();
@@ -90,14 +90,14 @@ final class Dispatcher {
         }
     }
 
-    private KeyLanes lanes(MemberOnShard member, OwnedPartition partition) {
+    private KeyLanes lanes(ShardMember member, OwnedPartition partition) {
         return partition.lanes(
                 () -> new KeyLanes(member, partition, attempts, failures, keyConcurrency, virtualThreads));
     }
 
     /** A run of events is handled in one call; events of parked keys are set aside, in their turn. */
     private void handleInOrder(
-            MemberOnShard member, OwnedPartition partition, List<StoredEvent> page, HandlerClock clock) {
+            ShardMember member, OwnedPartition partition, List<StoredEvent> page, HandlerClock clock) {
         boolean goesOn = true;
         for (int next = 0; next < page.size() && goesOn; ) {
             boolean parked = partition.isParked(page.get(next).key());

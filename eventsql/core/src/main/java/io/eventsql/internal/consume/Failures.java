@@ -47,7 +47,7 @@ final class Failures {
      *
      * @return whether to go on with the next one
      */
-    boolean apply(MemberOnShard member, OwnedPartition partition, StoredEvent event, int attempts, Throwable error) {
+    boolean apply(ShardMember member, OwnedPartition partition, StoredEvent event, int attempts, Throwable error) {
         String text = text(error);
         @Nullable String key = event.key();
         if (spec.failurePolicy() == FailurePolicy.STOP) {
@@ -57,7 +57,7 @@ final class Failures {
         if (spec.failurePolicy() == FailurePolicy.PARK_KEY && key != null) {
             return parkKey(member, partition, event, key, text, attempts, error);
         }
-        boolean done = setAside(member, partition, event, event, deadLetters.step(member, event, text, attempts));
+        boolean done = park(member, partition, event, event, deadLetters.step(member, event, text, attempts));
         if (done) {
             deadLetters.appended(member, event.partition());
             LOG.warn("Event {} went to {}: {}", event.position(), spec.deadLetterStream(), text);
@@ -67,7 +67,7 @@ final class Failures {
     }
 
     private boolean parkKey(
-            MemberOnShard member,
+            ShardMember member,
             OwnedPartition partition,
             StoredEvent event,
             String key,
@@ -78,8 +78,8 @@ final class Failures {
             stop(member, partition, "offset " + event.offset() + ": " + PARKED_KEYS_MAX + " keys are parked; " + text);
             return false;
         }
-        var table = member.shard().tables().setAside();
-        boolean done = setAside(member, partition, event, event, connection -> {
+        var table = member.shard().tables().parkedEvents();
+        boolean done = park(member, partition, event, event, connection -> {
             table.parkKey(connection, member.consumerId(), partition.partition(), key);
             table.park(connection, member.consumerId(), List.of(event), text, attempts);
         });
@@ -97,9 +97,9 @@ final class Failures {
      * @param events with gapless offsets
      * @return whether to go on with the next one
      */
-    boolean parkBehind(MemberOnShard member, OwnedPartition partition, List<StoredEvent> events) {
-        var table = member.shard().tables().setAside();
-        return setAside(
+    boolean parkBehind(ShardMember member, OwnedPartition partition, List<StoredEvent> events) {
+        var table = member.shard().tables().parkedEvents();
+        return park(
                 member,
                 partition,
                 events.getFirst(),
@@ -108,8 +108,7 @@ final class Failures {
     }
 
     /** Runs the step and advances the offset in one transaction, until it succeeds or the partition ends. */
-    private boolean setAside(
-            MemberOnShard member, OwnedPartition partition, StoredEvent first, StoredEvent last, Step step) {
+    private boolean park(ShardMember member, OwnedPartition partition, StoredEvent first, StoredEvent last, Step step) {
         long next = last.offset() + 1;
         if (!commitWith(member, partition, first.offset(), next, step, Failures::neverSucceeds)) {
             return false;
@@ -120,7 +119,7 @@ final class Failures {
     }
 
     /** The same without any event being passed: only proves that the partition is still held. */
-    boolean commitWith(MemberOnShard member, OwnedPartition partition, Step step) {
+    boolean commitWith(ShardMember member, OwnedPartition partition, Step step) {
         return commitWith(member, partition, NO_EVENT, NO_EVENT, step, Failures::neverSucceeds);
     }
 
@@ -131,7 +130,7 @@ final class Failures {
 
     /** Tries until it succeeds or the partition ends. After a hopeless error the partition is stopped. */
     private boolean commitWith(
-            MemberOnShard member,
+            ShardMember member,
             OwnedPartition partition,
             long first,
             long next,
@@ -161,7 +160,7 @@ final class Failures {
     }
 
     /** Stops the partition, visibly: it is handled again when it is resumed. */
-    void stop(MemberOnShard member, OwnedPartition partition, String error) {
+    void stop(ShardMember member, OwnedPartition partition, String error) {
         long next = partition.progress().toOffset();
         Step store = connection -> member.shard()
                 .tables()
@@ -175,7 +174,7 @@ final class Failures {
     }
 
     /** The event to be handled next does not exist. */
-    void outOfRange(MemberOnShard member, OwnedPartition partition, long next, long logStart, long head) {
+    void outOfRange(ShardMember member, OwnedPartition partition, long next, long logStart, long head) {
         if (next > head) {
             stop(
                     member,
@@ -189,7 +188,7 @@ final class Failures {
         }
     }
 
-    private void move(MemberOnShard member, OwnedPartition partition, long to, long from) {
+    private void move(ShardMember member, OwnedPartition partition, long to, long from) {
         try {
             member.shard()
                     .require()

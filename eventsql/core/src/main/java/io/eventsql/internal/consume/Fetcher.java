@@ -33,13 +33,13 @@ import org.slf4j.LoggerFactory;
 final class Fetcher implements WakeUp.Target {
     private static final Logger LOG = LoggerFactory.getLogger(Fetcher.class);
     /**
-     * The shortest time between two fetches while pages are not full, for each {@link #EVENTS_A_PACE} of the last one:
+     * The shortest time between two fetches while pages are not full, for each {@link #EVENTS_PER_PACE} of the last one:
      * under load a fetch then finds more than one batch, which costs the database a fraction. The first fetch after a
      * pause goes at once.
      */
     private static final long PACE_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
 
-    private static final int EVENTS_A_PACE = 20;
+    private static final int EVENTS_PER_PACE = 20;
     private static final int PACES_MAX = 5;
     /** Probes of a stream after its last events: together they last longer than the pause between signals. */
     private static final int PROBES = 8;
@@ -51,7 +51,7 @@ final class Fetcher implements WakeUp.Target {
 
     private final Shard shard;
     private final long pollNanos;
-    private final List<MemberOnShard> members = new CopyOnWriteArrayList<>();
+    private final List<ShardMember> members = new CopyOnWriteArrayList<>();
     private final Thread thread;
 
     private final ReentrantLock lock = new ReentrantLock();
@@ -62,7 +62,7 @@ final class Fetcher implements WakeUp.Target {
 
     private long polledAt = System.nanoTime();
     /** Streams that have just had events, and how many probes of them are left. */
-    private final Map<Integer, Integer> livelyStreams = new HashMap<>();
+    private final Map<Integer, Integer> recentlyActiveStreams = new HashMap<>();
 
     private int failures;
     private long fetchedAt = System.nanoTime();
@@ -83,18 +83,18 @@ final class Fetcher implements WakeUp.Target {
         thread.start();
     }
 
-    void add(MemberOnShard member) {
+    void add(ShardMember member) {
         members.add(member);
         signal();
     }
 
-    void remove(MemberOnShard member) {
+    void remove(ShardMember member) {
         members.remove(member);
     }
 
     @Override
     public void wake(int streamId, int partition) {
-        for (MemberOnShard member : members) {
+        for (ShardMember member : members) {
             if (member.streamId() == streamId) {
                 member.partition(partition).ifPresent(OwnedPartition::wake);
             }
@@ -170,31 +170,31 @@ final class Fetcher implements WakeUp.Target {
 
     /** When to probe the lively streams; not before the next poll if there are none. */
     private long nextProbeAt() {
-        return livelyStreams.isEmpty()
+        return recentlyActiveStreams.isEmpty()
                 ? polledAt + pollNanos
                 : fetchedAt + Math.max(PACE_NANOS, Math.max(paceNanos(), PROBE_PAUSES * probeNanos));
     }
 
     /** Has the fetch ask for all that the lively streams may have, whatever it is made for. */
     private void probe() {
-        if (livelyStreams.isEmpty()) {
+        if (recentlyActiveStreams.isEmpty()) {
             return;
         }
-        for (MemberOnShard member : members) {
-            if (livelyStreams.containsKey(member.streamId())) {
+        for (ShardMember member : members) {
+            if (recentlyActiveStreams.containsKey(member.streamId())) {
                 member.partitions().forEach(OwnedPartition::probe);
             }
         }
-        livelyStreams.replaceAll((streamId, probes) -> probes - 1);
-        livelyStreams.values().removeIf(probes -> probes == 0);
+        recentlyActiveStreams.replaceAll((streamId, probes) -> probes - 1);
+        recentlyActiveStreams.values().removeIf(probes -> probes == 0);
     }
 
     private long paceNanos() {
-        return Math.min(lastEvents / EVENTS_A_PACE, PACES_MAX) * PACE_NANOS;
+        return Math.min(lastEvents / EVENTS_PER_PACE, PACES_MAX) * PACE_NANOS;
     }
 
     private boolean isAnythingWanted() {
-        return members.stream().anyMatch(MemberOnShard::wantsPages);
+        return members.stream().anyMatch(ShardMember::wantsPages);
     }
 
     private void pace() throws InterruptedException {
@@ -216,19 +216,19 @@ final class Fetcher implements WakeUp.Target {
                 return;
             }
             more = false;
-            for (MemberOnShard member : members) {
+            for (ShardMember member : members) {
                 if (member.wantsPages()) {
                     fetch(member);
                     more = true;
                 }
             }
         }
-        if (lastEvents < EVENTS_A_PACE) {
+        if (lastEvents < EVENTS_PER_PACE) {
             probeNanos = System.nanoTime() - fetchedAt;
         }
     }
 
-    private void fetch(MemberOnShard member) throws SQLException {
+    private void fetch(ShardMember member) throws SQLException {
         List<OwnedPartition> partitions = new ArrayList<>();
         List<Request> requests = new ArrayList<>();
         for (OwnedPartition partition : member.partitionsInTurn()) {
@@ -264,14 +264,14 @@ final class Fetcher implements WakeUp.Target {
         }
     }
 
-    private void give(MemberOnShard member, OwnedPartition partition, Request request, List<StoredEvent> page) {
+    private void give(ShardMember member, OwnedPartition partition, Request request, List<StoredEvent> page) {
         if (!page.isEmpty() && page.getFirst().offset() != request.fromOffset()) {
             lookNow(); // it is below the log's start, which the heads tell
             return;
         }
         lastEvents += page.size();
         if (!page.isEmpty()) {
-            livelyStreams.put(member.streamId(), PROBES);
+            recentlyActiveStreams.put(member.streamId(), PROBES);
         }
         lastPagesFull |= page.size() >= member.spec().pageEvents();
         if (partition.fetched(page, member.spec().pageEvents(), member.spec().pageBytes())) {
@@ -282,12 +282,12 @@ final class Fetcher implements WakeUp.Target {
     /** Compares what each partition has fetched with what is stored, also where no signal told of anything. */
     private void look() throws SQLException {
         int[] streamIds =
-                members.stream().mapToInt(MemberOnShard::streamId).distinct().toArray();
+                members.stream().mapToInt(ShardMember::streamId).distinct().toArray();
         if (streamIds.length == 0) {
             return;
         }
         // As they are before the heads are read: what is taken later may begin beyond them.
-        Map<MemberOnShard, List<OwnedPartition>> held = new LinkedHashMap<>();
+        Map<ShardMember, List<OwnedPartition>> held = new LinkedHashMap<>();
         members.forEach(member -> held.put(member, member.partitions()));
         Map<Place, Head> heads = new HashMap<>();
         for (Head head :
@@ -307,7 +307,7 @@ final class Fetcher implements WakeUp.Target {
     private record Place(int streamId, int partition) {}
 
     /** A consumer whose next offset is not in the log never jumps silently. */
-    private void look(MemberOnShard member, OwnedPartition partition, Head head) {
+    private void look(ShardMember member, OwnedPartition partition, Head head) {
         if (member.listeners().any()) {
             long lag = Math.max(0, head.head() - Math.max(partition.committedOffset(), head.logStart()));
             member.listeners().tell(l -> l.lag(member.name(partition), lag));

@@ -24,8 +24,7 @@ interface HandlerCall {
      * @throws LostException if the partition is no longer held
      * @throws NotHandledException if the database failed
      */
-    void call(MemberOnShard member, OwnedPartition partition, List<StoredEvent> events, Step alsoCommit)
-            throws Exception;
+    void call(ShardMember member, OwnedPartition partition, List<StoredEvent> events, Step alsoCommit) throws Exception;
 
     /** A step in a transaction. */
     @FunctionalInterface
@@ -73,7 +72,7 @@ interface HandlerCall {
         }
 
         @Override
-        public void call(MemberOnShard member, OwnedPartition partition, List<StoredEvent> events, Step alsoCommit)
+        public void call(ShardMember member, OwnedPartition partition, List<StoredEvent> events, Step alsoCommit)
                 throws Exception {
             handler.handle(events);
         }

@@ -23,7 +23,7 @@ import org.slf4j.LoggerFactory;
 final class KeyLanes {
     private static final Logger LOG = LoggerFactory.getLogger(KeyLanes.class);
 
-    private final MemberOnShard member;
+    private final ShardMember member;
     private final OwnedPartition partition;
     private final Attempts attempts;
     private final Failures failures;
@@ -37,7 +37,7 @@ final class KeyLanes {
     private int waiting;
 
     KeyLanes(
-            MemberOnShard member,
+            ShardMember member,
             OwnedPartition partition,
             Attempts attempts,
             Failures failures,

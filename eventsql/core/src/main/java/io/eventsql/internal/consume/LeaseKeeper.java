@@ -51,8 +51,8 @@ final class LeaseKeeper implements WakeUp.Target {
     private final Duration answerTimeout;
 
     private final WakeUp wakeUp;
-    private final Leaving leaving;
-    private final List<MemberOnShard> members = new CopyOnWriteArrayList<>();
+    private final MemberDeregistration leaving;
+    private final List<ShardMember> members = new CopyOnWriteArrayList<>();
     private final Thread thread;
 
     private final ReentrantLock lock = new ReentrantLock();
@@ -71,7 +71,7 @@ final class LeaseKeeper implements WakeUp.Target {
         this.heartbeatNanos = settings.heartbeat().toNanos();
         this.networkTimeoutNanos = settings.networkTimeout().toNanos();
         this.answerTimeout = lease.minus(settings.heartbeat()).dividedBy(2);
-        this.leaving = new Leaving(shard, answerTimeout, wakeUp);
+        this.leaving = new MemberDeregistration(shard, answerTimeout, wakeUp);
         this.wakeUp = wakeUp;
         this.thread = new Thread(this::run, "eventsql-lease-" + shard.name());
         thread.setDaemon(true);
@@ -82,7 +82,7 @@ final class LeaseKeeper implements WakeUp.Target {
     }
 
     /** The member takes part from now on; others learn of it, and give back what is above their share. */
-    void add(MemberOnShard member) {
+    void add(ShardMember member) {
         members.add(member);
         beatSoon();
     }
@@ -91,7 +91,7 @@ final class LeaseKeeper implements WakeUp.Target {
      * The member takes nothing more. What it holds it gives back as its handlers end, and keeps its leases until then;
      * when all have ended, it is gone.
      */
-    void beginLeave(MemberOnShard member) {
+    void beginLeave(ShardMember member) {
         member.close();
         beatSoon();
     }
@@ -102,7 +102,7 @@ final class LeaseKeeper implements WakeUp.Target {
      *
      * @return whether all handlers have ended
      */
-    boolean awaitLeft(MemberOnShard member, long deadlineNanos) throws InterruptedException {
+    boolean awaitLeft(ShardMember member, long deadlineNanos) throws InterruptedException {
         if (thread.equals(Thread.currentThread())) { // a listener closes it
             member.leaveNow();
             endClosed();
@@ -192,9 +192,9 @@ final class LeaseKeeper implements WakeUp.Target {
     private void beat() throws SQLException {
         long askedAt = System.nanoTime();
         beatAt = askedAt + heartbeatNanos;
-        List<MemberOnShard> asked = List.copyOf(members);
+        List<ShardMember> asked = List.copyOf(members);
         List<List<OwnedPartition>> held =
-                asked.stream().map(MemberOnShard::partitions).toList();
+                asked.stream().map(ShardMember::partitions).toList();
         List<Beat> beats = asked.stream()
                 .map(member -> member.beat(member.member().name()))
                 .toList();
@@ -204,7 +204,7 @@ final class LeaseKeeper implements WakeUp.Target {
             endDeleted(asked, answers);
         }
         for (Answer answer : answers) {
-            MemberOnShard member = asked.get(answer.member());
+            ShardMember member = asked.get(answer.member());
             checkHistory(answer.history());
             if (member.isFirstAnswer()) { // only now others can see it
                 wakeUp.consumerChanged(shard, member.consumerId());
@@ -222,7 +222,7 @@ final class LeaseKeeper implements WakeUp.Target {
     }
 
     /** What was not renewed is lost: it was moved, or another member has taken it. */
-    private void keepRenewed(MemberOnShard member, List<OwnedPartition> held, Beat beat, Answer answer, long askedAt) {
+    private void keepRenewed(ShardMember member, List<OwnedPartition> held, Beat beat, Answer answer, long askedAt) {
         for (OwnedPartition partition : held) {
             if (answer.renewed().contains(partition.partition())) {
                 partition.renewedUntil(askedAt + lease.toNanos());
@@ -240,7 +240,7 @@ final class LeaseKeeper implements WakeUp.Target {
         }
     }
 
-    private static void reportTimeout(MemberOnShard member, OwnedPartition partition) {
+    private static void reportTimeout(ShardMember member, OwnedPartition partition) {
         Duration running = Duration.ofNanos(partition.longestCallNanos());
         LOG.error(
                 "The handler of {} has been running for {}, longer than consumer.handlerTimeout {}: the partition moves",
@@ -251,7 +251,7 @@ final class LeaseKeeper implements WakeUp.Target {
         member.remove(partition, Reason.LOST);
     }
 
-    private void giveBackSurplus(MemberOnShard member, Answer answer) {
+    private void giveBackSurplus(ShardMember member, Answer answer) {
         List<OwnedPartition> holding =
                 member.partitions().stream().filter(p -> !p.isDraining()).toList();
         for (int i = answer.share(); i < holding.size(); i++) {
@@ -259,7 +259,7 @@ final class LeaseKeeper implements WakeUp.Target {
         }
     }
 
-    private void takeFree(MemberOnShard member, Answer answer) throws SQLException {
+    private void takeFree(ShardMember member, Answer answer) throws SQLException {
         int wanted = answer.share() - member.partitions().size();
         List<Integer> except = member.notToTake();
         if (wanted <= 0 || answer.free() == 0) {
@@ -272,7 +272,7 @@ final class LeaseKeeper implements WakeUp.Target {
             List<Taken> taken =
                     tables.leases().take(connection, member.consumerId(), member.memberId(), lease, wanted, except);
             List<Integer> numbers = taken.stream().map(Taken::partition).toList();
-            return new Result(taken, tables.setAside().parkedKeys(connection, member.consumerId(), numbers));
+            return new Result(taken, tables.parkedEvents().parkedKeys(connection, member.consumerId(), numbers));
         });
         if (result.taken().size() < wanted) {
             beatAt = Math.min(beatAt, System.nanoTime() + Math.min(TAKE_AGAIN_NANOS, heartbeatNanos));
@@ -297,7 +297,7 @@ final class LeaseKeeper implements WakeUp.Target {
 
     /** Commits and gives back partitions that drain and whose handler is not at work any more. */
     private void releaseDrained() throws SQLException {
-        for (MemberOnShard member : members) {
+        for (ShardMember member : members) {
             List<OwnedPartition> drained = member.partitions().stream()
                     .filter(p -> p.isDraining() && !p.isHandling())
                     .toList();
@@ -311,7 +311,7 @@ final class LeaseKeeper implements WakeUp.Target {
     }
 
     /** Frees partitions and tells the other members. */
-    void release(MemberOnShard member, Collection<Integer> partitions) throws SQLException {
+    void release(ShardMember member, Collection<Integer> partitions) throws SQLException {
         database().call(connection -> {
             shard.tables().leases().release(connection, member.consumerId(), member.memberId(), partitions);
             return partitions;
@@ -321,7 +321,7 @@ final class LeaseKeeper implements WakeUp.Target {
 
     /** Members that are closed, and whose handlers have ended or are not waited for any longer, go. */
     private void endClosed() {
-        for (MemberOnShard member : members) {
+        for (ShardMember member : members) {
             if (member.mayLeave()) {
                 if (leaving.leave(member)) {
                     remove(member, Reason.RELEASED);
@@ -332,18 +332,18 @@ final class LeaseKeeper implements WakeUp.Target {
         }
     }
 
-    private void remove(MemberOnShard member, Reason reason) {
+    private void remove(ShardMember member, Reason reason) {
         members.remove(member);
         member.threads().fetcher().remove(member);
         member.partitions().forEach(partition -> member.remove(partition, reason));
         member.left();
     }
 
-    private void endDeleted(List<MemberOnShard> asked, List<Answer> answers) {
+    private void endDeleted(List<ShardMember> asked, List<Answer> answers) {
         List<Integer> answered = answers.stream().map(Answer::member).toList();
         for (int i = 0; i < asked.size(); i++) {
             if (!answered.contains(i)) {
-                MemberOnShard gone = asked.get(i);
+                ShardMember gone = asked.get(i);
                 LOG.warn(
                         "Consumer {} of stream {} was deleted on {}",
                         gone.spec().name(),
@@ -361,7 +361,7 @@ final class LeaseKeeper implements WakeUp.Target {
         history = now;
         if (before != null && !before.equals(now)) {
             LOG.warn("The history of {} has changed from {} to {}: fetched pages are dropped", shard, before, now);
-            for (MemberOnShard member : members) {
+            for (ShardMember member : members) {
                 member.partitions().forEach(OwnedPartition::forgetPage);
                 member.threads().fetcher().lookNow();
             }

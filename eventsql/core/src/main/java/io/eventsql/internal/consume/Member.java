@@ -28,7 +28,7 @@ final class Member implements Subscription {
     private final Dispatcher dispatcher;
     private final Failures failures;
     private final Consumers consumers;
-    private final List<MemberOnShard> joined = new CopyOnWriteArrayList<>();
+    private final List<ShardMember> joined = new CopyOnWriteArrayList<>();
     private volatile boolean closed;
 
     Member(
@@ -104,7 +104,7 @@ final class Member implements Subscription {
                         .register(connection, streamId, stream.name(), spec.name(), spec.startPosition()));
         synchronized (this) {
             if (!closed) {
-                MemberOnShard member = new MemberOnShard(this, consumers.on(shard), streamId, consumerId);
+                ShardMember member = new ShardMember(this, consumers.on(shard), streamId, consumerId);
                 joined.add(member);
                 member.threads().fetcher().add(member);
                 member.threads().keeper().add(member);
@@ -119,7 +119,7 @@ final class Member implements Subscription {
 
     @Override
     public boolean isRunning() {
-        return !closed && (joined.isEmpty() || !joined.stream().allMatch(MemberOnShard::isClosed));
+        return !closed && (joined.isEmpty() || !joined.stream().allMatch(ShardMember::isClosed));
     }
 
     @Override
@@ -146,7 +146,7 @@ final class Member implements Subscription {
         }
         dispatcher.stop();
         failures.close();
-        for (MemberOnShard member : joined) {
+        for (ShardMember member : joined) {
             member.threads().fetcher().remove(member);
             member.threads().keeper().beginLeave(member);
         }
@@ -157,11 +157,11 @@ final class Member implements Subscription {
     boolean awaitClosed(long deadlineNanos) {
         boolean ended = true;
         try {
-            for (MemberOnShard member : joined) {
+            for (ShardMember member : joined) {
                 ended &= member.threads().keeper().awaitLeft(member, deadlineNanos);
             }
         } catch (InterruptedException e) {
-            joined.forEach(MemberOnShard::leaveNow);
+            joined.forEach(ShardMember::leaveNow);
             Thread.currentThread().interrupt();
             ended = false;
         }

@@ -26,7 +26,7 @@ final class OffsetCommitter {
 
     private final Shard shard;
     /** Members with something to commit, and when that is due (nano time). */
-    private final Map<MemberOnShard, Long> due = new ConcurrentHashMap<>();
+    private final Map<ShardMember, Long> due = new ConcurrentHashMap<>();
 
     private final Thread thread;
     private volatile boolean closed;
@@ -42,7 +42,7 @@ final class OffsetCommitter {
     }
 
     /** Says that a member has handled something: it is committed within its commit interval. */
-    void request(MemberOnShard member) {
+    void request(ShardMember member) {
         if (!due.containsKey(member)) {
             long at = System.nanoTime() + member.spec().commitInterval().toNanos();
             if (due.putIfAbsent(member, at) == null) {
@@ -55,7 +55,7 @@ final class OffsetCommitter {
         while (!closed) {
             long now = System.nanoTime();
             long next = Long.MAX_VALUE;
-            for (Map.Entry<MemberOnShard, Long> entry : List.copyOf(due.entrySet())) {
+            for (Map.Entry<ShardMember, Long> entry : List.copyOf(due.entrySet())) {
                 long left = entry.getValue() - now;
                 if (left <= 0) {
                     due.remove(entry.getKey()); // before committing: what is handled meanwhile is requested anew
@@ -72,7 +72,7 @@ final class OffsetCommitter {
         }
     }
 
-    private void commitOrRetry(MemberOnShard member) {
+    private void commitOrRetry(ShardMember member) {
         try {
             commit(member);
         } catch (SQLException | RuntimeException e) { // the one thread of all members must go on
@@ -82,7 +82,7 @@ final class OffsetCommitter {
     }
 
     /** Commits now what the member has handled. */
-    void commit(MemberOnShard member) throws SQLException {
+    void commit(ShardMember member) throws SQLException {
         member.commitLock().lock();
         try {
             List<Handled> handled = member.toCommit();
@@ -111,7 +111,7 @@ final class OffsetCommitter {
      *
      * @return whether it was done
      */
-    boolean tryCommit(MemberOnShard member) throws SQLException {
+    boolean tryCommit(ShardMember member) throws SQLException {
         if (!member.commitLock().tryLock()) {
             return false;
         }
@@ -131,7 +131,7 @@ final class OffsetCommitter {
      * @param next the offset behind the last of them
      * @return {@code false} if it was refused: everything was rolled back; the partition is given up if it is lost
      */
-    boolean commitWith(MemberOnShard member, OwnedPartition partition, long first, long next, Step step)
+    boolean commitWith(ShardMember member, OwnedPartition partition, long first, long next, Step step)
             throws SQLException {
         member.commitLock().lock();
         try {
@@ -161,7 +161,7 @@ final class OffsetCommitter {
      * After a refused commit: what has another epoch now is lost, partitions with nothing to commit included. Where the
      * epoch is still ours, an earlier commit whose answer never came has been stored after all.
      */
-    void checkRefused(MemberOnShard member) throws SQLException {
+    void checkRefused(ShardMember member) throws SQLException {
         member.commitLock().lock();
         try {
             List<OwnedPartition> held = member.partitions(); // before the offsets: what is taken later is not in them

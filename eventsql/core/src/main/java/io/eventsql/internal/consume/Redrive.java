@@ -3,8 +3,8 @@ package io.eventsql.internal.consume;
 import io.eventsql.EventPosition;
 import io.eventsql.StoredEvent;
 import io.eventsql.internal.shard.Shard;
-import io.eventsql.internal.sql.SetAsideTable;
-import io.eventsql.internal.sql.SetAsideTable.Row;
+import io.eventsql.internal.sql.ParkedEventTable;
+import io.eventsql.internal.sql.ParkedEventTable.Row;
 import io.eventsql.internal.sql.SqlErrors;
 import java.sql.SQLException;
 import java.util.ArrayList;
@@ -32,9 +32,9 @@ final class Redrive {
     }
 
     /** Handles a page of what is to be handled again. */
-    void run(MemberOnShard member, OwnedPartition partition, HandlerClock clock) {
+    void run(ShardMember member, OwnedPartition partition, HandlerClock clock) {
         Shard shard = member.shard();
-        SetAsideTable table = shard.tables().setAside();
+        ParkedEventTable table = shard.tables().parkedEvents();
         List<Row> rows;
         try {
             rows = shard.require().call(c -> table.toRedrive(c, member.consumerId(), partition.partition(), PAGE));
@@ -57,11 +57,11 @@ final class Redrive {
     }
 
     private boolean redrive(
-            MemberOnShard member, OwnedPartition partition, Row row, HandlerClock clock, Set<String> failedKeys) {
-        SetAsideTable table = member.shard().tables().setAside();
+            ShardMember member, OwnedPartition partition, Row row, HandlerClock clock, Set<String> failedKeys) {
+        ParkedEventTable table = member.shard().tables().parkedEvents();
         HandlerCall.Step remove = connection -> {
             if (!table.remove(connection, member.consumerId(), partition.partition(), row.offset())) {
-                throw new SQLException("the event is no longer set aside", SqlErrors.NOT_SET_ASIDE);
+                throw new SQLException("the event is no longer set aside", SqlErrors.NOT_PARKED);
             }
         };
         return attempts.handle(member, partition, List.of(event(member, row)), clock, remove, new Attempts.End() {
@@ -93,13 +93,13 @@ final class Redrive {
         });
     }
 
-    private void freeKeys(MemberOnShard member, OwnedPartition partition) {
+    private void freeKeys(ShardMember member, OwnedPartition partition) {
         List<String> freed = new ArrayList<>();
         boolean committed = failures.commitWith(member, partition, connection -> {
             freed.clear();
             freed.addAll(member.shard()
                     .tables()
-                    .setAside()
+                    .parkedEvents()
                     .freeKeys(connection, member.consumerId(), partition.partition()));
         });
         if (committed) {
@@ -107,7 +107,7 @@ final class Redrive {
         }
     }
 
-    private static StoredEvent event(MemberOnShard member, Row row) {
+    private static StoredEvent event(ShardMember member, Row row) {
         return new StoredEvent(
                 new EventPosition(member.spec().stream(), member.shard().number(), row.partition(), row.offset()),
                 row.key(),

@@ -30,7 +30,7 @@ record TransactionalCall(
     }
 
     @Override
-    public void call(MemberOnShard member, OwnedPartition partition, List<StoredEvent> events, Step alsoCommit)
+    public void call(ShardMember member, OwnedPartition partition, List<StoredEvent> events, Step alsoCommit)
             throws Exception {
         Shard shard = member.shard();
         long first = events.getFirst().offset();
@@ -59,7 +59,7 @@ record TransactionalCall(
                 return;
             }
         } catch (Exception e) {
-            if (e instanceof SQLException sql && SqlErrors.state(sql).equals(SqlErrors.NOT_SET_ASIDE)) {
+            if (e instanceof SQLException sql && SqlErrors.state(sql).equals(SqlErrors.NOT_PARKED)) {
                 return; // handled again already: everything was rolled back
             }
             boolean isOfHandler = !asked[0] && !(e instanceof SQLException);
@@ -88,7 +88,7 @@ record TransactionalCall(
         }
     }
 
-    private void beginHandling(Connection connection, MemberOnShard member, OwnedPartition partition, String token)
+    private void beginHandling(Connection connection, ShardMember member, OwnedPartition partition, String token)
             throws SQLException, NotHandledException {
         Shard shard = member.shard();
         OffsetTable offsets = shard.tables().offsets();
@@ -117,7 +117,7 @@ record TransactionalCall(
     }
 
     /** After a commit that failed: whether it was stored all the same. */
-    private static boolean isStored(MemberOnShard member, OwnedPartition partition, long next, Exception failure) {
+    private static boolean isStored(ShardMember member, OwnedPartition partition, long next, Exception failure) {
         try {
             member.threads().committer().checkRefused(member);
         } catch (SQLException e) {

@@ -36,7 +36,7 @@ final class AppendLimit {
         bench.eventSql()
                 .createStream(StreamSpec.of(copied)
                         .withPartitions(COPY_PARTITIONS)
-                        .withSegmentSize(StreamSpec.MAX_SEGMENT_SIZE));
+                        .withSegmentSize(StreamSpec.SEGMENT_SIZE_MAX));
         StreamTables tables = new StreamTables(bench.dataSource(), copied);
         CopyContender copyOne = new CopyContender(bench, List.of(segment(tables, 0)));
         CopyContender copyTwo = new CopyContender(bench, List.of(segment(tables, 1), segment(tables, 2)));

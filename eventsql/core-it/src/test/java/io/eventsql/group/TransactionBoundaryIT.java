@@ -202,7 +202,7 @@ class TransactionBoundaryIT extends GroupFixture {
         }
         assertThat(Sql.query(cluster.dataSources().getFirst(), "SELECT text FROM checked_late ORDER BY 1"))
                 .containsExactly("0", "2");
-        assertThat(eventSql.consumer(stream, "c").setAside(10))
+        assertThat(eventSql.consumer(stream, "c").parkedEvents(10))
                 .singleElement()
                 .satisfies(event -> assertThat(event.error()).contains("duplicate key"));
     }
@@ -373,7 +373,7 @@ class TransactionBoundaryIT extends GroupFixture {
             assertThat(effects(stream)).containsExactly("0", "2", "4");
             fails.set(0);
             eventSql.consumer(stream, "c").redrive();
-            await().until(() -> eventSql.consumer(stream, "c").setAside(10).isEmpty());
+            await().until(() -> eventSql.consumer(stream, "c").parkedEvents(10).isEmpty());
         }
         assertThat(effects(stream)).containsExactly("0", "2", "4", "1", "3", "5");
     }

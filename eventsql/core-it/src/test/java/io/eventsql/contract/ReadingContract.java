@@ -25,7 +25,7 @@ abstract class ReadingContract extends Contract {
     void read_acrossSegments_returnsAllInPagesOfAnySize() {
         EventSql small = cluster.open(settings -> settings.maxBatchEvents(50));
         String stream =
-                newStream(StreamSpec.of(newName()).withPartitions(2).withSegmentSize(StreamSpec.MIN_SEGMENT_SIZE));
+                newStream(StreamSpec.of(newName()).withPartitions(2).withSegmentSize(StreamSpec.SEGMENT_SIZE_MIN));
         EventPosition first = small.publisher().publish(stream, Event.ofText("k", "0"));
         for (int from = 1; from < 350; from += 50) {
             List<Event> events = IntStream.range(from, Math.min(from + 50, 350))

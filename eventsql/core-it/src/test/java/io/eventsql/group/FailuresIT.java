@@ -12,10 +12,10 @@ import io.eventsql.EventFailedException;
 import io.eventsql.EventPosition;
 import io.eventsql.EventSql;
 import io.eventsql.FailurePolicy;
+import io.eventsql.ParkedEvent;
 import io.eventsql.PartitionState;
 import io.eventsql.PartitionState.Status;
 import io.eventsql.RetryPolicy;
-import io.eventsql.SetAsideEvent;
 import io.eventsql.StoredEvent;
 import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
@@ -52,20 +52,20 @@ class FailuresIT extends GroupFixture {
         handled.add(event);
     }
 
-    private List<SetAsideEvent> setAside(String stream) {
-        return eventSql.consumer(stream, "c").setAside(1_000);
+    private List<ParkedEvent> parkedEvents(String stream) {
+        return eventSql.consumer(stream, "c").parkedEvents(1_000);
     }
 
-    private void awaitSetAside(String stream, int events) {
+    private void awaitParked(String stream, int events) {
         await().atMost(Duration.ofSeconds(30))
-                .untilAsserted(() -> assertThat(setAside(stream)).hasSize(events));
+                .untilAsserted(() -> assertThat(parkedEvents(stream)).hasSize(events));
     }
 
-    private static List<EventPosition> positions(List<SetAsideEvent> events) {
+    private static List<EventPosition> positions(List<ParkedEvent> events) {
         return events.stream().map(e -> e.event().position()).toList();
     }
 
-    private static List<String> texts(List<SetAsideEvent> events) {
+    private static List<String> texts(List<ParkedEvent> events) {
         return events.stream().map(e -> e.event().text()).toList();
     }
 
@@ -148,7 +148,7 @@ class FailuresIT extends GroupFixture {
             awaitLag(stream, 0);
         }
         assertThat(tried).containsExactly("io", "io", "io", "file", "state", "state", "state", "argument", "ok");
-        assertThat(setAside(stream)).extracting(SetAsideEvent::attempts).containsExactly(3, 1, 3, 1);
+        assertThat(parkedEvents(stream)).extracting(ParkedEvent::attempts).containsExactly(3, 1, 3, 1);
     }
 
     @Test
@@ -182,7 +182,7 @@ class FailuresIT extends GroupFixture {
                             "eventsql-dead-letter-error", e -> assertThat(e).contains("cannot handle bad"))
                     .containsKeys("eventsql-dead-letter-time", "eventsql-dead-letter-published-at");
             awaitLag(stream, 0);
-            assertThat(setAside(stream)).singleElement().satisfies(e -> {
+            assertThat(parkedEvents(stream)).singleElement().satisfies(e -> {
                 assertThat(e.event()).isEqualTo(published);
                 assertThat(e.event().headers()).containsExactlyEntriesOf(published.headers());
                 assertThat(e.deadLetter()).isEqualTo(copy.position());
@@ -205,20 +205,20 @@ class FailuresIT extends GroupFixture {
         ConsumerControl control = eventSql.consumer(stream, "c");
         try (Subscription ignored = eventSql.subscribe(
                 attempts(stream, 1, FailurePolicy.DEAD_LETTER), event -> handle(event, handled, failing, tried))) {
-            awaitSetAside(stream, 5);
+            awaitParked(stream, 5);
             failing.remove("5");
             failing.remove("6");
             assertThat(control.redrive()).isEqualTo(5);
-            awaitSetAside(stream, 3);
-            await().until(() -> setAside(stream).stream().noneMatch(SetAsideEvent::redriving));
-            assertThat(texts(setAside(stream))).containsExactlyInAnyOrderElementsOf(texts(7, 10));
-            assertThat(setAside(stream)).allMatch(e -> e.attempts() == 2);
+            awaitParked(stream, 3);
+            await().until(() -> parkedEvents(stream).stream().noneMatch(ParkedEvent::redriving));
+            assertThat(texts(parkedEvents(stream))).containsExactlyInAnyOrderElementsOf(texts(7, 10));
+            assertThat(parkedEvents(stream)).allMatch(e -> e.attempts() == 2);
             failing.clear();
-            SetAsideEvent one = setAside(stream).getFirst();
+            ParkedEvent one = parkedEvents(stream).getFirst();
             assertThat(control.redrive(List.of(one.event().position()))).isEqualTo(1);
-            awaitSetAside(stream, 2);
-            assertThat(control.drop(positions(setAside(stream)))).isEqualTo(2);
-            assertThat(setAside(stream)).isEmpty();
+            awaitParked(stream, 2);
+            assertThat(control.drop(positions(parkedEvents(stream)))).isEqualTo(2);
+            assertThat(parkedEvents(stream)).isEmpty();
             assertThat(control.redrive()).isZero();
         }
         assertThat(handled.size()).isEqualTo(18);
@@ -238,11 +238,11 @@ class FailuresIT extends GroupFixture {
         }
         assertThat(handled.texts()).containsExactly("a1", "b1", "b2", "c1");
         assertThat(tried).containsExactly("a1", "b1", "a2", "a2", "b2", "c1");
-        assertThat(setAside(stream)).extracting(e -> e.event().text()).containsExactly("a2", "a3");
-        assertThat(setAside(stream)).extracting(SetAsideEvent::attempts).containsExactly(2, 0);
+        assertThat(parkedEvents(stream)).extracting(e -> e.event().text()).containsExactly("a2", "a3");
+        assertThat(parkedEvents(stream)).extracting(ParkedEvent::attempts).containsExactly(2, 0);
         assertThat(state(stream)).singleElement().satisfies(p -> {
             assertThat(p.parkedKeys()).isEqualTo(1);
-            assertThat(p.setAside()).isEqualTo(2);
+            assertThat(p.parkedEvents()).isEqualTo(2);
         });
 
         // A member that starts later holds the key back, too; a redrive keeps the order, new events come behind.
@@ -250,9 +250,9 @@ class FailuresIT extends GroupFixture {
         publishKeys(stream, "a", "d");
         try (Subscription ignored = eventSql.subscribe(spec, event -> handle(event, handled, failing, tried))) {
             awaitLag(stream, 0);
-            assertThat(setAside(stream)).hasSize(3);
+            assertThat(parkedEvents(stream)).hasSize(3);
             assertThat(eventSql.consumer(stream, "c").redrive()).isEqualTo(3);
-            awaitSetAside(stream, 0);
+            awaitParked(stream, 0);
             await().until(() -> state(stream).getFirst().parkedKeys() == 0);
             publishKeys(stream, "a");
             handled.awaitSize(9);
@@ -272,21 +272,22 @@ class FailuresIT extends GroupFixture {
         ConsumerControl control = eventSql.consumer(stream, "c");
         try (Subscription ignored = eventSql.subscribe(
                 attempts(stream, 1, FailurePolicy.PARK_KEY), event -> handle(event, handled, failing, tried))) {
-            awaitSetAside(stream, 3);
+            awaitParked(stream, 3);
             failing.remove("a1");
-            control.redrive(List.of(setAside(stream).getLast().event().position())); // its whole key goes
-            awaitSetAside(stream, 2);
-            await().until(() -> setAside(stream).stream().noneMatch(SetAsideEvent::redriving));
+            control.redrive(List.of(parkedEvents(stream).getLast().event().position())); // its whole key goes
+            awaitParked(stream, 2);
+            await().until(() -> parkedEvents(stream).stream().noneMatch(ParkedEvent::redriving));
             assertThat(handled.texts()).containsExactly("a1");
             assertThat(state(stream).getFirst().parkedKeys()).isEqualTo(1);
 
             // The one that fails is dropped; the other still waits for its redrive.
-            assertThat(control.drop(List.of(setAside(stream).getFirst().event().position())))
+            assertThat(control.drop(
+                            List.of(parkedEvents(stream).getFirst().event().position())))
                     .isEqualTo(1);
             publishKeys(stream, "b");
             handled.awaitSize(2);
-            assertThat(texts(setAside(stream))).containsExactly("a3");
-            control.drop(positions(setAside(stream)));
+            assertThat(texts(parkedEvents(stream))).containsExactly("a3");
+            control.drop(positions(parkedEvents(stream)));
             await().until(() -> state(stream).getFirst().parkedKeys() == 0);
             eventSql.publisher().publish(stream, Event.ofText("a", "a4"));
             handled.awaitSize(3);
@@ -302,9 +303,9 @@ class FailuresIT extends GroupFixture {
         try (Subscription ignored = eventSql.subscribe(
                 attempts(stream, 1, FailurePolicy.PARK_KEY),
                 event -> handle(event, handled, Set.of("bad"), new ConcurrentLinkedQueue<>()))) {
-            awaitSetAside(stream, 1);
+            awaitParked(stream, 1);
         }
-        assertThat(setAside(stream).getFirst().isParked()).isFalse();
+        assertThat(parkedEvents(stream).getFirst().isParked()).isFalse();
     }
 
     @Test
@@ -327,8 +328,8 @@ class FailuresIT extends GroupFixture {
         assertThat(handled.texts())
                 .as("each once, but the one that fails")
                 .containsExactly("0", "1", "2", "3", "5", "6", "7", "8", "9");
-        assertThat(texts(setAside(stream))).containsExactly("4");
-        assertThat(setAside(stream).getFirst().error()).contains("IOException: no");
+        assertThat(texts(parkedEvents(stream))).containsExactly("4");
+        assertThat(parkedEvents(stream).getFirst().error()).contains("IOException: no");
         assertThat(calls.getFirst()).containsExactlyElementsOf(texts(0, 10));
     }
 
@@ -353,7 +354,7 @@ class FailuresIT extends GroupFixture {
             awaitLag(stream, 0);
         }
         assertThat(handled.texts()).containsExactly("0", "1", "2", "3", "5", "6", "7", "8", "9");
-        assertThat(texts(setAside(stream))).containsExactly("4");
+        assertThat(texts(parkedEvents(stream))).containsExactly("4");
     }
 
     @ParameterizedTest
@@ -372,7 +373,7 @@ class FailuresIT extends GroupFixture {
             List<String> ofKey = texts(0, events).stream()
                     .filter(text -> Integer.parseInt(text) % 10 == 3 && Integer.parseInt(text) >= 13)
                     .toList();
-            assertThat(texts(setAside(stream))).containsExactlyElementsOf(ofKey);
+            assertThat(texts(parkedEvents(stream))).containsExactlyElementsOf(ofKey);
             assertThat(handled.size()).isEqualTo(events - ofKey.size());
             failing.clear();
             CountDownLatch published = new CountDownLatch(1);
@@ -382,7 +383,7 @@ class FailuresIT extends GroupFixture {
             });
             assertThat(eventSql.consumer(stream, "c").redrive()).isGreaterThanOrEqualTo(ofKey.size());
             handled.awaitSize(events + 500);
-            awaitSetAside(stream, 0);
+            awaitParked(stream, 0);
         }
         assertThat(handled.texts()).containsExactlyInAnyOrderElementsOf(texts(0, events + 500));
         assertOrderOfKeys(handled.events());

@@ -14,7 +14,7 @@ import io.eventsql.StreamSpec;
 import io.eventsql.eventsdb.EmbeddedEventsDb;
 import io.eventsql.fault.FaultProxy.RequestFault;
 import io.eventsql.fixture.DelegatingDataSource;
-import io.eventsql.internal.append.PublishNews;
+import io.eventsql.internal.append.PublishListeners;
 import io.eventsql.internal.append.Publisher;
 import io.eventsql.internal.retain.SegmentKeeper;
 import io.eventsql.internal.shard.Shards;
@@ -105,7 +105,7 @@ class BackpressureIT {
                     new SegmentKeeper(settings.maxBatchEvents()),
                     wakeUp,
                     timer,
-                    PublishNews.toNobody());
+                    PublishListeners.toNobody());
         }
 
         long bufferedBytes() {

@@ -11,7 +11,7 @@ import java.util.function.LongSupplier;
  * does. So after a publish it looks after 1, 2, 4 … ms, until it is back at the poll interval: an event comes at most as
  * long after its commit as its transaction has lasted behind the publish. Thread-safe.
  */
-final class Looks {
+final class PollSchedule {
     private static final long FIRST_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
     /** Pauses double so often at most: to more than any poll interval. */
     private static final int DOUBLINGS_MAX = 20;
@@ -34,7 +34,7 @@ final class Looks {
     private boolean closed;
 
     /** @param clock in nanoseconds, as {@link System#nanoTime()} */
-    Looks(LongSupplier clock) {
+    PollSchedule(LongSupplier clock) {
         this.clock = clock;
         this.nextNanos = clock.getAsLong();
         this.notBeforeNanos = nextNanos;

@@ -8,11 +8,11 @@ import java.util.List;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 
-class LooksTest {
+class PollScheduleTest {
     private static final Duration POLL = Duration.ofSeconds(1);
 
     private long nowNanos = 1_000_000_000_000L;
-    private final Looks looks = new Looks(() -> nowNanos);
+    private final PollSchedule looks = new PollSchedule(() -> nowNanos);
 
     private long untilNextMs() {
         return TimeUnit.NANOSECONDS.toMillis(looks.untilNextNanos());

@@ -11,18 +11,18 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /** Tells the user's listeners of batches and failed calls: what they throw is logged. Thread-safe. */
-public final class PublishNews {
-    private static final Logger LOG = LoggerFactory.getLogger(PublishNews.class);
+public final class PublishListeners {
+    private static final Logger LOG = LoggerFactory.getLogger(PublishListeners.class);
 
     private final List<PublishListener> listeners;
 
-    public PublishNews(List<PublishListener> listeners) {
+    public PublishListeners(List<PublishListener> listeners) {
         this.listeners = List.copyOf(listeners);
     }
 
     /** For who has no listeners. */
-    public static PublishNews toNobody() {
-        return new PublishNews(List.of());
+    public static PublishListeners toNobody() {
+        return new PublishListeners(List.of());
     }
 
     void appended(int shard, Batch batch, List<PartitionGroup> groups, long nanos) {

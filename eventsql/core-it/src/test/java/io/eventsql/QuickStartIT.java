@@ -133,7 +133,7 @@ class QuickStartIT {
             // tag::consumers[]
             ConsumerControl control = eventSql.consumer("order_events", "mailer");
             control.state().forEach(System.out::println); // lag, member, lease, error, parked keys of each partition
-            control.setAside(100).forEach(System.out::println); // what could not be handled
+            control.parkedEvents(100).forEach(System.out::println); // what could not be handled
             control.redrive(); // have it handled again, in order
             control.seek(StartPosition.at(Instant.now().minus(Duration.ofHours(1)))); // replay the last hour
             // end::consumers[]

@@ -12,21 +12,21 @@ import org.slf4j.LoggerFactory;
  * How a closed member leaves one shard: its last commit, and then it counts no more, so that others may take its share.
  * Done by the lease keeper's thread, because a heartbeat after it would make the member count again.
  */
-final class Leaving {
-    private static final Logger LOG = LoggerFactory.getLogger(Leaving.class);
+final class MemberDeregistration {
+    private static final Logger LOG = LoggerFactory.getLogger(MemberDeregistration.class);
 
     private final Shard shard;
     private final Duration answerTimeout;
     private final WakeUp wakeUp;
 
-    Leaving(Shard shard, Duration answerTimeout, WakeUp wakeUp) {
+    MemberDeregistration(Shard shard, Duration answerTimeout, WakeUp wakeUp) {
         this.shard = shard;
         this.answerTimeout = answerTimeout;
         this.wakeUp = wakeUp;
     }
 
     /** Returns {@code false} if it failed and there is time to try once more: a connection may just have broken. */
-    boolean leave(MemberOnShard member) {
+    boolean leave(ShardMember member) {
         try {
             commitAndLeave(member);
         } catch (SQLException | RuntimeException e) {
@@ -42,7 +42,7 @@ final class Leaving {
         return true;
     }
 
-    private void commitAndLeave(MemberOnShard member) throws SQLException {
+    private void commitAndLeave(ShardMember member) throws SQLException {
         List<Integer> ended = member.partitions().stream()
                 .filter(p -> !p.isHandling())
                 .map(OwnedPartition::partition)

@@ -11,16 +11,16 @@ import org.jspecify.annotations.Nullable;
  * @param deadLetter where its copy is in the dead-letter stream; {@code null} if it is parked
  * @param error why it was set aside
  * @param attempts how often it was handled; 0 if only because its key was parked
- * @param setAsideAt when, by the database's clock
+ * @param parkedAt when, by the database's clock
  * @param redriving whether it is to be handled again
  */
-public record SetAsideEvent(
+public record ParkedEvent(
         StoredEvent event,
         String consumer,
         @Nullable EventPosition deadLetter,
         String error,
         int attempts,
-        Instant setAsideAt,
+        Instant parkedAt,
         boolean redriving) {
 
     /** Whether its key is held back with it. */

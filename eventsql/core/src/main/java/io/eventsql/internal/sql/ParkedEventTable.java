@@ -24,11 +24,11 @@ import org.jspecify.annotations.Nullable;
  * partial indexes on what is to be redriven and on a key's parked events. All run in the caller's transaction, which a
  * fenced offset commit ends: only the partition's holder changes what is parked.
  */
-public final class SetAsideTable {
+public final class ParkedEventTable {
     private final SqlSchema schema;
     private final String insert;
 
-    public SetAsideTable(SqlSchema schema) {
+    public ParkedEventTable(SqlSchema schema) {
         this.schema = schema;
         insert = schema.sql("INSERT INTO eventsql.parked_event (consumer_id, partition, event_offset, key, value,"
                 + " headers, published_at, dead_letter_stream, dead_letter_offset, error, attempts)"
@@ -52,11 +52,11 @@ public final class SetAsideTable {
             @Nullable Long deadLetterOffset,
             String error,
             int attempts,
-            Instant setAsideAt,
+            Instant parkedAt,
             boolean redriving) {}
 
     /** Whether an event is set aside already. */
-    public boolean isSetAside(Connection connection, int consumerId, int partition, long offset) {
+    public boolean isParkedEvent(Connection connection, int consumerId, int partition, long offset) {
         return !Database.dsl(connection)
                 .fetch(
                         schema.sql("SELECT FROM eventsql.parked_event"
@@ -162,7 +162,7 @@ public final class SetAsideTable {
                 .fetch(
                         schema.sql(
                                 "SELECT e.partition, e.event_offset, e.key, e.value, e.headers::text, e.published_at,"
-                                        + " e.dead_letter_stream, e.dead_letter_offset, e.error, e.attempts, e.set_aside_at,"
+                                        + " e.dead_letter_stream, e.dead_letter_offset, e.error, e.attempts, e.parked_at,"
                                         + " e.redrive OR EXISTS (SELECT FROM eventsql.parked_key r WHERE e.dead_letter_offset"
                                         + " IS NULL AND r.consumer_id = e.consumer_id AND r.partition = e.partition"
                                         + " AND r.key = e.key AND r.redrive)"

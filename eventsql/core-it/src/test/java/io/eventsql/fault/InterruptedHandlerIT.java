@@ -34,7 +34,7 @@ class InterruptedHandlerIT {
     }
 
     @Test
-    void lastAttempt_interrupted_theEventIsSetAsideAndTheOthersGoOn() {
+    void lastAttempt_interrupted_theEventIsParkedAndTheOthersAreHandled() {
         try (TestCluster cluster = TestCluster.ofShards(1)) {
             EventSql eventSql = open(cluster);
             Handled handled = new Handled();
@@ -51,7 +51,7 @@ class InterruptedHandlerIT {
                     });
             handled.awaitSize(EVENTS * 4 / 5);
             awaitDrained(eventSql);
-            assertThat(eventSql.consumer("interrupts", "c").setAside(100)).hasSize(EVENTS / 5);
+            assertThat(eventSql.consumer("interrupts", "c").parkedEvents(100)).hasSize(EVENTS / 5);
         }
     }
 

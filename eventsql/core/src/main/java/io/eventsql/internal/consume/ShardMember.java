@@ -24,10 +24,10 @@ import java.util.concurrent.locks.ReentrantLock;
 import java.util.stream.Stream;
 
 /** A member's part on one shard: the partitions it holds there. Thread-safe. */
-final class MemberOnShard {
+final class ShardMember {
     private final Member member;
     private final Shard shard;
-    private final OnShard threads;
+    private final ShardThreads threads;
     private final int streamId;
     private final int consumerId;
     private final AtomicInteger turn = new AtomicInteger();
@@ -44,7 +44,7 @@ final class MemberOnShard {
     private volatile boolean ended;
     private final CountDownLatch left = new CountDownLatch(1);
 
-    MemberOnShard(Member member, OnShard threads, int streamId, int consumerId) {
+    ShardMember(Member member, ShardThreads threads, int streamId, int consumerId) {
         this.member = member;
         this.shard = threads.shard();
         this.threads = threads;
@@ -72,7 +72,7 @@ final class MemberOnShard {
         return shard;
     }
 
-    OnShard threads() {
+    ShardThreads threads() {
         return threads;
     }
 

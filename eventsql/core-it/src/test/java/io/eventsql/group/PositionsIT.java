@@ -249,7 +249,7 @@ class PositionsIT extends GroupFixture {
                 assertThat(p.leaseUntil()).isAfter(p.committedAt());
                 assertThat(p.member()).contains("/" + ProcessHandle.current().pid() + "/");
                 assertThat(p.nextOffset()).isZero();
-                assertThat(p.parkedKeys() + p.setAside()).isZero();
+                assertThat(p.parkedKeys() + p.parkedEvents()).isZero();
             });
             release.countDown();
             awaitLag(stream, 0);
@@ -282,7 +282,7 @@ class PositionsIT extends GroupFixture {
         assertRefused("position.shard", () -> control.seek(new EventPosition(stream, 1, 0, 0)));
         assertRefused("position.partition", () -> control.seek(new EventPosition(stream, 0, PARTITIONS, 0)));
         assertRefused("position.offset", () -> control.seek(new EventPosition(stream, 0, 0, -1)));
-        assertRefused("max", () -> control.setAside(0));
+        assertRefused("max", () -> control.parkedEvents(0));
         assertRefused("position.stream", () -> control.drop(List.of(new EventPosition("other", 0, 0, 0))));
         assertRefused("consumer.name", () -> eventSql.consumer(stream, "A b"));
         assertThatExceptionOfType(UnknownStreamException.class)
@@ -292,7 +292,7 @@ class PositionsIT extends GroupFixture {
                 .withMessageContaining("no consumer c");
         control.pause(); // of a consumer that was never started: nothing to do
         assertThat(control.redrive()).isZero();
-        assertThat(control.setAside(1)).isEqualTo(List.<StoredEvent>of());
+        assertThat(control.parkedEvents(1)).isEqualTo(List.<StoredEvent>of());
     }
 
     private static void assertRefused(String field, Runnable call) {

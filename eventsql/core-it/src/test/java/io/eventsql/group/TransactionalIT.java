@@ -107,7 +107,7 @@ class TransactionalIT extends GroupFixture {
         assertThat(effects(stream))
                 .containsExactlyElementsOf(
                         texts(0, 30).stream().filter(t -> !t.equals("7")).toList());
-        assertThat(eventSql.consumer(stream, "c").setAside(10)).hasSize(1);
+        assertThat(eventSql.consumer(stream, "c").parkedEvents(10)).hasSize(1);
     }
 
     @ParameterizedTest
@@ -153,7 +153,7 @@ class TransactionalIT extends GroupFixture {
         })) {
             awaitLag(stream, 0);
         }
-        assertThat(eventSql.consumer(stream, "c").setAside(1).getFirst().error())
+        assertThat(eventSql.consumer(stream, "c").parkedEvents(1).getFirst().error())
                 .contains("the handler has ended the transaction");
     }
 
@@ -176,7 +176,7 @@ class TransactionalIT extends GroupFixture {
             assertThat(effects(stream)).hasSize(60 - 17);
             failing.clear();
             eventSql.consumer(stream, "c").redrive();
-            await().until(() -> eventSql.consumer(stream, "c").setAside(100).isEmpty());
+            await().until(() -> eventSql.consumer(stream, "c").parkedEvents(100).isEmpty());
         }
         assertThat(effects(stream)).containsExactlyInAnyOrderElementsOf(texts(0, 60));
         assertThat(effects(stream).stream().filter(t -> Integer.parseInt(t) % 3 == 1))

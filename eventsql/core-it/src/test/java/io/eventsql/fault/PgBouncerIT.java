@@ -155,7 +155,7 @@ class PgBouncerIT {
             await().atMost(Duration.ofSeconds(60))
                     .until(() -> first.positions("bounced", "once").stream().allMatch(p -> p.lag() == 0));
             subscriptions.forEach(Subscription::close);
-            assertThat(first.consumer("bounced", "plain").setAside(10)).hasSize(1);
+            assertThat(first.consumer("bounced", "plain").parkedEvents(10)).hasSize(1);
             assertThat(Sql.query(eventsDb.dataSource(), "SELECT text FROM effect"))
                     .containsExactlyInAnyOrderElementsOf(
                             events.stream().map(Event::text).toList());

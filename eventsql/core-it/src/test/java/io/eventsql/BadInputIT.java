@@ -147,13 +147,13 @@ class BadInputIT {
     @Test
     void createStream_longestNames_work() {
         mayStore = true;
-        String stream = "a".repeat(StreamSpec.MAX_NAME_LENGTH);
+        String stream = "a".repeat(StreamSpec.NAME_LENGTH_MAX);
         eventSql.createStream(
                 StreamSpec.of(stream).withPartitions(2).withSegmentSize(100).asJson());
         eventSql.createStream(
                 StreamSpec.of(stream.substring(1)).withPartitions(2).withSegmentSize(100));
         Handled handled = new Handled();
-        String consumer = "c".repeat(ConsumerSpec.MAX_NAME_LENGTH);
+        String consumer = "c".repeat(ConsumerSpec.NAME_LENGTH_MAX);
         try (Subscription ignored = eventSql.subscribe(ConsumerSpec.of(stream, consumer), handled::add)) {
             for (int i = 0; i < 5; i++) {
                 publisher.publishAll(
