@@ -35,8 +35,8 @@ FIGURES = ("publish_rate", "consume_rate")
 EPILOG = """\
 A run is a set of variables of run_local_benchmark.bash. Both commits are checked out and built below
 target/compare-commits, where the results stay. Every round runs each commit once, in alternating order,
-so that a slow quarter of an hour hits both. The printed ratio is B divided by A: the median of the rounds' ratios with a
-bootstrap 95 % interval. Keep the machine idle while it measures.
+so that a slow quarter of an hour hits both. The printed ratio is B divided by A: the median of the
+rounds' ratios with a bootstrap 95 % interval. Keep the machine idle while it measures.
 
 Examples:
   bash scripts/compare_commits.bash HEAD~1 HEAD
