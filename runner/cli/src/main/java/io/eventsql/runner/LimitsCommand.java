@@ -206,18 +206,6 @@ final class LimitsCommand implements Callable<Integer> {
         validator.require(
                 roundSeconds >= ROUND_MIN_SECONDS && roundSeconds <= ROUND_MAX_SECONDS,
                 "--round-seconds",
-<<<<<<< HEAD
-                "must be between " + MIN_ROUND_SECONDS + " and " + MAX_ROUND_SECONDS + ", but is " + roundSeconds);
-        limits.requireRange("--read-events", readEvents, MIN_READ_EVENTS, MAX_READ_EVENTS);
-        limits.requireRange("--snapshot-seconds", snapshotSeconds, 1, PublishOptions.MAX_SECONDS);
-        limits.requireRange("--snapshot-rate", snapshotRate, 1, PublishOptions.MAX_EVENTS_RATE);
-        limits.requireRange("--warmup-seconds", warmupSeconds, 0, PublishOptions.MAX_SECONDS);
-        limits.requireRange("--handlers-events", handlersEvents, 1, MAX_HANDLERS_EVENTS);
-        limits.requireRange("--handlers-sequential-events", handlersSequentialEvents, 1, MAX_HANDLERS_EVENTS);
-        limits.requireRange("--handlers-concurrency", handlersConcurrency, 1, ConsumerSpec.KEY_CONCURRENCY_MAX);
-        limits.requireRange("--outbox-seconds", outboxSeconds, 1, PublishOptions.MAX_SECONDS);
-        limits.requireRange("--outbox-rate", outboxRate, 1, PublishOptions.MAX_EVENTS_RATE);
-=======
                 "must be between " + ROUND_MIN_SECONDS + " and " + ROUND_MAX_SECONDS + ", but is " + roundSeconds);
         validator.requireRange("--read-events", readEvents, READ_EVENTS_MIN, READ_EVENTS_MAX);
         validator.requireRange("--snapshot-seconds", snapshotSeconds, 1, PublishOptions.DURATION_MAX_SECONDS);
@@ -225,10 +213,9 @@ final class LimitsCommand implements Callable<Integer> {
         validator.requireRange("--warmup-seconds", warmupSeconds, 0, PublishOptions.DURATION_MAX_SECONDS);
         validator.requireRange("--handlers-events", handlersEvents, 1, HANDLERS_EVENTS_MAX);
         validator.requireRange("--handlers-sequential-events", handlersSequentialEvents, 1, HANDLERS_EVENTS_MAX);
-        validator.requireRange("--handlers-concurrency", handlersConcurrency, 1, ConsumerSpec.MAX_KEY_CONCURRENCY);
+        validator.requireRange("--handlers-concurrency", handlersConcurrency, 1, ConsumerSpec.KEY_CONCURRENCY_MAX);
         validator.requireRange("--outbox-seconds", outboxSeconds, 1, PublishOptions.DURATION_MAX_SECONDS);
         validator.requireRange("--outbox-rate", outboxRate, 1, PublishOptions.EVENTS_RATE_MAX);
->>>>>>> h-runner
         return new LimitsSettings(
                 benchmarks(validator),
                 new LimitsSettings.Rounds(rounds, roundSeconds),

@@ -147,27 +147,15 @@ final class PublishOptions {
 
     /** @throws CommandLine.ParameterException if a value is out of range; names the option and the limit */
     RunSettings settings(CommandLine commandLine) {
-<<<<<<< HEAD
-        OptionLimits limits = new OptionLimits(commandLine);
-        limits.require(
-                stream.matches("[a-z][a-z0-9]*(_[a-z0-9]+)*") && stream.length() <= StreamSpec.NAME_LENGTH_MAX,
-=======
         OptionValidator validator = new OptionValidator(commandLine);
         validator.require(
-                stream.matches("[a-z][a-z0-9]*(_[a-z0-9]+)*") && stream.length() <= StreamSpec.MAX_NAME_LENGTH,
->>>>>>> h-runner
+                stream.matches("[a-z][a-z0-9]*(_[a-z0-9]+)*") && stream.length() <= StreamSpec.NAME_LENGTH_MAX,
                 "--stream",
                 "must be lower-case letters, digits and single underscores, at most " + StreamSpec.NAME_LENGTH_MAX
                         + " characters, but is '" + stream + "'");
-<<<<<<< HEAD
-        limits.requireRange("--partitions", partitions, 1, StreamSpec.PARTITIONS_MAX);
-        limits.require(!consumer.isBlank(), "--consumer", "must not be empty");
-        limits.requireRange("--consume-timeout", consumeTimeout, 1, MAX_SECONDS);
-=======
-        validator.requireRange("--partitions", partitions, 1, StreamSpec.MAX_PARTITIONS);
+        validator.requireRange("--partitions", partitions, 1, StreamSpec.PARTITIONS_MAX);
         validator.require(!consumer.isBlank(), "--consumer", "must not be empty");
         validator.requireRange("--consume-timeout", consumeTimeout, 1, DURATION_MAX_SECONDS);
->>>>>>> h-runner
         return new RunSettings(
                 identity(validator),
                 new RunSettings.Stream(stream, partitions, consumer, consumeTimeout),

@@ -36,17 +36,10 @@ final class AppendBenchmark {
         context.eventSql()
                 .createStream(StreamSpec.of(copied)
                         .withPartitions(COPY_PARTITIONS)
-<<<<<<< HEAD:runner/cli/src/main/java/io/eventsql/runner/limits/AppendLimit.java
                         .withSegmentSize(StreamSpec.SEGMENT_SIZE_MAX));
-        StreamTables tables = new StreamTables(bench.dataSource(), copied);
-        CopyContender copyOne = new CopyContender(bench, List.of(segment(tables, 0)));
-        CopyContender copyTwo = new CopyContender(bench, List.of(segment(tables, 1), segment(tables, 2)));
-=======
-                        .withSegmentSize(StreamSpec.MAX_SEGMENT_SIZE));
         StreamTables tables = new StreamTables(context.dataSource(), copied);
         CopyVariant copyOne = new CopyVariant(context, List.of(segment(tables, 0)));
         CopyVariant copyTwo = new CopyVariant(context, List.of(segment(tables, 1), segment(tables, 2)));
->>>>>>> h-runner:runner/cli/src/main/java/io/eventsql/runner/limits/AppendBenchmark.java
 
         String published = context.stream("publish");
         context.eventSql().createStream(StreamSpec.of(published));
