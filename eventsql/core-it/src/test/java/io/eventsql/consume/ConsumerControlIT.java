@@ -53,8 +53,7 @@ class ConsumerControlIT extends ConsumerFixture {
             Handled handled = new Handled();
             String name = "at" + first;
             try (Subscription ignored = eventSql.subscribe(
-                    ConsumerSpec.of(stream, name)
-                            .withStartPosition(StartPosition.at(publishedAt(stream, first))),
+                    ConsumerSpec.of(stream, name).withStartPosition(StartPosition.at(publishedAt(stream, first))),
                     handled::add)) {
                 handled.awaitSize((int) (3_000 - first));
             }

@@ -168,8 +168,8 @@ class FailurePolicyIT extends ConsumerFixture {
         try (Subscription ignored = eventSql.subscribe(
                         attempts(stream, 2, FailurePolicy.DEAD_LETTER),
                         event -> handle(event, handled, Set.of("bad"), tried));
-                Subscription deadLetterReader =
-                        eventSql.subscribe(ConsumerSpec.of(stream + "_dead_letter", "deadLetterReader"), deadLetters::add)) {
+                Subscription deadLetterReader = eventSql.subscribe(
+                        ConsumerSpec.of(stream + "_dead_letter", "deadLetterReader"), deadLetters::add)) {
             handled.awaitSize(3);
             StoredEvent copy = deadLetters.awaitSize(1).events().getFirst();
             assertThat(copy.key()).isEqualTo("x");

@@ -149,8 +149,7 @@ class TransactionBoundaryIT extends ConsumerFixture {
         try (Subscription ignored =
                 eventSql.subscribeTransactional(consumer(stream), transactions, (event, connection) -> {
                     write(connection, event);
-                    if (tried.incrementAndGet()
-                            == 1) { // after the snapshot of this transaction: seek raises the epoch
+                    if (tried.incrementAndGet() == 1) { // after the snapshot of this transaction: seek raises the epoch
                         eventSql.consumer(stream, "c").seek(io.eventsql.StartPosition.EARLIEST);
                     }
                 })) {
@@ -169,7 +168,8 @@ class TransactionBoundaryIT extends ConsumerFixture {
             @Override
             void commit(Connection connection) throws SQLException {
                 super.commit(connection);
-                throw new IllegalStateException("wrapped", new SQLException("connection lost before the response", "08006"));
+                throw new IllegalStateException(
+                        "wrapped", new SQLException("connection lost before the response", "08006"));
             }
         };
         try (Subscription ignored =
@@ -267,7 +267,8 @@ class TransactionBoundaryIT extends ConsumerFixture {
             Transactions elsewhere = new Transactions() {
                 @Override
                 DataSource dataSource(ShardInfo shard) {
-                    if (calls.incrementAndGet() == 3) { // now with the same stream and consumer, down to ids and offsets
+                    if (calls.incrementAndGet()
+                            == 3) { // now with the same stream and consumer, down to ids and offsets
                         other.open()
                                 .createStream(io.eventsql.StreamSpec.of(stream).withPartitions(1));
                     }

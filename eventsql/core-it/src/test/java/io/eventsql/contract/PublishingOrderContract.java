@@ -109,7 +109,8 @@ abstract class PublishingOrderContract extends Contract {
                         Integer.parseInt(event.text().substring(event.text().indexOf('=') + 1));
                 Integer last = lastOf.put(event.key(), number);
                 assertThat(number).as("of key %s, seed %d", event.key(), seed).isEqualTo(last == null ? 0 : last + 1);
-                assertThat(partitionOf.computeIfAbsent(event.key(), k -> partition)).isEqualTo(partition);
+                assertThat(partitionOf.computeIfAbsent(event.key(), k -> partition))
+                        .isEqualTo(partition);
             }
         }
     }
