@@ -252,10 +252,12 @@ class InvalidInputIT {
                         "event.value",
                         "limit is 4194304",
                         Event.of("k", new byte[Settings.DEFAULT_MAX_EVENT_BYTES + 1])),
-                new InvalidEvent("event.headers", "empty name", Event.ofText("x").withHeader("", "y")),
+                new InvalidEvent(
+                        "event.headers", "empty name", Event.ofText("x").withHeader("", "y")),
                 new InvalidEvent("event.headers", "NUL", Event.ofText("x").withHeader("a\u0000", "y")),
                 new InvalidEvent("event.headers[a]", "NUL", Event.ofText("x").withHeader("a", "\u0000")),
-                new InvalidEvent("event.headers[a]", "surrogate", Event.ofText("x").withHeader("a", "\udc00")),
+                new InvalidEvent(
+                        "event.headers[a]", "surrogate", Event.ofText("x").withHeader("a", "\udc00")),
                 new InvalidEvent(
                         "event.headers",
                         "limit is 16384",
@@ -321,7 +323,8 @@ class InvalidInputIT {
     void publish_invalidAmongValidEvents_validOnesAreStored() throws Exception {
         mayStore = true;
         List<CompletableFuture<EventPosition>> good = new ArrayList<>();
-        List<InvalidEvent> invalid = publish_invalidEvent_isRejectedByEveryMethod().toList();
+        List<InvalidEvent> invalid =
+                publish_invalidEvent_isRejectedByEveryMethod().toList();
         for (int i = 0; i < 500; i++) {
             good.add(publisher.publishAsync(STREAM, Event.ofText("key-" + i, "good " + i)));
             InvalidEvent one = invalid.get(i % invalid.size());
@@ -368,7 +371,8 @@ class InvalidInputIT {
                 () -> eventSql.createStream(existing.withPartitions(4)));
         assertRejected(
                 "stream.segmentSize", "cannot become 100", () -> eventSql.createStream(existing.withSegmentSize(100)));
-        assertRejected("stream.json", "is false and cannot become true", () -> eventSql.createStream(existing.asJson()));
+        assertRejected(
+                "stream.json", "is false and cannot become true", () -> eventSql.createStream(existing.asJson()));
         assertThat(eventSql.streams()).contains(existing);
     }
 }

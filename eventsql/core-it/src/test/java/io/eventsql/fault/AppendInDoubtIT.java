@@ -118,7 +118,9 @@ class AppendInDoubtIT {
         List<Ledger.Stored> stored = read("cut_anywhere");
         System.out.println(ledger + ", " + proxy.requests() + " appends, " + faults + " of them cut");
         ledger.verify(stored);
-        assertThat(ledger.storedCount()).as("acknowledged, with a distant deadline").isEqualTo(stored.size());
+        assertThat(ledger.storedCount())
+                .as("acknowledged, with a distant deadline")
+                .isEqualTo(stored.size());
         assertThat(ledger.notStoredCount() + ledger.unknownCount()).isZero();
     }
 

@@ -173,8 +173,7 @@ class BackpressureIT {
 
     @ParameterizedTest
     @EnumSource
-    void publish_databaseUnavailable_bufferIsBoundedAndCallersFailAtTheirDeadline(Outage outage)
-            throws Exception {
+    void publish_databaseUnavailable_bufferIsBoundedAndCallersFailAtTheirDeadline(Outage outage) throws Exception {
         ProxiedDatabase database = proxied();
         Settings settings = Settings.builder()
                 .bufferBytes(64 << 10)
@@ -182,8 +181,8 @@ class BackpressureIT {
                 .networkTimeout(Duration.ofMillis(300))
                 .maxBatchEvents(10)
                 .build();
-        ObservablePublisher observable = opened(
-                new ObservablePublisher(database.pool(), settings, StreamSpec.of("events").withPartitions(4)));
+        ObservablePublisher observable = opened(new ObservablePublisher(
+                database.pool(), settings, StreamSpec.of("events").withPartitions(4)));
         Ledger ledger = new Ledger();
         publish(observable.publisher, ledger, "before");
         assertThat(ledger.storedCount()).isEqualTo(1);
@@ -218,7 +217,9 @@ class BackpressureIT {
             watcher.join();
         }
         System.out.println(outage + ": " + ledger + ", at most " + bufferedMost + " bytes in the buffer");
-        assertThat(ledger.storedCount()).as("acknowledged while the database was unavailable").isEqualTo(1);
+        assertThat(ledger.storedCount())
+                .as("acknowledged while the database was unavailable")
+                .isEqualTo(1);
         assertThat(ledger.notStoredCount()).isPositive();
         assertThat(ledger.unknownCount())
                 .as("outcome unknown, for batches in flight only")

@@ -119,7 +119,8 @@ class ConsumerChaosIT {
                 what = "kill";
                 victim.process.kill();
                 victims.remove(victim);
-                // Behind a blackhole the server keeps the connections of a dead process. The proxy is closed at the next
+                // Behind a blackhole the server keeps the connections of a dead process. The proxy is closed at the
+                // next
                 // kill, because connections are limited.
                 dead.forEach(earlier -> earlier.proxy.close());
                 dead.clear();

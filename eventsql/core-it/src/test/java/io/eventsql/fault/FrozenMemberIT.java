@@ -152,7 +152,8 @@ class FrozenMemberIT {
             for (int partition : held) {
                 long handled = effects(group, partition, "other");
                 group.awaitThat(
-                        "partition " + partition + " is handled", () -> effects(group, partition, "other") > handled + 5);
+                        "partition " + partition + " is handled",
+                        () -> effects(group, partition, "other") > handled + 5);
             }
             System.out.printf(
                     "MEASURED frozen before COMMIT, next owner %s terminate it: all partitions handled after %d ms, lease %d ms%n",

@@ -148,7 +148,8 @@ class MembershipIT {
             long since = System.nanoTime();
             leaver.beginClose();
             double takeoverMs = takeoverMs(group, "leaver", held, since);
-            System.out.printf("MEASURED close with a slow handler until other partitions are handled: %.0f ms%n", takeoverMs);
+            System.out.printf(
+                    "MEASURED close with a slow handler until other partitions are handled: %.0f ms%n", takeoverMs);
             assertThat(leaver.lines("CLOSED")).isEmpty();
             leaver.go();
             leaver.awaitClosed();
@@ -172,7 +173,8 @@ class MembershipIT {
             long since = System.nanoTime();
             victim.kill();
             double takeoverMs = takeoverMs(group, "victim", held, since);
-            System.out.printf("MEASURED kill until handled by another member: %.0f ms, lease %d ms%n", takeoverMs, leaseMs);
+            System.out.printf(
+                    "MEASURED kill until handled by another member: %.0f ms, lease %d ms%n", takeoverMs, leaseMs);
             assertThat(takeoverMs).isLessThan(leaseMs + 10_000.0);
             group.awaitFair(2);
             group.finish();

@@ -145,7 +145,13 @@ class RelayFencingIT {
      * events.
      */
     @ParameterizedTest
-    @ValueSource(strings = {"relay_take_v1", FaultProxy.COMMIT, "append_transferred_v1", "DELETE FROM eventsql.outbox_transfer"})
+    @ValueSource(
+            strings = {
+                "relay_take_v1",
+                FaultProxy.COMMIT,
+                "append_transferred_v1",
+                "DELETE FROM eventsql.outbox_transfer"
+            })
     void relay_frozenPastItsLease_isFencedOut(String request) throws Exception {
         boolean atShard = request.startsWith("append");
         List<FaultProxy> affected = atShard ? proxies.subList(0, 2) : proxies.subList(2, 3);

@@ -308,8 +308,7 @@ abstract class OutboxContract {
                 assertThatExceptionOfType(UnknownStreamException.class)
                         .isThrownBy(() -> outbox.publish(transaction, stream, Event.ofText("x")));
             }
-            List<Event> tooMany =
-                    Collections.nCopies(Settings.DEFAULT_MAX_BATCH_EVENTS + 1, Event.ofText("x"));
+            List<Event> tooMany = Collections.nCopies(Settings.DEFAULT_MAX_BATCH_EVENTS + 1, Event.ofText("x"));
             assertThatExceptionOfType(InvalidInputException.class)
                     .isThrownBy(() -> outbox.publishAll(transaction, STREAM, tooMany))
                     .withMessageContaining("settings.maxBatchEvents");

@@ -206,11 +206,12 @@ class OutboxTablesIT {
                     }
                 }
                 await().atMost(Duration.ofSeconds(30))
-                        .untilAsserted(() -> assertThat(Sql.queryLong(standalone, "SELECT count(*) FROM eventsql.outbox"))
-                                .isZero());
+                        .untilAsserted(
+                                () -> assertThat(Sql.queryLong(standalone, "SELECT count(*) FROM eventsql.outbox"))
+                                        .isZero());
                 await().atMost(Duration.ofSeconds(30))
-                        .untilAsserted(() ->
-                                assertThat(Sql.queryLong(standalone, RING_BYTES)).isLessThan(3L << 20));
+                        .untilAsserted(() -> assertThat(Sql.queryLong(standalone, RING_BYTES))
+                                .isLessThan(3L << 20));
                 assertThat(Sql.queryLong(standalone, "SELECT count(*) FROM eventsql.outbox_transfer WHERE shard = 1"))
                         .isPositive();
                 blocker.rollback();
@@ -226,7 +227,9 @@ class OutboxTablesIT {
                 Connection stale = database.getConnection()) {
             stale.setTransactionIsolation(Connection.TRANSACTION_REPEATABLE_READ);
             stale.setAutoCommit(false);
-            Sql.query(stale, "SELECT last_value FROM eventsql.outbox_ring"); // this snapshot predates the emptying of tables
+            Sql.query(
+                    stale,
+                    "SELECT last_value FROM eventsql.outbox_ring"); // this snapshot predates the emptying of tables
             eventSql.outbox().publish(writer, STREAM, Event.ofText("key", "long"));
             int published = publishMuch();
             awaitStored(published);

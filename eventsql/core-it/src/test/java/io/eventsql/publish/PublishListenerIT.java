@@ -69,8 +69,9 @@ class PublishListenerIT {
 
     @Test
     void publish_batchesAppended_listenerIsCalled() {
-        try (EventSql eventSql =
-                EventSql.builder(cluster.dataSources()).publishListener(recorded).build()) {
+        try (EventSql eventSql = EventSql.builder(cluster.dataSources())
+                .publishListener(recorded)
+                .build()) {
             eventSql.publisher().publishAll("orders", List.of(Event.ofText("k", "12345"), Event.ofText("k", "67890")));
             eventSql.publisher().publish("payments", Event.ofText("x"));
             await().untilAsserted(() -> assertThat(recorded.appended).hasSize(2));
