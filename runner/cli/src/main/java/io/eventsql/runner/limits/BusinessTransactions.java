@@ -19,8 +19,8 @@ import org.springframework.jdbc.support.JdbcTransactionManager;
 import org.springframework.transaction.support.TransactionTemplate;
 
 /**
- * Transactions as an application has them, through Spring: each writes a row of its business and then its events, either
- * into a plain table of its own or through the library's template.
+ * Spring transactions as an application runs them. Each writes a business row and its events, either into a plain table
+ * or through the library's template.
  */
 final class BusinessTransactions {
     private final LimitsContext context;
@@ -30,7 +30,7 @@ final class BusinessTransactions {
     private final String orders;
     private final String plainOutbox;
 
-    /** Makes the tables. */
+    /** Creates the tables. */
     BusinessTransactions(LimitsContext context) {
         this.context = context;
         this.jdbc = new JdbcTemplate(context.dataSource());
@@ -56,7 +56,7 @@ final class BusinessTransactions {
                 + " value bytea NOT NULL, headers json, created_at timestamptz NOT NULL DEFAULT clock_timestamp())");
     }
 
-    /** Transactions that write their events into a plain table, from which nobody takes them. */
+    /** Returns a load of transactions that insert their events into a plain table that no consumer reads. */
     LoadContext toPlainTable(String stream, int eventsPerTransaction) {
         String sql = "INSERT INTO " + plainOutbox + " (stream, key, value) VALUES (?, ?, ?)";
         return loadContext(eventsPerTransaction, events -> {
@@ -66,7 +66,7 @@ final class BusinessTransactions {
         });
     }
 
-    /** Transactions that publish their events. */
+    /** Returns a load of transactions that publish their events. */
     LoadContext publishing(String stream, int eventsPerTransaction) {
         return loadContext(eventsPerTransaction, events -> {
             if (events.size() == 1) {
