@@ -13,7 +13,12 @@ import io.eventsql.EventSql;
 import io.eventsql.Settings;
 import io.eventsql.StreamSpec;
 import io.eventsql.eventsdb.EventsDb;
-import io.eventsql.fault.FaultProxy.RequestFault;
+import io.eventsql.fixture.Pools;
+import io.eventsql.fixture.Seeds;
+import io.eventsql.fixture.check.Ledger;
+import io.eventsql.fixture.load.PublishLoad;
+import io.eventsql.fixture.proxy.FaultProxy;
+import io.eventsql.fixture.proxy.FaultProxy.RequestFault;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.List;
@@ -102,7 +107,7 @@ class AppendInDoubtIT {
                         ? null
                         : cuts.get(Math.floorMod(faults.getAndIncrement() + random.nextInt(2), cuts.size())));
         Ledger ledger = new Ledger();
-        Load load = new Load(eventSql.publisher(), "cut_anywhere", ledger);
+        PublishLoad load = new PublishLoad(eventSql.publisher(), "cut_anywhere", ledger);
         load.startAll(3, "k", random, 3);
         TimeUnit.SECONDS.sleep(RUN_SECONDS);
         await().atMost(Duration.ofSeconds(60)).until(() -> faults.get() > 20); // a slow machine takes longer
@@ -125,7 +130,7 @@ class AppendInDoubtIT {
                         .bufferBytes(64 << 10),
                 StreamSpec.of("chaos").withPartitions(5).withSegmentSize(500));
         Ledger ledger = new Ledger();
-        Load load = new Load(eventSql.publisher(), "chaos", ledger);
+        PublishLoad load = new PublishLoad(eventSql.publisher(), "chaos", ledger);
         load.startAll(3, "k", random, 5);
         long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(RUN_SECONDS);
         while (System.nanoTime() < end) {

@@ -10,6 +10,11 @@ import io.eventsql.EventSql;
 import io.eventsql.StoredEvent;
 import io.eventsql.StreamSpec;
 import io.eventsql.eventsdb.EventsDb;
+import io.eventsql.fixture.Pools;
+import io.eventsql.fixture.Seeds;
+import io.eventsql.fixture.check.Ledger;
+import io.eventsql.fixture.process.JavaCommand;
+import io.eventsql.fixture.process.PublisherProcess;
 import java.io.BufferedReader;
 import java.io.File;
 import java.io.IOException;
@@ -82,7 +87,7 @@ class ConcurrentPublishersIT {
                     name,
                     acknowledgements.toString(),
                     Long.toString(seed));
-            process = new ProcessBuilder(JavaProcesses.command(PublisherProcess.class, arguments))
+            process = new ProcessBuilder(JavaCommand.command(PublisherProcess.class, arguments))
                     .redirectError(new File(folder.toFile(), name + ".err"))
                     .start();
             output = process.inputReader();

@@ -4,7 +4,13 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.eventsql.StreamSpec;
 import io.eventsql.eventsdb.EventsDb;
-import io.eventsql.fault.ConsumerProcess.Mode;
+import io.eventsql.fixture.HandlerMode;
+import io.eventsql.fixture.Seeds;
+import io.eventsql.fixture.check.Effects;
+import io.eventsql.fixture.check.HandledRecords;
+import io.eventsql.fixture.process.ConsumerGroup;
+import io.eventsql.fixture.process.MemberProcess;
+import io.eventsql.fixture.proxy.FaultProxy;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -58,8 +64,8 @@ class ConsumerChaosIT {
     @Test
     void members_hurtAtRandom_everyEventIsHandledAndEveryEffectHappensOnce() throws Exception {
         Random random = Seeds.random("ConsumerChaosIT");
-        Mode plain = pick(random, List.of(Mode.SINGLE, Mode.BATCH, Mode.KEYS));
-        Mode once = pick(random, List.of(Mode.TRANSACTIONAL, Mode.TRANSACTIONAL_BATCH));
+        HandlerMode plain = pick(random, List.of(HandlerMode.SINGLE, HandlerMode.BATCH, HandlerMode.KEYS));
+        HandlerMode once = pick(random, List.of(HandlerMode.TRANSACTIONAL, HandlerMode.TRANSACTIONAL_BATCH));
         System.out.println("ConsumerChaosIT: " + plain + " and " + once + " for " + SECONDS + " s");
         try (EventsDb eventsDb = EventsDb.start();
                 ConsumerGroup group = new ConsumerGroup(

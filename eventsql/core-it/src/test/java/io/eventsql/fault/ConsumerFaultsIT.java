@@ -4,7 +4,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.eventsql.StreamSpec;
 import io.eventsql.eventsdb.EmbeddedEventsDb;
-import io.eventsql.fault.ConsumerProcess.Mode;
+import io.eventsql.fixture.HandlerMode;
+import io.eventsql.fixture.Seeds;
+import io.eventsql.fixture.process.ConsumerGroup;
+import io.eventsql.fixture.proxy.FaultProxy;
 import java.nio.file.Path;
 import java.util.Map;
 import java.util.Random;
@@ -50,7 +53,7 @@ class ConsumerFaultsIT {
         eventsDb.close();
     }
 
-    private ConsumerGroup group(Mode mode) throws Exception {
+    private ConsumerGroup group(HandlerMode mode) throws Exception {
         StreamSpec stream = StreamSpec.of("cuts" + STREAMS.incrementAndGet()).withPartitions(PARTITIONS);
         return new ConsumerGroup(eventsDb, folder, stream, Map.of("c", mode), 20)
                 .with("leaseMs", 3_000)
@@ -63,8 +66,8 @@ class ConsumerFaultsIT {
     }
 
     @ParameterizedTest
-    @MethodSource("io.eventsql.fault.ConsumerProcess$Mode#tested")
-    void cut_atAnyMoment_membersGoOnByThemselves(Mode mode) throws Exception {
+    @MethodSource("io.eventsql.fixture.HandlerMode#tested")
+    void cut_atAnyMoment_membersGoOnByThemselves(HandlerMode mode) throws Exception {
         Random random = Seeds.random("ConsumerFaultsIT cut " + mode);
         try (FaultProxy proxy = FaultProxy.to(eventsDb.jdbcUrl());
                 ConsumerGroup group = group(mode).with("url", proxy.jdbcUrl())) {
@@ -95,7 +98,7 @@ class ConsumerFaultsIT {
     @Test
     void databaseCrash_inExactlyOnceMode_effectsHappenOnce() throws Exception {
         Random random = Seeds.random("ConsumerFaultsIT crash");
-        try (ConsumerGroup group = group(Mode.TRANSACTIONAL)) {
+        try (ConsumerGroup group = group(HandlerMode.TRANSACTIONAL)) {
             group.start("a");
             group.start("b");
             group.awaitFair(2);
@@ -113,8 +116,8 @@ class ConsumerFaultsIT {
     }
 
     @ParameterizedTest
-    @MethodSource("io.eventsql.fault.ConsumerProcess$Mode#testedTransactional")
-    void databaseCrash_withFewAttempts_isNotTheHandlersFailure(Mode mode) throws Exception {
+    @MethodSource("io.eventsql.fixture.HandlerMode#testedTransactional")
+    void databaseCrash_withFewAttempts_isNotTheHandlersFailure(HandlerMode mode) throws Exception {
         try (ConsumerGroup group = group(mode).with("maxAttempts", 1)) {
             group.start("a");
             group.start("b");

@@ -11,6 +11,10 @@ import io.eventsql.StoredEvent;
 import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
 import io.eventsql.eventsdb.EmbeddedEventsDb;
+import io.eventsql.fixture.Pools;
+import io.eventsql.fixture.Seeds;
+import io.eventsql.fixture.check.Ledger;
+import io.eventsql.fixture.load.PublishLoad;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -78,7 +82,7 @@ class DatabaseCrashIT {
             Subscription other = eventSql.subscribeBatch(
                     ConsumerSpec.of(STREAM, "batch").withPageEvents(100), page -> page.forEach(batch::handle));
             Ledger ledger = new Ledger();
-            Load load = new Load(eventSql.publisher(), STREAM, ledger);
+            PublishLoad load = new PublishLoad(eventSql.publisher(), STREAM, ledger);
             load.startAll(2, "k", random, 12);
 
             for (int crash = 0; crash < CRASHES; crash++) {

@@ -2,9 +2,12 @@ package io.eventsql.fault;
 
 import io.eventsql.StreamSpec;
 import io.eventsql.eventsdb.EventsDb;
-import io.eventsql.fault.ConsumerProcess.Mode;
-import io.eventsql.fault.FaultProxy.RequestFault;
+import io.eventsql.fixture.HandlerMode;
 import io.eventsql.fixture.Sql;
+import io.eventsql.fixture.process.ConsumerGroup;
+import io.eventsql.fixture.process.MemberProcess;
+import io.eventsql.fixture.proxy.FaultProxy;
+import io.eventsql.fixture.proxy.FaultProxy.RequestFault;
 import java.nio.file.Path;
 import java.util.Map;
 import java.util.Set;
@@ -55,7 +58,7 @@ class FrozenMemberIT {
         eventsDb.close();
     }
 
-    private ConsumerGroup group(Mode mode) throws Exception {
+    private ConsumerGroup group(HandlerMode mode) throws Exception {
         return new ConsumerGroup(
                         eventsDb, folder, StreamSpec.of(stream).withPartitions(PARTITIONS), Map.of("c", mode), 30)
                 .with("leaseMs", LEASE_MS)
@@ -76,8 +79,8 @@ class FrozenMemberIT {
     }
 
     @ParameterizedTest
-    @MethodSource("io.eventsql.fault.ConsumerProcess$Mode#testedPlain")
-    void freeze_pastTheLease_othersGoOnAndItsCommitsAreRefused(Mode mode) throws Exception {
+    @MethodSource("io.eventsql.fixture.HandlerMode#testedPlain")
+    void freeze_pastTheLease_othersGoOnAndItsCommitsAreRefused(HandlerMode mode) throws Exception {
         try (ConsumerGroup group = group(mode)) {
             MemberProcess frozen = group.start("frozen");
             MemberProcess other = group.start("other");
@@ -106,8 +109,8 @@ class FrozenMemberIT {
     }
 
     @ParameterizedTest
-    @MethodSource("io.eventsql.fault.ConsumerProcess$Mode#testedTransactional")
-    void freeze_insideATransaction_theTakerEndsItAndEffectsHappenOnce(Mode mode) throws Exception {
+    @MethodSource("io.eventsql.fixture.HandlerMode#testedTransactional")
+    void freeze_insideATransaction_theTakerEndsItAndEffectsHappenOnce(HandlerMode mode) throws Exception {
         try (ConsumerGroup group = group(mode)) {
             MemberProcess frozen = group.start("frozen");
             group.start("other");
@@ -134,7 +137,7 @@ class FrozenMemberIT {
     @ValueSource(booleans = {true, false})
     void freeze_betweenTheLastStatementAndCommit_effectsHappenOnce(boolean mayTerminate) throws Exception {
         try (FaultProxy proxy = FaultProxy.to(eventsDb.jdbcUrl());
-                ConsumerGroup group = group(Mode.TRANSACTIONAL)) {
+                ConsumerGroup group = group(HandlerMode.TRANSACTIONAL)) {
             MemberProcess frozen = group.start("frozen", "url=" + proxy.jdbcUrl());
             group.start("other", mayTerminate ? new String[0] : otherRole());
             group.awaitFair(2);
@@ -171,7 +174,7 @@ class FrozenMemberIT {
 
     @Test
     void freeze_insideATransactionNobodyMayEnd_theServerEndsItAfterTheHandlersTimeout() throws Exception {
-        try (ConsumerGroup group = group(Mode.TRANSACTIONAL).with("handlerTimeoutMs", LEASE_MS)) {
+        try (ConsumerGroup group = group(HandlerMode.TRANSACTIONAL).with("handlerTimeoutMs", LEASE_MS)) {
             MemberProcess frozen = group.start("frozen");
             group.start("other", otherRole());
             group.awaitFair(2);

@@ -4,7 +4,12 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.eventsql.StreamSpec;
 import io.eventsql.eventsdb.EventsDb;
-import io.eventsql.fault.ConsumerProcess.Mode;
+import io.eventsql.fixture.HandlerMode;
+import io.eventsql.fixture.check.Effects;
+import io.eventsql.fixture.check.HandledRecords;
+import io.eventsql.fixture.process.ConsumerGroup;
+import io.eventsql.fixture.process.ConsumerProcess;
+import io.eventsql.fixture.process.MemberProcess;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -52,7 +57,7 @@ class MembershipIT {
         eventsDb.close();
     }
 
-    private ConsumerGroup group(Mode mode, int partitions, long tickMs) throws Exception {
+    private ConsumerGroup group(HandlerMode mode, int partitions, long tickMs) throws Exception {
         String stream = "members" + STREAMS.incrementAndGet();
         return new ConsumerGroup(
                 eventsDb, folder, StreamSpec.of(stream).withPartitions(partitions), Map.of("c", mode), tickMs);
@@ -81,7 +86,7 @@ class MembershipIT {
 
     @Test
     void join_oneAfterTheOther_partitionsAreSharedFairlyAndNobodyStarves() throws Exception {
-        try (ConsumerGroup group = group(Mode.SINGLE, 10, 40).with("leaseMs", LONG_LEASE_MS)) {
+        try (ConsumerGroup group = group(HandlerMode.SINGLE, 10, 40).with("leaseMs", LONG_LEASE_MS)) {
             List<MemberProcess> members = new ArrayList<>();
             for (int i = 1; i <= 4; i++) {
                 members.add(group.start("m" + i));
@@ -101,8 +106,8 @@ class MembershipIT {
     }
 
     @ParameterizedTest
-    @MethodSource("io.eventsql.fault.ConsumerProcess$Mode#tested")
-    void close_whileEventsFlow_othersHandleItsPartitionsWithoutWaitingForTheLease(Mode mode) throws Exception {
+    @MethodSource("io.eventsql.fixture.HandlerMode#tested")
+    void close_whileEventsFlow_othersHandleItsPartitionsWithoutWaitingForTheLease(HandlerMode mode) throws Exception {
         try (ConsumerGroup group = group(mode, PARTITIONS, 30).with("leaseMs", LONG_LEASE_MS)) {
             MemberProcess leaver = group.start("leaver");
             MemberProcess other = group.start("other");
@@ -131,7 +136,7 @@ class MembershipIT {
 
     @Test
     void close_withOneSlowHandler_theOtherPartitionsDoNotWaitForIt() throws Exception {
-        try (ConsumerGroup group = group(Mode.SINGLE, PARTITIONS, 30).with("leaseMs", 4_000)) {
+        try (ConsumerGroup group = group(HandlerMode.SINGLE, PARTITIONS, 30).with("leaseMs", 4_000)) {
             MemberProcess leaver = group.start("leaver", "closeMs=60000");
             group.start("other");
             group.awaitFair(2);
@@ -153,8 +158,9 @@ class MembershipIT {
     @Test
     void kill_whileEventsFlow_othersHandleItsPartitionsOnceTheLeaseHasExpired() throws Exception {
         long leaseMs = 3_000;
-        try (ConsumerGroup group =
-                group(Mode.SINGLE, PARTITIONS, 30).with("leaseMs", leaseMs).with("heartbeatMs", 1_000)) {
+        try (ConsumerGroup group = group(HandlerMode.SINGLE, PARTITIONS, 30)
+                .with("leaseMs", leaseMs)
+                .with("heartbeatMs", 1_000)) {
             MemberProcess victim = group.start("victim");
             group.start("other");
             group.start("third");
@@ -173,7 +179,7 @@ class MembershipIT {
 
     @ParameterizedTest
     @EnumSource(names = {"SINGLE", "TRANSACTIONAL_BATCH"})
-    void closeAll_whileEventsFlow_thenStartedAgain_nothingIsLost(Mode mode) throws Exception {
+    void closeAll_whileEventsFlow_thenStartedAgain_nothingIsLost(HandlerMode mode) throws Exception {
         try (ConsumerGroup group = group(mode, PARTITIONS, 30).with("leaseMs", LONG_LEASE_MS)) {
             List<MemberProcess> first = List.of(group.begin("a1"), group.begin("b1"), group.begin("c1"));
             group.awaitFair(3);
@@ -198,7 +204,7 @@ class MembershipIT {
 
     @Test
     void maxPartitions_limitsOne_othersTakeTheRest() throws Exception {
-        try (ConsumerGroup group = group(Mode.SINGLE, 8, 40).with("leaseMs", LONG_LEASE_MS)) {
+        try (ConsumerGroup group = group(HandlerMode.SINGLE, 8, 40).with("leaseMs", LONG_LEASE_MS)) {
             MemberProcess one = group.start("one", "maxPartitions=1");
             group.awaitHandlesMore(one);
             assertThat(group.partitionsOf(one)).hasSize(1);
@@ -213,7 +219,7 @@ class MembershipIT {
 
     @Test
     void handler_overItsTimeout_isReportedAndItsPartitionMovesAndTheMemberGoesOn() throws Exception {
-        try (ConsumerGroup group = group(Mode.SINGLE, PARTITIONS, 30)
+        try (ConsumerGroup group = group(HandlerMode.SINGLE, PARTITIONS, 30)
                 .with("leaseMs", 2_000)
                 .with("heartbeatMs", 300)
                 .with("handlerTimeoutMs", 1_000)) {
@@ -241,7 +247,7 @@ class MembershipIT {
 
     @Test
     void handler_overItsTimeoutInTheOnlyPlace_thePartitionsThatWaitForItMove() throws Exception {
-        try (ConsumerGroup group = group(Mode.SINGLE, PARTITIONS, 30)
+        try (ConsumerGroup group = group(HandlerMode.SINGLE, PARTITIONS, 30)
                 .with("leaseMs", 2_000)
                 .with("heartbeatMs", 300)
                 .with("handlerTimeoutMs", 1_000)) {
@@ -261,8 +267,9 @@ class MembershipIT {
     @Test
     void join_killedAtOnce_itsShareIsTakenOnceItCountsNoMore() throws Exception {
         long leaseMs = 4_000;
-        try (ConsumerGroup group =
-                group(Mode.SINGLE, PARTITIONS, 30).with("leaseMs", leaseMs).with("heartbeatMs", 2_000)) {
+        try (ConsumerGroup group = group(HandlerMode.SINGLE, PARTITIONS, 30)
+                .with("leaseMs", leaseMs)
+                .with("heartbeatMs", 2_000)) {
             group.start("a");
             group.start("b");
             group.awaitFair(2);

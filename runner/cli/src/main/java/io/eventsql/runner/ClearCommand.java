@@ -68,7 +68,7 @@ final class ClearCommand implements Callable<Integer> {
                 EventSql eventSql = EventSql.builder(databases.dataSources()).build()) {
             String confirmed = confirmation;
             if (confirmed == null) {
-                tell(eventSql.previewClear(stream), out);
+                printPreview(eventSql.previewClear(stream), out);
             } else {
                 out.printf("Deleted %,d events of stream %s%n", eventSql.clear(stream, confirmed), stream);
             }
@@ -86,7 +86,7 @@ final class ClearCommand implements Callable<Integer> {
         }
     }
 
-    private static void tell(ClearPreview preview, PrintWriter out) {
+    private static void printPreview(ClearPreview preview, PrintWriter out) {
         out.printf("Stream %s holds %,d events:%n", preview.stream(), preview.events());
         preview.shards()
                 .forEach(content -> out.printf(

@@ -8,9 +8,9 @@ import io.eventsql.benchmark.settings.DatabaseAddress;
 import io.eventsql.benchmark.settings.DatabaseVariables;
 import io.eventsql.benchmark.settings.Variables;
 import io.eventsql.runner.database.Databases;
-import io.eventsql.runner.database.ShardServer;
-import io.eventsql.runner.limits.LimitsBench;
-import io.eventsql.runner.limits.LimitsPart;
+import io.eventsql.runner.database.ShardServerInfo;
+import io.eventsql.runner.limits.LimitsBenchmark;
+import io.eventsql.runner.limits.LimitsContext;
 import io.eventsql.runner.limits.LimitsResult;
 import io.eventsql.runner.limits.LimitsRun;
 import io.eventsql.runner.limits.LimitsSettings;
@@ -66,12 +66,12 @@ import picocli.CommandLine.Spec;
             "  DB0_HOST=localhost DB0_PASSWORD=... runner limits --only outbox --outbox-seconds 600"
         })
 final class LimitsCommand implements Callable<Integer> {
-    private static final int MAX_ROUNDS = 1_000;
-    private static final double MIN_ROUND_SECONDS = 0.05;
-    private static final int MAX_ROUND_SECONDS = 3_600;
-    private static final int MIN_READ_EVENTS = 1_000;
-    private static final int MAX_READ_EVENTS = 1_000_000_000;
-    private static final int MAX_HANDLERS_EVENTS = 10_000_000;
+    private static final int ROUNDS_MAX = 1_000;
+    private static final double ROUND_MIN_SECONDS = 0.05;
+    private static final int ROUND_MAX_SECONDS = 3_600;
+    private static final int READ_EVENTS_MIN = 1_000;
+    private static final int READ_EVENTS_MAX = 1_000_000_000;
+    private static final int HANDLERS_EVENTS_MAX = 10_000_000;
 
     private final Map<String, String> environment;
 
@@ -183,57 +183,58 @@ final class LimitsCommand implements Callable<Integer> {
     @Override
     public Integer call() throws SQLException {
         CommandSpec commandSpec = Objects.requireNonNull(spec);
-        LimitsSettings settings = settings(new OptionLimits(commandSpec.commandLine()));
+        LimitsSettings settings = settings(new OptionValidator(commandSpec.commandLine()));
         DatabaseAddress address = address(commandSpec);
         StopSignal stop = new StopSignal();
-        try (ShutdownHook hook = ShutdownHook.raising(stop);
+        try (ShutdownHook hook = ShutdownHook.register(stop);
                 Databases databases = Databases.open(List.of(address));
                 EventSql eventSql = EventSql.builder(databases.dataSources()).build()) {
             LimitsResult result = measure(settings, eventSql, stop);
             List<String> report = LimitsText.of(result);
             JsonFiles.write(resultOptions.report(), String.join("\n", report) + "\n");
             JsonFiles.write(resultOptions.out(), result);
-            hook.wrote();
+            hook.release();
             commandSpec.commandLine().getOut().println();
             report.forEach(commandSpec.commandLine().getOut()::println);
-            return result.good() ? Runner.OK : Runner.FAILED;
+            return result.passed() ? Runner.OK : Runner.FAILED;
         }
     }
 
     /** @throws ParameterException if a value is out of range; names the option and the limit */
-    LimitsSettings settings(OptionLimits limits) {
-        limits.requireRange("--rounds", rounds, 1, MAX_ROUNDS);
-        limits.require(
-                roundSeconds >= MIN_ROUND_SECONDS && roundSeconds <= MAX_ROUND_SECONDS,
+    LimitsSettings settings(OptionValidator validator) {
+        validator.requireRange("--rounds", rounds, 1, ROUNDS_MAX);
+        validator.require(
+                roundSeconds >= ROUND_MIN_SECONDS && roundSeconds <= ROUND_MAX_SECONDS,
                 "--round-seconds",
-                "must be between " + MIN_ROUND_SECONDS + " and " + MAX_ROUND_SECONDS + ", but is " + roundSeconds);
-        limits.requireRange("--read-events", readEvents, MIN_READ_EVENTS, MAX_READ_EVENTS);
-        limits.requireRange("--snapshot-seconds", snapshotSeconds, 1, PublishOptions.MAX_SECONDS);
-        limits.requireRange("--snapshot-rate", snapshotRate, 1, PublishOptions.MAX_EVENTS_RATE);
-        limits.requireRange("--warmup-seconds", warmupSeconds, 0, PublishOptions.MAX_SECONDS);
-        limits.requireRange("--handlers-events", handlersEvents, 1, MAX_HANDLERS_EVENTS);
-        limits.requireRange("--handlers-sequential-events", handlersSequentialEvents, 1, MAX_HANDLERS_EVENTS);
-        limits.requireRange("--handlers-concurrency", handlersConcurrency, 1, ConsumerSpec.KEY_CONCURRENCY_MAX);
-        limits.requireRange("--outbox-seconds", outboxSeconds, 1, PublishOptions.MAX_SECONDS);
-        limits.requireRange("--outbox-rate", outboxRate, 1, PublishOptions.MAX_EVENTS_RATE);
+                "must be between " + ROUND_MIN_SECONDS + " and " + ROUND_MAX_SECONDS + ", but is " + roundSeconds);
+        validator.requireRange("--read-events", readEvents, READ_EVENTS_MIN, READ_EVENTS_MAX);
+        validator.requireRange("--snapshot-seconds", snapshotSeconds, 1, PublishOptions.DURATION_MAX_SECONDS);
+        validator.requireRange("--snapshot-rate", snapshotRate, 1, PublishOptions.EVENTS_RATE_MAX);
+        validator.requireRange("--warmup-seconds", warmupSeconds, 0, PublishOptions.DURATION_MAX_SECONDS);
+        validator.requireRange("--handlers-events", handlersEvents, 1, HANDLERS_EVENTS_MAX);
+        validator.requireRange("--handlers-sequential-events", handlersSequentialEvents, 1, HANDLERS_EVENTS_MAX);
+        validator.requireRange("--handlers-concurrency", handlersConcurrency, 1, ConsumerSpec.KEY_CONCURRENCY_MAX);
+        validator.requireRange("--outbox-seconds", outboxSeconds, 1, PublishOptions.DURATION_MAX_SECONDS);
+        validator.requireRange("--outbox-rate", outboxRate, 1, PublishOptions.EVENTS_RATE_MAX);
         return new LimitsSettings(
-                parts(limits),
+                benchmarks(validator),
                 new LimitsSettings.Rounds(rounds, roundSeconds),
                 readEvents,
                 new LimitsSettings.Snapshot(snapshotSeconds, snapshotRate, warmupSeconds),
                 new LimitsSettings.Handlers(handlersEvents, handlersSequentialEvents, handlersConcurrency),
-                new LimitsSettings.OutboxLoads(outboxSeconds, outboxRate, warmupSeconds));
+                new LimitsSettings.OutboxLoad(outboxSeconds, outboxRate, warmupSeconds));
     }
 
-    private List<LimitsPart> parts(OptionLimits limits) {
+    private List<LimitsBenchmark> benchmarks(OptionValidator validator) {
         if (only.isEmpty()) {
-            return List.of(LimitsPart.values());
+            return List.of(LimitsBenchmark.values());
         }
         return only.stream()
-                .map(word -> LimitsPart.of(word)
-                        .orElseThrow(() -> limits.wrong(
+                .map(word -> LimitsBenchmark.of(word)
+                        .orElseThrow(() -> validator.invalid(
                                 "--only",
-                                "must be one of " + String.join(", ", LimitsPart.words()) + ", but is '" + word + "'")))
+                                "must be one of " + String.join(", ", LimitsBenchmark.labels()) + ", but is '" + word
+                                        + "'")))
                 .distinct()
                 .sorted()
                 .toList();
@@ -253,10 +254,10 @@ final class LimitsCommand implements Callable<Integer> {
 
     private LimitsResult measure(LimitsSettings settings, EventSql eventSql, StopSignal stop) throws SQLException {
         ShardInfo shard = eventSql.shards().getFirst();
-        ShardServer server = ShardServer.ask(shard);
+        ShardServerInfo server = ShardServerInfo.read(shard);
         String run = BenchmarkEvent.randomRun();
-        LimitsBench bench = new LimitsBench(eventSql, shard.dataSource(), run, LoadClock.SYSTEM, stop, System.err);
-        LimitsRun.Measured measured = new LimitsRun(bench, settings).measure();
+        LimitsContext bench = new LimitsContext(eventSql, shard.dataSource(), run, LoadClock.SYSTEM, stop, System.err);
+        LimitsRun.Measurements measurements = new LimitsRun(bench, settings).measure();
         return new LimitsResult(
                 run,
                 stop.isRaised(),
@@ -268,6 +269,6 @@ final class LimitsCommand implements Callable<Integer> {
                         Summary.Machine.thisSystem(),
                         resultOptions.provenance()),
                 settings,
-                measured);
+                measurements);
     }
 }

@@ -59,7 +59,7 @@ final class ListCommand implements Callable<Integer> {
                         workload.description());
             } catch (InvalidWorkloadException e) {
                 commandLine.getErr().println(e.getMessage());
-                exitCode = Runner.WRONG_INPUT;
+                exitCode = Runner.INVALID_INPUT;
             }
         }
         return exitCode;

@@ -2,9 +2,9 @@ package io.eventsql.runner;
 
 import io.eventsql.runner.report.JsonFiles;
 import io.eventsql.runner.spec.EnvironmentSpec;
-import io.eventsql.runner.spec.Kind;
 import io.eventsql.runner.spec.RunSpec;
 import io.eventsql.runner.spec.Workload;
+import io.eventsql.runner.spec.WorkloadKind;
 import java.io.IOException;
 import java.util.List;
 import java.util.Map;
@@ -33,11 +33,11 @@ import picocli.CommandLine.Spec;
 final class PlanCommand implements Callable<Integer> {
 
     /** What is printed. */
-    private record Plan(String workload, Kind kind, String description, List<PlannedRun> runs) {}
+    private record Plan(String workload, WorkloadKind kind, String description, List<PlannedRun> runs) {}
 
     private record PlannedRun(
             String name,
-            Kind kind,
+            WorkloadKind kind,
             EnvironmentSpec environment,
             String driver,
             Map<String, String> variables,
@@ -50,7 +50,7 @@ final class PlanCommand implements Callable<Integer> {
                     run.environment(),
                     run.system().driver(),
                     run.variables(),
-                    run.roughSeconds());
+                    run.estimatedSeconds());
         }
     }
 

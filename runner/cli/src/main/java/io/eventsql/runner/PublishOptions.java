@@ -11,13 +11,13 @@ import picocli.CommandLine.Option;
 
 /** What a runner is asked to do, as it is written on the command line or in the environment. */
 final class PublishOptions {
-    static final long MAX_EVENTS_RATE = 1_000_000;
-    static final long MAX_EVENTS = 1_000_000_000;
-    static final int MAX_CALLERS = 10_000;
-    static final int MAX_KEYS = 1_000_000;
-    static final int MAX_SECONDS = 86_400;
+    static final long EVENTS_RATE_MAX = 1_000_000;
+    static final long EVENTS_MAX = 1_000_000_000;
+    static final int CALLERS_MAX = 10_000;
+    static final int KEYS_MAX = 1_000_000;
+    static final int DURATION_MAX_SECONDS = 86_400;
     /** Leaves room for keys beside the values. */
-    static final long MAX_CALL_BYTES = Settings.DEFAULT_MAX_BATCH_BYTES * 9 / 10;
+    static final long CALL_BYTES_MAX = Settings.DEFAULT_MAX_BATCH_BYTES * 9 / 10;
 
     @Option(
             names = "--stream",
@@ -147,58 +147,58 @@ final class PublishOptions {
 
     /** @throws CommandLine.ParameterException if a value is out of range; names the option and the limit */
     RunSettings settings(CommandLine commandLine) {
-        OptionLimits limits = new OptionLimits(commandLine);
-        limits.require(
+        OptionValidator validator = new OptionValidator(commandLine);
+        validator.require(
                 stream.matches("[a-z][a-z0-9]*(_[a-z0-9]+)*") && stream.length() <= StreamSpec.NAME_LENGTH_MAX,
                 "--stream",
                 "must be lower-case letters, digits and single underscores, at most " + StreamSpec.NAME_LENGTH_MAX
                         + " characters, but is '" + stream + "'");
-        limits.requireRange("--partitions", partitions, 1, StreamSpec.PARTITIONS_MAX);
-        limits.require(!consumer.isBlank(), "--consumer", "must not be empty");
-        limits.requireRange("--consume-timeout", consumeTimeout, 1, MAX_SECONDS);
+        validator.requireRange("--partitions", partitions, 1, StreamSpec.PARTITIONS_MAX);
+        validator.require(!consumer.isBlank(), "--consumer", "must not be empty");
+        validator.requireRange("--consume-timeout", consumeTimeout, 1, DURATION_MAX_SECONDS);
         return new RunSettings(
-                identity(limits),
+                identity(validator),
                 new RunSettings.Stream(stream, partitions, consumer, consumeTimeout),
-                load(limits),
-                events(limits));
+                load(validator),
+                events(validator));
     }
 
-    private RunSettings.Identity identity(OptionLimits limits) {
+    private RunSettings.Identity identity(OptionValidator validator) {
         String run = runId == null ? BenchmarkEvent.randomRun() : runId;
-        limits.require(
+        validator.require(
                 BenchmarkEvent.isRun(run),
                 "--run-id",
                 "must be 8 lower-case hexadecimal characters, but is '" + run + "'");
-        limits.requireRange("--runners", runners, 1, BenchmarkEvent.MAX_RUNNER + 1);
-        limits.requireRange("--runner-number", runnerNumber, 0, runners - 1);
+        validator.requireRange("--runners", runners, 1, BenchmarkEvent.RUNNER_MAX + 1);
+        validator.requireRange("--runner-number", runnerNumber, 0, runners - 1);
         return new RunSettings.Identity(run, runnerNumber, runners);
     }
 
-    private RunSettings.Load load(OptionLimits limits) {
-        limits.requireRange("--events-rate", eventsRate, 0, MAX_EVENTS_RATE);
-        limits.requireRange("--events-to-publish", eventsToPublish, 1, MAX_EVENTS);
-        limits.requireRange("--events-batch-size", eventsBatchSize, 1, Settings.DEFAULT_MAX_BATCH_EVENTS);
-        limits.requireRange("--callers", callers, 1, MAX_CALLERS);
-        limits.requireRange("--warmup-seconds", warmupSeconds, 0, MAX_SECONDS);
+    private RunSettings.Load load(OptionValidator validator) {
+        validator.requireRange("--events-rate", eventsRate, 0, EVENTS_RATE_MAX);
+        validator.requireRange("--events-to-publish", eventsToPublish, 1, EVENTS_MAX);
+        validator.requireRange("--events-batch-size", eventsBatchSize, 1, Settings.DEFAULT_MAX_BATCH_EVENTS);
+        validator.requireRange("--callers", callers, 1, CALLERS_MAX);
+        validator.requireRange("--warmup-seconds", warmupSeconds, 0, DURATION_MAX_SECONDS);
         return new RunSettings.Load(eventsRate, eventsToPublish, eventsBatchSize, callers, async, warmupSeconds);
     }
 
-    private RunSettings.Events events(OptionLimits limits) {
-        limits.requireRange("--keys", keys, 1, MAX_KEYS);
-        limits.require(
+    private RunSettings.Events events(OptionValidator validator) {
+        validator.requireRange("--keys", keys, 1, KEYS_MAX);
+        validator.require(
                 !keyed || eventsRate > 0 || keys >= callers,
                 "--keys",
                 "must be at least the number of --callers (" + callers
                         + "), because a key belongs to one caller, but is " + keys);
         Integer bytes = eventBytes;
         if (bytes != null) {
-            limits.requireRange(
-                    "--event-bytes", bytes, BenchmarkEvent.MIN_EVENT_BYTES, Settings.DEFAULT_MAX_EVENT_BYTES);
+            validator.requireRange(
+                    "--event-bytes", bytes, BenchmarkEvent.EVENT_BYTES_MIN, Settings.DEFAULT_MAX_EVENT_BYTES);
             long callBytes = (long) bytes * eventsBatchSize;
-            limits.require(
-                    callBytes <= MAX_CALL_BYTES,
+            validator.require(
+                    callBytes <= CALL_BYTES_MAX,
                     "--event-bytes",
-                    "times --events-batch-size must be at most " + MAX_CALL_BYTES + ", but is " + callBytes);
+                    "times --events-batch-size must be at most " + CALL_BYTES_MAX + ", but is " + callBytes);
         }
         return new RunSettings.Events(bytes, keyed, keys);
     }

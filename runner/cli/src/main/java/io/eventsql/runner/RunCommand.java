@@ -10,9 +10,9 @@ import io.eventsql.runner.result.RunText;
 import io.eventsql.runner.result.TrialsResult;
 import io.eventsql.runner.result.TrialsText;
 import io.eventsql.runner.sample.SampledProcess;
-import io.eventsql.runner.spec.Kind;
 import io.eventsql.runner.spec.RunSpec;
 import io.eventsql.runner.spec.Workload;
+import io.eventsql.runner.spec.WorkloadKind;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Path;
@@ -108,46 +108,46 @@ final class RunCommand implements Callable<Integer> {
     public Integer call() throws IOException {
         CommandLine commandLine = Objects.requireNonNull(spec).commandLine();
         Workload workload = options.read(commandLine);
-        GivenEnvironment given = given(commandLine);
+        AvailableServers servers = availableServers(commandLine);
         List<SampledProcess> sampled = sampled(commandLine);
-        List<RunSpec> fitting = fitting(workload, given, commandLine.getErr());
-        if (fitting.isEmpty()) {
-            return Runner.WRONG_INPUT;
+        List<RunSpec> runs = selectRuns(workload, servers, commandLine.getErr());
+        if (runs.isEmpty()) {
+            return Runner.INVALID_INPUT;
         }
-        Map<String, DriverProvider> drivers = drivers(fitting, commandLine);
+        Map<String, DriverProvider> drivers = drivers(runs, commandLine);
         StopSignal stop = new StopSignal();
-        WorkloadRun.Surroundings surroundings = new WorkloadRun.Surroundings(
+        WorkloadRun.RunContext context = new WorkloadRun.RunContext(
                 workload,
                 environment,
-                given.databases(),
+                servers.databases(),
                 sampled,
                 command,
                 gitCommit,
                 stop,
                 commandLine.getOut()::println);
         int exitCode = Runner.OK;
-        try (ShutdownHook hook = ShutdownHook.raising(stop)) {
-            for (RunSpec run : fitting) {
+        try (ShutdownHook hook = ShutdownHook.register(stop)) {
+            for (RunSpec run : runs) {
                 if (stop.isInterrupted()) {
                     break;
                 }
-                boolean passed = run.kind() == Kind.PUBLISH
+                boolean passed = run.kind() == WorkloadKind.PUBLISH
                         ? publish(run)
                         : measure(
                                 run,
                                 Objects.requireNonNull(drivers.get(run.system().driver())),
-                                surroundings,
+                                context,
                                 hook);
                 exitCode = passed ? exitCode : Runner.FAILED;
             }
-            hook.wrote();
+            hook.release();
         }
         return exitCode;
     }
 
-    private GivenEnvironment given(CommandLine commandLine) {
+    private AvailableServers availableServers(CommandLine commandLine) {
         try {
-            return GivenEnvironment.of(environment);
+            return AvailableServers.of(environment);
         } catch (InvalidSettingException e) {
             throw new ParameterException(commandLine, e.getMessage(), e);
         }
@@ -161,15 +161,14 @@ final class RunCommand implements Callable<Integer> {
         }
     }
 
-    private static List<RunSpec> fitting(Workload workload, GivenEnvironment given, PrintWriter err) {
-        List<RunSpec> fitting = new ArrayList<>();
+    private static List<RunSpec> selectRuns(Workload workload, AvailableServers servers, PrintWriter err) {
+        List<RunSpec> runs = new ArrayList<>();
         for (RunSpec run : workload.runs()) {
-            given.mismatch(run)
+            servers.mismatch(run)
                     .ifPresentOrElse(
-                            why -> err.println("The run " + run.name() + " is left out: " + why),
-                            () -> fitting.add(run));
+                            why -> err.println("The run " + run.name() + " is left out: " + why), () -> runs.add(run));
         }
-        return fitting;
+        return runs;
     }
 
     private static Map<String, DriverProvider> drivers(List<RunSpec> runs, CommandLine commandLine) {
@@ -187,17 +186,16 @@ final class RunCommand implements Callable<Integer> {
         return drivers;
     }
 
-    private boolean measure(
-            RunSpec run, DriverProvider driver, WorkloadRun.Surroundings surroundings, ShutdownHook hook) {
+    private boolean measure(RunSpec run, DriverProvider driver, WorkloadRun.RunContext context, ShutdownHook hook) {
         Path folder = out.resolve(run.name());
         try {
-            if (run.kind() == Kind.BLAST || run.kind() == Kind.SWEEP) {
-                TrialsResult result = new TrialsRun(run, driver, surroundings)
-                        .run(folder, written -> show(TrialsText.of(written), folder, surroundings, hook));
+            if (run.kind() == WorkloadKind.BLAST || run.kind() == WorkloadKind.SWEEP) {
+                TrialsResult result = new TrialsRun(run, driver, context)
+                        .run(folder, written -> show(TrialsText.of(written), folder, context, hook));
                 return result.verdict().passed();
             }
-            RunResult result = new WorkloadRun(run, driver, surroundings)
-                    .run(folder, written -> show(RunText.of(written), folder, surroundings, hook));
+            RunResult result = new WorkloadRun(run, driver, context)
+                    .run(folder, written -> show(RunText.of(written), folder, context, hook));
             return result.verdict().passed();
         } catch (Exception e) {
             System.err.println("The run " + run.name() + " broke off: " + e);
@@ -206,14 +204,13 @@ final class RunCommand implements Callable<Integer> {
         }
     }
 
-    private static void show(
-            List<String> report, Path folder, WorkloadRun.Surroundings surroundings, ShutdownHook hook) {
-        surroundings.out().accept("");
-        report.forEach(surroundings.out());
-        surroundings.out().accept("");
+    private static void show(List<String> report, Path folder, WorkloadRun.RunContext context, ShutdownHook hook) {
+        context.out().accept("");
+        report.forEach(context.out());
+        context.out().accept("");
         System.err.println("Result: " + folder);
-        if (surroundings.stop().isInterrupted()) {
-            hook.wrote();
+        if (context.stop().isInterrupted()) {
+            hook.release();
         }
     }
 

@@ -42,7 +42,7 @@ import picocli.CommandLine.ParameterException;
 final class Runner {
     static final int OK = 0;
     static final int FAILED = 1;
-    static final int WRONG_INPUT = 2;
+    static final int INVALID_INPUT = 2;
 
     private Runner() {}
 
@@ -67,7 +67,7 @@ final class Runner {
                 .addSubcommand(new CommandLine(new CompareCommand()).setDefaultValueProvider(defaults))
                 .addSubcommand(new CommandLine(new ClearCommand(environment)))
                 .setUsageHelpWidth(110)
-                .setParameterExceptionHandler(Runner::wrongInput)
+                .setParameterExceptionHandler(Runner::invalidInput)
                 .setExecutionExceptionHandler((failure, commandLine, result) -> failed(failure, commandLine));
     }
 
@@ -83,11 +83,11 @@ final class Runner {
         return all.toArray(String[]::new);
     }
 
-    private static int wrongInput(ParameterException wrong, String[] arguments) {
+    private static int invalidInput(ParameterException wrong, String[] arguments) {
         PrintWriter err = wrong.getCommandLine().getErr();
         err.println(wrong.getMessage());
         err.println("Try '" + wrong.getCommandLine().getCommandSpec().qualifiedName() + " --help'.");
-        return WRONG_INPUT;
+        return INVALID_INPUT;
     }
 
     private static int failed(Exception failure, CommandLine commandLine) {

@@ -22,14 +22,14 @@ final class ShutdownHook implements AutoCloseable {
     }
 
     /** Registers one. */
-    static ShutdownHook raising(StopSignal stop) {
+    static ShutdownHook register(StopSignal stop) {
         ShutdownHook hook = new ShutdownHook(stop);
         Runtime.getRuntime().addShutdownHook(hook.thread);
         return hook;
     }
 
     /** The result is written: the process may end, although connections may still be open. */
-    void wrote() {
+    void release() {
         done.countDown();
     }
 

@@ -2,7 +2,7 @@ package io.eventsql.runner;
 
 import io.eventsql.benchmark.event.BenchmarkEvent;
 import io.eventsql.runner.consumption.Apps;
-import io.eventsql.runner.consumption.SeenByMembers;
+import io.eventsql.runner.consumption.MergedRunReport;
 import io.eventsql.runner.report.JsonFiles;
 import io.eventsql.runner.report.MergedSeries;
 import io.eventsql.runner.report.RunnerResult;
@@ -71,14 +71,14 @@ final class SummarizeCommand implements Callable<Integer> {
     @Override
     public Integer call() throws IOException {
         CommandLine commandLine = Objects.requireNonNull(spec).commandLine();
-        OptionLimits limits = new OptionLimits(commandLine);
-        limits.require(
+        OptionValidator validator = new OptionValidator(commandLine);
+        validator.require(
                 BenchmarkEvent.isRun(run),
                 "--run",
                 "must be 8 lower-case hexadecimal characters, but is '" + run + "'");
-        limits.require(
+        validator.require(
                 Files.isDirectory(runnerResults), "--runner-results", "must be a folder, but is " + runnerResults);
-        List<RunnerResult> runners = read(limits);
+        List<RunnerResult> runners = read(validator);
         Summarizer summarizer = summarizer(runners);
         MergedSeries series = summarizer.series();
         Summary summary = summarizer.summarize(series, resultOptions.provenance());
@@ -96,12 +96,12 @@ final class SummarizeCommand implements Callable<Integer> {
         return summary.verdict().passed() ? Runner.OK : Runner.FAILED;
     }
 
-    private List<RunnerResult> read(OptionLimits limits) throws IOException {
+    private List<RunnerResult> read(OptionValidator validator) throws IOException {
         List<RunnerResult> runners = new ArrayList<>();
         try (DirectoryStream<Path> files = Files.newDirectoryStream(runnerResults, "runner-*.json")) {
             for (Path file : files) {
                 RunnerResult result = JsonFiles.read(file, RunnerResult.class);
-                limits.require(
+                validator.require(
                         result.run().equals(run),
                         "--runner-results",
                         "must hold results of the run " + run + " only, but " + file + " is of " + result.run());
@@ -116,7 +116,7 @@ final class SummarizeCommand implements Callable<Integer> {
 
     private Summarizer summarizer(List<RunnerResult> runners) {
         List<String> problems = new ArrayList<>();
-        SeenByMembers seen;
+        MergedRunReport seen;
         try (Apps apps = appOptions.open()) {
             seen = apps.run(run, problems::add);
         }

@@ -21,7 +21,7 @@ import io.eventsql.runner.spec.RunSpec;
 import io.eventsql.runner.spec.SweepSpec;
 import io.eventsql.runner.trials.BlastSettings;
 import io.eventsql.runner.trials.BlastTrial;
-import io.eventsql.runner.trials.Measured;
+import io.eventsql.runner.trials.CompletedTrials;
 import io.eventsql.runner.trials.SweepSettings;
 import io.eventsql.runner.trials.SweepTrial;
 import io.eventsql.runner.trials.TrialFiles;
@@ -45,15 +45,15 @@ final class TrialsRun {
 
     private final RunSpec spec;
     private final DriverProvider provider;
-    private final WorkloadRun.Surroundings surroundings;
+    private final WorkloadRun.RunContext context;
     private final LoadClock clock = LoadClock.SYSTEM;
     private final Problems problems = new Problems();
     private final String id = BenchmarkEvent.randomRun();
 
-    TrialsRun(RunSpec spec, DriverProvider provider, WorkloadRun.Surroundings surroundings) {
+    TrialsRun(RunSpec spec, DriverProvider provider, WorkloadRun.RunContext context) {
         this.spec = spec;
         this.provider = provider;
-        this.surroundings = surroundings;
+        this.context = context;
     }
 
     /**
@@ -66,26 +66,25 @@ final class TrialsRun {
     TrialsResult run(Path folder, Consumer<TrialsResult> written) throws Exception {
         Instant startedAt = Instant.now();
         long startNanos = clock.nanos();
-        try (Driver driver =
-                        provider.open(new DriverSettings(spec.system().driverOptions(), surroundings.environment()));
+        try (Driver driver = provider.open(new DriverSettings(spec.system().driverOptions(), context.environment()));
                 ResourceSampler sampler = ResourceSampler.start(
-                        surroundings.processes(),
-                        spec.environment().isPostgres() ? surroundings.databases() : List.of(),
+                        context.processes(),
+                        spec.environment().isPostgres() ? context.databases() : List.of(),
                         clock,
                         () -> startNanos,
                         problems::add)) {
-            Trials trials = new Trials(new Trials.Parts(
-                    driver, id, spec.streams().partitions(), clock, surroundings.stop(), surroundings.out()));
+            Trials trials = new Trials(new Trials.TrialContext(
+                    driver, id, spec.streams().partitions(), clock, context.stop(), context.out()));
             BlastSpec blast = spec.blast();
-            Measured<?> measured;
+            CompletedTrials<?> measured;
             TrialsResult.CopyLimit copyLimit = null;
             if (blast != null) {
-                Measured<BlastTrial> bursts = trials.blast(settings(blast));
+                CompletedTrials<BlastTrial> bursts = trials.blast(settings(blast));
                 TrialFiles.writeLines(folder.resolve("trials.jsonl"), bursts.trials());
                 measured = bursts;
             } else {
                 SweepSpec sweep = Objects.requireNonNull(spec.sweep());
-                Measured<SweepTrial> swept = trials.sweep(settings(sweep));
+                CompletedTrials<SweepTrial> swept = trials.sweep(settings(sweep));
                 TrialFiles.writeCsv(folder.resolve("trials.csv"), swept.trials());
                 copyLimit = swept.interrupted() ? null : copyLimit(sweep);
                 measured = swept;
@@ -124,14 +123,13 @@ final class TrialsRun {
         if (!spec.environment().server().equals("postgres")) {
             return null;
         }
-        try (Databases databases = Databases.open(surroundings.databases());
+        try (Databases databases = Databases.open(context.databases());
                 EventSql eventSql = EventSql.builder(databases.dataSources()).build()) {
             int events = Collections.max(sweep.eventCounts());
             List<Double> durationsMs = new ArrayList<>();
-            for (int trial = 0; trial <= COPY_TRIALS && !surroundings.stop().isRaised(); trial++) {
+            for (int trial = 0; trial <= COPY_TRIALS && !context.stop().isRaised(); trial++) {
                 CopyTime copied = CopyTime.measure(eventSql, BenchmarkEvent.randomRun(), events, clock);
-                surroundings
-                        .out()
+                context.out()
                         .accept(String.format(Locale.ROOT, "COPY, %,d events: %,.1f ms", events, copied.durationMs()));
                 if (trial > 0) {
                     durationsMs.add(copied.durationMs());
@@ -144,7 +142,7 @@ final class TrialsRun {
     private TrialsResult result(
             Driver driver,
             Instant startedAt,
-            Measured<?> measured,
+            CompletedTrials<?> measured,
             ResourceSeries resources,
             TrialsResult.@Nullable CopyLimit copyLimit)
             throws SQLException {
@@ -152,16 +150,16 @@ final class TrialsRun {
         if (measured.interrupted()) {
             problems.add("It was interrupted");
         }
-        List<String> found = problems.found();
-        RunFacts facts = new RunFacts(spec, provider, surroundings);
+        List<String> found = problems.all();
+        RunMetadata metadata = new RunMetadata(spec, provider, context);
         return new TrialsResult(
                 RunResult.FORMAT,
-                facts.identity(id, startedAt),
+                metadata.identity(id, startedAt),
                 new RunResult.Verdict(found.isEmpty(), measured.interrupted(), found),
                 spec,
-                facts.driver(driver),
-                RunFacts.machine(),
-                facts.databases(clock),
+                metadata.driver(driver),
+                RunMetadata.machine(),
+                metadata.databases(clock),
                 JsonFiles.treeOf(measured.trials()),
                 resources,
                 copyLimit);

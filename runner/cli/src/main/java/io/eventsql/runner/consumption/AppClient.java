@@ -55,14 +55,14 @@ public final class AppClient implements AutoCloseable {
      * @param detailed whether with what unites it with what others have seen
      * @throws IOException if the app does not answer, or not as expected
      */
-    public Optional<AppRun> run(String run, boolean detailed) throws IOException {
+    public Optional<RunReport> run(String run, boolean detailed) throws IOException {
         HttpResponse<String> response = send(request("/benchmark-runs/" + run + (detailed ? "?detail=true" : ""))
                 .GET()
                 .build());
         if (response.statusCode() == NOT_FOUND) {
             return Optional.empty();
         }
-        return Optional.of(read(response, AppRun.class));
+        return Optional.of(read(response, RunReport.class));
     }
 
     /**

@@ -34,7 +34,7 @@ public final class Apps implements AutoCloseable {
     public OptionalLong lastHandledAtMicros(String run, int runner) throws IOException {
         OptionalLong last = OptionalLong.empty();
         for (AppClient app : apps) {
-            Optional<AppRun.SeenEvents> seen =
+            Optional<RunReport.PhaseReport> seen =
                     app.run(run, false).map(answer -> answer.of(runner).measured());
             if (seen.isPresent() && seen.get().received() > 0) {
                 last = OptionalLong.of(Math.max(last.orElse(0), seen.get().lastHandledAtMicros()));
@@ -48,8 +48,8 @@ public final class Apps implements AutoCloseable {
      *
      * @param problems takes why an app does not answer, or not as expected
      */
-    public SeenByMembers run(String run, Consumer<String> problems) {
-        List<AppRun> seen = new ArrayList<>();
+    public MergedRunReport run(String run, Consumer<String> problems) {
+        List<RunReport> seen = new ArrayList<>();
         for (AppClient app : apps) {
             try {
                 app.run(run, true).ifPresent(seen::add);
@@ -59,11 +59,11 @@ public final class Apps implements AutoCloseable {
         }
         try {
             return apps.size() == 1 && !seen.isEmpty()
-                    ? SeenByMembers.one(seen.getFirst())
-                    : SeenByMembers.unite(run, apps.size(), seen);
+                    ? MergedRunReport.ofSingleMember(seen.getFirst())
+                    : MergedRunReport.merge(run, apps.size(), seen);
         } catch (IllegalArgumentException e) {
             problems.accept("What the apps have seen cannot be united: " + e.getMessage());
-            return SeenByMembers.nothing(run, apps.size());
+            return MergedRunReport.empty(run, apps.size());
         }
     }
 

@@ -1,6 +1,6 @@
 package io.eventsql.runner.drivers;
 
-import io.eventsql.runner.driver.Deliveries;
+import io.eventsql.runner.driver.DeliveryListener;
 import io.eventsql.runner.driver.Driver;
 import io.eventsql.runner.driver.PublishTarget;
 import io.eventsql.runner.load.EventSqlTarget;
@@ -29,8 +29,8 @@ final class EventSqlDriver implements Driver {
     }
 
     @Override
-    public AutoCloseable consume(String stream, String consumer, Deliveries deliveries) {
-        return streams.consume(stream, consumer, deliveries);
+    public AutoCloseable consume(String stream, String consumer, DeliveryListener listener) {
+        return streams.consume(stream, consumer, listener);
     }
 
     @Override

@@ -1,7 +1,7 @@
 package io.eventsql.runner.drivers;
 
 import io.eventsql.Event;
-import io.eventsql.runner.driver.Deliveries;
+import io.eventsql.runner.driver.DeliveryListener;
 import io.eventsql.runner.driver.Driver;
 import io.eventsql.runner.driver.DriverProvider;
 import io.eventsql.runner.driver.DriverSettings;
@@ -54,7 +54,7 @@ public final class NoOpDriverProvider implements DriverProvider {
         }
 
         @Override
-        public AutoCloseable consume(String stream, String consumer, Deliveries deliveries) {
+        public AutoCloseable consume(String stream, String consumer, DeliveryListener listener) {
             throw new UnsupportedOperationException("no-op delivers nothing: set consumers and replayers to 0");
         }
 

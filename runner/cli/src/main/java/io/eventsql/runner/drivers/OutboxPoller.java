@@ -1,7 +1,7 @@
 package io.eventsql.runner.drivers;
 
 import io.eventsql.Event;
-import io.eventsql.runner.driver.Deliveries;
+import io.eventsql.runner.driver.DeliveryListener;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
@@ -33,15 +33,15 @@ final class OutboxPoller implements AutoCloseable {
     private final DataSource database;
     private final String take;
     private final Settings settings;
-    private final Deliveries deliveries;
+    private final DeliveryListener listener;
     private final CountDownLatch closing = new CountDownLatch(1);
     private final List<Thread> threads = new ArrayList<>();
 
     /** Starts to look. */
-    OutboxPoller(DataSource database, String table, Settings settings, Deliveries deliveries) {
+    OutboxPoller(DataSource database, String table, Settings settings, DeliveryListener listener) {
         this.database = database;
         this.settings = settings;
-        this.deliveries = deliveries;
+        this.listener = listener;
         // By the primary key, oldest first; locked rows are another poller's.
         this.take = "DELETE FROM " + table + " WHERE id = ANY (ARRAY(SELECT id FROM " + table
                 + " ORDER BY id LIMIT ? FOR UPDATE SKIP LOCKED)) RETURNING key, value";
@@ -52,17 +52,17 @@ final class OutboxPoller implements AutoCloseable {
 
     private void poll() {
         long pauseMs = 0;
-        while (!pausedUntilClosed(pauseMs)) {
+        while (!isClosedAfter(pauseMs)) {
             try {
-                pauseMs = takeAndHandle() == 0 ? settings.pollMs : 0;
+                pauseMs = deliverNextPage() == 0 ? settings.pollMs : 0;
             } catch (SQLException | RuntimeException e) {
-                deliveries.failed(e);
+                listener.failed(e);
                 pauseMs = PAUSE_AFTER_FAILURE_MS;
             }
         }
     }
 
-    private boolean pausedUntilClosed(long pauseMs) {
+    private boolean isClosedAfter(long pauseMs) {
         try {
             return closing.await(pauseMs, TimeUnit.MILLISECONDS);
         } catch (InterruptedException e) {
@@ -71,13 +71,13 @@ final class OutboxPoller implements AutoCloseable {
         }
     }
 
-    private int takeAndHandle() throws SQLException {
+    private int deliverNextPage() throws SQLException {
         try (Connection connection = database.getConnection()) {
             connection.setAutoCommit(false);
             try {
                 List<Event> events = take(connection);
                 if (!events.isEmpty()) {
-                    deliveries.delivered(events);
+                    listener.delivered(events);
                 }
                 connection.commit();
                 return events.size();

@@ -5,10 +5,10 @@ import io.eventsql.benchmark.settings.DatabaseAddress;
 import io.eventsql.benchmark.settings.DatabaseVariables;
 import io.eventsql.benchmark.settings.Variables;
 import io.eventsql.runner.database.Databases;
-import io.eventsql.runner.driver.Deliveries;
+import io.eventsql.runner.driver.DeliveryListener;
 import io.eventsql.runner.driver.Driver;
 import io.eventsql.runner.driver.DriverSettings;
-import io.eventsql.runner.driver.Lanes;
+import io.eventsql.runner.driver.KeyedExecutor;
 import io.eventsql.runner.driver.PublishTarget;
 import java.sql.Connection;
 import java.sql.SQLException;
@@ -23,14 +23,14 @@ import javax.sql.DataSource;
 /** Streams as plain tables of one database. Keys and values are kept, headers are not. Thread-safe. */
 final class OutboxTableDriver implements Driver {
     private static final int ASYNC_INSERTS = 8;
-    private static final int MAX_POLLERS = 8;
-    private static final int MAX_PAGE_EVENTS = 100_000;
-    private static final int MAX_POLL_MS = 60_000;
+    private static final int POLLERS_MAX = 8;
+    private static final int PAGE_EVENTS_MAX = 100_000;
+    private static final int POLL_MAX_MS = 60_000;
 
     private final Databases databases;
     private final DataSource database;
     private final OutboxPoller.Settings polling;
-    private final Lanes lanes = new Lanes(ASYNC_INSERTS);
+    private final KeyedExecutor executor = new KeyedExecutor(ASYNC_INSERTS);
     private final Map<String, String> consumers = new ConcurrentHashMap<>();
     private final List<OutboxPoller> pollers = new CopyOnWriteArrayList<>();
 
@@ -48,9 +48,9 @@ final class OutboxTableDriver implements Driver {
         }
         Variables options = new Variables(settings.options()::get);
         OutboxPoller.Settings polling = new OutboxPoller.Settings(
-                options.number("pollers", 4, 1, MAX_POLLERS),
-                options.number("page_events", 100, 1, MAX_PAGE_EVENTS),
-                options.number("poll_ms", 10, 0, MAX_POLL_MS));
+                options.number("pollers", 4, 1, POLLERS_MAX),
+                options.number("page_events", 100, 1, PAGE_EVENTS_MAX),
+                options.number("poll_ms", 10, 0, POLL_MAX_MS));
         return new OutboxTableDriver(Databases.open(addresses), polling);
     }
 
@@ -86,7 +86,7 @@ final class OutboxTableDriver implements Driver {
 
             @Override
             public CompletionStage<?> publishAsync(List<Event> events) {
-                return lanes.call(events, () -> publish(events));
+                return executor.submit(events, () -> publish(events));
             }
         };
     }
@@ -97,12 +97,12 @@ final class OutboxTableDriver implements Driver {
      * @throws UnsupportedOperationException for a second one: the first one deletes what it gets
      */
     @Override
-    public AutoCloseable consume(String stream, String consumer, Deliveries deliveries) {
+    public AutoCloseable consume(String stream, String consumer, DeliveryListener listener) {
         String first = consumers.putIfAbsent(stream, consumer);
         if (first != null) {
             throw new UnsupportedOperationException("an outbox table has one consumer, and " + first + " is it");
         }
-        OutboxPoller poller = new OutboxPoller(database, table(stream), polling, deliveries);
+        OutboxPoller poller = new OutboxPoller(database, table(stream), polling, listener);
         pollers.add(poller);
         return () -> {
             poller.close();
@@ -125,7 +125,7 @@ final class OutboxTableDriver implements Driver {
 
     @Override
     public void close() {
-        lanes.close();
+        executor.close();
         pollers.forEach(OutboxPoller::close);
         databases.close();
     }

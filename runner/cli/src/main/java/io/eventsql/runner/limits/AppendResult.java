@@ -1,7 +1,7 @@
 package io.eventsql.runner.limits;
 
 import com.fasterxml.jackson.annotation.JsonUnwrapped;
-import io.eventsql.runner.measure.Figures;
+import io.eventsql.runner.measure.Statistics;
 import java.util.List;
 
 /**
@@ -13,7 +13,7 @@ import java.util.List;
  * @param library the library's ways
  */
 public record AppendResult(
-        double eventBytesMean, int copyEventsPerCommit, List<MeasuredRate> copy, List<OfLibrary> library) {
+        double eventBytesMean, int copyEventsPerCommit, List<MeasuredRate> copy, List<LibraryRate> library) {
 
     /**
      * One way of the library.
@@ -21,7 +21,7 @@ public record AppendResult(
      * @param rate how fast it was
      * @param ratioToCopy its rate in parts of each COPY's, in the order of {@link #copy()}
      */
-    public record OfLibrary(@JsonUnwrapped MeasuredRate rate, List<Double> ratioToCopy) {}
+    public record LibraryRate(@JsonUnwrapped MeasuredRate rate, List<Double> ratioToCopy) {}
 
     static AppendResult of(
             double eventBytesMean, int copyEventsPerCommit, List<MeasuredRate> copy, List<MeasuredRate> library) {
@@ -30,10 +30,10 @@ public record AppendResult(
                 copyEventsPerCommit,
                 copy,
                 library.stream()
-                        .map(rate -> new OfLibrary(
+                        .map(rate -> new LibraryRate(
                                 rate,
                                 copy.stream()
-                                        .map(limit -> Figures.ratio(rate.eventsPerSecond(), limit.eventsPerSecond()))
+                                        .map(limit -> Statistics.ratio(rate.eventsPerSecond(), limit.eventsPerSecond()))
                                         .toList()))
                         .toList());
     }

@@ -9,7 +9,7 @@ import java.sql.SQLException;
 
 /**
  * How long binary COPY takes for so many events on one connection, in transactions of {@value
- * CopyContender#EVENTS_PER_COMMIT} events: what no way to publish can beat by much.
+ * CopyVariant#EVENTS_PER_COMMIT} events: what no way to publish can beat by much.
  *
  * @param events how many
  * @param durationMs from the first to the last commit, in milliseconds
@@ -31,8 +31,8 @@ public record CopyTime(int events, double durationMs) {
         SegmentCopy copy = new SegmentCopy(run, new StreamTables(shard.dataSource(), stream), 0);
         try (Connection connection = shard.dataSource().getConnection()) {
             long start = clock.nanos();
-            for (int copied = 0; copied < events; copied += CopyContender.EVENTS_PER_COMMIT) {
-                copy.copy(connection, Math.min(CopyContender.EVENTS_PER_COMMIT, events - copied));
+            for (int copied = 0; copied < events; copied += CopyVariant.EVENTS_PER_COMMIT) {
+                copy.copy(connection, Math.min(CopyVariant.EVENTS_PER_COMMIT, events - copied));
             }
             return new CopyTime(events, (clock.nanos() - start) / 1e6);
         }

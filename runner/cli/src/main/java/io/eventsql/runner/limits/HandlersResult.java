@@ -1,7 +1,7 @@
 package io.eventsql.runner.limits;
 
 import com.fasterxml.jackson.annotation.JsonIgnore;
-import io.eventsql.runner.measure.Figures;
+import io.eventsql.runner.measure.Statistics;
 
 /**
  * How fast a slow handler goes through one partition: one event after the other, and several keys at the same time.
@@ -17,25 +17,25 @@ public record HandlersResult(
         long handlerMs,
         int keys,
         long barEventsPerSecond,
-        OfConcurrency sequential,
-        OfConcurrency parallel,
+        HandlerRun sequential,
+        HandlerRun parallel,
         double parallelToSequential) {
 
     static HandlersResult of(
-            long handlerMs, int keys, long barEventsPerSecond, OfConcurrency sequential, OfConcurrency parallel) {
+            long handlerMs, int keys, long barEventsPerSecond, HandlerRun sequential, HandlerRun parallel) {
         return new HandlersResult(
                 handlerMs,
                 keys,
                 barEventsPerSecond,
                 sequential,
                 parallel,
-                Figures.ratio(parallel.eventsPerSecond, sequential.eventsPerSecond));
+                Statistics.ratio(parallel.eventsPerSecond, sequential.eventsPerSecond));
     }
 
     /** Whether each event was handled once and in the order of its key. */
     @JsonIgnore
-    public boolean good() {
-        return sequential.good() && parallel.good();
+    public boolean passed() {
+        return sequential.passed() && parallel.passed();
     }
 
     /**
@@ -48,7 +48,7 @@ public record HandlersResult(
      * @param eventsDuplicated events that were handled again
      * @param orderViolations events that began before an earlier one of the same key had ended, or after a later one
      */
-    public record OfConcurrency(
+    public record HandlerRun(
             int keyConcurrency,
             int events,
             double eventsPerSecond,
@@ -57,7 +57,7 @@ public record HandlersResult(
             long orderViolations) {
 
         @JsonIgnore
-        public boolean good() {
+        public boolean passed() {
             return eventsLost == 0 && eventsDuplicated == 0 && orderViolations == 0;
         }
     }

@@ -17,16 +17,16 @@ public record LimitsResult(
         boolean interrupted,
         @JsonUnwrapped Summary.Machine machine,
         LimitsSettings settings,
-        @JsonUnwrapped LimitsRun.Measured measured) {
+        @JsonUnwrapped LimitsRun.Measurements measurements) {
 
     /** Whether everything asked was measured, and no event failed, was lost, duplicated or out of order. */
-    public boolean good() {
-        SnapshotResult snapshot = measured.snapshot();
-        HandlersResult handlers = measured.handlers();
-        OutboxResult outbox = measured.outbox();
+    public boolean passed() {
+        SnapshotResult snapshot = measurements.snapshot();
+        HandlersResult handlers = measurements.handlers();
+        OutboxResult outbox = measurements.outbox();
         return !interrupted
                 && (snapshot == null || snapshot.failedEvents() == 0)
-                && (handlers == null || handlers.good())
-                && (outbox == null || outbox.good());
+                && (handlers == null || handlers.passed())
+                && (outbox == null || outbox.passed());
     }
 }

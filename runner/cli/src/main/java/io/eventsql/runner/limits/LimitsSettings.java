@@ -1,5 +1,6 @@
 package io.eventsql.runner.limits;
 
+import com.fasterxml.jackson.annotation.JsonProperty;
 import java.time.Duration;
 import java.util.List;
 
@@ -14,12 +15,12 @@ import java.util.List;
  * @param outbox the part {@code outbox}
  */
 public record LimitsSettings(
-        List<LimitsPart> parts,
+        @JsonProperty("parts") List<LimitsBenchmark> benchmarks,
         Rounds rounds,
         int readEvents,
         Snapshot snapshot,
         Handlers handlers,
-        OutboxLoads outbox) {
+        OutboxLoad outbox) {
 
     /**
      * Rounds of everything that is compared, one after the other.
@@ -38,20 +39,20 @@ public record LimitsSettings(
     /**
      * Publishing at a steady rate.
      *
-     * @param seconds length of each measured stretch
+     * @param seconds length of each measured interval
      * @param eventsPerSecond the rate, one event a call
-     * @param warmupSeconds the same load before each stretch, not measured
+     * @param warmupSeconds the same load before each interval, not measured
      */
     public record Snapshot(int seconds, long eventsPerSecond, int warmupSeconds) {}
 
     /**
      * Publishing inside transactions and, at the same rate, plainly.
      *
-     * @param seconds length of each measured stretch
+     * @param seconds length of each measured interval
      * @param eventsPerSecond each of the two rates, one event a transaction or call
-     * @param warmupSeconds the same load before each stretch, not measured
+     * @param warmupSeconds the same load before each interval, not measured
      */
-    public record OutboxLoads(int seconds, long eventsPerSecond, int warmupSeconds) {}
+    public record OutboxLoad(int seconds, long eventsPerSecond, int warmupSeconds) {}
 
     /**
      * Handling with a slow handler.

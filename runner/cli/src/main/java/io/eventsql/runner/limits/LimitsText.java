@@ -1,7 +1,7 @@
 package io.eventsql.runner.limits;
 
-import io.eventsql.runner.measure.Figures;
 import io.eventsql.runner.measure.Percentiles;
+import io.eventsql.runner.measure.Statistics;
 import io.eventsql.runner.report.SummaryText;
 import java.util.ArrayList;
 import java.util.DoubleSummaryStatistics;
@@ -19,28 +19,28 @@ public final class LimitsText {
     public static List<String> of(LimitsResult result) {
         List<String> lines = new ArrayList<>();
         lines.add("Limits run " + result.run() + (result.interrupted() ? ": INTERRUPTED" : ""));
-        LimitsRun.Measured measured = result.measured();
-        @Nullable AppendResult append = measured.append();
+        LimitsRun.Measurements measurements = result.measurements();
+        @Nullable AppendResult append = measurements.append();
         if (append != null) {
             lines.addAll(append(append, result.settings().rounds()));
         }
-        @Nullable ReadResult read = measured.read();
+        @Nullable ReadResult read = measurements.read();
         if (read != null) {
             lines.addAll(read(read, result.settings().rounds()));
         }
-        @Nullable SnapshotResult snapshot = measured.snapshot();
+        @Nullable SnapshotResult snapshot = measurements.snapshot();
         if (snapshot != null) {
             lines.addAll(snapshot(snapshot, result.settings().snapshot()));
         }
-        @Nullable HandlersResult handlers = measured.handlers();
+        @Nullable HandlersResult handlers = measurements.handlers();
         if (handlers != null) {
             lines.addAll(handlers(handlers));
         }
-        @Nullable TransactionsResult transactions = measured.transactions();
+        @Nullable TransactionsResult transactions = measurements.transactions();
         if (transactions != null) {
             lines.addAll(transactions(transactions, result.settings().rounds()));
         }
-        @Nullable OutboxResult outbox = measured.outbox();
+        @Nullable OutboxResult outbox = measurements.outbox();
         if (outbox != null) {
             lines.addAll(OutboxText.of(outbox, result.settings().outbox()));
         }
@@ -64,7 +64,7 @@ public final class LimitsText {
                 .collect(Collectors.joining());
         lines.add(String.format(Locale.ROOT, "%-30s%12s%22s%s", "", "events/s", "lowest to highest", ofCopies));
         append.copy().forEach(copy -> lines.add(rate(copy)));
-        for (AppendResult.OfLibrary way : append.library()) {
+        for (AppendResult.LibraryRate way : append.library()) {
             String ratios = way.ratioToCopy().stream()
                     .map(ratio -> String.format(Locale.ROOT, "%31.3f", ratio))
                     .collect(Collectors.joining());
@@ -103,7 +103,7 @@ public final class LimitsText {
                     without.name(),
                     without.eventsPerSecond(),
                     with.eventsPerSecond(),
-                    Figures.ratio(without.eventsPerSecond(), with.eventsPerSecond()),
+                    Statistics.ratio(without.eventsPerSecond(), with.eventsPerSecond()),
                     without.eventsPerCall()));
         }
         lines.add(slowest("Never analyzed", read.neverAnalyzed()));
@@ -111,7 +111,7 @@ public final class LimitsText {
         return lines;
     }
 
-    private static String slowest(String when, ReadResult.Sizes sizes) {
+    private static String slowest(String when, ReadResult.PageSizeRates sizes) {
         return String.format(
                 Locale.ROOT,
                 "%s (reltuples %s): of the sizes from %,d on, the slowest is %,d, at %.3f of the fastest of all sizes",
@@ -138,7 +138,7 @@ public final class LimitsText {
         return lines;
     }
 
-    private static List<String> stream(SnapshotResult.OfStream stream) {
+    private static List<String> stream(SnapshotResult.StreamResult stream) {
         SnapshotResult.Run without = stream.without();
         SnapshotResult.Run with = stream.with();
         List<String> lines = new ArrayList<>();
@@ -238,7 +238,7 @@ public final class LimitsText {
                         handlers.barEventsPerSecond()));
     }
 
-    private static String handlers(String name, HandlersResult.OfConcurrency run) {
+    private static String handlers(String name, HandlersResult.HandlerRun run) {
         return String.format(
                 Locale.ROOT,
                 "%-24s%,12d%,12.1f%,12d%,12d%,14d",

@@ -1,10 +1,10 @@
 package io.eventsql.runner.limits;
 
 import io.eventsql.runner.measure.ErrorCount;
-import io.eventsql.runner.measure.Figures;
 import io.eventsql.runner.measure.Histograms;
 import io.eventsql.runner.measure.Percentiles;
 import io.eventsql.runner.measure.PhaseMeasurement;
+import io.eventsql.runner.measure.Statistics;
 import java.util.List;
 import java.util.stream.Stream;
 import org.HdrHistogram.Histogram;
@@ -25,14 +25,14 @@ public record OutboxResult(Run without, Run with, double p99WithToWithout, doubl
         return new OutboxResult(
                 without,
                 with,
-                Figures.ratio(
+                Statistics.ratio(
                         with.plainLatencyMs().p99(), without.plainLatencyMs().p99()),
-                Figures.ratio((double) with.tenths().getLast().outboxBytesMax(), (double)
+                Statistics.ratio((double) with.tenths().getLast().outboxBytesMax(), (double)
                         with.tenths().get(1).outboxBytesMax()));
     }
 
     /** Whether no publish failed and each committed event got into its stream, once. */
-    boolean good() {
+    boolean passed() {
         return Stream.of(without, with)
                 .allMatch(run -> run.errors().isEmpty() && run.eventsInStream() == run.transactions());
     }

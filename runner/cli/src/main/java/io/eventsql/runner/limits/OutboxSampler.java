@@ -18,7 +18,7 @@ import javax.sql.DataSource;
 
 /** Looks at the outbox at a steady pace: how large its tables are, and how many events wait in it. */
 final class OutboxSampler {
-    private static final int SAMPLES_A_TENTH = 10;
+    private static final int SAMPLES_PER_TENTH = 10;
 
     private final DataSource dataSource;
     private final Outbox outbox;
@@ -50,22 +50,22 @@ final class OutboxSampler {
      * @throws IllegalStateException if a look failed
      */
     List<Tenth> during(Runnable load) {
-        long period = time.toNanos() / (TenthsMeter.TENTHS * SAMPLES_A_TENTH);
+        long period = time.toNanos() / (TenthsMeter.TENTHS * SAMPLES_PER_TENTH);
         try (ScheduledExecutorService timer = Executors.newSingleThreadScheduledExecutor()) {
-            ScheduledFuture<?> looking = timer.scheduleWithFixedDelay(this::look, 0, period, TimeUnit.NANOSECONDS);
+            ScheduledFuture<?> sampling = timer.scheduleWithFixedDelay(this::sample, 0, period, TimeUnit.NANOSECONDS);
             try {
                 load.run();
             } finally {
-                looking.cancel(false);
+                sampling.cancel(false);
             }
-            if (looking.state() == ScheduledFuture.State.FAILED) {
-                throw new IllegalStateException("Looking at the outbox failed", looking.exceptionNow());
+            if (sampling.state() == ScheduledFuture.State.FAILED) {
+                throw new IllegalStateException("Looking at the outbox failed", sampling.exceptionNow());
             }
         }
         return tenths();
     }
 
-    private void look() {
+    private void sample() {
         String sql = "SELECT sum(pg_total_relation_size(relid)) FROM pg_partition_tree('" + Settings.DEFAULT_SCHEMA
                 + ".outbox')";
         try (Connection connection = dataSource.getConnection();

@@ -11,7 +11,7 @@ final class OutboxText {
 
     private OutboxText() {}
 
-    static List<String> of(OutboxResult outbox, LimitsSettings.OutboxLoads settings) {
+    static List<String> of(OutboxResult outbox, LimitsSettings.OutboxLoad settings) {
         OutboxResult.Run without = outbox.without();
         OutboxResult.Run with = outbox.with();
         List<String> lines = new ArrayList<>();

@@ -1,7 +1,7 @@
 package io.eventsql.runner.limits;
 
 import com.fasterxml.jackson.annotation.JsonUnwrapped;
-import io.eventsql.runner.measure.Figures;
+import io.eventsql.runner.measure.Statistics;
 import java.util.Comparator;
 import java.util.List;
 
@@ -12,7 +12,7 @@ import java.util.List;
  * @param neverAnalyzed while the planner had no statistics of its table
  * @param analyzed the same after ANALYZE
  */
-public record ReadResult(int events, Sizes neverAnalyzed, Sizes analyzed) {
+public record ReadResult(int events, PageSizeRates neverAnalyzed, PageSizeRates analyzed) {
     /** From here on, a page's fixed costs hardly count: no size should be much slower than another. */
     static final int LARGE_PAGE_EVENTS = 1_000;
 
@@ -24,26 +24,26 @@ public record ReadResult(int events, Sizes neverAnalyzed, Sizes analyzed) {
      * @param slowestLargePageEvents the slowest size of at least 1,000 events
      * @param slowestLargeToFastest its rate in parts of the fastest one's of all sizes
      */
-    public record Sizes(
-            List<StreamTables.Statistics> segments,
-            List<OfSize> pages,
+    public record PageSizeRates(
+            List<StreamTables.SegmentStatistics> segments,
+            List<PageSizeRate> pages,
             int slowestLargePageEvents,
             double slowestLargeToFastest) {
 
         /** @param pages at least one of at least 1,000 events */
-        static Sizes of(List<StreamTables.Statistics> segments, List<OfSize> pages) {
-            Comparator<OfSize> bySpeed =
+        static PageSizeRates of(List<StreamTables.SegmentStatistics> segments, List<PageSizeRate> pages) {
+            Comparator<PageSizeRate> bySpeed =
                     Comparator.comparingDouble(page -> page.rate().eventsPerSecond());
-            OfSize fastest = pages.stream().max(bySpeed).orElseThrow();
-            OfSize slowest = pages.stream()
+            PageSizeRate fastest = pages.stream().max(bySpeed).orElseThrow();
+            PageSizeRate slowest = pages.stream()
                     .filter(page -> page.pageEvents() >= LARGE_PAGE_EVENTS)
                     .min(bySpeed)
                     .orElseThrow();
-            return new Sizes(
+            return new PageSizeRates(
                     segments,
                     pages,
                     slowest.pageEvents(),
-                    Figures.ratio(
+                    Statistics.ratio(
                             slowest.rate().eventsPerSecond(), fastest.rate().eventsPerSecond()));
         }
     }
@@ -54,5 +54,6 @@ public record ReadResult(int events, Sizes neverAnalyzed, Sizes analyzed) {
      * @param pageEvents events asked for in each call
      * @param rate how fast it was; its events a call may be fewer, at the partition's end or at the limit of bytes
      */
-    public record OfSize(int pageEvents, @JsonUnwrapped MeasuredRate rate) {}
+    public record PageSizeRate(
+            int pageEvents, @JsonUnwrapped MeasuredRate rate) {}
 }

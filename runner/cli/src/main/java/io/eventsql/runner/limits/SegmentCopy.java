@@ -22,21 +22,22 @@ final class SegmentCopy {
     SegmentCopy(String run, StreamTables tables, int partition) {
         this.run = run;
         this.partition = partition;
-        this.sql = "COPY " + tables.firstSegment(partition) + " (" + CopyRows.COLUMNS + ") FROM STDIN (FORMAT BINARY)";
+        this.sql = "COPY " + tables.firstSegment(partition) + " (" + CopyRowWriter.COLUMNS
+                + ") FROM STDIN (FORMAT BINARY)";
     }
 
     /** Appends so many events in one transaction; returns when they are committed. */
     void copy(Connection connection, int events) throws SQLException {
         CopyIn copy = connection.unwrap(PGConnection.class).getCopyAPI().copyIn(sql);
         try {
-            CopyRows rows = new CopyRows(copy::writeToCopy);
-            rows.begin();
+            CopyRowWriter rows = new CopyRowWriter(copy::writeToCopy);
+            rows.writeHeader();
             for (int i = 0; i < events; i++) {
                 long now = EpochMicros.now();
                 long offset = nextOffset + i;
-                rows.row(partition, offset, new BenchmarkEvent(run, 0, false, offset, now).encode(), now);
+                rows.writeRow(partition, offset, new BenchmarkEvent(run, 0, false, offset, now).encode(), now);
             }
-            rows.end();
+            rows.writeTrailer();
             copy.endCopy();
         } finally {
             if (copy.isActive()) {

@@ -1,10 +1,10 @@
 package io.eventsql.runner.limits;
 
 import io.eventsql.runner.measure.ErrorCount;
-import io.eventsql.runner.measure.Figures;
 import io.eventsql.runner.measure.Histograms;
 import io.eventsql.runner.measure.Percentiles;
 import io.eventsql.runner.measure.PhaseMeasurement;
+import io.eventsql.runner.measure.Statistics;
 import java.util.List;
 import org.HdrHistogram.Histogram;
 import org.jspecify.annotations.Nullable;
@@ -14,7 +14,7 @@ import org.jspecify.annotations.Nullable;
  *
  * @param streams by the number of partitions
  */
-public record SnapshotResult(List<OfStream> streams) {
+public record SnapshotResult(List<StreamResult> streams) {
 
     /** Events that failed in any run. */
     long failedEvents() {
@@ -33,16 +33,16 @@ public record SnapshotResult(List<OfStream> streams) {
      * @param p99WithToWithout p99 of the whole run, with in parts of without; 0 where unknown
      * @param p99WithToWithoutLastTenth the same of the last tenth of the time
      */
-    public record OfStream(
+    public record StreamResult(
             int partitions, Run without, Run with, double p99WithToWithout, double p99WithToWithoutLastTenth) {
 
-        static OfStream of(int partitions, Run without, Run with) {
-            return new OfStream(
+        static StreamResult of(int partitions, Run without, Run with) {
+            return new StreamResult(
                     partitions,
                     without,
                     with,
-                    Figures.ratio(with.latencyMs().p99(), without.latencyMs().p99()),
-                    Figures.ratio(
+                    Statistics.ratio(with.latencyMs().p99(), without.latencyMs().p99()),
+                    Statistics.ratio(
                             with.tenths().getLast().latencyMs().p99(),
                             without.tenths().getLast().latencyMs().p99()));
         }
@@ -81,7 +81,7 @@ public record SnapshotResult(List<OfStream> streams) {
                     tenths.stream().mapToLong(PhaseMeasurement::failedEvents).sum(),
                     tenths.stream().flatMap(tenth -> tenth.errors().stream()).toList(),
                     Percentiles.ofMicros(Histograms.merge(histograms)),
-                    Figures.ratio(
+                    Statistics.ratio(
                             measured.getLast().latencyMs().p99(),
                             measured.getFirst().latencyMs().p99()),
                     measured,

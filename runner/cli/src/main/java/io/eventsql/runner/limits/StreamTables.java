@@ -34,10 +34,10 @@ final class StreamTables {
      * @param reltuples rows as {@code pg_class} has them; -1: never vacuumed nor analyzed
      * @param analyzed how many times it was analyzed, by hand or automatically
      */
-    record Statistics(String segment, long bytes, double reltuples, long analyzed) {}
+    record SegmentStatistics(String segment, long bytes, double reltuples, long analyzed) {}
 
     /** Those of all segments that hold rows. */
-    List<Statistics> statistics() throws SQLException {
+    List<SegmentStatistics> statistics() throws SQLException {
         String sql = "SELECT c.oid::regclass::text, pg_relation_size(c.oid), c.reltuples,"
                 + " coalesce(s.analyze_count + s.autoanalyze_count, 0)"
                 + " FROM pg_partition_tree(?::regclass) t JOIN pg_class c ON c.oid = t.relid"
@@ -46,10 +46,11 @@ final class StreamTables {
         try (Connection connection = dataSource.getConnection();
                 PreparedStatement statement = connection.prepareStatement(sql)) {
             statement.setString(1, table);
-            List<Statistics> segments = new ArrayList<>();
+            List<SegmentStatistics> segments = new ArrayList<>();
             try (ResultSet row = statement.executeQuery()) {
                 while (row.next()) {
-                    segments.add(new Statistics(row.getString(1), row.getLong(2), row.getDouble(3), row.getLong(4)));
+                    segments.add(
+                            new SegmentStatistics(row.getString(1), row.getLong(2), row.getDouble(3), row.getLong(4)));
                 }
             }
             return segments;

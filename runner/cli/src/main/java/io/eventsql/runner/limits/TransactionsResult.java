@@ -1,6 +1,6 @@
 package io.eventsql.runner.limits;
 
-import io.eventsql.runner.measure.Figures;
+import io.eventsql.runner.measure.Statistics;
 
 /**
  * What publishing inside a transaction costs.
@@ -16,6 +16,6 @@ public record TransactionsResult(
 
     static TransactionsResult of(MeasuredRate plainRow, MeasuredRate publish, MeasuredRate relayed) {
         return new TransactionsResult(
-                plainRow, publish, Figures.ratio(publish.eventsPerSecond(), plainRow.eventsPerSecond()), relayed);
+                plainRow, publish, Statistics.ratio(publish.eventsPerSecond(), plainRow.eventsPerSecond()), relayed);
     }
 }

@@ -14,11 +14,11 @@ import java.util.List;
  */
 record LoadCall(LoadStream stream, boolean warmup, long firstNumber, List<Event> events, long intendedNanos) {
 
-    void acknowledged() {
-        stream.acknowledged(warmup, firstNumber, events.size());
+    void recordAcknowledged() {
+        stream.recordAcknowledged(warmup, firstNumber, events.size());
     }
 
-    void failed(Throwable failure) {
-        stream.failed(warmup, firstNumber, failure);
+    void recordFailed(Throwable failure) {
+        stream.recordFailed(warmup, firstNumber, failure);
     }
 }

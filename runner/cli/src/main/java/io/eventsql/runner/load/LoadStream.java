@@ -51,12 +51,12 @@ public final class LoadStream {
         return numbers(ofWarmup).next.getAndAdd(events);
     }
 
-    void acknowledged(boolean ofWarmup, long firstNumber, int events) {
+    void recordAcknowledged(boolean ofWarmup, long firstNumber, int events) {
         numbers(ofWarmup).acknowledge(firstNumber, events);
     }
 
     /** Takes note of those events of a failed call that are stored all the same. */
-    void failed(boolean ofWarmup, long firstNumber, Throwable failure) {
+    void recordFailed(boolean ofWarmup, long firstNumber, Throwable failure) {
         Throwable cause = failure instanceof CompletionException ? failure.getCause() : failure;
         if (cause instanceof PartialPublishException partial) {
             List<PartialPublishException.Outcome> outcomes = partial.outcomes();

@@ -29,7 +29,7 @@ public record PhaseMeasurement(
         Histogram scheduleDelayMicros) {
 
     /** A phase in which nothing was sent. */
-    public static PhaseMeasurement nothing() {
+    public static PhaseMeasurement empty() {
         return new PhaseMeasurement(
                 0, 0, List.of(), null, null, Histograms.create(), Histograms.create(), Histograms.create());
     }

@@ -48,24 +48,24 @@ public final class PhaseLoad implements LoadListener {
 
     @Override
     public void sent(long intendedNanos, long calledNanos, int events) {
-        series.sent(intendedNanos, calledNanos, events);
+        series.recordSent(intendedNanos, calledNanos, events);
     }
 
     @Override
     public void missed(long intendedNanos, int events) {
         missedEvents.add(events);
-        series.missed(intendedNanos, events);
+        series.recordMissed(intendedNanos, events);
     }
 
     @Override
     public void acknowledged(long intendedNanos, long calledNanos, long acknowledgedNanos, int events) {
-        series.acknowledged(acknowledgedNanos, (acknowledgedNanos - intendedNanos) / 1_000, events);
+        series.recordAcknowledged(acknowledgedNanos, (acknowledgedNanos - intendedNanos) / 1_000, events);
         meter.acknowledged(intendedNanos, calledNanos, acknowledgedNanos, events);
     }
 
     @Override
     public void failed(long intendedNanos, long failedNanos, int events, Throwable failure) {
-        series.failed(intendedNanos, failedNanos, events, failure);
+        series.recordFailed(intendedNanos, failedNanos, events, failure);
         meter.failed(intendedNanos, failedNanos, events, failure);
     }
 
@@ -75,14 +75,14 @@ public final class PhaseLoad implements LoadListener {
     }
 
     /** One of its events has reached a consumer. */
-    void delivered(long latencyMicros, long atMicros) {
+    void recordDelivered(long latencyMicros, long atMicros) {
         endToEndMicros.recordValue(Math.max(0, latencyMicros));
         deliveredEvents.increment();
         lastDeliveredAtMicros.accumulateAndGet(atMicros, Math::max);
     }
 
     /** All its calls are made. */
-    void sent(long events, long nowNanos) {
+    void recordSent(long events, long nowNanos) {
         sentEvents = events;
         endedNanos = Math.min(nowNanos, time.endNanos());
     }
@@ -128,7 +128,7 @@ public final class PhaseLoad implements LoadListener {
         return missedEvents.sum();
     }
 
-    /** Deliveries to all consumers together, without repeated ones. */
+    /** DeliveryListener to all consumers together, without repeated ones. */
     public long deliveredEvents() {
         return deliveredEvents.sum();
     }

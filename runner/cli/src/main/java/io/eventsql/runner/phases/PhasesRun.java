@@ -14,7 +14,7 @@ import java.util.function.Consumer;
  */
 public final class PhasesRun {
     /** What the load generator can schedule, events/s. */
-    static final long MAX_RATE = 1_000_000;
+    static final long RATE_MAX = 1_000_000;
 
     private final LoadSession session;
     private final StopSignal stop;
@@ -58,11 +58,11 @@ public final class PhasesRun {
             return 0;
         }
         long asked = rate.eventsPerSecond(reference);
-        if (asked > MAX_RATE) {
+        if (asked > RATE_MAX) {
             problems.add("The phase " + phase.name() + " would be " + asked + " events per second, but the generator's"
-                    + " limit is " + MAX_RATE);
+                    + " limit is " + RATE_MAX);
         }
-        return Math.min(asked, MAX_RATE);
+        return Math.min(asked, RATE_MAX);
     }
 
     /** Events acknowledged each second, from the first intended send to the last acknowledgement; 0 where unknown. */

@@ -6,10 +6,10 @@ import java.util.Set;
 
 /** What went wrong in a run, for people; each thing is kept once. Thread-safe. */
 public final class Problems {
-    private final Set<String> found = new LinkedHashSet<>();
+    private final Set<String> problems = new LinkedHashSet<>();
 
     public synchronized void add(String problem) {
-        found.add(problem);
+        problems.add(problem);
     }
 
     /** Adds one where the count is not 0. */
@@ -20,7 +20,7 @@ public final class Problems {
     }
 
     /** All, in the order in which they came first. */
-    public synchronized List<String> found() {
-        return List.copyOf(found);
+    public synchronized List<String> all() {
+        return List.copyOf(problems);
     }
 }

@@ -1,7 +1,7 @@
 package io.eventsql.runner.phases;
 
 import io.eventsql.Event;
-import io.eventsql.runner.driver.Deliveries;
+import io.eventsql.runner.driver.DeliveryListener;
 import io.eventsql.runner.driver.Driver;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
@@ -16,7 +16,7 @@ final class Replayer implements AutoCloseable {
     private static final long WAIT_FOR_EVENTS_MS = 50;
 
     private final Driver driver;
-    private final LoadedStream stream;
+    private final SessionStream stream;
     private final String name;
     private final Problems problems;
     private final Thread thread;
@@ -24,7 +24,7 @@ final class Replayer implements AutoCloseable {
     private final CountDownLatch closed = new CountDownLatch(1);
     private final AtomicLong passes = new AtomicLong();
 
-    private Replayer(Driver driver, LoadedStream stream, String name, Problems problems) {
+    private Replayer(Driver driver, SessionStream stream, String name, Problems problems) {
         this.driver = driver;
         this.stream = stream;
         this.name = name;
@@ -32,7 +32,7 @@ final class Replayer implements AutoCloseable {
         this.thread = Thread.ofVirtual().name("replayer-" + name).unstarted(this::replay);
     }
 
-    static Replayer start(Driver driver, LoadedStream stream, String name, Problems problems) {
+    static Replayer start(Driver driver, SessionStream stream, String name, Problems problems) {
         Replayer replayer = new Replayer(driver, stream, name, problems);
         replayer.thread.start();
         return replayer;
@@ -57,7 +57,7 @@ final class Replayer implements AutoCloseable {
     private boolean pass(long until) throws Exception {
         AtomicLong seen = new AtomicLong();
         CountDownLatch done = new CountDownLatch(1);
-        Deliveries deliveries = new Deliveries() {
+        DeliveryListener listener = new DeliveryListener() {
             @Override
             public void delivered(List<Event> delivered) {
                 events.addAndGet(delivered.size());
@@ -72,7 +72,7 @@ final class Replayer implements AutoCloseable {
                 done.countDown();
             }
         };
-        AutoCloseable consumer = driver.consume(stream.name(), name + "_" + passes, deliveries);
+        AutoCloseable consumer = driver.consume(stream.name(), name + "_" + passes, listener);
         try {
             while (!done.await(WAIT_FOR_EVENTS_MS, TimeUnit.MILLISECONDS)) {
                 if (closed.getCount() == 0) {

@@ -1,6 +1,6 @@
 package io.eventsql.runner.report;
 
-import io.eventsql.runner.consumption.ConsumedSeconds;
+import io.eventsql.runner.consumption.LatenciesBySecond;
 import io.eventsql.runner.measure.Histograms;
 import io.eventsql.runner.sample.ResourceSeries;
 import io.eventsql.runner.series.TimeSeries;
@@ -23,7 +23,7 @@ public final class MergedSeries {
     private static final double MICROS_PER_MILLI = 1_000.0;
 
     private final List<RunnerSeries> runners;
-    private final ConsumedSeconds consumed;
+    private final LatenciesBySecond consumed;
     private final long firstSecond;
     private final List<Integer> times;
 
@@ -32,7 +32,7 @@ public final class MergedSeries {
      * @param consumed when events were handled
      * @param firstSecond the second in which all began, since 1970
      */
-    MergedSeries(List<RunnerSeries> runners, ConsumedSeconds consumed, long firstSecond) {
+    MergedSeries(List<RunnerSeries> runners, LatenciesBySecond consumed, long firstSecond) {
         this.runners = runners;
         this.consumed = consumed;
         this.firstSecond = firstSecond;

@@ -22,7 +22,7 @@ public final class ProgressDisplay {
     }
 
     /** A bar where somebody is looking, lines where not. */
-    public static ProgressDisplay on(PrintStream out, LoadClock clock) {
+    public static ProgressDisplay create(PrintStream out, LoadClock clock) {
         return new ProgressDisplay(clock, out, isTerminal());
     }
 

@@ -4,7 +4,7 @@ import com.fasterxml.jackson.annotation.JsonIgnore;
 import com.fasterxml.jackson.annotation.JsonProperty;
 import com.fasterxml.jackson.annotation.JsonUnwrapped;
 import io.eventsql.runner.consumption.ClockOffset;
-import io.eventsql.runner.database.ShardServer;
+import io.eventsql.runner.database.ShardServerInfo;
 import io.eventsql.runner.workload.RunSettings;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
@@ -23,7 +23,7 @@ import org.jspecify.annotations.Nullable;
  */
 public record RunnerResult(
         RunSettings settings,
-        List<ShardServer> shards,
+        List<ShardServerInfo> shards,
         @JsonUnwrapped PhaseResult measured,
         PhaseResult warmup,
         @JsonUnwrapped Ending ending,
@@ -43,12 +43,12 @@ public record RunnerResult(
 
         /** Whether everything was consumed, in time, and nothing cut the run short. */
         @JsonIgnore
-        public boolean good() {
-            return consumed && !early();
+        public boolean succeeded() {
+            return consumed && !endedEarly();
         }
 
         /** Whether fewer events may have been sent than asked. */
-        public boolean early() {
+        public boolean endedEarly() {
             return interrupted || stoppedForNoProgress;
         }
     }

@@ -2,10 +2,10 @@ package io.eventsql.runner.report;
 
 import static java.util.stream.Collectors.joining;
 
-import io.eventsql.runner.consumption.AppRun;
-import io.eventsql.runner.consumption.AppRun.SeenEvents;
-import io.eventsql.runner.consumption.SeenByMembers;
-import io.eventsql.runner.database.ShardServer;
+import io.eventsql.runner.consumption.MergedRunReport;
+import io.eventsql.runner.consumption.RunReport;
+import io.eventsql.runner.consumption.RunReport.PhaseReport;
+import io.eventsql.runner.database.ShardServerInfo;
 import io.eventsql.runner.measure.ErrorCount;
 import io.eventsql.runner.measure.Histograms;
 import io.eventsql.runner.measure.Percentiles;
@@ -24,10 +24,10 @@ import org.HdrHistogram.Histogram;
 public final class Summarizer {
 
     /** One runner from both sides. */
-    private record Pair(RunnerResult sent, SeenEvents seen, SeenEvents warmupSeen) {
+    private record MatchedRunner(RunnerResult sent, PhaseReport seen, PhaseReport warmupSeen) {
 
         long lost() {
-            long expected = sent.ending().early() ? sent.measured().eventsPublished() : sent.eventsAsked();
+            long expected = sent.ending().endedEarly() ? sent.measured().eventsPublished() : sent.eventsAsked();
             return Math.max(0, expected - seen.distinct());
         }
 
@@ -45,8 +45,8 @@ public final class Summarizer {
     private static final int FORMAT = 2;
     private static final long MICROS_PER_SECOND = 1_000_000;
 
-    private final List<Pair> pairs;
-    private final SeenByMembers seen;
+    private final List<MatchedRunner> pairs;
+    private final MergedRunReport seen;
     private final List<String> problems;
 
     /**
@@ -54,13 +54,13 @@ public final class Summarizer {
      * @param seen what the members have seen
      * @param knownProblems what is already known to be wrong
      */
-    public Summarizer(List<RunnerResult> runners, SeenByMembers seen, List<String> knownProblems) {
+    public Summarizer(List<RunnerResult> runners, MergedRunReport seen, List<String> knownProblems) {
         this.seen = seen;
         this.pairs = runners.stream()
                 .sorted(Comparator.comparingInt(RunnerResult::runner))
                 .map(sent -> {
-                    AppRun.AppRunner ofRunner = seen.run().of(sent.runner());
-                    return new Pair(sent, ofRunner.measured(), ofRunner.warmup());
+                    RunReport.RunnerReport ofRunner = seen.run().of(sent.runner());
+                    return new MatchedRunner(sent, ofRunner.measured(), ofRunner.warmup());
                 })
                 .toList();
         this.problems = List.copyOf(knownProblems);
@@ -73,7 +73,7 @@ public final class Summarizer {
                         .map(pair -> pair.sent.series())
                         .flatMap(Stream::ofNullable)
                         .toList(),
-                seen.seconds(),
+                seen.latencies(),
                 Math.floorDiv(firstIntendedAtMicros(), MICROS_PER_SECOND));
     }
 
@@ -83,14 +83,14 @@ public final class Summarizer {
         Summary.Counts counts = counts();
         List<String> found = problems(counts);
         return new Summary(
-                new Summary.Form(FORMAT, "publish", provenance.workload()),
+                new Summary.FileFormat(FORMAT, "publish", provenance.workload()),
                 new Summary.Verdict(
                         first().run(),
                         found.isEmpty(),
                         found,
                         pairs.stream().anyMatch(pair -> pair.sent.ending().timedOut()),
                         pairs.stream().anyMatch(pair -> pair.sent.ending().interrupted())),
-                new Summary.Asked(
+                new Summary.Configuration(
                         first().shards().size(),
                         settings.stream().partitions(),
                         settings.identity().runners(),
@@ -101,7 +101,7 @@ public final class Summarizer {
                 rates(counts),
                 latencies(pairs),
                 machine(provenance),
-                pairs.stream().map(Summarizer::ofRunner).toList(),
+                pairs.stream().map(Summarizer::summarize).toList(),
                 series.seconds(),
                 series.resources(),
                 new Summary.RawHistograms(
@@ -119,22 +119,22 @@ public final class Summarizer {
                 sum(pair -> pair.sent.eventsAsked()),
                 sum(pair -> pair.sent.measured().eventsPublished()),
                 sum(pair -> pair.seen.distinct()),
-                sum(Pair::lost),
+                sum(MatchedRunner::lost),
                 sum(pair -> pair.seen.duplicates()),
                 sum(pair -> pair.seen.orderViolations()),
-                seen.partitionsOfSeveral(),
+                seen.partitionsOfSeveralMembers(),
                 sum(pair -> pair.seen.handledBeforeIntended()),
                 sum(pair -> pair.sent.failedEvents()),
                 errorsByClass(),
                 sum(pair -> pair.sent.warmupEvents()),
-                sum(Pair::warmupLost),
+                sum(MatchedRunner::warmupLost),
                 sum(pair -> pair.warmupSeen.duplicates()),
                 sum(pair -> pair.warmupSeen.orderViolations()));
     }
 
     private List<ErrorCount> errorsByClass() {
         Map<String, ErrorCount> byClass = new TreeMap<>();
-        for (Pair pair : pairs) {
+        for (MatchedRunner pair : pairs) {
             Stream.of(pair.sent.measured(), pair.sent.warmup())
                     .flatMap(phase -> phase.publishErrors().byClass().stream())
                     .forEach(error -> byClass.merge(error.errorClass(), error, ErrorCount::plus));
@@ -174,7 +174,7 @@ public final class Summarizer {
                 .orElse(0);
     }
 
-    private static Summary.Latencies latencies(List<Pair> pairs) {
+    private static Summary.Latencies latencies(List<MatchedRunner> pairs) {
         return new Summary.Latencies(
                 Percentiles.ofMicros(publishMicros(pairs)),
                 Percentiles.ofMicros(serviceMicros(pairs)),
@@ -184,15 +184,15 @@ public final class Summarizer {
 
     private Summary.Machine machine(Summary.Provenance provenance) {
         return new Summary.Machine(
-                ofShards(ShardServer::fsync),
-                ofShards(ShardServer::synchronousCommit),
-                ofShards(ShardServer::serverVersion),
+                ofShards(ShardServerInfo::fsync),
+                ofShards(ShardServerInfo::synchronousCommit),
+                ofShards(ShardServerInfo::serverVersion),
                 pairs.stream().map(pair -> pair.sent.javaVersion()).distinct().collect(joining(", ")),
                 Summary.Machine.thisSystem(),
                 provenance);
     }
 
-    private String ofShards(Function<ShardServer, String> field) {
+    private String ofShards(Function<ShardServerInfo, String> field) {
         return pairs.stream()
                 .flatMap(pair -> pair.sent.shards().stream())
                 .map(field)
@@ -200,8 +200,8 @@ public final class Summarizer {
                 .collect(joining(", "));
     }
 
-    private static Summary.OfRunner ofRunner(Pair pair) {
-        return new Summary.OfRunner(
+    private static Summary.RunnerSummary summarize(MatchedRunner pair) {
+        return new Summary.RunnerSummary(
                 pair.sent.runner(),
                 pair.sent.measured().eventsPublished(),
                 pair.seen.distinct(),
@@ -228,7 +228,7 @@ public final class Summarizer {
         addIfAny(found, counts.warmupEventsLost(), "events of the warm-up were lost");
         addIfAny(found, counts.warmupEventsDuplicated(), "events of the warm-up were delivered again");
         addIfAny(found, counts.warmupOrderViolations(), "events of the warm-up were out of order for their key");
-        for (Pair pair : pairs) {
+        for (MatchedRunner pair : pairs) {
             String runner = "Runner " + pair.sent.runner();
             RunnerResult.Ending ending = pair.sent.ending();
             if (ending.timedOut()) {
@@ -254,29 +254,30 @@ public final class Summarizer {
         }
     }
 
-    private static Histogram publishMicros(List<Pair> pairs) {
+    private static Histogram publishMicros(List<MatchedRunner> pairs) {
         return Histograms.merge(pairs.stream()
                 .map(pair -> pair.sent.measured().publishLatencyMicros())
                 .toList());
     }
 
-    private static Histogram serviceMicros(List<Pair> pairs) {
+    private static Histogram serviceMicros(List<MatchedRunner> pairs) {
         return Histograms.merge(pairs.stream()
                 .map(pair -> pair.sent.measured().serviceLatencyMicros())
                 .toList());
     }
 
-    private static Histogram endToEndMicros(List<Pair> pairs) {
-        return Histograms.merge(pairs.stream().map(Pair::endToEndMicros).toList());
+    private static Histogram endToEndMicros(List<MatchedRunner> pairs) {
+        return Histograms.merge(
+                pairs.stream().map(MatchedRunner::endToEndMicros).toList());
     }
 
-    private static Histogram delayMicros(List<Pair> pairs) {
+    private static Histogram delayMicros(List<MatchedRunner> pairs) {
         return Histograms.merge(pairs.stream()
                 .map(pair -> pair.sent.measured().scheduleDelayMicros())
                 .toList());
     }
 
-    private long sum(ToLongFunction<Pair> field) {
+    private long sum(ToLongFunction<MatchedRunner> field) {
         return pairs.stream().mapToLong(field).sum();
     }
 

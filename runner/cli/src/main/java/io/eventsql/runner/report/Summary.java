@@ -27,14 +27,14 @@ import org.jspecify.annotations.Nullable;
  * @param histograms all values behind the percentiles
  */
 public record Summary(
-        @JsonUnwrapped Form form,
+        @JsonUnwrapped FileFormat fileFormat,
         @JsonUnwrapped Verdict verdict,
-        @JsonUnwrapped Asked asked,
+        @JsonUnwrapped Configuration configuration,
         @JsonUnwrapped Counts counts,
         @JsonUnwrapped Rates rates,
         @JsonUnwrapped Latencies latencies,
         @JsonUnwrapped Machine machine,
-        List<OfRunner> perRunner,
+        List<RunnerSummary> perRunner,
         TimeSeries series,
         ResourceSeries resources,
         RawHistograms histograms) {
@@ -46,7 +46,8 @@ public record Summary(
      * @param kind always {@code publish}
      * @param workload the workload it belongs to; {@code null}: none
      */
-    public record Form(int format, String kind, @Nullable String workload) {}
+    public record FileFormat(
+            int format, String kind, @Nullable String workload) {}
 
     /**
      * Whether the run was good.
@@ -69,7 +70,8 @@ public record Summary(
      * @param rateAsked events/s over all runners; 0: as fast as possible
      * @param settings those of the first runner
      */
-    public record Asked(int shards, int partitions, int runners, int members, long rateAsked, RunSettings settings) {}
+    public record Configuration(
+            int shards, int partitions, int runners, int members, long rateAsked, RunSettings settings) {}
 
     /**
      * What became of the events, over all runners. Without warm-up, except where it says so.
@@ -191,7 +193,7 @@ public record Summary(
      *     {@code null} where they have not met
      * @param latencies milliseconds
      */
-    public record OfRunner(
+    public record RunnerSummary(
             int runner,
             long eventsPublished,
             long eventsConsumed,

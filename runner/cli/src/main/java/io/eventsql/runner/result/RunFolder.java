@@ -21,8 +21,8 @@ public final class RunFolder {
         JsonFiles.write(folder.resolve(RESULT), result);
         JsonFiles.write(folder.resolve("report.txt"), String.join("\n", RunText.of(result)) + "\n");
         long startMicros = result.phases().stream()
-                .filter(RunResult.PhaseFigures::measured)
-                .mapToLong(RunResult.PhaseFigures::startedAtMicros)
+                .filter(RunResult.PhaseMetrics::measured)
+                .mapToLong(RunResult.PhaseMetrics::startedAtMicros)
                 .findFirst()
                 .orElse(0);
         new SeriesFiles(

@@ -2,15 +2,15 @@ package io.eventsql.runner.result;
 
 import com.fasterxml.jackson.annotation.JsonInclude;
 import com.fasterxml.jackson.annotation.JsonUnwrapped;
-import io.eventsql.runner.database.DatabaseFacts;
+import io.eventsql.runner.database.DatabaseInfo;
 import io.eventsql.runner.measure.ErrorCount;
 import io.eventsql.runner.measure.Percentiles;
 import io.eventsql.runner.phases.ConsumerCounts;
 import io.eventsql.runner.phases.ReplayerCounts;
 import io.eventsql.runner.sample.ResourceSeries;
 import io.eventsql.runner.series.TimeSeries;
-import io.eventsql.runner.spec.Kind;
 import io.eventsql.runner.spec.RunSpec;
+import io.eventsql.runner.spec.WorkloadKind;
 import java.util.List;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
@@ -40,14 +40,14 @@ public record RunResult(
         @JsonUnwrapped Identity identity,
         @JsonUnwrapped Verdict verdict,
         RunSpec settings,
-        DriverFacts driver,
+        DriverInfo driver,
         Machine machine,
-        List<DatabaseFacts> databases,
-        List<PhaseFigures> phases,
+        List<DatabaseInfo> databases,
+        List<PhaseMetrics> phases,
         List<ConsumerCounts> consumers,
         List<ReplayerCounts> replayers,
-        @JsonInclude(JsonInclude.Include.NON_NULL) @Nullable SearchFigures search,
-        @JsonInclude(JsonInclude.Include.NON_NULL) @Nullable StressFigures stress,
+        @JsonInclude(JsonInclude.Include.NON_NULL) @Nullable SearchResult search,
+        @JsonInclude(JsonInclude.Include.NON_NULL) @Nullable StressResult stress,
         TimeSeries series,
         ResourceSeries resources,
         RawHistograms histograms) {
@@ -70,7 +70,7 @@ public record RunResult(
             String workload,
             String run,
             String runId,
-            Kind kind,
+            WorkloadKind kind,
             String description,
             String command,
             String gitCommit,
@@ -95,7 +95,7 @@ public record RunResult(
      * @param order likewise
      * @param delivery likewise
      */
-    public record DriverFacts(String name, String version, String durability, String order, String delivery) {}
+    public record DriverInfo(String name, String version, String durability, String order, String delivery) {}
 
     /**
      * What the runner ran on.
@@ -128,7 +128,7 @@ public record RunResult(
      * @param scheduleDelayMs from the intended send to the call; {@code null} with callers, who have no schedule
      * @param endToEndLatencyMs from the intended send to the consumer; {@code null} without consumers
      */
-    public record PhaseFigures(
+    public record PhaseMetrics(
             String name,
             boolean measured,
             long startedAtMicros,
@@ -153,7 +153,7 @@ public record RunResult(
      * @param bestRate the highest rate that held, events/s; 0: none did
      * @param trials in order
      */
-    public record SearchFigures(long bestRate, List<Trial> trials) {
+    public record SearchResult(long bestRate, List<Trial> trials) {
 
         /**
          * A rate that was tried.
@@ -175,7 +175,7 @@ public record RunResult(
      * @param recoverySeconds from its end until several seconds in a row are as quick as the phase right before it;
      *     {@code null}: not within what was measured
      */
-    public record StressFigures(
+    public record StressResult(
             String overload,
             double acceptedOfMaximum,
             double missedShare,

@@ -1,12 +1,12 @@
 package io.eventsql.runner.result;
 
-import io.eventsql.runner.database.DatabaseFacts;
+import io.eventsql.runner.database.DatabaseInfo;
 import io.eventsql.runner.measure.Percentiles;
 import io.eventsql.runner.phases.ConsumerCounts;
 import io.eventsql.runner.phases.ReplayerCounts;
-import io.eventsql.runner.result.RunResult.PhaseFigures;
-import io.eventsql.runner.result.RunResult.SearchFigures;
-import io.eventsql.runner.result.RunResult.StressFigures;
+import io.eventsql.runner.result.RunResult.PhaseMetrics;
+import io.eventsql.runner.result.RunResult.SearchResult;
+import io.eventsql.runner.result.RunResult.StressResult;
 import io.eventsql.runner.spec.RunSpec;
 import io.eventsql.runner.spec.SearchSpec;
 import java.util.ArrayList;
@@ -34,12 +34,12 @@ public final class RunText {
         if (!result.replayers().isEmpty()) {
             lines.add(replayed(result.replayers()));
         }
-        SearchFigures search = result.search();
+        SearchResult search = result.search();
         if (search != null) {
             lines.add("");
             lines.addAll(search(search, result.settings().search()));
         }
-        StressFigures stress = result.stress();
+        StressResult stress = result.stress();
         if (stress != null) {
             lines.add("");
             lines.addAll(stress(stress));
@@ -50,7 +50,7 @@ public final class RunText {
     }
 
     /** What it was, whether it was good, and what was measured. */
-    static List<String> heading(RunResult.Identity identity, RunResult.Verdict verdict, RunResult.DriverFacts driver) {
+    static List<String> heading(RunResult.Identity identity, RunResult.Verdict verdict, RunResult.DriverInfo driver) {
         List<String> lines = new ArrayList<>();
         lines.add("Workload " + identity.workload() + ", run " + identity.run() + " (" + identity.runId() + "): "
                 + verdict(verdict));
@@ -78,7 +78,7 @@ public final class RunText {
                 + (spec.events().keys() == 0 ? "no keys" : count(spec.events().keys(), "key"));
     }
 
-    private static List<String> phase(PhaseFigures phase) {
+    private static List<String> phase(PhaseMetrics phase) {
         List<String> lines = new ArrayList<>();
         lines.add(String.format(
                 Locale.ROOT,
@@ -146,7 +146,7 @@ public final class RunText {
                 replayers.stream().mapToLong(ReplayerCounts::passes).sum());
     }
 
-    private static List<String> search(SearchFigures search, @Nullable SearchSpec asked) {
+    private static List<String> search(SearchResult search, @Nullable SearchSpec asked) {
         List<String> lines = new ArrayList<>();
         if (asked != null) {
             lines.add(String.format(
@@ -167,7 +167,7 @@ public final class RunText {
         return lines;
     }
 
-    private static List<String> stress(StressFigures stress) {
+    private static List<String> stress(StressResult stress) {
         List<String> lines = new ArrayList<>();
         lines.add(String.format(
                 Locale.ROOT,
@@ -197,9 +197,9 @@ public final class RunText {
     }
 
     /** What it ran on, and how to measure it again. */
-    static List<String> machine(List<DatabaseFacts> databases, RunResult.Machine machine, RunResult.Identity identity) {
+    static List<String> machine(List<DatabaseInfo> databases, RunResult.Machine machine, RunResult.Identity identity) {
         List<String> lines = new ArrayList<>();
-        for (DatabaseFacts database : databases) {
+        for (DatabaseInfo database : databases) {
             lines.add(String.format(
                     Locale.ROOT,
                     "%s: PostgreSQL %s with fsync %s and synchronous_commit %s%s, clock %.3f ms ahead of the runner's",

@@ -2,8 +2,8 @@ package io.eventsql.runner.result;
 
 import com.fasterxml.jackson.annotation.JsonInclude;
 import com.fasterxml.jackson.annotation.JsonUnwrapped;
-import io.eventsql.runner.database.DatabaseFacts;
-import io.eventsql.runner.measure.Figures;
+import io.eventsql.runner.database.DatabaseInfo;
+import io.eventsql.runner.measure.Statistics;
 import io.eventsql.runner.sample.ResourceSeries;
 import io.eventsql.runner.spec.RunSpec;
 import java.util.List;
@@ -29,9 +29,9 @@ public record TrialsResult(
         @JsonUnwrapped RunResult.Identity identity,
         @JsonUnwrapped RunResult.Verdict verdict,
         RunSpec settings,
-        RunResult.DriverFacts driver,
+        RunResult.DriverInfo driver,
         RunResult.Machine machine,
-        List<DatabaseFacts> databases,
+        List<DatabaseInfo> databases,
         JsonNode trials,
         ResourceSeries resources,
         @JsonInclude(JsonInclude.Include.NON_NULL) @Nullable CopyLimit copyLimit) {
@@ -47,7 +47,7 @@ public record TrialsResult(
 
         /** Of at least one trial. */
         public static CopyLimit ofTrials(int events, List<Double> trialsMs) {
-            return new CopyLimit(events, Figures.median(trialsMs), trialsMs);
+            return new CopyLimit(events, Statistics.median(trialsMs), trialsMs);
         }
     }
 }

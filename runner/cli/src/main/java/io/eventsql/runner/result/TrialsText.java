@@ -1,8 +1,8 @@
 package io.eventsql.runner.result;
 
-import io.eventsql.runner.measure.Figures;
+import io.eventsql.runner.measure.Statistics;
 import io.eventsql.runner.report.JsonFiles;
-import io.eventsql.runner.spec.Kind;
+import io.eventsql.runner.spec.WorkloadKind;
 import io.eventsql.runner.trials.BlastTrial;
 import io.eventsql.runner.trials.SweepTrial;
 import java.util.ArrayList;
@@ -25,7 +25,7 @@ public final class TrialsText {
         List<String> lines = new ArrayList<>(RunText.heading(result.identity(), result.verdict(), result.driver()));
         lines.add("");
         lines.addAll(
-                result.identity().kind() == Kind.BLAST
+                result.identity().kind() == WorkloadKind.BLAST
                         ? blast(read(result.trials(), BlastTrial.class))
                         : sweep(read(result.trials(), SweepTrial.class)));
         TrialsResult.@Nullable CopyLimit limit = result.copyLimit();
@@ -96,7 +96,7 @@ public final class TrialsText {
                 "%-24s%14.1f%14.1f%14.1f",
                 what,
                 Collections.min(values),
-                Figures.median(values),
+                Statistics.median(values),
                 Collections.max(values));
     }
 }

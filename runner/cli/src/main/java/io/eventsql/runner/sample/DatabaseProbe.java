@@ -24,8 +24,8 @@ final class DatabaseProbe implements Probe {
 
     private final String name;
     private final DatabaseAddress address;
-    private final Rate wal = new Rate();
-    private final Rate commits = new Rate();
+    private final RateCounter wal = new RateCounter();
+    private final RateCounter commits = new RateCounter();
     private @Nullable Connection connection;
 
     DatabaseProbe(String name, DatabaseAddress address) {
@@ -55,14 +55,14 @@ final class DatabaseProbe implements Probe {
     }
 
     @Override
-    public List<@Nullable Double> look(long nowNanos) throws SQLException {
+    public List<@Nullable Double> sample(long nowNanos) throws SQLException {
         Connection open = connection;
         try {
             if (open == null) {
                 open = connect();
                 connection = open;
             }
-            return look(open, nowNanos);
+            return sample(open, nowNanos);
         } catch (SQLException e) {
             close();
             throw e;
@@ -79,19 +79,19 @@ final class DatabaseProbe implements Probe {
         return DriverManager.getConnection(address.jdbcUrl(), properties);
     }
 
-    private List<@Nullable Double> look(Connection open, long nowNanos) throws SQLException {
+    private List<@Nullable Double> sample(Connection open, long nowNanos) throws SQLException {
         boolean hasCheckpointer = open.getMetaData().getDatabaseMajorVersion() >= VERSION_WITH_CHECKPOINTER;
         String sql = counters(hasCheckpointer ? CHECKPOINTS : CHECKPOINTS_BEFORE);
         try (PreparedStatement statement = open.prepareStatement(sql);
                 ResultSet row = statement.executeQuery()) {
             row.next();
             return Arrays.<@Nullable Double>asList(
-                    wal.at(row.getDouble("wal_bytes") / BYTES_PER_MB, nowNanos),
+                    wal.update(row.getDouble("wal_bytes") / BYTES_PER_MB, nowNanos),
                     row.getDouble("database_bytes") / BYTES_PER_MB,
                     row.getDouble("dead_tuples"),
                     row.getDouble("autovacuums"),
                     row.getDouble("checkpoints"),
-                    commits.at(row.getDouble("commits"), nowNanos));
+                    commits.update(row.getDouble("commits"), nowNanos));
         }
     }
 

@@ -22,8 +22,8 @@ final class DiskProbe implements Probe {
     private static final double BYTES_PER_MB = 1e6;
 
     private final Path root;
-    private final Rate read = new Rate();
-    private final Rate written = new Rate();
+    private final RateCounter read = new RateCounter();
+    private final RateCounter written = new RateCounter();
 
     /** @param root the file system's, but for tests */
     DiskProbe(Path root) {
@@ -36,7 +36,7 @@ final class DiskProbe implements Probe {
     }
 
     @Override
-    public List<@Nullable Double> look(long nowNanos) throws IOException {
+    public List<@Nullable Double> sample(long nowNanos) throws IOException {
         double sectorsRead = 0;
         double sectorsWritten = 0;
         for (String line : Files.readAllLines(root.resolve("proc/diskstats"))) {
@@ -47,8 +47,8 @@ final class DiskProbe implements Probe {
             }
         }
         return Arrays.<@Nullable Double>asList(
-                read.at(sectorsRead * SECTOR_BYTES / BYTES_PER_MB, nowNanos),
-                written.at(sectorsWritten * SECTOR_BYTES / BYTES_PER_MB, nowNanos));
+                read.update(sectorsRead * SECTOR_BYTES / BYTES_PER_MB, nowNanos),
+                written.update(sectorsWritten * SECTOR_BYTES / BYTES_PER_MB, nowNanos));
     }
 
     /** Neither a partition nor one made of others, which would count twice. */

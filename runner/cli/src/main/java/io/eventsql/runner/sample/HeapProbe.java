@@ -13,7 +13,7 @@ final class HeapProbe implements Probe {
     }
 
     @Override
-    public List<@Nullable Double> look(long nowNanos) {
+    public List<@Nullable Double> sample(long nowNanos) {
         Runtime runtime = Runtime.getRuntime();
         return List.of((runtime.totalMemory() - runtime.freeMemory()) / BYTES_PER_MB);
     }

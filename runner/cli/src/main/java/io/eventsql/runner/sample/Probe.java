@@ -16,7 +16,7 @@ interface Probe extends AutoCloseable {
      * @return a value for each column; {@code null} where there is none, as for rates at the first look
      * @throws Exception if it cannot be seen
      */
-    List<@Nullable Double> look(long nowNanos) throws Exception;
+    List<@Nullable Double> sample(long nowNanos) throws Exception;
 
     @Override
     default void close() {}

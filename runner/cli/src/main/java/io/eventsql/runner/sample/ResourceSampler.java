@@ -77,18 +77,18 @@ public final class ResourceSampler implements AutoCloseable {
             sampler.threads.add(Thread.ofPlatform()
                     .daemon()
                     .name("sampler-" + probe.columns().getFirst())
-                    .start(() -> sampler.look(probe, firstColumn)));
+                    .start(() -> sampler.sample(probe, firstColumn)));
         }
         return sampler;
     }
 
-    private void look(Probe probe, int firstColumn) {
+    private void sample(Probe probe, int firstColumn) {
         boolean failed = false;
         try {
             do {
                 long now = clock.nanos();
                 try {
-                    keep(probe.look(now), now, firstColumn);
+                    keep(probe.sample(now), now, firstColumn);
                 } catch (InterruptedException e) {
                     return;
                 } catch (Exception e) {

@@ -15,7 +15,7 @@ import org.jspecify.annotations.Nullable;
 public record ResourceSeries(int intervalSeconds, List<Integer> t, Map<String, List<@Nullable Double>> columns) {
 
     /** Nothing was looked at. */
-    public static ResourceSeries nothing() {
+    public static ResourceSeries empty() {
         return new ResourceSeries(1, List.of(), Map.of());
     }
 

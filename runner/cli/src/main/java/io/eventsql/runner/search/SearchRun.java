@@ -6,7 +6,7 @@ import io.eventsql.runner.phases.LoadSession;
 import io.eventsql.runner.phases.PhaseLoad;
 import io.eventsql.runner.phases.PhasesRun;
 import io.eventsql.runner.phases.Problems;
-import io.eventsql.runner.result.RunResult.SearchFigures;
+import io.eventsql.runner.result.RunResult.SearchResult;
 import io.eventsql.runner.spec.PhaseSpec;
 import io.eventsql.runner.spec.SearchSpec;
 import java.util.ArrayList;
@@ -27,7 +27,7 @@ public final class SearchRun {
      * @param phases those before, and a phase for each trial, named {@code <name>-<rate>}
      * @param figures the rates tried
      */
-    public record Found(List<PhaseLoad> phases, SearchFigures figures) {}
+    public record Outcome(List<PhaseLoad> phases, SearchResult result) {}
 
     /** Less of the offered rate than this is not held, however quick the answers. */
     private static final double HELD_SHARE = 0.98;
@@ -46,18 +46,18 @@ public final class SearchRun {
     }
 
     /** Searches; after a stop signal it ends with what it has. */
-    public Found run(SearchSpec search, List<PhaseSpec> phases) {
+    public Outcome run(SearchSpec search, List<PhaseSpec> phases) {
         List<PhaseLoad> played = new ArrayList<>(
                 new PhasesRun(session, stop, problems, phase -> {}).run(phases.subList(0, phases.size() - 1)));
-        List<SearchFigures.Trial> trials = new ArrayList<>();
+        List<SearchResult.Trial> trials = new ArrayList<>();
         long best = new RateSearch(search)
                 .best(rate -> !stop.isRaised() && held(search, phases.getLast(), rate, played, trials))
                 .orElse(0);
-        return new Found(played, new SearchFigures(best, trials));
+        return new Outcome(played, new SearchResult(best, trials));
     }
 
     private boolean held(
-            SearchSpec search, PhaseSpec phase, long rate, List<PhaseLoad> played, List<SearchFigures.Trial> trials) {
+            SearchSpec search, PhaseSpec phase, long rate, List<PhaseLoad> played, List<SearchResult.Trial> trials) {
         PhaseLoad load = session.send(phase.named(phase.name() + "-" + trials.size()), rate);
         session.drain();
         played.add(load);
@@ -69,7 +69,7 @@ public final class SearchRun {
                 && latencyMs <= search.limitMs()
                 && measured.failedEvents() == 0
                 && PhasesRun.publishRate(measured) >= HELD_SHARE * rate;
-        trials.add(new SearchFigures.Trial(rate, latencyMs, held));
+        trials.add(new SearchResult.Trial(rate, latencyMs, held));
         out.accept(String.format(
                 Locale.ROOT, "%d per second: %.3f ms, %s", rate, latencyMs, held ? "held" : "did not hold"));
         return held;

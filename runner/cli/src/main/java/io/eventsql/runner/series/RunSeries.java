@@ -20,10 +20,10 @@ public final class RunSeries {
     /** So long after its end a second may still get latencies, from threads that were held up. */
     private static final int SECONDS_OPEN = 3;
 
-    private record Stretch(String name, long fromNanos, long toNanos) {}
+    private record PhaseInterval(String name, long fromNanos, long toNanos) {}
 
     private final ConcurrentSkipListMap<Integer, Second> seconds = new ConcurrentSkipListMap<>();
-    private final List<Stretch> phases = new CopyOnWriteArrayList<>();
+    private final List<PhaseInterval> phases = new CopyOnWriteArrayList<>();
     private final int consumers;
     private volatile long originNanos = Long.MAX_VALUE;
     private volatile int closedBelow;
@@ -50,23 +50,23 @@ public final class RunSeries {
     }
 
     /** Names a stretch of time. */
-    public void phase(String name, long fromNanos, long toNanos) {
-        phases.add(new Stretch(name, fromNanos, toNanos));
+    public void addPhase(String name, long fromNanos, long toNanos) {
+        phases.add(new PhaseInterval(name, fromNanos, toNanos));
     }
 
-    public void sent(long intendedNanos, long calledNanos, int events) {
-        Second intended = second(intendedNanos);
+    public void recordSent(long intendedNanos, long calledNanos, int events) {
+        Second intended = secondAt(intendedNanos);
         if (intended != null) {
             intended.offered.add(events);
         }
-        Second called = second(calledNanos);
+        Second called = secondAt(calledNanos);
         if (called != null) {
             called.sent.add(events);
         }
     }
 
-    public void missed(long intendedNanos, int events) {
-        Second second = second(intendedNanos);
+    public void recordMissed(long intendedNanos, int events) {
+        Second second = secondAt(intendedNanos);
         if (second != null) {
             second.offered.add(events);
             second.missed.add(events);
@@ -74,12 +74,12 @@ public final class RunSeries {
     }
 
     /** Of a call that failed only for some of its events, the others count as acknowledged. */
-    public void failed(long intendedNanos, long failedNanos, int events, Throwable failure) {
+    public void recordFailed(long intendedNanos, long failedNanos, int events, Throwable failure) {
         int stored = stored(failure);
         if (stored > 0) {
-            acknowledged(failedNanos, (failedNanos - intendedNanos) / 1_000, stored);
+            recordAcknowledged(failedNanos, (failedNanos - intendedNanos) / 1_000, stored);
         }
-        Second second = second(failedNanos);
+        Second second = secondAt(failedNanos);
         if (second != null) {
             second.failed.add(events - stored);
         }
@@ -95,16 +95,16 @@ public final class RunSeries {
         return 0;
     }
 
-    public void acknowledged(long atNanos, long latencyMicros, int events) {
-        Second second = second(atNanos);
+    public void recordAcknowledged(long atNanos, long latencyMicros, int events) {
+        Second second = secondAt(atNanos);
         if (second != null) {
             second.published.add(events);
             record(atNanos, latencyMicros, events, of -> of.publish);
         }
     }
 
-    public void delivered(long atNanos, long latencyMicros) {
-        Second second = second(atNanos);
+    public void recordDelivered(long atNanos, long latencyMicros) {
+        Second second = secondAt(atNanos);
         if (second != null) {
             second.delivered.increment();
             record(atNanos, latencyMicros, 1, of -> of.endToEnd);
@@ -114,13 +114,13 @@ public final class RunSeries {
     /** In the second of that time or, where it is closed already, in the first that is not. */
     private void record(long atNanos, long latencyMicros, int events, Function<Second, SecondLatency> latency) {
         int number = number(atNanos);
-        while (!latency.apply(atNumber(number)).record(latencyMicros, events)) {
+        while (!latency.apply(getOrCreate(number)).record(latencyMicros, events)) {
             number = Math.max(number + 1, closedBelow);
         }
     }
 
     /** Closes the seconds that are over; to be called about once a second. */
-    public void close(long nowNanos) {
+    public void closeElapsedSeconds(long nowNanos) {
         if (hasBegun()) {
             int below = number(nowNanos) - SECONDS_OPEN;
             seconds.subMap(closedBelow, Math.max(closedBelow, below)).values().forEach(Second::close);
@@ -133,12 +133,12 @@ public final class RunSeries {
      *
      * @param endNanos the second of this time is the last one
      */
-    public TimeSeries table(long endNanos) {
+    public TimeSeries finish(long endNanos) {
         int count = hasBegun() && endNanos > originNanos ? number(endNanos - 1) + 1 : 0;
         List<Second> rows = new ArrayList<>();
         List<Integer> times = new ArrayList<>();
         for (int number = 0; number < count; number++) {
-            Second second = atNumber(number);
+            Second second = getOrCreate(number);
             second.close();
             rows.add(second);
             times.add(number);
@@ -166,12 +166,12 @@ public final class RunSeries {
 
     /** The publish latencies of a second of the table, microseconds; {@code null} where there are none. */
     public @Nullable Histogram publishMicros(int t) {
-        return atNumber(t).publish.histogram();
+        return getOrCreate(t).publish.histogram();
     }
 
     /** The end-to-end latencies of a second of the table, microseconds; {@code null} where there are none. */
     public @Nullable Histogram endToEndMicros(int t) {
-        return atNumber(t).endToEnd.histogram();
+        return getOrCreate(t).endToEnd.histogram();
     }
 
     /** The phase that has most of a second. */
@@ -179,7 +179,7 @@ public final class RunSeries {
         long middle = originNanos + number * NANOS_PER_SECOND + NANOS_PER_SECOND / 2;
         return phases.stream()
                 .filter(phase -> phase.fromNanos <= middle && middle < phase.toNanos)
-                .map(Stretch::name)
+                .map(PhaseInterval::name)
                 .findFirst()
                 .orElse(null);
     }
@@ -211,16 +211,16 @@ public final class RunSeries {
         return values;
     }
 
-    private @Nullable Second second(long nanos) {
+    private @Nullable Second secondAt(long nanos) {
         int number = hasBegun() ? number(nanos) : -1;
-        return number < 0 ? null : atNumber(number);
+        return number < 0 ? null : getOrCreate(number);
     }
 
     private int number(long nanos) {
         return (int) Math.floorDiv(nanos - originNanos, NANOS_PER_SECOND);
     }
 
-    private Second atNumber(int number) {
+    private Second getOrCreate(int number) {
         Second second = seconds.get(number);
         return second == null ? seconds.computeIfAbsent(number, missing -> new Second()) : second;
     }

@@ -42,7 +42,7 @@ public record FieldOverride(List<String> path, String value) {
                 next = object.putObject(step);
             }
             if (next == null || next.isValueNode()) {
-                throw wrong("there is no '" + step + "' with fields");
+                throw invalid("there is no '" + step + "' with fields");
             }
             at = next;
         }
@@ -60,7 +60,7 @@ public record FieldOverride(List<String> path, String value) {
 
     private int place(ArrayNode list, String step) {
         if (!step.matches("[0-9]{1,4}") || Integer.parseInt(step) >= list.size()) {
-            throw wrong("the list has places 0 to " + (list.size() - 1) + ", but not '" + step + "'");
+            throw invalid("the list has places 0 to " + (list.size() - 1) + ", but not '" + step + "'");
         }
         return Integer.parseInt(step);
     }
@@ -69,11 +69,11 @@ public record FieldOverride(List<String> path, String value) {
         try {
             return Yaml.read(value);
         } catch (JacksonException e) {
-            throw wrong("the value is not understood: " + e.getOriginalMessage());
+            throw invalid("the value is not understood: " + e.getOriginalMessage());
         }
     }
 
-    private InvalidWorkloadException wrong(String problem) {
+    private InvalidWorkloadException invalid(String problem) {
         return new InvalidWorkloadException("--set " + String.join(".", path), problem);
     }
 }

@@ -24,7 +24,7 @@ import org.jspecify.annotations.Nullable;
 @JsonInclude(JsonInclude.Include.NON_NULL)
 public record RunSpec(
         String name,
-        Kind kind,
+        WorkloadKind kind,
         EnvironmentSpec environment,
         @JsonUnwrapped SystemSpec system,
         EventsSpec events,
@@ -55,7 +55,7 @@ public record RunSpec(
     public record StreamsSpec(int streams, int partitions, int consumers, int replayers, int consumeTimeoutSeconds) {}
 
     /** About how long it takes, seconds. */
-    public long roughSeconds() {
-        return RoughTime.seconds(this);
+    public long estimatedSeconds() {
+        return DurationEstimate.seconds(this);
     }
 }

@@ -10,4 +10,4 @@ import java.util.List;
  * @param description one line for people
  * @param runs at least one
  */
-public record Workload(String name, Kind kind, String description, List<RunSpec> runs) {}
+public record Workload(String name, WorkloadKind kind, String description, List<RunSpec> runs) {}

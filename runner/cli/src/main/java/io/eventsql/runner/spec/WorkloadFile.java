@@ -52,7 +52,7 @@ public final class WorkloadFile {
         List<ObjectNode> runs = runs(fileName, top, name);
         List<RunSpec> specs = new ArrayList<>();
         Set<String> names = new HashSet<>();
-        Kind kind = new Fields(fileName, "", top).oneOf("kind", null, Kind.class);
+        WorkloadKind kind = new WorkloadFields(fileName, "", top).oneOf("kind", null, WorkloadKind.class);
         for (ObjectNode run : runs) {
             ObjectNode merged = Merge.of(base, run);
             overrides.forEach(override -> override.applyTo(merged));
@@ -97,15 +97,15 @@ public final class WorkloadFile {
         return objects;
     }
 
-    private static RunSpec spec(String fileName, ObjectNode merged, Kind kind) {
-        String name = new Fields(fileName, "", merged).text("name", "");
+    private static RunSpec spec(String fileName, ObjectNode merged, WorkloadKind kind) {
+        String name = new WorkloadFields(fileName, "", merged).text("name", "");
         if (!name.matches("[a-z0-9][a-z0-9._-]{0,59}")) {
             throw new InvalidWorkloadException(
                     fileName,
                     "the name of a run must be 1 to 60 lower-case letters, digits, dots, hyphens and underscores,"
                             + " but is '" + name + "'");
         }
-        Fields fields = new Fields(fileName + ", run " + name, "", merged);
+        WorkloadFields fields = new WorkloadFields(fileName + ", run " + name, "", merged);
         fields.text("name", "");
         fields.text("kind", "");
         fields.text("description", "");
@@ -113,7 +113,7 @@ public final class WorkloadFile {
     }
 
     private static String description(String fileName, ObjectNode top) {
-        String description = new Fields(fileName, "", top).text("description", "");
+        String description = new WorkloadFields(fileName, "", top).text("description", "");
         if (description.isBlank() || description.contains("\n")) {
             throw new InvalidWorkloadException(fileName, "description must be one line that says what is measured");
         }

@@ -29,7 +29,7 @@ public record BlastTrial(
 
     static BlastTrial of(int trial, TrialOutcome outcome, int eventBytes) {
         double seconds = outcome.durationNanos() / NANOS_PER_SECOND;
-        Answers.Totals totals = outcome.totals();
+        TrialStats.Totals totals = outcome.totals();
         long bytes = totals.stored() * eventBytes;
         return new BlastTrial(
                 trial,

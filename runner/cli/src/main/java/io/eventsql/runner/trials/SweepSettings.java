@@ -15,18 +15,18 @@ import java.util.OptionalInt;
  */
 public record SweepSettings(
         List<Integer> eventCounts, int trials, Buffer buffer, OptionalInt eventBytes, Cluster cluster) {
-    private static final int MAX_EVENTS = 1_000_000_000;
-    private static final int MAX_TRIALS = 10_000;
-    private static final int MAX_EVENT_BYTES = 4 << 20;
+    private static final int EVENTS_MAX = 1_000_000_000;
+    private static final int TRIALS_MAX = 10_000;
+    private static final int EVENT_BYTES_MAX = 4 << 20;
 
     /** @throws IllegalArgumentException if a value is out of its range; names it and the limit */
     public SweepSettings {
         eventCounts = List.copyOf(eventCounts);
-        Ranges.require("sweep.event_counts", eventCounts.size(), 1, MAX_TRIALS);
-        eventCounts.forEach(events -> Ranges.require("sweep.event_counts", events, 1, MAX_EVENTS));
-        Ranges.require("sweep.trials", trials, 1, MAX_TRIALS);
+        Ranges.require("sweep.event_counts", eventCounts.size(), 1, TRIALS_MAX);
+        eventCounts.forEach(events -> Ranges.require("sweep.event_counts", events, 1, EVENTS_MAX));
+        Ranges.require("sweep.trials", trials, 1, TRIALS_MAX);
         if (eventBytes.isPresent()) {
-            Ranges.require("events.bytes", eventBytes.getAsInt(), BenchmarkEvent.MIN_EVENT_BYTES, MAX_EVENT_BYTES);
+            Ranges.require("events.bytes", eventBytes.getAsInt(), BenchmarkEvent.EVENT_BYTES_MIN, EVENT_BYTES_MAX);
         }
     }
 
@@ -37,11 +37,11 @@ public record SweepSettings(
      * @param waiting whether each call waits until its events are stored; {@code false}: only the last one does
      */
     public record Buffer(int bytes, boolean waiting) {
-        private static final int MAX_BYTES = 64 << 20;
+        private static final int BYTES_MAX = 64 << 20;
 
         /** @throws IllegalArgumentException if a value is out of its range; names it and the limit */
         public Buffer {
-            Ranges.require("sweep.buffer_bytes", bytes, 1, MAX_BYTES);
+            Ranges.require("sweep.buffer_bytes", bytes, 1, BYTES_MAX);
         }
 
         String type() {

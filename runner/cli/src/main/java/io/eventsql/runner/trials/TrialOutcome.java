@@ -7,10 +7,10 @@ package io.eventsql.runner.trials;
  * @param totals the answers
  * @param complete whether all calls were made; {@code false} after a stop signal
  */
-record TrialOutcome(long durationNanos, Answers.Totals totals, boolean complete) {
+record TrialOutcome(long durationNanos, TrialStats.Totals totals, boolean complete) {
 
     /** Whether it says how long all events take. */
-    boolean counts() {
+    boolean isValid() {
         return complete && totals.failed() == 0;
     }
 }

@@ -19,8 +19,8 @@ final class TrialStream {
     }
 
     /** What publishes to it, now that it is empty. */
-    PublishTarget empty() throws Exception {
-        if (made == 0 || !isCleared()) {
+    PublishTarget reset() throws Exception {
+        if (made == 0 || !tryClear()) {
             current = made == 0 ? name : name + "_" + made;
             driver.createStream(current, partitions);
             made++;
@@ -28,7 +28,7 @@ final class TrialStream {
         return driver.publisher(current);
     }
 
-    private boolean isCleared() throws Exception {
+    private boolean tryClear() throws Exception {
         try {
             driver.clear(current);
             return true;

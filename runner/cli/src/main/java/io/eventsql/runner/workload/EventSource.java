@@ -29,7 +29,7 @@ public final class EventSource {
     }
 
     /** One share for each caller. */
-    public List<KeyShare> shares(int callers) {
+    public List<KeyShare> splitKeys(int callers) {
         if (!keys.isEmpty()) {
             return KeyShare.split(keys, callers);
         }
@@ -49,18 +49,19 @@ public final class EventSource {
      * @param count 1 or more
      * @param intendedAtMicros when the call is meant to happen, epoch microseconds
      */
-    public List<Event> events(KeyShare share, boolean warmup, long firstNumber, int count, long intendedAtMicros) {
+    public List<Event> createEvents(
+            KeyShare share, boolean warmup, long firstNumber, int count, long intendedAtMicros) {
         if (count == 1) {
-            return List.of(event(share.nextKey(), warmup, firstNumber, intendedAtMicros));
+            return List.of(createEvent(share.nextKey(), warmup, firstNumber, intendedAtMicros));
         }
         List<Event> events = new ArrayList<>(count);
         for (int i = 0; i < count; i++) {
-            events.add(event(share.nextKey(), warmup, firstNumber + i, intendedAtMicros));
+            events.add(createEvent(share.nextKey(), warmup, firstNumber + i, intendedAtMicros));
         }
         return events;
     }
 
-    private Event event(@Nullable String key, boolean warmup, long number, long intendedAtMicros) {
+    private Event createEvent(@Nullable String key, boolean warmup, long number, long intendedAtMicros) {
         BenchmarkEvent event = new BenchmarkEvent(run, runner, warmup, number, intendedAtMicros);
         byte[] value = eventBytes.isPresent() ? event.encode(eventBytes.getAsInt()) : event.encode();
         return new Event(key, value, Map.of());

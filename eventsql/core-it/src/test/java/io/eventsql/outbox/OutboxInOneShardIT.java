@@ -1,0 +1,21 @@
+package io.eventsql.outbox;
+
+import io.eventsql.fixture.TestCluster;
+import javax.sql.DataSource;
+
+class OutboxInOneShardIT extends OutboxContract {
+    @Override
+    TestCluster newCluster() {
+        return TestCluster.ofShards(1);
+    }
+
+    @Override
+    DataSource outboxOf(TestCluster newCluster) {
+        return newCluster.dataSources().getFirst();
+    }
+
+    @Override
+    boolean isShard() {
+        return true;
+    }
+}

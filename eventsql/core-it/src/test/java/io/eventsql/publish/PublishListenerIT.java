@@ -1,0 +1,148 @@
+package io.eventsql.publish;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.awaitility.Awaitility.await;
+
+import io.eventsql.ConsumerSpec;
+import io.eventsql.Event;
+import io.eventsql.EventNotStoredException;
+import io.eventsql.EventSql;
+import io.eventsql.EventSqlException;
+import io.eventsql.PublishListener;
+import io.eventsql.Settings;
+import io.eventsql.StreamSpec;
+import io.eventsql.Subscription;
+import io.eventsql.fixture.SwitchableDataSource;
+import io.eventsql.fixture.TestCluster;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CopyOnWriteArrayList;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+
+/** What a publish listener is told, and what the buffers show. */
+class PublishListenerIT {
+    private static TestCluster cluster;
+
+    private final Told told = new Told();
+
+    /** Writes down what it is told, and then fails: that must change nothing. */
+    private static final class Told implements PublishListener {
+        private final List<Appended> appended = new CopyOnWriteArrayList<>();
+        private final List<Throwable> failedAppends = new CopyOnWriteArrayList<>();
+        private final List<String> failedCalls = new CopyOnWriteArrayList<>();
+
+        @Override
+        public void appended(Appended batch) {
+            appended.add(batch);
+            throw new IllegalStateException("thrown by the test");
+        }
+
+        @Override
+        public void appendFailed(int shard, Throwable error) {
+            failedAppends.add(error);
+            throw new IllegalStateException("thrown by the test");
+        }
+
+        @Override
+        public void callFailed(String stream, int events, EventSqlException error) {
+            failedCalls.add(stream + " " + events + " " + error.getClass().getSimpleName());
+            throw new IllegalStateException("thrown by the test");
+        }
+    }
+
+    @BeforeAll
+    static void openCluster() {
+        cluster = TestCluster.ofShards(1);
+        EventSql eventSql = cluster.open();
+        eventSql.createStream(StreamSpec.of("orders"));
+        eventSql.createStream(StreamSpec.of("payments"));
+    }
+
+    @AfterAll
+    static void closeCluster() {
+        cluster.close();
+    }
+
+    @Test
+    void appended_batches_areTold() {
+        try (EventSql eventSql =
+                EventSql.builder(cluster.dataSources()).publishListener(told).build()) {
+            eventSql.publisher().publishAll("orders", List.of(Event.ofText("k", "12345"), Event.ofText("k", "67890")));
+            eventSql.publisher().publish("payments", Event.ofText("x"));
+            await().untilAsserted(() -> assertThat(told.appended).hasSize(2));
+        }
+
+        PublishListener.Appended first = told.appended.getFirst();
+        assertThat(first.shard()).isZero();
+        assertThat(first.calls()).isOne();
+        assertThat(first.events()).isEqualTo(2);
+        assertThat(first.bytes()).isGreaterThanOrEqualTo(12);
+        assertThat(first.nanos()).isPositive();
+        assertThat(first.eventsByStream()).containsOnly(Map.entry("orders", 2));
+        assertThat(told.appended.getLast().eventsByStream()).containsOnlyKeys("payments");
+        assertThat(told.failedAppends).isEmpty();
+        assertThat(told.failedCalls).isEmpty();
+    }
+
+    @Test
+    void shardAway_failuresAndBuffer_areSeen() {
+        SwitchableDataSource database =
+                new SwitchableDataSource(cluster.dataSources().getFirst());
+        try (EventSql eventSql = EventSql.builder(database)
+                .settings(Settings.builder()
+                        .publishTimeout(Duration.ofMillis(1_500))
+                        .bufferBytes(100_000)
+                        .build())
+                .publishListener(told)
+                .build()) {
+            eventSql.publisher().publish("orders", Event.ofText("x"));
+            database.setAvailable(false);
+            var underWay = eventSql.publisher().publishAsync("orders", Event.of("k", new byte[60_000]));
+            await().until(() -> eventSql.buffers().getFirst().waitingCalls() == 0);
+            var waiting = eventSql.publisher().publishAsync("orders", Event.of("k", new byte[30_000]));
+            Thread blocked = Thread.ofVirtual()
+                    .start(() -> assertThat(
+                                    eventSql.publisher().publishAsync("orders", Event.of("k", new byte[50_000])))
+                            .isNotNull());
+
+            await().untilAsserted(() -> assertThat(eventSql.buffers())
+                    .singleElement()
+                    .satisfies(buffer -> {
+                        assertThat(buffer.bytes()).isBetween(90_000L, 100_000L);
+                        assertThat(buffer.limitBytes()).isEqualTo(100_000);
+                        assertThat(buffer.waitingCalls()).isEqualTo(1);
+                        assertThat(buffer.blockedCallers()).isEqualTo(1);
+                        assertThat(buffer.name())
+                                .isEqualTo(eventSql.shards().getFirst().name());
+                    }));
+            assertThatThrownBy(underWay::join).hasCauseInstanceOf(EventNotStoredException.class);
+            assertThatThrownBy(waiting::join).hasCauseInstanceOf(EventNotStoredException.class);
+            await().untilAsserted(() ->
+                    assertThat(told.failedCalls).hasSize(3).containsOnly("orders 1 EventNotStoredException"));
+            assertThat(told.failedAppends).isNotEmpty();
+
+            database.setAvailable(true);
+            await().until(() -> !blocked.isAlive());
+            eventSql.publisher().publish("orders", Event.ofText("again"));
+            await().untilAsserted(() -> {
+                assertThat(eventSql.buffers().getFirst().bytes()).isZero();
+                assertThat(eventSql.buffers().getFirst().blockedCallers()).isZero();
+            });
+        }
+    }
+
+    @Test
+    void subscriptions_areThoseNotClosed() {
+        try (EventSql eventSql = cluster.open()) {
+            assertThat(eventSql.subscriptions()).isEmpty();
+            Subscription mailer = eventSql.subscribe(ConsumerSpec.of("orders", "mailer"), event -> {});
+            assertThat(eventSql.subscriptions()).containsExactly(mailer);
+            mailer.close();
+            assertThat(eventSql.subscriptions()).isEmpty();
+        }
+    }
+}
