@@ -5,7 +5,7 @@ import io.eventsql.StoredEvent;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.sql.FetchStatement.Request;
 import io.eventsql.internal.sql.PartitionTable.Head;
-import io.eventsql.internal.wake.WakeUp;
+import io.eventsql.internal.wake.WakeUpTarget;
 import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -28,7 +28,7 @@ import org.slf4j.LoggerFactory;
  * than that; such probes cost next to nothing where there is nothing. And at every poll interval it reads the heads of
  * all partitions.
  */
-final class Fetcher implements WakeUp.Target {
+final class Fetcher implements WakeUpTarget {
     private static final Logger LOG = LoggerFactory.getLogger(Fetcher.class);
     private static final long RETRY_MIN_MS = 50;
     private static final long RETRY_MAX_MS = 1_000;

@@ -6,6 +6,7 @@ import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.sql.LeaseTable.Answer;
 import io.eventsql.internal.sql.LeaseTable.Beat;
 import io.eventsql.internal.wake.WakeUp;
+import io.eventsql.internal.wake.WakeUpTarget;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.HashSet;
@@ -26,7 +27,7 @@ import org.slf4j.LoggerFactory;
  * <p>A heartbeat is sent every {@link Settings#heartbeat()}; when another member's lease expires; and at once when
  * members come or go, which they signal.
  */
-final class LeaseKeeper implements WakeUp.Target {
+final class LeaseKeeper implements WakeUpTarget {
     private static final Logger LOG = LoggerFactory.getLogger(LeaseKeeper.class);
     private static final long RETRY_MIN_MS = 50;
     private static final long RETRY_MAX_MS = 1_000;
