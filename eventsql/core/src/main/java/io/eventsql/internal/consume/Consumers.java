@@ -38,7 +38,7 @@ public final class Consumers {
     private final Listeners listeners;
     private final Map<Shard, ShardThreads> threads = new HashMap<>();
     private final Set<Member> members = ConcurrentHashMap.newKeySet();
-    private final Member.Owner owner = new OwnerOfMembers();
+    private final Member.Owner owner = new MemberOwner();
     private boolean closed;
 
     public Consumers(
@@ -164,7 +164,7 @@ public final class Consumers {
         return PositionReader.read(shards, streams.require(stream), consumer);
     }
 
-    private final class OwnerOfMembers implements Member.Owner {
+    private final class MemberOwner implements Member.Owner {
         @Override
         public ShardThreads startThreads(Shard shard) {
             synchronized (Consumers.this) {

@@ -97,7 +97,7 @@ final class KeyQueues {
         }
     }
 
-    /** Waits until at most so many events are unfinished. */
+    /** Waits until at most the given number of events is unfinished. */
     void awaitAtMost(int events) {
         lock.lock();
         try {

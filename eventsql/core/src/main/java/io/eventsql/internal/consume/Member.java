@@ -25,6 +25,8 @@ final class Member implements Subscription {
     private final ConsumerSpec spec;
     private final StreamSpec stream;
     private final PipelineContext context;
+    private final HandlerThreads handlerThreads;
+    private final CloseSignal closeSignal;
     private final Owner owner;
     private final List<ShardPipeline> pipelines = new CopyOnWriteArrayList<>();
     private volatile boolean closed;
@@ -34,6 +36,8 @@ final class Member implements Subscription {
         this.spec = spec;
         this.stream = stream;
         this.context = context;
+        this.handlerThreads = context.handlerThreads();
+        this.closeSignal = context.closeSignal();
         this.owner = owner;
     }
 
@@ -124,7 +128,7 @@ final class Member implements Subscription {
             }
             closed = true;
         }
-        context.closeSignal().close();
+        closeSignal.close();
         pipelines.forEach(ShardPipeline::beginClose);
         return true;
     }
@@ -145,7 +149,7 @@ final class Member implements Subscription {
             Thread.currentThread().interrupt();
             ended = false;
         }
-        context.handlerThreads().shutdown();
+        handlerThreads.shutdown();
         owner.memberClosed(this);
         return ended;
     }
