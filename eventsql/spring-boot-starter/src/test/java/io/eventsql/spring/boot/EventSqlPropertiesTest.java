@@ -124,7 +124,7 @@ class EventSqlPropertiesTest {
                 String attribute = name.substring("eventsql.listener.".length());
                 assertThat(reference).contains("| `" + attribute + "` | `");
             } else if (property.path("type").asString().startsWith("java.util.Map<") && !name.endsWith(".types")) {
-                assertThat(reference).contains("| `" + name + ".<");
+                assertThat(reference).contains("`" + name + ".<");
             } else {
                 String value = property.path("defaultValue").asString("");
                 assertThat(reference).contains("| `" + name + "` | " + (value.isEmpty() ? "|" : "`" + value + "` |"));
