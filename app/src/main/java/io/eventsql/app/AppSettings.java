@@ -44,9 +44,9 @@ public record AppSettings(
     public static AppSettings read(Variables variables) {
         String streamName = variables.text("STREAM", DEFAULT_STREAM);
         String consumerName = variables.text("CONSUMER", DEFAULT_CONSUMER);
-        int partitions = variables.number("PARTITIONS", StreamSpec.DEFAULT_PARTITIONS, 1, StreamSpec.MAX_PARTITIONS);
+        int partitions = variables.number("PARTITIONS", StreamSpec.DEFAULT_PARTITIONS, 1, StreamSpec.PARTITIONS_MAX);
         int pageEvents =
-                variables.number("PAGE_EVENTS", ConsumerSpec.DEFAULT_PAGE_EVENTS, 1, ConsumerSpec.MAX_PAGE_EVENTS);
+                variables.number("PAGE_EVENTS", ConsumerSpec.DEFAULT_PAGE_EVENTS, 1, ConsumerSpec.PAGE_EVENTS_MAX);
         StreamSpec stream = named("STREAM", () -> StreamSpec.of(streamName)).withPartitions(partitions);
         ConsumerSpec consumer = named("CONSUMER", () -> ConsumerSpec.of(streamName, consumerName))
                 .withPageEvents(pageEvents);

@@ -35,9 +35,9 @@ public interface ConsumerControl {
     /**
      * Events set aside, by shard, partition and offset.
      *
-     * @param max how many at most, 1 to {@value ConsumerSpec#MAX_PAGE_EVENTS}
+     * @param max how many at most, 1 to {@value ConsumerSpec#PAGE_EVENTS_MAX}
      */
-    List<SetAsideEvent> setAside(int max);
+    List<ParkedEvent> parkedEvents(int max);
 
     /**
      * Has all events set aside handled again by the consumer, in their order. What succeeds is no longer set aside; a

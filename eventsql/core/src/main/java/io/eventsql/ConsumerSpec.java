@@ -11,15 +11,15 @@ import org.jspecify.annotations.Nullable;
  * members of a consumer should have the same values, except for {@link #maxPartitions()} and {@link #concurrency()}.
  */
 public final class ConsumerSpec {
-    public static final int MAX_NAME_LENGTH = 60;
+    public static final int NAME_LENGTH_MAX = 60;
     public static final int DEFAULT_PAGE_EVENTS = 1_000;
-    public static final int MAX_PAGE_EVENTS = 100_000;
+    public static final int PAGE_EVENTS_MAX = 100_000;
     public static final long DEFAULT_PAGE_BYTES = 4L << 20;
     public static final Duration DEFAULT_COMMIT_INTERVAL = Duration.ofMillis(50);
     public static final int DEFAULT_CONCURRENCY = 64;
-    public static final int MAX_CONCURRENCY = 10_000;
+    public static final int CONCURRENCY_MAX = 10_000;
     public static final int DEFAULT_KEY_CONCURRENCY = 1;
-    public static final int MAX_KEY_CONCURRENCY = 10_000;
+    public static final int KEY_CONCURRENCY_MAX = 10_000;
     public static final int DEFAULT_MAX_PARTITIONS = Integer.MAX_VALUE;
     public static final Duration DEFAULT_HANDLER_TIMEOUT = Duration.ofMinutes(5);
     public static final FailurePolicy DEFAULT_FAILURE_POLICY = FailurePolicy.STOP;
@@ -35,8 +35,8 @@ public final class ConsumerSpec {
 
     /** A consumer with the defaults that begins at the earliest event. */
     public static ConsumerSpec of(String stream, String name) {
-        Names.requireName("consumer.stream", stream, StreamSpec.MAX_NAME_LENGTH);
-        Names.requireName("consumer.name", name, MAX_NAME_LENGTH);
+        Names.requireName("consumer.stream", stream, StreamSpec.NAME_LENGTH_MAX);
+        Names.requireName("consumer.name", name, NAME_LENGTH_MAX);
         return new ConsumerSpec(new Values(stream, name));
     }
 
@@ -56,7 +56,7 @@ public final class ConsumerSpec {
     }
 
     /**
-     * The most events of one partition fetched at once and given to a batch handler, 1 to {@value #MAX_PAGE_EVENTS};
+     * The most events of one partition fetched at once and given to a batch handler, 1 to {@value #PAGE_EVENTS_MAX};
      * default {@value #DEFAULT_PAGE_EVENTS}.
      */
     public int pageEvents() {
@@ -80,7 +80,7 @@ public final class ConsumerSpec {
     }
 
     /**
-     * How many partitions this member handles at the same time, 1 to {@value #MAX_CONCURRENCY}, default {@value
+     * How many partitions this member handles at the same time, 1 to {@value #CONCURRENCY_MAX}, default {@value
      * #DEFAULT_CONCURRENCY}; handlers run on virtual threads.
      */
     public int concurrency() {
@@ -89,7 +89,7 @@ public final class ConsumerSpec {
 
     /**
      * How many events of one partition are handled at the same time, each of another key, 1 (the default: all in order)
-     * to {@value #MAX_KEY_CONCURRENCY}. Events of one key stay in order; events without a key have none then. For
+     * to {@value #KEY_CONCURRENCY_MAX}. Events of one key stay in order; events without a key have none then. For
      * handlers of single events that are not transactional.
      */
     public int keyConcurrency() {
@@ -139,7 +139,7 @@ public final class ConsumerSpec {
     }
 
     public ConsumerSpec withPageEvents(int value) {
-        InvalidInputException.requireRange("consumer.pageEvents", value, 1, MAX_PAGE_EVENTS);
+        InvalidInputException.requireRange("consumer.pageEvents", value, 1, PAGE_EVENTS_MAX);
         return with(v -> v.pageEvents = value);
     }
 
@@ -154,12 +154,12 @@ public final class ConsumerSpec {
     }
 
     public ConsumerSpec withConcurrency(int value) {
-        InvalidInputException.requireRange("consumer.concurrency", value, 1, MAX_CONCURRENCY);
+        InvalidInputException.requireRange("consumer.concurrency", value, 1, CONCURRENCY_MAX);
         return with(v -> v.concurrency = value);
     }
 
     public ConsumerSpec withKeyConcurrency(int value) {
-        InvalidInputException.requireRange("consumer.keyConcurrency", value, 1, MAX_KEY_CONCURRENCY);
+        InvalidInputException.requireRange("consumer.keyConcurrency", value, 1, KEY_CONCURRENCY_MAX);
         return with(v -> v.keyConcurrency = value);
     }
 
@@ -189,7 +189,7 @@ public final class ConsumerSpec {
     }
 
     public ConsumerSpec withDeadLetterStream(String value) {
-        Names.requireName("consumer.deadLetterStream", value, StreamSpec.MAX_NAME_LENGTH);
+        Names.requireName("consumer.deadLetterStream", value, StreamSpec.NAME_LENGTH_MAX);
         return with(v -> v.deadLetterStream = value);
     }
 

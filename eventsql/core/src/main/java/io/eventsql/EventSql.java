@@ -1,6 +1,6 @@
 package io.eventsql;
 
-import io.eventsql.internal.append.PublishNews;
+import io.eventsql.internal.append.PublishListeners;
 import io.eventsql.internal.append.Publisher;
 import io.eventsql.internal.consume.Consumers;
 import io.eventsql.internal.consume.Listeners;
@@ -74,7 +74,7 @@ public final class EventSql implements AutoCloseable {
                 segments,
                 wakeUp,
                 timer,
-                new PublishNews(builder.publishListeners));
+                new PublishListeners(builder.publishListeners));
         consumers = new Consumers(shards, streams, settings, segments, wakeUp, new Listeners(builder.listeners));
         reader = new RangeReader(shards, streams);
         cleaner = new StreamCleaner(shards, streams);
@@ -225,7 +225,7 @@ public final class EventSql implements AutoCloseable {
      * @throws UnknownStreamException if there is no such stream
      */
     public ConsumerControl consumer(String stream, String name) {
-        Names.requireName("consumer.name", name, ConsumerSpec.MAX_NAME_LENGTH);
+        Names.requireName("consumer.name", name, ConsumerSpec.NAME_LENGTH_MAX);
         return consumers.control(stream, name);
     }
 
@@ -233,12 +233,12 @@ public final class EventSql implements AutoCloseable {
      * Reads events of one partition without any consumer, in order.
      *
      * @param from the first event; at the partition's head the result is empty
-     * @param maxEvents 1 to {@value ConsumerSpec#MAX_PAGE_EVENTS}; fewer are returned at the log's end, or once they
+     * @param maxEvents 1 to {@value ConsumerSpec#PAGE_EVENTS_MAX}; fewer are returned at the log's end, or once they
      *     have {@link ConsumerSpec#DEFAULT_PAGE_BYTES} bytes
      * @throws OffsetOutOfRangeException if the offset is below the log's start or beyond its head
      */
     public List<StoredEvent> read(EventPosition from, int maxEvents) {
-        InvalidInputException.requireRange("maxEvents", maxEvents, 1, ConsumerSpec.MAX_PAGE_EVENTS);
+        InvalidInputException.requireRange("maxEvents", maxEvents, 1, ConsumerSpec.PAGE_EVENTS_MAX);
         InvalidInputException.requireRange("position.offset", from.offset(), 0, Long.MAX_VALUE);
         return reader.read(from, maxEvents, ConsumerSpec.DEFAULT_PAGE_BYTES);
     }

@@ -20,7 +20,7 @@ import org.jspecify.annotations.Nullable;
  * @param member the member that holds it, as {@code host/process/number}; {@code null} if nobody does
  * @param leaseUntil when its lease expires; {@code null} if nobody holds it
  * @param parkedKeys how many keys are parked
- * @param setAside how many events are set aside, parked or dead-lettered, at most {@value #SET_ASIDE_COUNTED}: more are
+ * @param parkedEvents how many events are set aside, parked or dead-lettered, at most {@value #SET_ASIDE_COUNTED}: more are
  *     not counted
  */
 public record PartitionState(
@@ -37,7 +37,7 @@ public record PartitionState(
         @Nullable String member,
         @Nullable Instant leaseUntil,
         int parkedKeys,
-        int setAside) {
+        int parkedEvents) {
     /** Beyond this, events set aside are not counted. */
     public static final int SET_ASIDE_COUNTED = 10_000;
 

@@ -4,20 +4,20 @@ package io.eventsql;
  * What a stream is made of. Streams are created with {@link EventSql#createStream}; none of these can be changed later.
  *
  * @param name lower-case letters, digits and single underscores, starting with a letter, at most {@value
- *     #MAX_NAME_LENGTH} characters ({@code order_events}); it becomes part of table names
- * @param partitions partitions on each shard, 1 to {@value #MAX_PARTITIONS}: how many members of one consumer can share
+ *     #NAME_LENGTH_MAX} characters ({@code order_events}); it becomes part of table names
+ * @param partitions partitions on each shard, 1 to {@value #PARTITIONS_MAX}: how many members of one consumer can share
  *     the work of one shard
- * @param segmentSize events in one segment (one table) of a partition, {@value #MIN_SEGMENT_SIZE} to {@value
- *     #MAX_SEGMENT_SIZE}: old events are removed a whole segment at a time
+ * @param segmentSize events in one segment (one table) of a partition, {@value #SEGMENT_SIZE_MIN} to {@value
+ *     #SEGMENT_SIZE_MAX}: old events are removed a whole segment at a time
  * @param json whether the values are JSON in UTF-8: the stream then has a view {@code events_<name>__json} with the value
  *     parsed ({@code NULL} where it is not JSON after all: publishing does not check it)
  */
 public record StreamSpec(String name, int partitions, long segmentSize, boolean json) {
-    public static final int MAX_NAME_LENGTH = 36;
-    public static final int MAX_PARTITIONS = 1_000;
+    public static final int NAME_LENGTH_MAX = 36;
+    public static final int PARTITIONS_MAX = 1_000;
     public static final int DEFAULT_PARTITIONS = 10;
-    public static final long MIN_SEGMENT_SIZE = 100;
-    public static final long MAX_SEGMENT_SIZE = 1_000_000_000;
+    public static final long SEGMENT_SIZE_MIN = 100;
+    public static final long SEGMENT_SIZE_MAX = 1_000_000_000;
     public static final long DEFAULT_SEGMENT_SIZE = 1_000_000;
 
     /**
@@ -26,9 +26,9 @@ public record StreamSpec(String name, int partitions, long segmentSize, boolean 
      * @throws InvalidInputException if a field is out of its range; names the field and the limit
      */
     public StreamSpec {
-        Names.requireName("stream.name", name, MAX_NAME_LENGTH);
-        InvalidInputException.requireRange("stream.partitions", partitions, 1, MAX_PARTITIONS);
-        InvalidInputException.requireRange("stream.segmentSize", segmentSize, MIN_SEGMENT_SIZE, MAX_SEGMENT_SIZE);
+        Names.requireName("stream.name", name, NAME_LENGTH_MAX);
+        InvalidInputException.requireRange("stream.partitions", partitions, 1, PARTITIONS_MAX);
+        InvalidInputException.requireRange("stream.segmentSize", segmentSize, SEGMENT_SIZE_MIN, SEGMENT_SIZE_MAX);
     }
 
     /** A stream with {@value #DEFAULT_PARTITIONS} partitions a shard and the default segment size. */

@@ -75,7 +75,7 @@ CREATE TABLE eventsql.parked_event (
     dead_letter_offset bigint,                         -- in that stream's partition of the same number
     error              text        NOT NULL,
     attempts           int         NOT NULL,           -- 0: never tried, its key was parked
-    set_aside_at       timestamptz NOT NULL DEFAULT now(),
+    parked_at       timestamptz NOT NULL DEFAULT now(),
     redrive            boolean     NOT NULL DEFAULT false, -- of dead-lettered ones; parked ones go with their key
     PRIMARY KEY (consumer_id, partition, event_offset)
 );
@@ -464,7 +464,7 @@ END $$;
 CREATE FUNCTION eventsql.consumer_state_v1(p_consumer_id int, p_stream text, p_segment_size bigint, p_count_max int)
 RETURNS TABLE (
     partition int, state text, error text, log_start bigint, head bigint, next_offset bigint, behind_ms bigint,
-    committed_at timestamptz, epoch bigint, member text, expires_at timestamptz, parked_keys int, set_aside int)
+    committed_at timestamptz, epoch bigint, member text, expires_at timestamptz, parked_keys int, parked_events int)
 LANGUAGE plpgsql
 SET enable_seqscan = off
 SET enable_bitmapscan = off
@@ -506,7 +506,7 @@ BEGIN
         END IF;
         SELECT count(*) INTO parked_keys FROM eventsql.parked_key k
         WHERE k.consumer_id = p_consumer_id AND k.partition = consumer_state_v1.partition;
-        SELECT count(*) INTO set_aside FROM (
+        SELECT count(*) INTO parked_events FROM (
             SELECT FROM eventsql.parked_event e
             WHERE e.consumer_id = p_consumer_id AND e.partition = consumer_state_v1.partition
             LIMIT p_count_max) e;

@@ -211,7 +211,7 @@ final class LimitsCommand implements Callable<Integer> {
         validator.requireRange("--warmup-seconds", warmupSeconds, 0, PublishOptions.DURATION_MAX_SECONDS);
         validator.requireRange("--handlers-events", handlersEvents, 1, HANDLERS_EVENTS_MAX);
         validator.requireRange("--handlers-sequential-events", handlersSequentialEvents, 1, HANDLERS_EVENTS_MAX);
-        validator.requireRange("--handlers-concurrency", handlersConcurrency, 1, ConsumerSpec.MAX_KEY_CONCURRENCY);
+        validator.requireRange("--handlers-concurrency", handlersConcurrency, 1, ConsumerSpec.KEY_CONCURRENCY_MAX);
         validator.requireRange("--outbox-seconds", outboxSeconds, 1, PublishOptions.DURATION_MAX_SECONDS);
         validator.requireRange("--outbox-rate", outboxRate, 1, PublishOptions.EVENTS_RATE_MAX);
         return new LimitsSettings(

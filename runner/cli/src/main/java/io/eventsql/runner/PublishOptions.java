@@ -146,11 +146,11 @@ final class PublishOptions {
     RunSettings settings(CommandLine commandLine) {
         OptionValidator validator = new OptionValidator(commandLine);
         validator.require(
-                stream.matches("[a-z][a-z0-9]*(_[a-z0-9]+)*") && stream.length() <= StreamSpec.MAX_NAME_LENGTH,
+                stream.matches("[a-z][a-z0-9]*(_[a-z0-9]+)*") && stream.length() <= StreamSpec.NAME_LENGTH_MAX,
                 "--stream",
-                "must be lower-case letters, digits and single underscores, at most " + StreamSpec.MAX_NAME_LENGTH
+                "must be lower-case letters, digits and single underscores, at most " + StreamSpec.NAME_LENGTH_MAX
                         + " characters, but is '" + stream + "'");
-        validator.requireRange("--partitions", partitions, 1, StreamSpec.MAX_PARTITIONS);
+        validator.requireRange("--partitions", partitions, 1, StreamSpec.PARTITIONS_MAX);
         validator.require(!consumer.isBlank(), "--consumer", "must not be empty");
         validator.requireRange("--consume-timeout", consumeTimeout, 1, DURATION_MAX_SECONDS);
         return new RunSettings(

@@ -39,7 +39,7 @@ final class Appender {
     private final SegmentKeeper segments;
     private final WakeUp wakeUp;
     private final ShardAppender.Rerouter rerouter;
-    private final PublishNews news;
+    private final PublishListeners news;
     private final long hangingNanos;
     /** The statement under way; {@code null} if none is. */
     private volatile @Nullable Running running;
@@ -54,7 +54,7 @@ final class Appender {
             SegmentKeeper segments,
             WakeUp wakeUp,
             ShardAppender.Rerouter rerouter,
-            PublishNews news) {
+            PublishListeners news) {
         this.shard = shard;
         this.producer = producer;
         this.queue = queue;

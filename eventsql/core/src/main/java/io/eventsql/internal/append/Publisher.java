@@ -36,7 +36,7 @@ public final class Publisher implements EventPublisher {
     private final Router router;
     private final EventValidator validator;
     private final Settings settings;
-    private final PublishNews news;
+    private final PublishListeners news;
     private final List<ShardAppender> appenders = new ArrayList<>();
     private final ScheduledFuture<?> deadlines;
 
@@ -55,7 +55,7 @@ public final class Publisher implements EventPublisher {
             SegmentKeeper segments,
             WakeUp wakeUp,
             ScheduledExecutorService timer,
-            PublishNews news) {
+            PublishListeners news) {
         this.streams = streams;
         this.router = new Router(shards, preferred);
         this.validator = new EventValidator(settings);

@@ -27,7 +27,7 @@ final class ShardAppender {
             SegmentKeeper segments,
             WakeUp wakeUp,
             Rerouter rerouter,
-            PublishNews news) {
+            PublishListeners news) {
         this.shard = shard;
         this.queue = new PublishQueue(
                 new PendingCalls(settings.appendConnections(), settings.maxBatchEvents(), settings.maxBatchBytes()),

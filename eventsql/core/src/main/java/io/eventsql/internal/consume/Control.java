@@ -5,15 +5,15 @@ import io.eventsql.ConsumerSpec;
 import io.eventsql.EventPosition;
 import io.eventsql.EventSqlException;
 import io.eventsql.InvalidInputException;
+import io.eventsql.ParkedEvent;
 import io.eventsql.PartitionState;
-import io.eventsql.SetAsideEvent;
 import io.eventsql.StartPosition;
 import io.eventsql.StoredEvent;
 import io.eventsql.StreamSpec;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.shard.Shards;
 import io.eventsql.internal.shard.Tables;
-import io.eventsql.internal.sql.SetAsideTable.Row;
+import io.eventsql.internal.sql.ParkedEventTable.Row;
 import io.eventsql.internal.wake.WakeUp;
 import java.sql.Connection;
 import java.sql.SQLException;
@@ -28,8 +28,8 @@ import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Shows and changes a consumer: each change is one transaction on each shard, and a signal after it. A seek frees the
- * partitions it moves and raises their epochs, so that what holders do meanwhile is refused. Thread-safe.
+ * Inspects and controls a consumer: each change is one transaction on each shard, and a signal after it. A seek frees the
+ * partitions that it moves and raises their epochs, so that commits of their former owners are refused. Thread-safe.
  */
 final class Control implements ConsumerControl {
     private final Shards shards;
@@ -44,7 +44,7 @@ final class Control implements ConsumerControl {
         this.wakeUp = wakeUp;
     }
 
-    /** Something done on one shard, in a transaction. */
+    /** Statements on one shard, in a transaction. */
     @FunctionalInterface
     private interface Work<T> {
         T run(Connection connection, Shard shard, int consumerId) throws SQLException;
@@ -105,15 +105,15 @@ final class Control implements ConsumerControl {
     }
 
     @Override
-    public List<SetAsideEvent> setAside(int max) {
+    public List<ParkedEvent> parkedEvents(int max) {
         requireMax(max);
-        List<SetAsideEvent> events = new ArrayList<>();
+        List<ParkedEvent> events = new ArrayList<>();
         for (Shard shard : shards.all()) {
             if (events.size() < max) {
                 call(
-                                "read what was set aside by",
+                                "read the parked events of",
                                 shard,
-                                (c, s, id) -> s.tables().setAside().list(c, id, max - events.size()))
+                                (c, s, id) -> s.tables().parkedEvents().list(c, id, max - events.size()))
                         .ifPresent(rows -> rows.forEach(row -> events.add(event(shard, row))));
             }
         }
@@ -121,17 +121,17 @@ final class Control implements ConsumerControl {
     }
 
     private static void requireMax(int max) {
-        if (max < 1 || max > ConsumerSpec.MAX_PAGE_EVENTS) {
+        if (max < 1 || max > ConsumerSpec.PAGE_EVENTS_MAX) {
             throw new InvalidInputException(
-                    "max", "must be between 1 and " + ConsumerSpec.MAX_PAGE_EVENTS + ", but is " + max);
+                    "max", "must be between 1 and " + ConsumerSpec.PAGE_EVENTS_MAX + ", but is " + max);
         }
     }
 
-    private SetAsideEvent event(Shard shard, Row row) {
+    private ParkedEvent event(Shard shard, Row row) {
         EventPosition position = new EventPosition(stream.name(), shard.number(), row.partition(), row.offset());
         @Nullable Long copy = row.deadLetterOffset();
         @Nullable String copies = row.deadLetterStream();
-        return new SetAsideEvent(
+        return new ParkedEvent(
                 new StoredEvent(position, row.key(), row.value(), row.headers(), row.publishedAt()),
                 consumer,
                 copy == null || copies == null
@@ -139,7 +139,7 @@ final class Control implements ConsumerControl {
                         : new EventPosition(copies, shard.number(), row.partition(), copy),
                 row.error(),
                 row.attempts(),
-                row.setAsideAt(),
+                row.parkedAt(),
                 row.redriving());
     }
 
@@ -148,7 +148,7 @@ final class Control implements ConsumerControl {
         return change("redrive", (c, shard, id) -> {
             long events = 0;
             for (int partition = 0; partition < stream.partitions(); partition++) {
-                events += shard.tables().setAside().askRedrive(c, id, partition, null);
+                events += shard.tables().parkedEvents().askRedrive(c, id, partition, null);
             }
             return events;
         });
@@ -159,7 +159,8 @@ final class Control implements ConsumerControl {
         return changeAt(
                 "redrive",
                 positions,
-                (c, shard, id, partition, offsets) -> shard.tables().setAside().askRedrive(c, id, partition, offsets));
+                (c, shard, id, partition, offsets) ->
+                        shard.tables().parkedEvents().askRedrive(c, id, partition, offsets));
     }
 
     @Override
@@ -167,7 +168,8 @@ final class Control implements ConsumerControl {
         return changeAt(
                 "drop",
                 positions,
-                (c, shard, id, partition, offsets) -> shard.tables().setAside().drop(c, id, partition, offsets));
+                (c, shard, id, partition, offsets) ->
+                        shard.tables().parkedEvents().drop(c, id, partition, offsets));
     }
 
     @Override
@@ -178,7 +180,7 @@ final class Control implements ConsumerControl {
         });
     }
 
-    /** Something done to events of one partition. */
+    /** Statements about parked events of one partition, in a transaction. */
     @FunctionalInterface
     private interface WorkAt {
         long run(Connection connection, Shard shard, int consumerId, int partition, long[] offsets);
@@ -212,7 +214,7 @@ final class Control implements ConsumerControl {
         return sum;
     }
 
-    /** Members learn of it once it is committed. */
+    /** Changes the consumer on one shard, and signals its members once that is committed. */
     private Optional<Long> changeOn(String what, Shard shard, Work<Long> work) {
         int[] changed = {-1};
         Optional<Long> result = call(what, shard, (c, s, id) -> {
@@ -225,7 +227,7 @@ final class Control implements ConsumerControl {
         return result;
     }
 
-    /** Empty if the shard does not know the consumer. */
+    /** Runs the statements in a transaction; returns nothing if the shard does not know the consumer. */
     private <T> Optional<T> call(String what, Shard shard, Work<T> work) {
         try {
             int streamId = shard.streamId(stream);

@@ -149,7 +149,7 @@ public final class OutboxPublisher implements Outbox {
         try {
             outbox.open();
             OutboxTable.Backlog found = outbox.database()
-                    .call(c -> tables.events().backlog(c, OutboxBacklog.MAX_COUNTED, outbox.otherShards()));
+                    .call(c -> tables.events().backlog(c, OutboxBacklog.COUNTED_MAX, outbox.otherShards()));
             return new OutboxBacklog(
                     outbox.dataSource(), found.events(), found.refused(), Duration.ofMillis(found.oldestMillis()));
         } catch (SQLException e) {

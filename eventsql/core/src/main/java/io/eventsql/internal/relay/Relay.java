@@ -31,7 +31,7 @@ final class Relay {
 
     private final OutboxDatabase outbox;
     private final Settings settings;
-    private final Looks looks;
+    private final PollSchedule looks;
     private final Pass pass;
     private final Senders senders;
     private final RingKeeper ring;
@@ -51,7 +51,7 @@ final class Relay {
     private long polledAtNanos;
 
     /** What a relay is made of. */
-    record Parts(Pass pass, Senders senders, RingKeeper ring, RelayListener listener, Looks looks) {}
+    record Parts(Pass pass, Senders senders, RingKeeper ring, RelayListener listener, PollSchedule looks) {}
 
     Relay(OutboxDatabase outbox, Settings settings, Parts parts) {
         this.outbox = outbox;

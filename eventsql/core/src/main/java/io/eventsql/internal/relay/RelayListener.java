@@ -21,11 +21,11 @@ final class RelayListener {
     private static final int CHECK_TIMEOUT_SECONDS = 5;
 
     private final OutboxDatabase outbox;
-    private final Looks looks;
+    private final PollSchedule looks;
     private @Nullable Thread thread;
     private volatile boolean listening;
 
-    RelayListener(OutboxDatabase outbox, Looks looks) {
+    RelayListener(OutboxDatabase outbox, PollSchedule looks) {
         this.outbox = outbox;
         this.looks = looks;
     }

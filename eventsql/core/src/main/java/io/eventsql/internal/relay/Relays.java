@@ -68,7 +68,7 @@ public final class Relays {
     }
 
     private Relay relay(OutboxDatabase outbox) {
-        Looks looks = new Looks(System::nanoTime);
+        PollSchedule looks = new PollSchedule(System::nanoTime);
         Shard own = outbox.shard();
         Pass pass = new Pass(outbox, new Destinations(shards, streams, own), segments, wakeUp, pageSize());
         Senders senders = new Senders(

@@ -7,9 +7,9 @@ import io.eventsql.internal.sql.FetchStatement;
 import io.eventsql.internal.sql.LeaseTable;
 import io.eventsql.internal.sql.Notifications;
 import io.eventsql.internal.sql.OffsetTable;
+import io.eventsql.internal.sql.ParkedEventTable;
 import io.eventsql.internal.sql.PartitionTable;
 import io.eventsql.internal.sql.SegmentTable;
-import io.eventsql.internal.sql.SetAsideTable;
 import io.eventsql.internal.sql.SqlSchema;
 import io.eventsql.internal.sql.StreamTable;
 
@@ -23,7 +23,7 @@ public record Tables(
         ConsumerTable consumers,
         OffsetTable offsets,
         LeaseTable leases,
-        SetAsideTable setAside,
+        ParkedEventTable parkedEvents,
         ClearStatements clearing,
         Notifications notifications,
         OutboxTables outbox) {
@@ -38,7 +38,7 @@ public record Tables(
                 new ConsumerTable(schema),
                 new OffsetTable(schema),
                 new LeaseTable(schema),
-                new SetAsideTable(schema),
+                new ParkedEventTable(schema),
                 new ClearStatements(schema),
                 new Notifications(schema),
                 OutboxTables.in(schema));

@@ -16,7 +16,7 @@ public final class SqlErrors {
     public static final String PARTIAL_BATCH = "ES005";
     public static final String HANDLER_ENDED_TRANSACTION = "ES006";
     public static final String TAKEN_MEANWHILE = "ES007";
-    public static final String NOT_SET_ASIDE = "ES008";
+    public static final String NOT_PARKED = "ES008";
     public static final String NOT_NEXT = "ES009";
     public static final String RELAY_LOST = "ES010";
     private static final String CHECK_VIOLATION = "23514";

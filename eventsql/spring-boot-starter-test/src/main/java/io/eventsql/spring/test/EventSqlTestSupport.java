@@ -6,8 +6,8 @@ import io.eventsql.EventSql;
 import io.eventsql.EventSqlException;
 import io.eventsql.OffsetOutOfRangeException;
 import io.eventsql.OutboxBacklog;
+import io.eventsql.ParkedEvent;
 import io.eventsql.PartitionState;
-import io.eventsql.SetAsideEvent;
 import io.eventsql.StoredEvent;
 import io.eventsql.StreamSpec;
 import io.eventsql.UnknownStreamException;
@@ -69,15 +69,15 @@ public final class EventSqlTestSupport {
     /**
      * Waits, for at most 20 seconds, until the consumer has set aside at least so many events, parked or dead-lettered.
      *
-     * @param events at most {@value ConsumerSpec#MAX_PAGE_EVENTS}
+     * @param events at most {@value ConsumerSpec#PAGE_EVENTS_MAX}
      * @return them, by shard, partition and offset
      * @throws AssertionError if they are fewer by then
      */
-    public List<SetAsideEvent> awaitSetAside(String stream, String consumer, int events) {
-        List<SetAsideEvent> found = new ArrayList<>();
+    public List<ParkedEvent> awaitParked(String stream, String consumer, int events) {
+        List<ParkedEvent> found = new ArrayList<>();
         await(DEFAULT_TIMEOUT, () -> {
             found.clear();
-            found.addAll(setAside(stream, consumer));
+            found.addAll(parkedEvents(stream, consumer));
             return found.size() >= events
                     ? null
                     : "consumer " + consumer + " of stream " + stream + " has set aside " + found.size()
@@ -127,9 +127,9 @@ public final class EventSqlTestSupport {
 
     private List<StoredEvent> page(EventPosition from) {
         try {
-            return eventSql.read(from, ConsumerSpec.MAX_PAGE_EVENTS);
+            return eventSql.read(from, ConsumerSpec.PAGE_EVENTS_MAX);
         } catch (OffsetOutOfRangeException e) { // old events are gone
-            return eventSql.read(at(from, e.logStart()), ConsumerSpec.MAX_PAGE_EVENTS);
+            return eventSql.read(at(from, e.logStart()), ConsumerSpec.PAGE_EVENTS_MAX);
         }
     }
 
@@ -152,9 +152,9 @@ public final class EventSqlTestSupport {
         }
     }
 
-    private List<SetAsideEvent> setAside(String stream, String consumer) {
+    private List<ParkedEvent> parkedEvents(String stream, String consumer) {
         try {
-            return eventSql.consumer(stream, consumer).setAside(ConsumerSpec.MAX_PAGE_EVENTS);
+            return eventSql.consumer(stream, consumer).parkedEvents(ConsumerSpec.PAGE_EVENTS_MAX);
         } catch (UnknownStreamException e) {
             return List.of();
         }
@@ -167,8 +167,8 @@ public final class EventSqlTestSupport {
                         + state.partition() + " on shard " + state.shard() + ": " + state.error());
             }
         }
-        if (states.stream().anyMatch(state -> state.setAside() > 0)) {
-            setAside(stream, consumer).stream().findFirst().ifPresent(event -> {
+        if (states.stream().anyMatch(state -> state.parkedEvents() > 0)) {
+            parkedEvents(stream, consumer).stream().findFirst().ifPresent(event -> {
                 throw new AssertionError("Consumer " + consumer + " could not handle the event at "
                         + event.event().position() + ": " + event.error());
             });

@@ -29,13 +29,13 @@ class FailingListenerIT {
     private JdbcTemplate jdbc;
 
     @Test
-    void awaitHandled_eventSetAside_failsWithItsError() {
+    void awaitHandled_eventParked_failsWithItsError() {
         orders.place(new OrderPlaced("4711", -1));
 
         assertThatThrownBy(() -> events.awaitHandled("orders", "mailer"))
                 .isInstanceOf(AssertionError.class)
                 .hasMessageContaining("thrown by the test");
-        assertThat(events.awaitSetAside("orders", "mailer", 1))
+        assertThat(events.awaitParked("orders", "mailer", 1))
                 .singleElement()
                 .satisfies(event -> assertThat(event.event().key()).isEqualTo("4711"));
     }

@@ -5,8 +5,8 @@ import io.eventsql.ConsumerControl;
 import io.eventsql.EventPosition;
 import io.eventsql.EventSql;
 import io.eventsql.InvalidInputException;
+import io.eventsql.ParkedEvent;
 import io.eventsql.PartitionState;
-import io.eventsql.SetAsideEvent;
 import io.eventsql.ShardInfo;
 import io.eventsql.StartPosition;
 import io.eventsql.StreamSpec;
@@ -30,7 +30,7 @@ import org.springframework.boot.actuate.endpoint.annotation.WriteOperation;
  * Shows streams and consumers, and pauses, resumes, moves and redrives a consumer, wherever it runs. Payloads are never
  * shown. As every endpoint it is not exposed over HTTP unless the application says so.
  *
- * <p>{@code GET /actuator/eventsql}, {@code GET …/{stream}/{consumer}}, {@code GET …/{stream}/{consumer}/set-aside?max=},
+ * <p>{@code GET /actuator/eventsql}, {@code GET …/{stream}/{consumer}}, {@code GET …/{stream}/{consumer}/parked?max=},
  * {@code POST …/{stream}/{consumer}/{pause|resume|seek|redrive}}.
  */
 @Endpoint(id = "eventsql")
@@ -67,27 +67,27 @@ public final class EventSqlEndpoint {
             implements OperationResponseBody {}
 
     /** Events that a consumer could not handle. */
-    public record SetAside(List<SetAsideEntry> events) implements OperationResponseBody {}
+    public record ParkedEvents(List<ParkedEventEntry> events) implements OperationResponseBody {}
 
-    /** One of them, without its payload; see {@link SetAsideEvent}. */
-    public record SetAsideEntry(
+    /** One of them, without its payload; see {@link ParkedEvent}. */
+    public record ParkedEventEntry(
             EventPosition position,
             @Nullable String key,
             boolean parked,
             @Nullable EventPosition deadLetter,
             String error,
             int attempts,
-            Instant setAsideAt,
+            Instant parkedAt,
             boolean redriving) {
-        private static SetAsideEntry of(SetAsideEvent event) {
-            return new SetAsideEntry(
+        private static ParkedEventEntry of(ParkedEvent event) {
+            return new ParkedEventEntry(
                     event.event().position(),
                     event.event().key(),
                     event.isParked(),
                     event.deadLetter(),
                     event.error(),
                     event.attempts(),
-                    event.setAsideAt(),
+                    event.parkedAt(),
                     event.redriving());
         }
     }
@@ -141,19 +141,19 @@ public final class EventSqlEndpoint {
     /**
      * What the consumer could not handle.
      *
-     * @param part {@code set-aside}; anything else is not found
+     * @param part {@code parked}; anything else is not found
      * @param max how many at most; {@value #SET_ASIDE_SHOWN} by default
      */
     @ReadOperation
-    public @Nullable SetAside setAside(
+    public @Nullable ParkedEvents parkedEvents(
             @Selector String stream, @Selector String consumer, @Selector String part, @Nullable Integer max) {
-        if (!part.equals("set-aside")) {
+        if (!part.equals("parked")) {
             return null;
         }
         try {
             int limit = max == null ? SET_ASIDE_SHOWN : max;
-            return new SetAside(control(stream, consumer).setAside(limit).stream()
-                    .map(SetAsideEntry::of)
+            return new ParkedEvents(control(stream, consumer).parkedEvents(limit).stream()
+                    .map(ParkedEventEntry::of)
                     .toList());
         } catch (UnknownStreamException e) {
             return null;

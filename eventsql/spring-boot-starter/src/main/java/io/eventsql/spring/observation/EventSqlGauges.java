@@ -77,7 +77,7 @@ public final class EventSqlGauges implements MeterBinder {
         Tags tags = Tags.of("outbox", name);
         Gauge.builder("eventsql.outbox.backlog", readings, r -> r.get(OutboxBacklog::events))
                 .description("Committed events that are not in their streams yet, counted up to "
-                        + OutboxBacklog.MAX_COUNTED)
+                        + OutboxBacklog.COUNTED_MAX)
                 .baseUnit("events")
                 .tags(tags)
                 .strongReference(true)

@@ -264,7 +264,7 @@ class ObservedApplicationIT {
     }
 
     @Test
-    void endpoint_listsWhatWasSetAside_andRedrives() throws Exception {
+    void endpoint_listsParkedEvents_andRedrives() throws Exception {
         newStream("failing");
         AtomicBoolean repaired = new AtomicBoolean();
         List<String> handled = new CopyOnWriteArrayList<>();
@@ -279,11 +279,11 @@ class ObservedApplicationIT {
                     handled.add(event.text());
                 });
         eventSql.publisher().publish("failing", Event.ofText("k", "secret"));
-        await().untilAsserted(() -> assertThat(
-                        get("/eventsql/failing/mailer/set-aside").body())
-                .contains("\"key\":\"k\"", "\"parked\":true", "thrown by the test")
-                .doesNotContain("secret", "value"));
-        assertThat(get("/eventsql/failing/mailer/set-aside?max=0").statusCode()).isEqualTo(400);
+        await().untilAsserted(
+                        () -> assertThat(get("/eventsql/failing/mailer/parked").body())
+                                .contains("\"key\":\"k\"", "\"parked\":true", "thrown by the test")
+                                .doesNotContain("secret", "value"));
+        assertThat(get("/eventsql/failing/mailer/parked?max=0").statusCode()).isEqualTo(400);
         assertThat(post("/eventsql/failing/mailer/redrive", "{\"shard\": 0}").statusCode())
                 .isEqualTo(400);
 
@@ -292,7 +292,7 @@ class ObservedApplicationIT {
 
         await().untilAsserted(() -> assertThat(handled).containsExactly("secret"));
         await().untilAsserted(() ->
-                assertThat(get("/eventsql/failing/mailer/set-aside").body()).isEqualTo("{\"events\":[]}"));
+                assertThat(get("/eventsql/failing/mailer/parked").body()).isEqualTo("{\"events\":[]}"));
     }
 
     @Test

@@ -5,8 +5,8 @@ import static org.awaitility.Awaitility.await;
 
 import io.eventsql.Event;
 import io.eventsql.FailurePolicy;
+import io.eventsql.ParkedEvent;
 import io.eventsql.PartitionState;
-import io.eventsql.SetAsideEvent;
 import io.eventsql.StoredEvent;
 import io.eventsql.spring.EventPayloadException;
 import io.eventsql.spring.EventSerializer;
@@ -60,17 +60,17 @@ class FailingListenersIT extends ListenerFixture {
                         return;
                     }
                     awaitLag(0);
-                    List<SetAsideEvent> setAside =
-                            eventSql.consumer(stream, "c").setAside(10);
+                    List<ParkedEvent> parkedEvents =
+                            eventSql.consumer(stream, "c").parkedEvents(10);
                     if (policy == FailurePolicy.DEAD_LETTER) {
                         assertThat(got).containsExactly(0, 2);
-                        assertThat(setAside).hasSize(1);
+                        assertThat(parkedEvents).hasSize(1);
                     } else { // all have the same key
                         assertThat(got).containsExactly(0);
-                        assertThat(setAside).hasSize(2);
+                        assertThat(parkedEvents).hasSize(2);
                     }
-                    assertThat(setAside.getFirst().error()).contains(EventPayloadException.class.getName());
-                    assertThat(setAside.getFirst().attempts()).isEqualTo(1);
+                    assertThat(parkedEvents.getFirst().error()).contains(EventPayloadException.class.getName());
+                    assertThat(parkedEvents.getFirst().attempts()).isEqualTo(1);
                 });
     }
 
@@ -93,7 +93,7 @@ class FailingListenersIT extends ListenerFixture {
         application().withBean(Batch.class).run(context -> {
             awaitLag(0);
             assertThat(context.getBean(Batch.class).got).containsExactly(1, 2, 4, 5);
-            assertThat(eventSql.consumer(stream, "c").setAside(10)).hasSize(3);
+            assertThat(eventSql.consumer(stream, "c").parkedEvents(10)).hasSize(3);
         });
     }
 
@@ -109,8 +109,8 @@ class FailingListenersIT extends ListenerFixture {
         publish("text", Map.of("type", "a"));
         application().withBean(Missing.class).run(context -> {
             awaitLag(0);
-            assertThat(eventSql.consumer(stream, "c").setAside(10))
-                    .extracting(SetAsideEvent::attempts)
+            assertThat(eventSql.consumer(stream, "c").parkedEvents(10))
+                    .extracting(ParkedEvent::attempts)
                     .containsExactly(1, 1);
         });
     }
@@ -145,7 +145,7 @@ class FailingListenersIT extends ListenerFixture {
         application().withBean(NotNegative.class).withBean(Validating.class).run(context -> {
             awaitLag(0);
             assertThat(context.getBean(Validating.class).got).containsExactly(1, 2);
-            assertThat(eventSql.consumer(stream, "c").setAside(10))
+            assertThat(eventSql.consumer(stream, "c").parkedEvents(10))
                     .singleElement()
                     .satisfies(event -> assertThat(event.error()).contains("must not be negative"));
         });

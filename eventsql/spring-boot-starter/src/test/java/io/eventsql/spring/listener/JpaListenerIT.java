@@ -136,7 +136,7 @@ class JpaListenerIT extends ListenerFixture {
         publish("few", "too many", "some");
         jpa().withBean(Breaker.class).run(context -> {
             awaitLag(0);
-            assertThat(eventSql.consumer(stream, "c").setAside(10))
+            assertThat(eventSql.consumer(stream, "c").parkedEvents(10))
                     .singleElement()
                     .satisfies(event -> assertThat(event.error()).contains("article_taken_check"));
             assertThat(effects()).isEqualTo(2);

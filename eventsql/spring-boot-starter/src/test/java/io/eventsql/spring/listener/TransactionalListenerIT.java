@@ -229,7 +229,7 @@ class TransactionalListenerIT extends ListenerFixture {
         transactional().withBean(BatchOfNumbers.class).run(context -> {
             awaitLag(0);
             assertThat(effects()).containsExactly("0", "1", "3");
-            assertThat(eventSql.consumer(stream, "c").setAside(10)).hasSize(1);
+            assertThat(eventSql.consumer(stream, "c").parkedEvents(10)).hasSize(1);
         });
     }
 

@@ -36,7 +36,7 @@ final class AppendBenchmark {
         context.eventSql()
                 .createStream(StreamSpec.of(copied)
                         .withPartitions(COPY_PARTITIONS)
-                        .withSegmentSize(StreamSpec.MAX_SEGMENT_SIZE));
+                        .withSegmentSize(StreamSpec.SEGMENT_SIZE_MAX));
         StreamTables tables = new StreamTables(context.dataSource(), copied);
         CopyVariant copyOne = new CopyVariant(context, List.of(segment(tables, 0)));
         CopyVariant copyTwo = new CopyVariant(context, List.of(segment(tables, 1), segment(tables, 2)));

@@ -89,7 +89,7 @@ final class RunReader {
     }
 
     private RunSpec.StreamsSpec streams(boolean drives, boolean hasPhases) {
-        int partitions = drives ? (int) fields.integer("partitions", 10, 1, StreamSpec.MAX_PARTITIONS) : 10;
+        int partitions = drives ? (int) fields.integer("partitions", 10, 1, StreamSpec.PARTITIONS_MAX) : 10;
         if (!hasPhases) {
             return new RunSpec.StreamsSpec(1, partitions, 0, 0, 120);
         }

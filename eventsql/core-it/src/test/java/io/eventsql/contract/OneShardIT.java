@@ -1,0 +1,69 @@
+package io.eventsql.contract;
+
+import org.junit.jupiter.api.Nested;
+
+/** Runs the contract with one shard. */
+class OneShardIT {
+    @Nested
+    class Streams extends StreamsContract {
+        Streams() {
+            super(1);
+        }
+    }
+
+    @Nested
+    class Publishing extends PublishingContract {
+        Publishing() {
+            super(1);
+        }
+    }
+
+    @Nested
+    class PublishingOrder extends PublishingOrderContract {
+        PublishingOrder() {
+            super(1);
+        }
+    }
+
+    @Nested
+    class Reading extends ReadingContract {
+        Reading() {
+            super(1);
+        }
+    }
+
+    @Nested
+    class Consuming extends ConsumingContract {
+        Consuming() {
+            super(1);
+        }
+    }
+
+    @Nested
+    class FailingHandlers extends FailingHandlersContract {
+        FailingHandlers() {
+            super(1);
+        }
+    }
+
+    @Nested
+    class Members extends MembersContract {
+        Members() {
+            super(1);
+        }
+    }
+
+    @Nested
+    class WakeUp extends WakeUpContract {
+        WakeUp() {
+            super(1);
+        }
+    }
+
+    @Nested
+    class Closing extends ClosingContract {
+        Closing() {
+            super(1);
+        }
+    }
+}
