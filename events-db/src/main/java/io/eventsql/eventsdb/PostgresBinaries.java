@@ -61,7 +61,7 @@ final class PostgresBinaries {
 
     /**
      * Returns a builder for a process of one of the programs. PostgreSQL refuses to run as root. For root, the process
-     * runs in a user namespace as user nobody, with the same process id and ownership of its files.
+     * runs in a user namespace as an unprivileged user, with the same process id and ownership of its files.
      */
     ProcessBuilder process(String program, List<String> arguments) {
         var command = new ArrayList<String>();
