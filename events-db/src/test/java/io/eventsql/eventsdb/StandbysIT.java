@@ -13,7 +13,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 @Timeout(180)
-class StandbyModeIT {
+class StandbysIT {
     private static final String WAITING =
             "SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND state = 'active'";
 
@@ -29,7 +29,7 @@ class StandbyModeIT {
             EmbeddedStandby standby = db.standbys().getFirst();
             execute(db.dataSource(), "CREATE TABLE t (x int)");
             execute(db.dataSource(), "INSERT INTO t VALUES (1)");
-            // Flushed there when the commit returns, replayed a moment later.
+            // Flushed when the commit returns, replayed shortly after.
             awaitTrue(standby.adminDataSource(), "SELECT to_regclass('t') IS NOT NULL");
             awaitTrue(standby.adminDataSource(), "SELECT count(*) = 1 FROM t");
             assertThatThrownBy(() -> execute(standby.adminDataSource(), "INSERT INTO t VALUES (2)"))
@@ -113,15 +113,15 @@ class StandbyModeIT {
         }
     }
 
-    /** Asks until it is so; the test's timeout ends it otherwise. */
+    /** Polls until the query returns true. Relies on the timeout of the test. */
     private static void awaitTrue(DataSource dataSource, String sql) throws SQLException {
         try (var connection = dataSource.getConnection();
                 var statement = connection.prepareStatement(sql)) {
-            boolean so = false;
-            while (!so) {
+            boolean isTrue = false;
+            while (!isTrue) {
                 try (var row = statement.executeQuery()) {
                     row.next();
-                    so = row.getBoolean(1);
+                    isTrue = row.getBoolean(1);
                 }
                 Thread.onSpinWait();
             }
