@@ -13,8 +13,9 @@ from reports.result import NoReport, Result
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="draw_report.bash",
-        description="Draws report.html and plots (PNG) into the folder of each run. For several runs, or a"
-        " folder that holds runs, also a comparison.html: into that folder, or that of the first run.",
+        description="Draws report.html and plots (PNG) into the folder of each run, from its result.json, and"
+        " writes series.csv, resources.csv and trials.csv where they are missing. For several runs, or a"
+        " folder that holds runs, also draws comparison.html: into that folder, or that of the first run.",
         epilog="""Examples:
   bash scripts/draw_report.bash results/local/2026-11-22T10-44-31Z
   bash scripts/draw_report.bash results/2026-11-22

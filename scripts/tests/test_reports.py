@@ -87,6 +87,31 @@ def test_kept_results_are_drawn(tmp_path: Path) -> None:
     assert not (tmp_path / "comparison.html").exists()
 
 
+def test_tables_of_a_kept_result_are_written(tmp_path: Path) -> None:
+    (kept,) = example.write(tmp_path, {"kept": example.publish_result(1000)})
+    data = json.loads((kept / "result.json").read_text())
+
+    assert draw_report.main([str(kept)]) == 0
+
+    series = (kept / "series.csv").read_text().splitlines()
+    assert series[0].split(",") == [name for name in data["series"] if name != "interval_seconds"]
+    assert [line.split(",")[0] for line in series[1:]] == [str(t) for t in data["series"]["t"]]
+    resources = (kept / "resources.csv").read_text().splitlines()
+    assert resources[0].split(",") == ["t", *data["resources"]["columns"]]
+    assert not (kept / "trials.csv").exists()
+
+
+def test_tables_that_are_there_stay(tmp_path: Path) -> None:
+    (kept,) = example.write(tmp_path, {"kept": example.sweep_result("kept")})
+    (kept / "resources.csv").write_text("measured")
+
+    assert draw_report.main([str(kept)]) == 0
+
+    assert (kept / "resources.csv").read_text() == "measured"
+    data = json.loads((kept / "result.json").read_text())
+    assert len((kept / "trials.csv").read_text().splitlines()) == 1 + len(data["trials"])
+
+
 def test_draw_report_nothing_to_draw_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     example.write(tmp_path, {"limits": {"append": {}}, "broken": {}})
     (tmp_path / "broken" / "result.json").write_text("{")
