@@ -31,6 +31,6 @@ public final class BenchmarkConsumer {
     public void handle(List<StoredEvent> events) {
         DecodedBatch batch = DecodedBatch.of(events);
         runs.record(batch, epochMicros.getAsLong());
-        metrics.foreign(batch.foreign());
+        metrics.countForeign(batch.foreign());
     }
 }
