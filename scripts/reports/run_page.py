@@ -63,7 +63,7 @@ def header(result: Result, title: str) -> Html:
 
 
 def headline(result: Result) -> Html:
-    """The numbers people look for first, of the last measured phase, or of the median trial."""
+    """The most important numbers, of the fastest measured phase, or of the median trial."""
     if not result.measured:
         trials = result.trials
         if result.kind != "blast":

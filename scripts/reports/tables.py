@@ -1,4 +1,4 @@
-"""The tables of a run: what the runner writes as CSV, out of result.json."""
+"""The tables that the runner writes as CSV, from result.json."""
 
 import csv
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The frame of every benchmark: build, measure, stop everything, tell where the results are."""
+"""The steps of every benchmark: build, measure, stop everything, print the path of the results."""
 
 import json
 import sys
@@ -19,12 +19,12 @@ FAILED = 1
 WRONG_INPUT = 2
 
 DATABASES_START_SECONDS = 180
-# Longer than they take to end in order; after that they are killed.
+# More than an orderly stop takes; after that they are killed.
 DATABASES_STOP_SECONDS = 60
 
 
 @dataclass(frozen=True)
-class Workplace:
+class RunContext:
     """One run's folders and processes."""
 
     root: Path
@@ -39,7 +39,7 @@ class Workplace:
     def start_databases(
         self, count: int, recycled_wal_mb: int = 0, standbys: str = "none"
     ) -> tuple[Child, dict[str, str]]:
-        """Starts durable databases; returns the process and the environment that says where they are."""
+        """Starts durable databases; returns the process and the environment for their clients."""
         print(f"Starting {count} database{'' if count == 1 else 's'}...", flush=True)
         out = self.temporary / "databases.json"
         command = [
@@ -54,26 +54,26 @@ class Workplace:
 
 
 @contextmanager
-def workplace(root: Path, signals: Signals, results: Path, temporary: Path) -> Iterator[Workplace]:
-    """A run's place: when the block ends, all that was started is stopped, and then the data removed."""
+def run_context(root: Path, signals: Signals, results: Path, temporary: Path) -> Iterator[RunContext]:
+    """Provides a run's context; when the block ends, stops its processes, and then removes the data."""
     logs = results / "logs"
     logs.mkdir(parents=True)
-    # Stopping comes before removing, whatever happens.
+    # Stop before removing, whatever happens.
     with temporary_folder(temporary) as data, Processes(signals, logs, root) as processes:
-        yield Workplace(root, results, data, processes)
+        yield RunContext(root, results, data, processes)
 
 
-def run_in_workplace(
+def run_benchmark(
     root: Path,
     results_parent: Path,
     data_parent: Path,
-    measure: Callable[[Workplace], int],
+    measure: Callable[[RunContext], int],
     finish: Callable[[Path], None] = lambda _: None,
 ) -> int:
-    """Builds, measures, and stops all that was started, however that ends; returns the exit status.
+    """Builds, measures, and stops all processes in any case; returns the exit status.
 
-    Each run has a folder of results and one of data, both named after its time; the data goes at the end.
-    Where there is a result, `finish` gets its folder when nothing runs any more.
+    Each run has a folder of results and one of data, both named after its time; the data is removed at
+    the end. If there is a result, `finish` gets its folder after all processes have stopped.
     """
     signals = Signals()
     results: Path | None = None
@@ -81,8 +81,8 @@ def run_in_workplace(
         signals.install()
         build.build(root)
         results = create_result_folder(results_parent, datetime.now(UTC))
-        with workplace(root, signals, results, data_parent / results.name) as place:
-            status = measure(place)
+        with run_context(root, signals, results, data_parent / results.name) as context:
+            status = measure(context)
     except Failure as e:
         print(f"The benchmark failed: {e}", file=sys.stderr)
         return FAILED

@@ -1,4 +1,4 @@
-"""How long is waited, and how often is looked."""
+"""Polls until something is done, at most until a deadline."""
 
 import time
 from collections.abc import Callable
@@ -11,17 +11,17 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Patience:
-    """Pause between two looks and time until giving up, both in seconds."""
+class Polling:
+    """Pause between two polls and the time after which to fail, both in seconds."""
 
     pause_seconds: float = 3.0
     wait_seconds: float = 600.0
 
-    def until(self, what: str, look: Callable[[], T | None]) -> T:
-        """Looks until there is something; raises Failure after the time, naming what was waited for."""
+    def until(self, what: str, poll: Callable[[], T | None]) -> T:
+        """Polls until there is a value; raises Failure after the time, naming what was waited for."""
         deadline = self.deadline(what)
         while True:
-            found = look()
+            found = poll()
             if found is not None:
                 return found
             deadline.pause(self.pause_seconds)
@@ -32,7 +32,7 @@ class Patience:
 
 @dataclass(frozen=True)
 class Deadline:
-    """A moment after which nobody waits any longer."""
+    """The moment after which waiting fails."""
 
     what: str
     seconds: float

@@ -1,4 +1,4 @@
-"""What is there already."""
+"""What exists at DigitalOcean already."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from cloud.api import Api, Json
 from cloud.plan import Machine, Plan
 
 
-def droplet(api: Api, plan: Plan, machine: Machine) -> Json | None:
+def find_droplet(api: Api, plan: Plan, machine: Machine) -> Json | None:
     """The droplet with the plan's tag and the machine's name; raises Failure if it is another kind."""
     named = [found for found in api.droplets(plan.tag) if found["name"] == machine.name]
     if len(named) > 1:
@@ -19,14 +19,14 @@ def droplet(api: Api, plan: Plan, machine: Machine) -> Json | None:
         region, size = found["region"]["slug"], found["size_slug"]
         if (region, size) != (plan.region, machine.size):
             raise Failure(
-                f"{machine.name} is there already as {size} in {region}, not as {machine.size} in "
+                f"{machine.name} already exists as {size} in {region}, not as {machine.size} in "
                 f"{plan.region}; give the same options as before, or run destroy_infra.py first"
             )
     return named[0] if named else None
 
 
-def vpc(api: Api, plan: Plan) -> Json | None:
-    """The VPC made by these scripts; raises Failure where somebody else's has its name."""
+def find_vpc(api: Api, plan: Plan) -> Json | None:
+    """The VPC made by these scripts; raises Failure where another one has its name."""
     for found in api.vpcs():
         if found["name"] == plan.vpc_name:
             if found.get("description") != plan.marker:
@@ -42,7 +42,7 @@ def vpc(api: Api, plan: Plan) -> Json | None:
     return None
 
 
-def firewall(api: Api, tag: str, name: str) -> Json | None:
+def find_firewall(api: Api, tag: str, name: str) -> Json | None:
     """The firewall of this name that is for this tag only."""
     for found in api.firewalls():
         if found["name"] == name:
@@ -52,13 +52,13 @@ def firewall(api: Api, tag: str, name: str) -> Json | None:
     return None
 
 
-def tag(api: Api, name: str) -> Json | None:
+def find_tag(api: Api, name: str) -> Json | None:
     return next((found for found in api.tags() if found["name"] == name), None)
 
 
 @dataclass(frozen=True)
-class Everything:
-    """All that has a tag, or is known to be of it.
+class Inventory:
+    """All resources that have a tag, or are known to belong to it.
 
     The first VPC of a region becomes its default, which the API never removes: it is shown, but not counted.
     """
@@ -71,7 +71,7 @@ class Everything:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing left that can be removed."""
+        """Whether nothing is left that can be removed."""
         return not (self.droplets or self.firewalls or self.vpcs or self.tags)
 
     def lines(self) -> list[str]:
@@ -91,10 +91,10 @@ class Everything:
         return [*([f"Nothing has the tag {tag}."] if self.is_empty else []), *self.lines()]
 
 
-def everything(api: Api, plan: Plan) -> Everything:
+def read_inventory(api: Api, plan: Plan) -> Inventory:
     """What belongs to the plan's tag, whatever its region, sizes and names are."""
     vpcs = [found for found in api.vpcs() if found.get("description") == plan.marker]
-    return Everything(
+    return Inventory(
         api.droplets(plan.tag),
         [found for found in api.firewalls() if found.get("tags") == [plan.tag]],
         [found for found in vpcs if not found.get("default")],
