@@ -31,9 +31,9 @@ import org.junit.jupiter.params.provider.NullSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /**
- * Wrong input against a real database: a clear error that names field and limit, nothing stored, others unharmed. The
- * rows of all tables are counted before and after each test; the forms and limits of single fields are the {@code
- * *SpecTest}s', {@code SettingsTest}'s and {@code EventValidatorTest}'s.
+ * Invalid input against a real database: the error names field and limit, nothing is stored, other calls are unaffected.
+ * The rows of all tables are counted before and after each test. The {@code *SpecTest}s, {@code SettingsTest} and {@code
+ * EventValidatorTest} cover the format and limits of single fields.
  */
 @Timeout(60)
 class InvalidInputIT {
@@ -45,7 +45,7 @@ class InvalidInputIT {
     private static EventPublisher publisher;
 
     private Map<String, Long> rowsBefore;
-    /** Rows that a test has added rightly. */
+    /** Whether the test stores events on purpose. */
     private boolean mayStore;
 
     @BeforeAll
@@ -54,7 +54,7 @@ class InvalidInputIT {
         eventSql = cluster.open(settings -> settings.maxBatchEvents(100).maxBatchBytes(100_000));
         publisher = eventSql.publisher();
         eventSql.createStream(StreamSpec.of(STREAM).withPartitions(PARTITIONS));
-        publisher.publish(STREAM, Event.ofText("first")); // so that segments are there
+        publisher.publish(STREAM, Event.ofText("first")); // creates the first segments
     }
 
     @AfterAll
@@ -84,11 +84,11 @@ class InvalidInputIT {
                 rows.merge(table, Sql.queryLong(database, "SELECT count(*) FROM " + table), Long::sum);
             }
         }
-        rows.values().removeIf(count -> count == 0); // segments are added in the background
+        rows.values().removeIf(count -> count == 0); // empty segments are added in the background
         return rows;
     }
 
-    private static void assertRefused(String field, String limit, ThrowingCallable call) {
+    private static void assertRejected(String field, String limit, ThrowingCallable call) {
         assertThatExceptionOfType(InvalidInputException.class)
                 .isThrownBy(call)
                 .withMessageStartingWith(field + " ")
@@ -122,7 +122,7 @@ class InvalidInputIT {
                 "s0",
                 "p0"
             })
-    void createStream_keywordsAndOwnTableNames_work(String name) throws SQLException {
+    void createStream_keywordOrLibraryTableName_works(String name) throws SQLException {
         mayStore = true;
         eventSql.createStream(
                 StreamSpec.of(name).withPartitions(1).withSegmentSize(100).asJson());
@@ -145,7 +145,7 @@ class InvalidInputIT {
     }
 
     @Test
-    void createStream_longestNames_work() {
+    void createStream_longestName_works() {
         mayStore = true;
         String stream = "a".repeat(StreamSpec.NAME_LENGTH_MAX);
         eventSql.createStream(
@@ -184,13 +184,13 @@ class InvalidInputIT {
                 "%s",
                 "{0}",
             })
-    void createStream_otherNames_areRefused(String name) {
-        assertRefused("stream.name", "at most 36 characters", () -> eventSql.createStream(StreamSpec.of(name)));
-        assertRefused(
+    void createStream_invalidName_isRejected(String name) {
+        assertRejected("stream.name", "at most 36 characters", () -> eventSql.createStream(StreamSpec.of(name)));
+        assertRejected(
                 "consumer.stream",
                 "at most 36 characters",
                 () -> eventSql.subscribe(ConsumerSpec.of(name, "c"), event -> {}));
-        assertRefused(
+        assertRejected(
                 "consumer.name",
                 "at most 60 characters",
                 () -> eventSql.subscribe(ConsumerSpec.of(STREAM, name), event -> {}));
@@ -208,7 +208,7 @@ class InvalidInputIT {
                 "orders\u0000",
                 "\ud83d",
             })
-    void unknownStream_everywhere_isRefusedByItsName(String name) {
+    void anyCall_unknownStream_isRejectedNamingIt(String name) {
         List<ThrowingCallable> calls = List.of(
                 () -> publisher.publish(name, Event.ofText("x")),
                 () -> publisher.publishAsync(name, Event.ofText("x")),
@@ -226,37 +226,39 @@ class InvalidInputIT {
     }
 
     @Test
-    void positions_anyConsumerName_isOnlyAName() {
-        for (String name : List.of("", "nobody", "x'; DROP TABLE eventsql.stream; --", "\"")) {
+    void positions_unknownConsumerName_areEmpty() {
+        for (String name : List.of("", "unknown", "x'; DROP TABLE eventsql.stream; --", "\"")) {
             assertThat(eventSql.positions(STREAM, name)).isEmpty();
         }
     }
 
     // Events
 
-    private record Wrong(String field, String limit, Event event) {
+    private record InvalidEvent(String field, String limit, Event event) {
         @Override
         public String toString() {
             return field + " " + limit;
         }
     }
 
-    static Stream<Wrong> publish_wrongEvent_isRefusedInEveryWay() {
+    static Stream<InvalidEvent> publish_invalidEvent_isRejectedByEveryMethod() {
         return Stream.of(
-                new Wrong("event.key", "empty", Event.ofText("", "x")),
-                new Wrong("event.key", "limit is 1024", Event.ofText("k".repeat(1_025), "x")),
-                new Wrong("event.key", "limit is 1024", Event.ofText("\u00e4".repeat(513), "x")),
-                new Wrong("event.key", "NUL", Event.ofText("a\u0000b", "x")),
-                new Wrong("event.key", "surrogate", Event.ofText("a\ud83d", "x")),
-                new Wrong(
+                new InvalidEvent("event.key", "empty", Event.ofText("", "x")),
+                new InvalidEvent("event.key", "limit is 1024", Event.ofText("k".repeat(1_025), "x")),
+                new InvalidEvent("event.key", "limit is 1024", Event.ofText("\u00e4".repeat(513), "x")),
+                new InvalidEvent("event.key", "NUL", Event.ofText("a\u0000b", "x")),
+                new InvalidEvent("event.key", "surrogate", Event.ofText("a\ud83d", "x")),
+                new InvalidEvent(
                         "event.value",
                         "limit is 4194304",
                         Event.of("k", new byte[Settings.DEFAULT_MAX_EVENT_BYTES + 1])),
-                new Wrong("event.headers", "empty name", Event.ofText("x").withHeader("", "y")),
-                new Wrong("event.headers", "NUL", Event.ofText("x").withHeader("a\u0000", "y")),
-                new Wrong("event.headers[a]", "NUL", Event.ofText("x").withHeader("a", "\u0000")),
-                new Wrong("event.headers[a]", "surrogate", Event.ofText("x").withHeader("a", "\udc00")),
-                new Wrong(
+                new InvalidEvent(
+                        "event.headers", "empty name", Event.ofText("x").withHeader("", "y")),
+                new InvalidEvent("event.headers", "NUL", Event.ofText("x").withHeader("a\u0000", "y")),
+                new InvalidEvent("event.headers[a]", "NUL", Event.ofText("x").withHeader("a", "\u0000")),
+                new InvalidEvent(
+                        "event.headers[a]", "surrogate", Event.ofText("x").withHeader("a", "\udc00")),
+                new InvalidEvent(
                         "event.headers",
                         "limit is 16384",
                         Event.ofText("x").withHeader("a", "y".repeat(Settings.DEFAULT_MAX_HEADERS_BYTES))));
@@ -264,28 +266,28 @@ class InvalidInputIT {
 
     @ParameterizedTest
     @MethodSource
-    void publish_wrongEvent_isRefusedInEveryWay(Wrong wrong) {
-        List<Event> amongGoodOnes = List.of(Event.ofText("k", "good"), wrong.event(), Event.ofText("l", "good"));
-        assertRefused(wrong.field(), wrong.limit(), () -> publisher.publish(STREAM, wrong.event()));
-        assertRefused(wrong.field(), wrong.limit(), () -> publisher.publishAsync(STREAM, wrong.event()));
-        assertRefused(wrong.field(), wrong.limit(), () -> publisher.publishAll(STREAM, amongGoodOnes));
-        assertRefused(wrong.field(), wrong.limit(), () -> publisher.publishAllAsync(STREAM, amongGoodOnes));
+    void publish_invalidEvent_isRejectedByEveryMethod(InvalidEvent invalid) {
+        List<Event> withValidOnes = List.of(Event.ofText("k", "good"), invalid.event(), Event.ofText("l", "good"));
+        assertRejected(invalid.field(), invalid.limit(), () -> publisher.publish(STREAM, invalid.event()));
+        assertRejected(invalid.field(), invalid.limit(), () -> publisher.publishAsync(STREAM, invalid.event()));
+        assertRejected(invalid.field(), invalid.limit(), () -> publisher.publishAll(STREAM, withValidOnes));
+        assertRejected(invalid.field(), invalid.limit(), () -> publisher.publishAllAsync(STREAM, withValidOnes));
     }
 
     @Test
-    void publishAll_tooManyEvents_isRefusedNamingTheLimit() {
+    void publishAll_tooManyEvents_isRejectedNamingTheLimit() {
         List<Event> events = Collections.nCopies(101, Event.ofText("x"));
-        assertRefused(
+        assertRejected(
                 "events",
                 "limit of one call is 100 (settings.maxBatchEvents)",
                 () -> publisher.publishAll(STREAM, events));
-        assertRefused("events", "has 101 events", () -> publisher.publishAllAsync(STREAM, events));
+        assertRejected("events", "has 101 events", () -> publisher.publishAllAsync(STREAM, events));
     }
 
     @Test
-    void publishAll_tooManyBytes_isRefusedNamingTheLimit() {
+    void publishAll_tooManyBytes_isRejectedNamingTheLimit() {
         List<Event> events = Collections.nCopies(4, Event.of(new byte[30_000]));
-        assertRefused(
+        assertRejected(
                 "events",
                 "limit of one call is 100000 (settings.maxBatchBytes)",
                 () -> publisher.publishAll(STREAM, events));
@@ -304,7 +306,7 @@ class InvalidInputIT {
     }
 
     @Test
-    void publish_missingArguments_areRefused() {
+    void publish_nullArgument_isRejected() {
         List<ThrowingCallable> calls = List.of(
                 () -> publisher.publish(STREAM, null),
                 () -> publisher.publishAsync(null, Event.ofText("x")),
@@ -318,14 +320,15 @@ class InvalidInputIT {
     }
 
     @Test
-    void publish_wrongAmongGood_goodOnesAreUnharmed() throws Exception {
+    void publish_invalidAmongValidEvents_validOnesAreStored() throws Exception {
         mayStore = true;
         List<CompletableFuture<EventPosition>> good = new ArrayList<>();
-        List<Wrong> wrong = publish_wrongEvent_isRefusedInEveryWay().toList();
+        List<InvalidEvent> invalid =
+                publish_invalidEvent_isRejectedByEveryMethod().toList();
         for (int i = 0; i < 500; i++) {
             good.add(publisher.publishAsync(STREAM, Event.ofText("key-" + i, "good " + i)));
-            Wrong one = wrong.get(i % wrong.size());
-            assertRefused(one.field(), one.limit(), () -> publisher.publishAsync(STREAM, one.event()));
+            InvalidEvent one = invalid.get(i % invalid.size());
+            assertRejected(one.field(), one.limit(), () -> publisher.publishAsync(STREAM, one.event()));
         }
         for (int i = 0; i < 500; i++) {
             EventPosition position = good.get(i).get(30, TimeUnit.SECONDS);
@@ -341,16 +344,16 @@ class InvalidInputIT {
     // Reading
 
     @Test
-    void read_wrongPosition_isRefusedNamingTheField() {
-        assertRefused("position.shard", "between 0 and 1, but is -1", () -> read(-1, 0, 0, 1));
-        assertRefused("position.shard", "between 0 and 1, but is 2", () -> read(2, 0, 0, 1));
-        assertRefused("position.partition", "between 0 and 2, but is -1", () -> read(0, -1, 0, 1));
-        assertRefused("position.partition", "between 0 and 2, but is 3", () -> read(0, PARTITIONS, 0, 1));
-        assertRefused("position.offset", "between 0 and", () -> read(0, 0, -1, 1));
-        assertRefused("position.offset", "but is " + Long.MIN_VALUE, () -> read(0, 0, Long.MIN_VALUE, 1));
-        assertRefused("maxEvents", "between 1 and 100000, but is 0", () -> read(0, 0, 0, 0));
-        assertRefused("maxEvents", "between 1 and 100000, but is 100001", () -> read(0, 0, 0, 100_001));
-        assertRefused("maxEvents", "but is -5", () -> read(0, 0, 0, -5));
+    void read_invalidPosition_isRejectedNamingTheField() {
+        assertRejected("position.shard", "between 0 and 1, but is -1", () -> read(-1, 0, 0, 1));
+        assertRejected("position.shard", "between 0 and 1, but is 2", () -> read(2, 0, 0, 1));
+        assertRejected("position.partition", "between 0 and 2, but is -1", () -> read(0, -1, 0, 1));
+        assertRejected("position.partition", "between 0 and 2, but is 3", () -> read(0, PARTITIONS, 0, 1));
+        assertRejected("position.offset", "between 0 and", () -> read(0, 0, -1, 1));
+        assertRejected("position.offset", "but is " + Long.MIN_VALUE, () -> read(0, 0, Long.MIN_VALUE, 1));
+        assertRejected("maxEvents", "between 1 and 100000, but is 0", () -> read(0, 0, 0, 0));
+        assertRejected("maxEvents", "between 1 and 100000, but is 100001", () -> read(0, 0, 0, 100_001));
+        assertRejected("maxEvents", "but is -5", () -> read(0, 0, 0, -5));
     }
 
     private static void read(int shard, int partition, long offset, int maxEvents) {
@@ -360,15 +363,16 @@ class InvalidInputIT {
     // Streams
 
     @Test
-    void createStream_otherValuesThanTheExisting_changesNothing() {
+    void createStream_existsWithOtherValues_changesNothing() {
         StreamSpec existing = StreamSpec.of(STREAM).withPartitions(PARTITIONS);
-        assertRefused(
+        assertRejected(
                 "stream.partitions",
                 "is 3 and cannot become 4",
                 () -> eventSql.createStream(existing.withPartitions(4)));
-        assertRefused(
+        assertRejected(
                 "stream.segmentSize", "cannot become 100", () -> eventSql.createStream(existing.withSegmentSize(100)));
-        assertRefused("stream.json", "is false and cannot become true", () -> eventSql.createStream(existing.asJson()));
+        assertRejected(
+                "stream.json", "is false and cannot become true", () -> eventSql.createStream(existing.asJson()));
         assertThat(eventSql.streams()).contains(existing);
     }
 }

@@ -28,8 +28,9 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /**
- * Everything works through PgBouncer in transaction mode: no transaction, lock or setting of a session is relied on.
- * Signals do not come through, so consumers poll. Skipped where there is no program {@code pgbouncer}.
+ * Publishing and consuming through PgBouncer in transaction mode, where the library must not rely on session state:
+ * settings, locks or prepared statements. Notifications do not pass, so consumers poll. Skipped unless the program {@code
+ * pgbouncer} is installed.
  */
 class PgBouncerIT {
     private static final int EVENTS = 500;
@@ -63,7 +64,7 @@ class PgBouncerIT {
                 ignore_startup_parameters = extra_float_digits
                 """.formatted(database.getHost(), database.getPort(), port, users));
         List<String> command = new ArrayList<>(List.of(program.toString()));
-        if (System.getProperty("user.name").equals("root")) { // which it refuses
+        if (System.getProperty("user.name").equals("root")) { // as which PgBouncer refuses to run
             Files.setPosixFilePermissions(folder, PosixFilePermissions.fromString("rwxr-xr-x"));
             command.addAll(List.of("-u", "nobody"));
         }
@@ -84,7 +85,7 @@ class PgBouncerIT {
     void transactionMode_publishAndConsumeInEveryWay_works() throws Exception {
         Optional<Path> program = program();
         assumeThat(program)
-                .as("skipped: there is no program pgbouncer (Debian: apt-get install pgbouncer)")
+                .as("skipped: pgbouncer is not installed (Debian: apt-get install pgbouncer)")
                 .isPresent();
         try (EmbeddedEventsDb eventsDb = EmbeddedEventsDb.builder().start()) {
             int port = freePort();

@@ -22,12 +22,12 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /**
- * Goal: members go on by themselves when their connections break, at any statement, and when the database crashes; no
- * event is lost, effects of exactly-once handlers happen once. An event whose handler never failed by itself is not set
- * aside for it, however few attempts it has.
+ * Goal: members recover without intervention when their connections break at any statement and when the database crashes;
+ * no event is lost, and effects of exactly-once handlers happen once. Such a failure does not count as an attempt of the
+ * handler, so that no event is parked because of it.
  *
  * <p>Method: two member processes behind a proxy that cuts all connections at seeded moments, or cuts COMMITs before and
- * after they are executed; and a server whose processes all get SIGKILL and that is started again on the same data.
+ * after their execution; and a server whose processes all get SIGKILL and that is restarted on the same data.
  *
  * <p>{@code -Deventsql.test.cuts=N} cuts all connections N times instead of 6.
  */
@@ -62,12 +62,12 @@ class ConsumerFaultsIT {
 
     private static void awaitMore(ConsumerGroup group, long events) {
         long before = group.load().published();
-        group.awaitThat("events go on", () -> group.load().published() > before + events);
+        group.awaitThat("more events are published", () -> group.load().published() > before + events);
     }
 
     @ParameterizedTest
     @MethodSource("io.eventsql.fixture.HandlerMode#tested")
-    void cut_atAnyMoment_membersGoOnByThemselves(HandlerMode mode) throws Exception {
+    void connectionsCut_atAnyMoment_membersRecover(HandlerMode mode) throws Exception {
         Random random = Seeds.random("ConsumerFaultsIT cut " + mode);
         try (FaultProxy proxy = FaultProxy.to(eventsDb.jdbcUrl());
                 ConsumerGroup group = group(mode).with("url", proxy.jdbcUrl())) {
@@ -96,7 +96,7 @@ class ConsumerFaultsIT {
     }
 
     @Test
-    void databaseCrash_inExactlyOnceMode_effectsHappenOnce() throws Exception {
+    void databaseCrash_exactlyOnceHandlers_effectsHappenOnce() throws Exception {
         Random random = Seeds.random("ConsumerFaultsIT crash");
         try (ConsumerGroup group = group(HandlerMode.TRANSACTIONAL)) {
             group.start("a");
@@ -104,7 +104,7 @@ class ConsumerFaultsIT {
             group.awaitFair(2);
             for (int crash = 0; crash < 3; crash++) {
                 awaitMore(group, 100);
-                TimeUnit.MILLISECONDS.sleep(random.nextInt(300)); // any moment
+                TimeUnit.MILLISECONDS.sleep(random.nextInt(300)); // a random moment
                 eventsDb.crash();
                 TimeUnit.MILLISECONDS.sleep(random.nextInt(500));
                 eventsDb.restart();
@@ -117,14 +117,14 @@ class ConsumerFaultsIT {
 
     @ParameterizedTest
     @MethodSource("io.eventsql.fixture.HandlerMode#testedTransactional")
-    void databaseCrash_withFewAttempts_isNotTheHandlersFailure(HandlerMode mode) throws Exception {
+    void databaseCrash_oneAttemptAllowed_countsAsNoAttempt(HandlerMode mode) throws Exception {
         try (ConsumerGroup group = group(mode).with("maxAttempts", 1)) {
             group.start("a");
             group.start("b");
             group.awaitFair(2);
             awaitMore(group, 100);
             eventsDb.crash();
-            TimeUnit.MILLISECONDS.sleep(1_000); // longer than a connection is waited for
+            TimeUnit.MILLISECONDS.sleep(1_000); // longer than the connection timeout
             eventsDb.restart();
             awaitMore(group, 100);
             group.awaitFair(2);

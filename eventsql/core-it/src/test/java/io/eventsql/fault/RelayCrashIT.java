@@ -32,11 +32,11 @@ import org.junit.jupiter.api.io.TempDir;
 import org.postgresql.ds.PGSimpleDataSource;
 
 /**
- * Goal: what was committed with the application's rows gets into the streams exactly once and in the order of each key,
- * although processes are killed (SIGKILL) at any moment: between commit and relay, and anywhere in the relay.
+ * Goal: events committed with the application's rows reach the streams exactly once and in the order of each key, although
+ * processes are killed (SIGKILL) at any moment: between commit and relay, and anywhere in the relay.
  *
- * <p>Method: Java processes write and relay, over two shards and a database that has only an outbox; the lease is short.
- * At the end the streams are compared with the application's tables.
+ * <p>Method: Java processes write and relay, with two shards, a standalone outbox and a short lease. At the end the streams
+ * are compared with the application's tables.
  *
  * <p>{@code -Deventsql.test.relayKills=N} kills N times instead of 4.
  */
@@ -44,7 +44,7 @@ class RelayCrashIT {
     private static final String STREAM = "bills";
     private static final int KILLS = Integer.getInteger("eventsql.test.relayKills", 4);
     private static final int PROCESSES = 2;
-    private static final int LIFE_MS_MAX = 1_500;
+    private static final int KILL_INTERVAL_MS_MAX = 1_500;
 
     private static final AtomicInteger TESTS = new AtomicInteger();
 
@@ -54,7 +54,7 @@ class RelayCrashIT {
     private Path folder;
 
     private List<HikariDataSource> shards;
-    private HikariDataSource apart;
+    private HikariDataSource standalone;
 
     @BeforeAll
     static void startServer() {
@@ -70,8 +70,8 @@ class RelayCrashIT {
     void start() throws SQLException {
         int test = TESTS.incrementAndGet();
         shards = List.of(pool("shard_a" + test), pool("shard_b" + test));
-        apart = pool("apart" + test);
-        for (DataSource written : List.of(shards.getFirst(), apart)) {
+        standalone = pool("standalone" + test);
+        for (DataSource written : List.of(shards.getFirst(), standalone)) {
             Sql.execute(written, OutboxLoad.TABLE);
         }
     }
@@ -79,7 +79,7 @@ class RelayCrashIT {
     @AfterEach
     void stop() {
         shards.forEach(HikariDataSource::close);
-        apart.close();
+        standalone.close();
     }
 
     private HikariDataSource pool(String database) {
@@ -88,7 +88,7 @@ class RelayCrashIT {
 
     private EventSql open() {
         EventSql eventSql = EventSql.builder(shards)
-                .outbox(apart)
+                .outbox(standalone)
                 .settings(OutboxProcess.settings().build())
                 .build();
         eventSql.createStream(StreamSpec.of(STREAM).withPartitions(3).withSegmentSize(1_000));
@@ -103,7 +103,7 @@ class RelayCrashIT {
                         eventsDb.username(),
                         eventsDb.password(),
                         urls(shards),
-                        urls(List.of(apart)),
+                        urls(List.of(standalone)),
                         urls(List.of(written)),
                         STREAM,
                         name,
@@ -120,45 +120,45 @@ class RelayCrashIT {
 
     @Test
     @Timeout(120)
-    void publish_processKilledBetweenCommitAndRelay_anotherOneDelivers() throws Exception {
-        open().close(); // the tables and the stream are there
-        try (Connection blocker = apart.getConnection()) {
+    void publish_processKilledBeforeRelay_anotherProcessDelivers() throws Exception {
+        open().close(); // creates the tables and the stream
+        try (Connection blocker = standalone.getConnection()) {
             blocker.setAutoCommit(false);
-            Sql.query(blocker, "SELECT 1 FROM eventsql.outbox_relay FOR UPDATE"); // nobody relays this outbox
-            try (ChildProcess process = process("p", 1, apart)) {
+            Sql.query(blocker, "SELECT 1 FROM eventsql.outbox_relay FOR UPDATE"); // blocks the relay of this outbox
+            try (ChildProcess process = process("p", 1, standalone)) {
                 process.awaitLine("READY");
-                while (Sql.queryLong(apart, "SELECT count(*) FROM bill") < 10) {
+                while (Sql.queryLong(standalone, "SELECT count(*) FROM bill") < 10) {
                     TimeUnit.MILLISECONDS.sleep(20);
                 }
                 process.kill();
             }
-            assertThat(Sql.queryLong(apart, "SELECT count(*) FROM eventsql.outbox"))
-                    .as("committed, and still in the outbox")
-                    .isEqualTo(Sql.queryLong(apart, "SELECT count(*) FROM bill"));
+            assertThat(Sql.queryLong(standalone, "SELECT count(*) FROM eventsql.outbox"))
+                    .as("committed events still in the outbox")
+                    .isEqualTo(Sql.queryLong(standalone, "SELECT count(*) FROM bill"));
             blocker.rollback();
         }
         try (EventSql another = open()) {
             OutboxLoad.awaitRelayed(another.outbox());
         }
-        assertThat(OutboxLoad.verify(STREAM, List.copyOf(shards), List.of(apart)))
+        assertThat(OutboxLoad.verify(STREAM, List.copyOf(shards), List.of(standalone)))
                 .isGreaterThanOrEqualTo(10);
     }
 
     @Test
-    void relay_killedAnywhere_everyCommittedEventIsStoredOnceInKeyOrder() throws Exception {
+    void relay_killedAtAnyMoment_storesEveryCommittedEventOnceInKeyOrder() throws Exception {
         Random random = Seeds.random("RelayCrashIT");
         open().close();
         ChildProcess[] processes = new ChildProcess[PROCESSES];
         try {
             for (int i = 0; i < PROCESSES; i++) {
-                processes[i] = process("p" + i, random.nextLong(), shards.getFirst(), apart);
+                processes[i] = process("p" + i, random.nextLong(), shards.getFirst(), standalone);
                 processes[i].awaitLine("READY");
             }
             for (int kill = 0; kill < KILLS; kill++) {
-                TimeUnit.MILLISECONDS.sleep(random.nextInt(LIFE_MS_MAX));
+                TimeUnit.MILLISECONDS.sleep(random.nextInt(KILL_INTERVAL_MS_MAX));
                 int victim = random.nextInt(PROCESSES);
                 processes[victim].kill();
-                processes[victim] = process("p" + (PROCESSES + kill), random.nextLong(), shards.getFirst(), apart);
+                processes[victim] = process("p" + (PROCESSES + kill), random.nextLong(), shards.getFirst(), standalone);
                 processes[victim].awaitLine("READY");
             }
             for (ChildProcess process : processes) {
@@ -172,8 +172,8 @@ class RelayCrashIT {
             }
         }
         try (EventSql last = open()) {
-            // An event that a consumer's side would need comes behind all others.
-            try (Connection transaction = apart.getConnection()) {
+            // One more event, relayed after all others.
+            try (Connection transaction = standalone.getConnection()) {
                 transaction.setAutoCommit(false);
                 Sql.query(transaction, "INSERT INTO bill VALUES ('last/0') RETURNING name");
                 last.outbox().publish(transaction, STREAM, Event.ofText("last", "last/0"));
@@ -181,7 +181,7 @@ class RelayCrashIT {
             }
             OutboxLoad.awaitRelayed(last.outbox());
         }
-        int stored = OutboxLoad.verify(STREAM, List.copyOf(shards), List.of(shards.getFirst(), apart));
+        int stored = OutboxLoad.verify(STREAM, List.copyOf(shards), List.of(shards.getFirst(), standalone));
         System.out.println(stored + " events after " + KILLS + " kills");
         assertThat(stored).isGreaterThan(KILLS * 10);
     }

@@ -35,19 +35,18 @@ import org.junit.jupiter.params.provider.ValueSource;
 import org.postgresql.ds.PGSimpleDataSource;
 
 /**
- * Goal: a relay that was frozen and has lost its lease does no harm when it goes on, and a connection cut at any statement
- * loses and doubles nothing.
+ * Goal: a relay that was frozen and has lost its lease does no harm when it resumes, and a connection cut at any statement
+ * neither loses nor duplicates an event.
  *
- * <p>Method: the first instance's connections go through a proxy that holds or cuts one of its requests; a second instance
- * has direct connections and takes the relay over; then the held request is let go. The outbox is in a database that is
- * no shard, or in the first of two shards. {@code -Deventsql.test.seconds=N} cuts for N seconds instead of 4; in any case
- * until 20 requests were cut.
+ * <p>Method: the first instance connects through a proxy that holds or cuts one of its requests; a second instance connects
+ * directly and takes over the relay; then the held request is released. The outbox is standalone or in the first of two
+ * shards.
+ *
+ * <p>{@code -Deventsql.test.seconds=N} cuts for N seconds instead of 4, and in any case until 20 requests were cut.
  */
 @Timeout(120)
 class RelayFencingIT {
     private static final String STREAM = "bills";
-    /** With the end of its text: READ COMMITTED is another request. */
-    private static final String COMMIT = "COMMIT\u0000";
 
     private static final int FAULTS_MIN = 20;
     private static final long RUN_SECONDS = Long.getLong("eventsql.test.seconds", 4);
@@ -58,7 +57,7 @@ class RelayFencingIT {
 
     private final List<FaultProxy> proxies = new ArrayList<>();
     private final List<HikariDataSource> pools = new ArrayList<>();
-    /** Two shards and a database with an outbox alone: directly, and through the proxies. */
+    /** Two shards and a standalone outbox, directly and through the proxies. */
     private final List<HikariDataSource> direct = new ArrayList<>();
 
     private final List<HikariDataSource> proxied = new ArrayList<>();
@@ -76,7 +75,7 @@ class RelayFencingIT {
     @BeforeEach
     void start() throws SQLException {
         int test = TESTS.incrementAndGet();
-        for (String name : List.of("shard_a", "shard_b", "apart")) {
+        for (String name : List.of("shard_a", "shard_b", "standalone")) {
             String url = ((PGSimpleDataSource) eventsDb.createDatabase(name + test)).getUrl();
             FaultProxy proxy = FaultProxy.to(url);
             proxies.add(proxy);
@@ -115,7 +114,7 @@ class RelayFencingIT {
                 .build();
     }
 
-    /** Publishes events with keys for both shards, and one without. */
+    /** Publishes events with keys of both shards, and one without a key. */
     private static void publish(EventSql eventSql, DataSource database, int number) throws SQLException {
         try (Connection transaction = database.getConnection()) {
             transaction.setAutoCommit(false);
@@ -135,29 +134,35 @@ class RelayFencingIT {
                 .isEqualTo(transactions * 7);
     }
 
-    /** Waits until an instance has relayed something from this outbox: then it has the lease. */
-    private static void awaitHolder(EventSql eventSql, DataSource database, int number) throws SQLException {
+    /** Waits until an instance has relayed an event of this outbox, so that it holds the lease. */
+    private static void awaitLease(EventSql eventSql, DataSource database, int number) throws SQLException {
         publish(eventSql, database, number);
         OutboxLoad.awaitRelayed(eventSql.outbox());
     }
 
     /**
-     * Frozen before it takes, before it commits what it took, before it sends to another shard, and before it removes what
-     * it has sent.
+     * Frozen before taking events, before committing them, before sending to another shard, and before removing the sent
+     * events.
      */
     @ParameterizedTest
-    @ValueSource(strings = {"relay_take_v1", COMMIT, "append_transferred_v1", "DELETE FROM eventsql.outbox_transfer"})
+    @ValueSource(
+            strings = {
+                "relay_take_v1",
+                FaultProxy.COMMIT,
+                "append_transferred_v1",
+                "DELETE FROM eventsql.outbox_transfer"
+            })
     void relay_frozenPastItsLease_isFencedOut(String request) throws Exception {
         boolean atShard = request.startsWith("append");
-        List<FaultProxy> concerned = atShard ? proxies.subList(0, 2) : proxies.subList(2, 3);
+        List<FaultProxy> affected = atShard ? proxies.subList(0, 2) : proxies.subList(2, 3);
         DataSource database = direct.get(2);
         try (EventSql first = open(proxied)) {
-            awaitHolder(first, database, 1);
-            concerned.forEach(proxy -> proxy.planRequests(request, number -> RequestFault.HOLD_REQUEST));
+            awaitLease(first, database, 1);
+            affected.forEach(proxy -> proxy.planRequests(request, number -> RequestFault.HOLD_REQUEST));
             publish(first, database, 2);
             await().atMost(Duration.ofSeconds(20))
-                    .until(() -> concerned.stream().anyMatch(proxy -> proxy.heldConnections() > 0));
-            // From now on the first instance's process stands still, as if it were stopped.
+                    .until(() -> affected.stream().anyMatch(proxy -> proxy.heldConnections() > 0));
+            // From now on the first instance is cut off, as if its process were stopped.
             proxies.forEach(FaultProxy::blackhole);
             try (EventSql second = open(direct)) {
                 OutboxLoad.awaitRelayed(second.outbox());
@@ -180,9 +185,9 @@ class RelayFencingIT {
         verify(5);
     }
 
-    /** Every request of the relay is cut at some point, again and again, while transactions are written. */
+    /** Every kind of request of the relay is cut repeatedly while transactions are committed. */
     @Test
-    void relay_connectionsCutAtEveryStatement_everyCommittedEventIsStoredOnceInKeyOrder() throws Exception {
+    void relay_connectionsCutAtEveryStatement_storesEveryCommittedEventOnceInKeyOrder() throws Exception {
         Random random = Seeds.random("RelayFencingIT.cut");
         List<RequestFault> cuts = List.of(
                 RequestFault.CUT_BEFORE_REQUEST,
@@ -192,7 +197,7 @@ class RelayFencingIT {
                 RequestFault.CUT_WITHIN_RESPONSE);
         List<String> requests = List.of(
                 "relay_take_v1",
-                COMMIT,
+                FaultProxy.COMMIT,
                 "append_v1",
                 "outbox_transfer",
                 "append_transferred_v1",
@@ -202,10 +207,10 @@ class RelayFencingIT {
         AtomicInteger faults = new AtomicInteger();
         try (EventSql eventSql = open(proxied, Duration.ofSeconds(1))) {
             OutboxLoad ofShard = new OutboxLoad(direct.get(0), eventSql.outbox(), STREAM);
-            OutboxLoad ofApart = new OutboxLoad(direct.get(2), eventSql.outbox(), STREAM);
+            OutboxLoad ofStandalone = new OutboxLoad(direct.get(2), eventSql.outbox(), STREAM);
             for (int writer = 0; writer < 2; writer++) {
                 ofShard.start("s" + writer, random, 5);
-                ofApart.start("o" + writer, random, 5);
+                ofStandalone.start("o" + writer, random, 5);
             }
             long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(RUN_SECONDS);
             while (System.nanoTime() < end || faults.get() < FAULTS_MIN) {
@@ -225,7 +230,7 @@ class RelayFencingIT {
             }
             proxies.forEach(FaultProxy::heal);
             ofShard.stop();
-            ofApart.stop();
+            ofStandalone.stop();
             OutboxLoad.awaitRelayed(eventSql.outbox());
         }
         int stored =
@@ -234,12 +239,12 @@ class RelayFencingIT {
         assertThat(stored).isGreaterThan(50);
     }
 
-    /** One request is cut, and nothing is published afterwards that would bring the relay to look again. */
+    /** One request is cut, and no later event wakes the relay. */
     @Test
-    void relay_connectionCutOnceAndQuietAfterwards_eventsArrive() throws Exception {
+    void relay_connectionCutOnceWithoutLaterEvents_eventsArrive() throws Exception {
         List<String> requests = List.of(
                 "relay_take_v1",
-                COMMIT,
+                FaultProxy.COMMIT,
                 "append_transferred_v1",
                 "transferred_numbers_v1",
                 "relay_lock_v1",
@@ -247,7 +252,7 @@ class RelayFencingIT {
         DataSource database = direct.get(2);
         int number = 0;
         try (EventSql eventSql = open(proxied, Duration.ofSeconds(1))) {
-            awaitHolder(eventSql, database, ++number);
+            awaitLease(eventSql, database, ++number);
             for (String request : requests) {
                 for (RequestFault cut : RequestFault.values()) {
                     if (cut == RequestFault.HOLD_REQUEST) {
@@ -264,10 +269,10 @@ class RelayFencingIT {
     }
 
     @Test
-    void relay_anotherShardDoesNotAnswer_delaysOnlyItsOwnEvents() throws Exception {
+    void relay_anotherShardUnavailable_delaysOnlyItsEvents() throws Exception {
         DataSource database = direct.get(0);
         try (EventSql eventSql = open(List.of(direct.get(0), proxied.get(1), direct.get(2)), Duration.ofSeconds(1))) {
-            awaitHolder(eventSql, database, 1);
+            awaitLease(eventSql, database, 1);
             String own = "SELECT count(*) FROM eventsql.events_" + STREAM;
             long ownKeys = Sql.queryLong(database, own);
             assertThat(ownKeys).isBetween(1L, 6L);

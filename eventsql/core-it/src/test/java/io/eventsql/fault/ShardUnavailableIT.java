@@ -35,9 +35,9 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 
 /**
- * Goal: a shard that does not answer holds up nobody else, and is found to be well again.
+ * Goal: an unavailable shard does not block the others, and its recovery is detected.
  *
- * <p>Method: a proxy swallows what is sent to one of three shards while events are published and consumed.
+ * <p>Method: a proxy drops all traffic to one of three shards while events are published and consumed.
  */
 class ShardUnavailableIT {
     private static EmbeddedEventsDb eventsDb;
@@ -71,7 +71,7 @@ class ShardUnavailableIT {
     }
 
     @Test
-    void publishAndConsume_oneShardOfThreeDoesNotAnswer_theOthersGoOnAndItCatchesUp() throws Exception {
+    void publishAndConsume_oneOfThreeShardsUnavailable_othersContinueAndItCatchesUp() throws Exception {
         List<ProxiedDatabase> databases = List.of(proxied(), proxied(), proxied());
         EventSql eventSql = opened(
                 EventSql.builder(databases.stream().map(ProxiedDatabase::pool).toList())
@@ -95,22 +95,22 @@ class ShardUnavailableIT {
         }
         assertThat(new HashSet<>(shardOfKey.values())).hasSize(3);
 
-        ProxiedDatabase sick = databases.get(1);
-        int sickNumber = eventSql.shards().stream()
-                .filter(info -> info.dataSource() == sick.pool())
+        ProxiedDatabase unavailable = databases.get(1);
+        int unavailableNumber = eventSql.shards().stream()
+                .filter(info -> info.dataSource() == unavailable.pool())
                 .findFirst()
                 .orElseThrow()
                 .number();
-        sick.proxy().blackhole();
-        // Keyed events of the sick shard wait, all others are stored meanwhile.
+        unavailable.proxy().blackhole();
+        // Events with keys of the unavailable shard wait, while all others are stored.
         List<CompletableFuture<EventPosition>> waiting = new ArrayList<>();
         Set<String> published = new HashSet<>();
         shardOfKey.forEach((key, shard) -> {
-            if (shard == sickNumber) {
-                waiting.add(eventSql.publisher().publishAsync("sharded", Event.ofText(key, "sick " + key)));
+            if (shard == unavailableNumber) {
+                waiting.add(eventSql.publisher().publishAsync("sharded", Event.ofText(key, "unavailable " + key)));
             } else {
-                eventSql.publisher().publish("sharded", Event.ofText(key, "well " + key));
-                published.add("well " + key);
+                eventSql.publisher().publish("sharded", Event.ofText(key, "available " + key));
+                published.add("available " + key);
             }
         });
         for (CompletableFuture<EventPosition> future : waiting) {
@@ -119,21 +119,21 @@ class ShardUnavailableIT {
                     .cause()
                     .isInstanceOfAny(EventNotStoredException.class, EventOutcomeUnknownException.class);
         }
-        // By now it is known to be sick: events without keys go to the others.
+        // The shard is known to be unavailable by now, so events without keys go to the others.
         for (int i = 0; i < 100; i++) {
             EventPosition position = eventSql.publisher().publish("sharded", Event.ofText("without key " + i));
-            assertThat(position.shard()).isNotEqualTo(sickNumber);
+            assertThat(position.shard()).isNotEqualTo(unavailableNumber);
             published.add("without key " + i);
         }
         await().atMost(Duration.ofSeconds(30)).until(() -> handledOn.keySet().containsAll(published));
 
-        sick.proxy().heal();
-        // Only events without keys: the shard must be found to be well again without any for it.
+        unavailable.proxy().heal();
+        // Events without keys only: the recovery must be detected without events of its keys.
         await().atMost(Duration.ofSeconds(30))
                 .until(() -> eventSql.publisher()
                                 .publish("sharded", Event.ofText("again " + handledOn.size() + System.nanoTime()))
                                 .shard()
-                        == sickNumber);
+                        == unavailableNumber);
         for (Map.Entry<String, Integer> key : shardOfKey.entrySet()) {
             eventSql.publisher().publish("sharded", Event.ofText(key.getKey(), "after " + key.getKey()));
         }

@@ -25,6 +25,7 @@ import java.sql.Savepoint;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CountDownLatch;
@@ -45,8 +46,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /**
- * What holds for publishing inside a transaction, wherever the outbox is. That something does not arrive is shown with a
- * later event: the relay takes whatever is visible, so what did not come before it never will.
+ * The contract of publishing inside a transaction, for any kind of outbox. That an event never arrives is shown by a later
+ * one: the relay takes all visible events, so an event that did not arrive before the later one never will.
  */
 @Timeout(120)
 abstract class OutboxContract {
@@ -58,12 +59,13 @@ abstract class OutboxContract {
     EventSql eventSql;
     private Outbox outbox;
 
-    /** The databases, with the one to publish from. */
+    /** Creates the shards. */
     abstract TestCluster newCluster();
 
+    /** Returns the database to publish from. */
     abstract DataSource outboxOf(TestCluster newCluster);
 
-    /** Whether that is a shard. */
+    /** Returns whether the database to publish from is a shard. */
     abstract boolean isShard();
 
     void closeOutbox() {}
@@ -123,7 +125,7 @@ abstract class OutboxContract {
                 .untilAsserted(() -> assertThat(stored()).containsExactlyInAnyOrder(expected));
     }
 
-    /** Publishes one more event of the same key, and waits until exactly these are there. */
+    /** Publishes one more event of the same key and waits until exactly the expected ones and this one are stored. */
     private void assertStoredBeforeTheLast(String... expected) throws SQLException {
         publishCommitted(LAST);
         String[] all = Arrays.copyOf(expected, expected.length + 1);
@@ -132,7 +134,7 @@ abstract class OutboxContract {
     }
 
     @Test
-    void publish_committed_isHandledOnceWithAllItsParts() throws SQLException {
+    void publish_committed_isHandledOnceWithKeyValueAndHeaders() throws SQLException {
         Handled handled = new Handled();
         try (Subscription ignored = eventSql.subscribe(ConsumerSpec.of(STREAM, "mailer"), handled::add)) {
             byte[] value = {0, 1, -1, 127, -128};
@@ -165,7 +167,7 @@ abstract class OutboxContract {
         try (Connection transaction = begin()) {
             Sql.query(transaction, "INSERT INTO bill VALUES ('a') RETURNING name");
             outbox.publish(transaction, STREAM, Event.ofText("key", "rolled back"));
-            outbox.committed(); // not true, and does no harm
+            outbox.committed(); // untrue, but harmless
             transaction.rollback();
         }
         assertStoredBeforeTheLast();
@@ -181,7 +183,7 @@ abstract class OutboxContract {
     }
 
     @Test
-    void publish_rolledBackToASavepoint_leavesOnlyWhatCameBefore() throws SQLException {
+    void publish_rolledBackToSavepoint_deliversOnlyRemainingEvents() throws SQLException {
         try (Connection transaction = begin()) {
             outbox.publish(transaction, STREAM, Event.ofText("key", "before"));
             Savepoint savepoint = transaction.setSavepoint();
@@ -197,7 +199,7 @@ abstract class OutboxContract {
     }
 
     @Test
-    void publish_notYetCommitted_waitsForTheCommit() throws SQLException {
+    void publish_notYetCommitted_isDeliveredAfterCommit() throws SQLException {
         try (Connection transaction = begin()) {
             outbox.publish(transaction, STREAM, Event.ofText("key", "late"));
             publishCommitted("early");
@@ -208,9 +210,9 @@ abstract class OutboxContract {
         awaitStored("early", "late");
     }
 
-    /** The lowest id is committed last: nothing is skipped because of its id. */
+    /** The lowest id is committed last: no event is skipped because of its id. */
     @Test
-    void publish_manyTransactionsCommittedInTheOppositeOrder_allArrive() throws SQLException {
+    void publish_transactionsCommitInReverseOrder_allEventsArrive() throws SQLException {
         List<Connection> transactions = new ArrayList<>();
         for (int i = 0; i < 20; i++) {
             Connection transaction = begin();
@@ -249,7 +251,7 @@ abstract class OutboxContract {
     }
 
     @Test
-    void publish_withJooq_followsItsTransactionAndNestedOnes() {
+    void publish_withJooq_followsOuterAndNestedTransactions() {
         DSLContext dsl = DSL.using(database, SQLDialect.POSTGRES);
         dsl.transaction(trx -> {
             outbox.publish(trx, STREAM, Event.ofText("key", "one"));
@@ -274,7 +276,7 @@ abstract class OutboxContract {
     }
 
     @Test
-    void publish_inAutocommitMode_isRefusedAndNamesIt() throws SQLException {
+    void publish_inAutocommitMode_isRejectedNamingIt() throws SQLException {
         try (Connection connection = database.getConnection()) {
             assertThatExceptionOfType(InvalidInputException.class)
                     .isThrownBy(() -> outbox.publish(connection, STREAM, Event.ofText("key", "x")))
@@ -287,7 +289,7 @@ abstract class OutboxContract {
     }
 
     @Test
-    void publish_wrongInput_isRefusedBeforeAnythingIsWrittenAndTheTransactionGoesOn() throws SQLException {
+    void publish_invalidInput_isRejectedAndTransactionContinues() throws SQLException {
         Map<String, Event> wrong = Map.of(
                 "event.value", Event.of(new byte[Settings.DEFAULT_MAX_EVENT_BYTES + 1]),
                 "event.key", Event.ofText("", "x"),
@@ -306,12 +308,11 @@ abstract class OutboxContract {
                 assertThatExceptionOfType(UnknownStreamException.class)
                         .isThrownBy(() -> outbox.publish(transaction, stream, Event.ofText("x")));
             }
-            List<Event> tooMany =
-                    java.util.Collections.nCopies(Settings.DEFAULT_MAX_BATCH_EVENTS + 1, Event.ofText("x"));
+            List<Event> tooMany = Collections.nCopies(Settings.DEFAULT_MAX_BATCH_EVENTS + 1, Event.ofText("x"));
             assertThatExceptionOfType(InvalidInputException.class)
                     .isThrownBy(() -> outbox.publishAll(transaction, STREAM, tooMany))
                     .withMessageContaining("settings.maxBatchEvents");
-            List<Event> tooLarge = java.util.Collections.nCopies(3, Event.of(new byte[3 << 20]));
+            List<Event> tooLarge = Collections.nCopies(3, Event.of(new byte[3 << 20]));
             assertThatExceptionOfType(InvalidInputException.class)
                     .isThrownBy(() -> outbox.publishAll(transaction, STREAM, tooLarge))
                     .withMessageContaining("settings.maxBatchBytes");
@@ -323,7 +324,7 @@ abstract class OutboxContract {
     }
 
     @Test
-    void publish_transactionHasFailedAlready_saysSo() throws SQLException {
+    void publish_transactionHasFailed_errorSaysSo() throws SQLException {
         try (Connection transaction = begin()) {
             assertThatExceptionOfType(SQLException.class).isThrownBy(() -> Sql.query(transaction, "SELECT 1/0"));
             assertThatExceptionOfType(EventSqlException.class)
@@ -334,7 +335,7 @@ abstract class OutboxContract {
     }
 
     @Test
-    void publish_inADatabaseWithoutOutbox_saysHowToNameIt() throws SQLException {
+    void publish_databaseWithoutOutbox_errorNamesBuilderOption() throws SQLException {
         try (Connection transaction = TestCluster.newDatabase().getConnection()) {
             transaction.setAutoCommit(false);
             assertThatExceptionOfType(EventSqlException.class)
@@ -344,7 +345,7 @@ abstract class OutboxContract {
     }
 
     @Test
-    void publishAll_withAndWithoutKeys_keepsTheOrderOfTheCall() throws SQLException {
+    void publishAll_withAndWithoutKeys_keepsCallOrder() throws SQLException {
         int size = 500;
         try (Connection transaction = begin()) {
             for (int call = 0; call < 3; call++) {
@@ -367,7 +368,7 @@ abstract class OutboxContract {
             assertThat(Sql.queryLong(
                             database,
                             "SELECT count(DISTINCT partition) FROM eventsql.events_" + STREAM + " WHERE key IS NULL"))
-                    .as("events without a key stay in one partition of the outbox's own shard")
+                    .as("partitions of events without a key in the outbox's own shard")
                     .isOne();
         }
     }
@@ -386,11 +387,13 @@ abstract class OutboxContract {
     }
 
     /**
-     * Goal: with several writers, rows of the application and events agree, and each key is in the order of its
-     * transactions. Method: each writer has its keys, and rolls a part of its transactions back; two instances relay.
+     * Goal: with several writers, the application's rows and the events agree, and each key is in the order of its
+     * transactions.
+     *
+     * <p>Method: each writer has its own keys and rolls back some of its transactions, while two instances relay.
      */
     @Test
-    void publish_fromManyThreadsWithTwoInstances_agreesWithTheRowsOfTheApplication() throws Exception {
+    void publish_fromManyThreadsWithTwoInstances_matchesApplicationRows() throws Exception {
         int writers = 6;
         int transactionsOfEach = 60;
         try (EventSql other = newInstance();
@@ -429,14 +432,14 @@ abstract class OutboxContract {
     }
 
     @Test
-    void backlogs_showWhatWaitsAndForHowLong() throws SQLException {
+    void backlogs_relayIsBlocked_showEventsAndTheirAge() throws SQLException {
         assertThat(eventSql.outbox().backlogs())
                 .hasSize(cluster.shards() + (isShard() ? 0 : 1))
                 .allMatch(b -> b.events() == 0
                         && b.refusedEvents() == 0
                         && b.oldestAge().isZero());
         try (Connection blocker = begin()) {
-            Sql.query(blocker, "SELECT 1 FROM eventsql.outbox_relay FOR UPDATE"); // nobody can relay
+            Sql.query(blocker, "SELECT 1 FROM eventsql.outbox_relay FOR UPDATE"); // blocks every relay
             publishCommitted("one", "two", "three");
             await().atMost(Duration.ofSeconds(10))
                     .untilAsserted(() -> assertThat(backlog().oldestAge()).isPositive());

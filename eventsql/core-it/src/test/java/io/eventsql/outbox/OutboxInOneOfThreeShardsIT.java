@@ -3,6 +3,7 @@ package io.eventsql.outbox;
 import io.eventsql.fixture.TestCluster;
 import javax.sql.DataSource;
 
+/** The outbox contract with the outbox of one of three shards. */
 class OutboxInOneOfThreeShardsIT extends OutboxContract {
     @Override
     TestCluster newCluster() {

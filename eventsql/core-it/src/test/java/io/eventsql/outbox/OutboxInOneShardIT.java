@@ -3,6 +3,7 @@ package io.eventsql.outbox;
 import io.eventsql.fixture.TestCluster;
 import javax.sql.DataSource;
 
+/** The outbox contract with the outbox of the only shard. */
 class OutboxInOneShardIT extends OutboxContract {
     @Override
     TestCluster newCluster() {

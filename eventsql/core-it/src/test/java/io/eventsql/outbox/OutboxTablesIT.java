@@ -36,15 +36,18 @@ import org.junit.jupiter.params.provider.ValueSource;
 import org.postgresql.ds.PGSimpleDataSource;
 
 /**
- * Goal: the tables of an outbox stay small and nothing in them is lost, whatever else is open in the database: old
- * snapshots, long writers, prepared transactions; and an event that can never be appended does not block the others.
+ * Goal: the tables of an outbox stay small and lose no event while old snapshots, long writers and prepared transactions
+ * are open in the database. An event that can never be appended does not block the others.
+ *
+ * <p>Method: many tables' worth of events pass through the outbox while such a transaction is open; then the sizes of the
+ * tables and the stored events are checked.
  */
 @Timeout(120)
 class OutboxTablesIT {
     private static final String STREAM = "bills";
     private static final String RING_BYTES = "SELECT sum(pg_total_relation_size(c.oid)) FROM pg_class c"
             + " WHERE c.relname ~ '^outbox_([0-9]|transfer)$' AND c.relkind = 'r'";
-    private static final String RING_BYTES_BUT_FOR_THE_LARGEST = RING_BYTES.replace(
+    private static final String RING_BYTES_WITHOUT_LARGEST = RING_BYTES.replace(
             "sum(pg_total_relation_size(c.oid))",
             "sum(pg_total_relation_size(c.oid)) - max(pg_total_relation_size(c.oid))");
     private static final byte[] VALUE = "x".repeat(400).getBytes(StandardCharsets.US_ASCII);
@@ -108,23 +111,23 @@ class OutboxTablesIT {
         eventSql.outbox().committed();
     }
 
-    /** As many as fill many tables. */
+    /** Publishes enough events to fill many tables; returns their number. */
     private int publishMuch() throws SQLException {
         int calls = 120;
-        int eventsOfACall = 500;
+        int eventsPerCall = 500;
         for (int call = 0; call < calls; call++) {
             try (Connection transaction = begin()) {
                 eventSql.outbox()
                         .publishAll(
                                 transaction,
                                 STREAM,
-                                IntStream.range(0, eventsOfACall)
+                                IntStream.range(0, eventsPerCall)
                                         .mapToObj(i -> Event.of("key" + i % 20, VALUE))
                                         .toList());
                 transaction.commit();
             }
         }
-        return calls * eventsOfACall;
+        return calls * eventsPerCall;
     }
 
     private long stored() throws SQLException {
@@ -156,7 +159,7 @@ class OutboxTablesIT {
                 .untilAsserted(() -> assertThat(texts()).containsExactlyInAnyOrder(expected));
     }
 
-    /** Far below what went through. */
+    /** Waits until the tables are far smaller than the events that passed through them. */
     private void awaitSmallTables(String bytes) {
         await().atMost(Duration.ofSeconds(30))
                 .untilAsserted(() -> assertThat(Sql.queryLong(database, bytes)).isLessThan(4L << 20));
@@ -174,12 +177,12 @@ class OutboxTablesIT {
         }
     }
 
-    /** Some events for a shard that refuses them for the moment stay in the transfer table; the rest goes through it. */
+    /** Events for a shard that is blocked stay in the transfer table, while the others pass through it. */
     @Test
-    void transfer_oldSnapshotOpenAndSomeEventsWaiting_staysSmallAndKeepsThem() throws SQLException {
-        try (HikariDataSource apart = pool();
-                EventSql other = open(shards, apart);
-                Connection reader = apart.getConnection()) {
+    void transfer_oldSnapshotOpenAndShardBlocked_staysSmallAndKeepsEvents() throws SQLException {
+        try (HikariDataSource standalone = pool();
+                EventSql other = open(shards, standalone);
+                Connection reader = standalone.getConnection()) {
             reader.setAutoCommit(false);
             reader.setTransactionIsolation(Connection.TRANSACTION_REPEATABLE_READ);
             Sql.query(reader, "SELECT 1");
@@ -192,7 +195,7 @@ class OutboxTablesIT {
                         awaitStored(published);
                         Sql.query(blocker, "SELECT 1 FROM eventsql.stream_partition FOR UPDATE");
                     }
-                    try (Connection transaction = apart.getConnection()) {
+                    try (Connection transaction = standalone.getConnection()) {
                         transaction.setAutoCommit(false);
                         List<Event> events = IntStream.range(0, 300)
                                 .mapToObj(i -> Event.of("key" + i, VALUE))
@@ -203,12 +206,13 @@ class OutboxTablesIT {
                     }
                 }
                 await().atMost(Duration.ofSeconds(30))
-                        .untilAsserted(() -> assertThat(Sql.queryLong(apart, "SELECT count(*) FROM eventsql.outbox"))
-                                .isZero());
+                        .untilAsserted(
+                                () -> assertThat(Sql.queryLong(standalone, "SELECT count(*) FROM eventsql.outbox"))
+                                        .isZero());
                 await().atMost(Duration.ofSeconds(30))
-                        .untilAsserted(() ->
-                                assertThat(Sql.queryLong(apart, RING_BYTES)).isLessThan(3L << 20));
-                assertThat(Sql.queryLong(apart, "SELECT count(*) FROM eventsql.outbox_transfer WHERE shard = 1"))
+                        .untilAsserted(() -> assertThat(Sql.queryLong(standalone, RING_BYTES))
+                                .isLessThan(3L << 20));
+                assertThat(Sql.queryLong(standalone, "SELECT count(*) FROM eventsql.outbox_transfer WHERE shard = 1"))
                         .isPositive();
                 blocker.rollback();
             }
@@ -218,16 +222,18 @@ class OutboxTablesIT {
     }
 
     @Test
-    void ring_longWriterOpen_holdsOneTableWhileTheOthersGoOn() throws SQLException {
+    void ring_longWriterOpen_holdsOneTableWhileOthersAreReused() throws SQLException {
         try (Connection writer = begin();
                 Connection stale = database.getConnection()) {
             stale.setTransactionIsolation(Connection.TRANSACTION_REPEATABLE_READ);
             stale.setAutoCommit(false);
-            Sql.query(stale, "SELECT last_value FROM eventsql.outbox_ring"); // tables are emptied before it writes
+            Sql.query(
+                    stale,
+                    "SELECT last_value FROM eventsql.outbox_ring"); // this snapshot predates the emptying of tables
             eventSql.outbox().publish(writer, STREAM, Event.ofText("key", "long"));
             int published = publishMuch();
             awaitStored(published);
-            awaitSmallTables(RING_BYTES_BUT_FOR_THE_LARGEST); // the one it holds
+            awaitSmallTables(RING_BYTES_WITHOUT_LARGEST); // the writer holds the largest
             eventSql.outbox().publish(stale, STREAM, Event.ofText("key", "stale"));
             stale.commit();
             awaitStored(published + 1);
@@ -237,7 +243,7 @@ class OutboxTablesIT {
     }
 
     @Test
-    void preparedTransaction_isDeliveredAfterCommitPreparedOnly() throws SQLException {
+    void publish_inPreparedTransaction_isDeliveredAfterCommitPrepared() throws SQLException {
         try (Connection transaction = begin()) {
             eventSql.outbox().publish(transaction, STREAM, Event.ofText("kept"));
             Sql.query(transaction, "SELECT 1");
@@ -245,15 +251,15 @@ class OutboxTablesIT {
             eventSql.outbox().publish(transaction, STREAM, Event.ofText("dropped"));
             execute(transaction, "PREPARE TRANSACTION 'dropped'");
         }
-        publish("meanwhile");
-        awaitTexts("meanwhile");
+        publish("while prepared");
+        awaitTexts("while prepared");
         int published = publishMuch();
         awaitStored(published + 1);
-        awaitSmallTables(RING_BYTES_BUT_FOR_THE_LARGEST);
+        awaitSmallTables(RING_BYTES_WITHOUT_LARGEST);
 
         Sql.execute(database, "ROLLBACK PREPARED 'dropped'", "COMMIT PREPARED 'kept'");
         awaitStored(published + 2);
-        assertThat(texts()).contains("kept", "meanwhile").doesNotContain("dropped");
+        assertThat(texts()).contains("kept", "while prepared").doesNotContain("dropped");
     }
 
     private static void execute(Connection connection, String sql) throws SQLException {
@@ -262,10 +268,10 @@ class OutboxTablesIT {
         }
     }
 
-    /** One event of many violates what the user demands of the stream's table, in the own shard or in the other one. */
+    /** Some events violate a constraint or trigger that the user added to the stream's table, in either shard. */
     @ParameterizedTest
     @ValueSource(ints = {0, 1})
-    void event_refusedByAConstraintOrATrigger_isKeptVisiblyAndTheRestGoesOn(int shard) throws SQLException {
+    void relay_constraintOrTriggerRejectsEvents_keepsThemVisiblyAndContinues(int shard) throws SQLException {
         String events = "eventsql.events_" + STREAM;
         Sql.execute(
                 shards.get(shard),
@@ -274,7 +280,7 @@ class OutboxTablesIT {
                         + " 'BEGIN IF NEW.key ~ ''^worse'' THEN RAISE ''a worse key''; END IF; RETURN NEW; END'",
                 "CREATE TRIGGER no_worse_keys BEFORE INSERT ON " + events
                         + " FOR EACH ROW EXECUTE FUNCTION no_worse_keys()");
-        // Keys for both shards, so many that the refused ones are surely for this one, too.
+        // Enough keys for both shards that some rejected ones certainly belong to this shard.
         List<Event> all = new ArrayList<>();
         for (int i = 0; i < 300; i++) {
             all.add(Event.ofText((i % 50 == 7 ? "bad" : i % 50 == 8 ? "worse" : "good") + i, "" + i));
@@ -292,7 +298,7 @@ class OutboxTablesIT {
                 .isZero();
         assertThat(eventSql.outbox().backlogs().getFirst().refusedEvents()).isEqualTo(refused.size());
 
-        // What a person puts back, once the reason is gone, is tried again.
+        // An operator puts the events back once the cause is fixed; then they are relayed.
         Sql.execute(
                 shards.get(shard),
                 "ALTER TABLE " + events + " DROP CONSTRAINT no_bad_keys",
@@ -306,10 +312,10 @@ class OutboxTablesIT {
     }
 
     @Test
-    void event_ofAStreamDeletedMeanwhile_isKeptVisiblyAndTheRestGoesOn() throws SQLException {
+    void relay_streamWasDeleted_keepsItsEventsVisiblyAndContinues() throws SQLException {
         eventSql.createStream(StreamSpec.of("short_lived").withPartitions(1));
         try (Connection transaction = begin()) {
-            // Known to this process by an event that came through.
+            // A relayed event makes the stream known to this process.
             eventSql.outbox().publish(transaction, "short_lived", Event.ofText("first"));
             transaction.commit();
         }
@@ -346,7 +352,7 @@ class OutboxTablesIT {
     }
 
     @Test
-    void publish_roleWithTheRightsToPublishAlone_isDelivered() throws SQLException {
+    void publish_roleMayOnlyPublish_isDelivered() throws SQLException {
         String role = "publisher_" + databases;
         Sql.execute(eventsDb.adminDataSource(), "CREATE ROLE " + role + " LOGIN PASSWORD 'test'");
         Sql.execute(
@@ -366,13 +372,13 @@ class OutboxTablesIT {
     }
 
     @Test
-    void outbox_ofAnotherCluster_isRefused() throws SQLException {
-        try (HikariDataSource apart = pool();
+    void open_outboxOfAnotherCluster_isRejected() throws SQLException {
+        try (HikariDataSource standalone = pool();
                 HikariDataSource otherShard = pool()) {
-            open(shards, apart).close();
-            assertThat(Sql.query(apart, "SELECT version FROM eventsql.schema_version"))
+            open(shards, standalone).close();
+            assertThat(Sql.query(standalone, "SELECT version FROM eventsql.schema_version"))
                     .containsExactly("3");
-            for (DataSource wrong : List.of(apart, database)) {
+            for (DataSource wrong : List.of(standalone, database)) {
                 assertThatExceptionOfType(ShardIdentityException.class)
                         .isThrownBy(() -> open(List.of(otherShard), wrong).close())
                         .withMessageContaining("belongs to cluster");
@@ -381,20 +387,20 @@ class OutboxTablesIT {
     }
 
     @Test
-    void outbox_databaseApartBecomesAShardOfAnotherCluster_isRefused() throws SQLException {
-        try (HikariDataSource apart = pool()) {
-            open(shards, apart).close();
+    void open_standaloneOutboxAsShardOfAnotherCluster_isRejected() throws SQLException {
+        try (HikariDataSource standalone = pool()) {
+            open(shards, standalone).close();
             assertThatExceptionOfType(ShardIdentityException.class)
-                    .isThrownBy(() -> open(List.of(apart)).close())
+                    .isThrownBy(() -> open(List.of(standalone)).close())
                     .withMessageContaining("belongs to cluster");
-            assertThat(Sql.query(apart, "SELECT version FROM eventsql.schema_version ORDER BY 1"))
+            assertThat(Sql.query(standalone, "SELECT version FROM eventsql.schema_version ORDER BY 1"))
                     .containsExactly("1", "2", "3");
         }
     }
 
-    /** Another name of the same database: its outbox is the shard's. */
+    /** A second pool of a shard's database: its outbox is the shard's. */
     @Test
-    void outbox_namedByAnotherPoolOfAShard_isServedOnce() throws SQLException {
+    void open_outboxIsAnotherPoolOfAShard_isServedOnce() throws SQLException {
         try (HikariDataSource again = Pools.pool(eventsDb, database.getJdbcUrl());
                 EventSql other = open(shards, again)) {
             assertThat(other.outbox().backlogs()).hasSize(2);
@@ -417,7 +423,7 @@ class OutboxTablesIT {
     }
 
     @Test
-    void deadProducers_outboxesAreNeverForgotten() throws SQLException {
+    void relay_producersOfOutboxes_areRegistered() throws SQLException {
         try (Connection transaction = begin()) {
             eventSql.outbox()
                     .publishAll(

@@ -4,7 +4,7 @@ import com.zaxxer.hikari.HikariDataSource;
 import io.eventsql.fixture.TestCluster;
 import javax.sql.DataSource;
 
-/** The outbox in the application's own database, which is no shard. */
+/** The outbox contract with an outbox in the application's own database, which is not a shard. */
 class StandaloneOutboxIT extends OutboxContract {
     private HikariDataSource own;
 

@@ -35,10 +35,10 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** What the library makes of the append function's answers: of waiting, refusals and a missing segment. */
+/** How the publisher handles the outcomes of the append function: lock waits, rejections, a missing segment. */
 class AppendOutcomeIT extends AppendFixture {
     @Test
-    void publish_poolIsRepeatableReadWithoutAutocommit_worksEndToEnd() throws Exception {
+    void publish_poolIsRepeatableReadWithoutAutocommit_works() throws Exception {
         try (HikariDataSource strict = Pools.pool(eventsDb, eventsDb.jdbcUrl(), config -> {
                     config.setAutoCommit(false);
                     config.setTransactionIsolation("TRANSACTION_REPEATABLE_READ");
@@ -66,7 +66,7 @@ class AppendOutcomeIT extends AppendFixture {
             assertThat(range).isNotEmpty();
             try (Connection connection = strict.getConnection()) {
                 assertThat(connection.getAutoCommit())
-                        .as("given back as it was")
+                        .as("autocommit of a returned connection")
                         .isFalse();
                 assertThat(connection.getTransactionIsolation()).isEqualTo(Connection.TRANSACTION_REPEATABLE_READ);
             }
@@ -74,8 +74,8 @@ class AppendOutcomeIT extends AppendFixture {
     }
 
     /**
-     * Two publishers fill batches over the same partitions of two streams, each in its own order. Without one lock order
-     * they would deadlock: the server would notice after a second and cancel one.
+     * Two publishers fill batches for the same partitions of two streams, each in its own order. Without a common lock
+     * order they would deadlock, and the server would cancel one of them after a second.
      */
     @Test
     void publishAll_twoPublishersInOppositeOrder_neverDeadlock() throws Exception {
@@ -103,7 +103,7 @@ class AppendOutcomeIT extends AppendFixture {
         }
         assertThat(read("order_a")).hasSize(4_000);
         assertThat(read("order_b")).hasSize(4_000);
-        await().atMost(Duration.ofSeconds(10)) // a backend reports its counters when it ends
+        await().atMost(Duration.ofSeconds(10)) // a backend reports its counters when a transaction ends
                 .until(() -> number("SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%append_v1%'"
                                 + " AND pid <> pg_backend_pid() AND state = 'active'")
                         == 0);
@@ -116,17 +116,17 @@ class AppendOutcomeIT extends AppendFixture {
 
     @ParameterizedTest
     @ValueSource(strings = {"check", "trigger"})
-    void publish_databaseRefusesSomeData_onlyThoseCallsFail(String how) throws Exception {
-        String stream = "refuses_by_" + how;
+    void publish_databaseRejectsSomeEvents_onlyThoseCallsFail(String how) throws Exception {
+        String stream = "rejects_by_" + how;
         createStream(stream, 3);
         String table = "eventsql.events_" + stream;
         if (how.equals("check")) {
             execute("ALTER TABLE " + table + " ADD CONSTRAINT no_poison CHECK (value <> 'poison')");
         } else {
-            execute("CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+            execute("CREATE FUNCTION reject() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
                     + " IF NEW.value = 'poison' THEN RAISE EXCEPTION 'poison' USING ERRCODE = '22023'; END IF;"
                     + " RETURN NEW; END $$");
-            execute("CREATE TRIGGER refuse BEFORE INSERT ON " + table + " FOR EACH ROW EXECUTE FUNCTION refuse()");
+            execute("CREATE TRIGGER reject BEFORE INSERT ON " + table + " FOR EACH ROW EXECUTE FUNCTION reject()");
         }
         Ledger ledger = new Ledger();
         List<Event> good = new ArrayList<>();
@@ -135,9 +135,9 @@ class AppendOutcomeIT extends AppendFixture {
         try (Connection holder = pool.getConnection();
                 Statement statement = holder.createStatement()) {
             holder.setAutoCommit(false);
-            // While the partitions are locked, the calls gather in one batch a lane.
+            // While the partitions are locked, the calls gather in one batch per lane.
             statement.execute("SELECT FROM eventsql.stream_partition FOR UPDATE");
-            for (int i = 0; i < 900; i++) { // more than the segments that are ready hold
+            for (int i = 0; i < 900; i++) { // more than fit into the existing segments
                 if (i % 97 == 30) {
                     badFutures.add(eventSql.publisher().publishAsync(stream, Event.ofText("k" + i % 7, "poison")));
                     badFutures.add(eventSql.publisher().publishAsync(stream, Event.ofText("poison")));
@@ -167,11 +167,11 @@ class AppendOutcomeIT extends AppendFixture {
     }
 
     /**
-     * The segment is missing when the append arrives, and there when the library looks: another process was faster. The
-     * proxy holds the look until the other one has stored an event.
+     * The segment is missing when the append arrives, but exists when the library reads the heads, because another process
+     * was faster. The proxy holds that request until the other process has stored an event.
      */
     @Test
-    void publish_anotherProcessAddsTheMissingSegmentFirst_isStored() throws Exception {
+    void publish_anotherProcessAddsMissingSegmentFirst_isStored() throws Exception {
         createStream("segment_race", 1);
         append(1, Part.of("segment_race", 0, values(0, 100)));
         append(2, Part.of("segment_race", 0, values(100, 200)));

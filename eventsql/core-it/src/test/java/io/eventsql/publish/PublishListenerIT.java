@@ -23,14 +23,14 @@ import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 
-/** What a publish listener is told, and what the buffers show. */
+/** Callbacks of a publish listener, and the state of the buffers. */
 class PublishListenerIT {
     private static TestCluster cluster;
 
-    private final Told told = new Told();
+    private final RecordingListener recorded = new RecordingListener();
 
-    /** Writes down what it is told, and then fails: that must change nothing. */
-    private static final class Told implements PublishListener {
+    /** Records its callbacks and then throws, which must have no effect. */
+    private static final class RecordingListener implements PublishListener {
         private final List<Appended> appended = new CopyOnWriteArrayList<>();
         private final List<Throwable> failedAppends = new CopyOnWriteArrayList<>();
         private final List<String> failedCalls = new CopyOnWriteArrayList<>();
@@ -68,28 +68,29 @@ class PublishListenerIT {
     }
 
     @Test
-    void appended_batches_areTold() {
-        try (EventSql eventSql =
-                EventSql.builder(cluster.dataSources()).publishListener(told).build()) {
+    void publish_batchesAppended_listenerIsCalled() {
+        try (EventSql eventSql = EventSql.builder(cluster.dataSources())
+                .publishListener(recorded)
+                .build()) {
             eventSql.publisher().publishAll("orders", List.of(Event.ofText("k", "12345"), Event.ofText("k", "67890")));
             eventSql.publisher().publish("payments", Event.ofText("x"));
-            await().untilAsserted(() -> assertThat(told.appended).hasSize(2));
+            await().untilAsserted(() -> assertThat(recorded.appended).hasSize(2));
         }
 
-        PublishListener.Appended first = told.appended.getFirst();
+        PublishListener.Appended first = recorded.appended.getFirst();
         assertThat(first.shard()).isZero();
         assertThat(first.calls()).isOne();
         assertThat(first.events()).isEqualTo(2);
         assertThat(first.bytes()).isGreaterThanOrEqualTo(12);
         assertThat(first.nanos()).isPositive();
         assertThat(first.eventsByStream()).containsOnly(Map.entry("orders", 2));
-        assertThat(told.appended.getLast().eventsByStream()).containsOnlyKeys("payments");
-        assertThat(told.failedAppends).isEmpty();
-        assertThat(told.failedCalls).isEmpty();
+        assertThat(recorded.appended.getLast().eventsByStream()).containsOnlyKeys("payments");
+        assertThat(recorded.failedAppends).isEmpty();
+        assertThat(recorded.failedCalls).isEmpty();
     }
 
     @Test
-    void shardAway_failuresAndBuffer_areSeen() {
+    void publish_shardUnavailable_reportsFailuresAndBufferState() {
         SwitchableDataSource database =
                 new SwitchableDataSource(cluster.dataSources().getFirst());
         try (EventSql eventSql = EventSql.builder(database)
@@ -97,11 +98,11 @@ class PublishListenerIT {
                         .publishTimeout(Duration.ofMillis(1_500))
                         .bufferBytes(100_000)
                         .build())
-                .publishListener(told)
+                .publishListener(recorded)
                 .build()) {
             eventSql.publisher().publish("orders", Event.ofText("x"));
             database.setAvailable(false);
-            var underWay = eventSql.publisher().publishAsync("orders", Event.of("k", new byte[60_000]));
+            var inFlight = eventSql.publisher().publishAsync("orders", Event.of("k", new byte[60_000]));
             await().until(() -> eventSql.buffers().getFirst().waitingCalls() == 0);
             var waiting = eventSql.publisher().publishAsync("orders", Event.of("k", new byte[30_000]));
             Thread blocked = Thread.ofVirtual()
@@ -119,11 +120,11 @@ class PublishListenerIT {
                         assertThat(buffer.name())
                                 .isEqualTo(eventSql.shards().getFirst().name());
                     }));
-            assertThatThrownBy(underWay::join).hasCauseInstanceOf(EventNotStoredException.class);
+            assertThatThrownBy(inFlight::join).hasCauseInstanceOf(EventNotStoredException.class);
             assertThatThrownBy(waiting::join).hasCauseInstanceOf(EventNotStoredException.class);
             await().untilAsserted(() ->
-                    assertThat(told.failedCalls).hasSize(3).containsOnly("orders 1 EventNotStoredException"));
-            assertThat(told.failedAppends).isNotEmpty();
+                    assertThat(recorded.failedCalls).hasSize(3).containsOnly("orders 1 EventNotStoredException"));
+            assertThat(recorded.failedAppends).isNotEmpty();
 
             database.setAvailable(true);
             await().until(() -> !blocked.isAlive());
@@ -136,7 +137,7 @@ class PublishListenerIT {
     }
 
     @Test
-    void subscriptions_areThoseNotClosed() {
+    void subscriptions_afterClose_containOnlyOpenOnes() {
         try (EventSql eventSql = cluster.open()) {
             assertThat(eventSql.subscriptions()).isEmpty();
             Subscription mailer = eventSql.subscribe(ConsumerSpec.of("orders", "mailer"), event -> {});

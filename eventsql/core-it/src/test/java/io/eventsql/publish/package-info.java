@@ -1,2 +1,2 @@
-/** Publishing against a real database: how the publisher reacts to append outcomes, and its listeners. */
+/** Publishing against a real database: outcomes of appends, listeners, buffers. */
 package io.eventsql.publish;

@@ -12,10 +12,10 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 
-/** The append function, when the same batch is sent again before or after its original has ended. */
+/** The append function when a batch is resent before or after its original transaction has ended. */
 class AppendResendIT extends AppendFixture {
     @Test
-    void append_originalIsStillOpenAndCommitsLater_resendsWaitAndGetItsOffsets() throws Exception {
+    void append_originalCommitsLater_resendsWaitAndReturnItsOffsets() throws Exception {
         createStream("open_commits", 1);
         append(1, Part.of("open_commits", 0, "before"));
         try (Connection original = pool.getConnection()) {
@@ -33,7 +33,7 @@ class AppendResendIT extends AppendFixture {
     }
 
     @Test
-    void append_originalIsStillOpenAndRollsBack_theResendIsStored() throws Exception {
+    void append_originalRollsBack_resendIsStored() throws Exception {
         createStream("open_rolls_back", 1);
         try (Connection original = pool.getConnection()) {
             original.setAutoCommit(false);
@@ -48,16 +48,16 @@ class AppendResendIT extends AppendFixture {
     }
 
     @Test
-    void append_originalArrivesAfterResendAndLaterBatch_isRefused() throws Exception {
+    void append_originalArrivesAfterLaterBatch_isRejected() throws Exception {
         createStream("late_original", 1);
         append(1, Part.of("late_original", 0, "a"));
         append(2, Part.of("late_original", 0, "b"));
-        assertRefused("ES002", () -> append(1, Part.of("late_original", 0, "a")));
+        assertRejected("ES002", () -> append(1, Part.of("late_original", 0, "a")));
         assertThat(read("late_original")).extracting(Ledger.Stored::value).containsExactly("a", "b");
     }
 
     @Test
-    void append_committedWithAWarning_isInDoubtAndTheResendIsHarmless() throws Exception {
+    void append_committedWithWarning_isInDoubtAndResendStoresNothing() throws Exception {
         createStream("warned", 1);
         execute("CREATE FUNCTION warn() RETURNS trigger LANGUAGE plpgsql AS"
                 + " $$ BEGIN RAISE WARNING 'as if canceled while waiting for a replica'; RETURN NULL; END $$");

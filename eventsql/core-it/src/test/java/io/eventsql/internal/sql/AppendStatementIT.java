@@ -21,10 +21,10 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** The rules of the append function, one by one. */
+/** The rules of the append function, one test each. */
 class AppendStatementIT extends AppendFixture {
     @Test
-    void append_batchAfterBatch_offsetsAreGaplessAndInOrder() throws Exception {
+    void append_severalBatches_offsetsAreGaplessAndInOrder() throws Exception {
         createStream("gapless", 2);
         assertThat(append(1, Part.of("gapless", 0, "a", "b"))).containsExactly(0);
         assertThat(append(2, Part.of("gapless", 0, "c"), Part.of("gapless", 1, "x", "y", "z")))
@@ -38,7 +38,7 @@ class AppendStatementIT extends AppendFixture {
     }
 
     @Test
-    void append_sameNumberAgain_answersTheStoredOffsetsAndAddsNothing() throws Exception {
+    void append_sameBatchNumber_returnsStoredOffsetsAndStoresNothing() throws Exception {
         createStream("again", 2);
         append(UUID.randomUUID(), 1, Part.of("again", 0, "other"));
         Part[] batch = {Part.of("again", 0, "a", "b"), Part.of("again", 1, "c")};
@@ -51,18 +51,18 @@ class AppendStatementIT extends AppendFixture {
     }
 
     @Test
-    void append_lowerNumber_isRefusedAndNothingIsStored() throws Exception {
+    void append_lowerBatchNumber_isRejected() throws Exception {
         createStream("lower", 2);
         append(5, Part.of("lower", 0, "a"));
-        assertRefused("ES002", () -> append(4, Part.of("lower", 0, "b")));
-        assertRefused("ES002", () -> append(4, Part.of("lower", 0, "b"), Part.of("lower", 1, "c")));
+        assertRejected("ES002", () -> append(4, Part.of("lower", 0, "b")));
+        assertRejected("ES002", () -> append(4, Part.of("lower", 0, "b"), Part.of("lower", 1, "c")));
         append(4, Part.of("lower", 1, "of another partition"));
 
         assertThat(read("lower")).extracting(Ledger.Stored::value).containsExactly("a", "of another partition");
     }
 
     @Test
-    void append_gapsInTheNumbers_areLegal() throws Exception {
+    void append_gapInBatchNumbers_isAllowed() throws Exception {
         createStream("number_gaps", 1);
         assertThat(append(1, Part.of("number_gaps", 0, "a"))).containsExactly(0);
         assertThat(append(50, Part.of("number_gaps", 0, "b"))).containsExactly(1);
@@ -70,39 +70,39 @@ class AppendStatementIT extends AppendFixture {
     }
 
     @Test
-    void append_onlyAPartOfTheBatchIsStoredAlready_isRefusedAndNothingIsStored() throws Exception {
+    void append_partOfBatchIsStored_isRejected() throws Exception {
         createStream("partial", 2);
         append(5, Part.of("partial", 0, "a"));
-        assertRefused("ES005", () -> append(5, Part.of("partial", 0, "a"), Part.of("partial", 1, "b")));
+        assertRejected("ES005", () -> append(5, Part.of("partial", 0, "a"), Part.of("partial", 1, "b")));
         assertThat(read("partial")).extracting(Ledger.Stored::value).containsExactly("a");
     }
 
     @ParameterizedTest
     @ValueSource(ints = {Connection.TRANSACTION_REPEATABLE_READ, Connection.TRANSACTION_SERIALIZABLE})
-    void append_notReadCommitted_isRefused(int isolation) throws Exception {
+    void append_isolationIsNotReadCommitted_isRejected(int isolation) throws Exception {
         String stream = "isolation" + isolation;
         createStream(stream, 1);
         try (Connection connection = eventsDb.dataSource().getConnection()) {
             connection.setTransactionIsolation(isolation);
             Rows rows = rows(Part.of(stream, 0, "a"));
-            assertRefused("ES003", () -> APPEND.execute(connection, producer, 1, MAP_VERSION, rows));
+            assertRejected("ES003", () -> APPEND.execute(connection, producer, 1, MAP_VERSION, rows));
         }
         assertThat(read(stream)).isEmpty();
     }
 
     @Test
-    void append_otherMapVersion_isRefused() throws Exception {
+    void append_otherMapVersion_isRejected() throws Exception {
         createStream("map_version", 1);
         try (Connection connection = pool.getConnection()) {
             Rows rows = rows(Part.of("map_version", 0, "a"));
-            assertRefused("ES001", () -> APPEND.execute(connection, producer, 1, MAP_VERSION + 1, rows));
-            assertRefused("ES001", () -> APPEND.execute(connection, producer, 1, MAP_VERSION - 1, rows));
+            assertRejected("ES001", () -> APPEND.execute(connection, producer, 1, MAP_VERSION + 1, rows));
+            assertRejected("ES001", () -> APPEND.execute(connection, producer, 1, MAP_VERSION - 1, rows));
         }
         assertThat(read("map_version")).isEmpty();
     }
 
     @Test
-    void append_mapChangesWhileItWaitsForTheLock_isRefused() throws Exception {
+    void append_mapChangesDuringLockWait_isRejected() throws Exception {
         createStream("map_change", 1);
         try (Connection holder = pool.getConnection();
                 Statement statement = holder.createStatement()) {
@@ -120,15 +120,15 @@ class AppendStatementIT extends AppendFixture {
     }
 
     @Test
-    void append_unknownPartition_isRefusedAndNothingIsStored() throws Exception {
+    void append_unknownPartition_isRejected() throws Exception {
         createStream("unknown_partition", 1);
-        assertRefused(
+        assertRejected(
                 "ES004", () -> append(1, Part.of("unknown_partition", 0, "a"), Part.of("unknown_partition", 1, "b")));
         assertThat(read("unknown_partition")).isEmpty();
     }
 
     @Test
-    void append_batchOverTwoSegments_isStoredGapless() throws Exception {
+    void append_batchSpansTwoSegments_isStoredWithoutGap() throws Exception {
         createStream("straddles", 1);
         append(1, Part.of("straddles", 0, values(0, 60)));
         assertThat(append(2, Part.of("straddles", 0, values(60, 180)))).containsExactly(60);
@@ -142,10 +142,10 @@ class AppendStatementIT extends AppendFixture {
     }
 
     @Test
-    void append_noSegmentForSomeOfIt_storesNothingAndTheSameNumberIsGoodLater() throws Exception {
+    void append_segmentMissingForPartOfBatch_storesNothingAndMayBeResent() throws Exception {
         createStream("no_segment", 1);
         append(1, Part.of("no_segment", 0, values(0, 199)));
-        assertRefused("23514", () -> append(2, Part.of("no_segment", 0, "last", "beyond")));
+        assertRejected("23514", () -> append(2, Part.of("no_segment", 0, "last", "beyond")));
         assertThat(read("no_segment")).hasSize(199);
         try (EventSql library = EventSql.builder(pool).build()) {
             library.publisher().publish("no_segment", Event.ofText("uses the room"));
@@ -155,7 +155,7 @@ class AppendStatementIT extends AppendFixture {
     }
 
     @Test
-    void append_severalStreamsInABatch_eachHasItsOwnOffsets() throws Exception {
+    void append_batchOfSeveralStreams_eachHasItsOwnOffsets() throws Exception {
         createStream("several_a", 2);
         createStream("several_b", 2);
         Part[] first = {
@@ -175,10 +175,10 @@ class AppendStatementIT extends AppendFixture {
         Ledger.assertGapless(read("several_b"));
     }
 
-    /** A deferred trigger runs at the commit itself, so it sees what the commit will do. */
+    /** A deferred trigger runs during the commit, so it sees the setting that the commit uses. */
     @ParameterizedTest
     @CsvSource({"off, on", "local, on", "on, on", "remote_write, remote_write", "remote_apply, remote_apply"})
-    void append_weakSynchronousCommit_isRaisedUntilTheCommit(String ofSession, String atCommit) throws Exception {
+    void append_weakSynchronousCommit_isRaisedForTheTransaction(String ofSession, String atCommit) throws Exception {
         String stream = "sync_" + ofSession;
         createStream(stream, 1);
         execute("CREATE TABLE " + stream + "_seen (setting text)");
@@ -191,7 +191,7 @@ class AppendStatementIT extends AppendFixture {
             statement.execute("SET synchronous_commit = " + ofSession);
             APPEND.execute(connection, producer, 1, MAP_VERSION, rows(Part.of(stream, 0, "a")));
             assertThat(text(statement, "SHOW synchronous_commit"))
-                    .as("the session keeps its own")
+                    .as("setting of the session")
                     .isEqualTo(ofSession);
             assertThat(text(statement, "SELECT setting FROM " + stream + "_seen"))
                     .isEqualTo(atCommit);
@@ -206,7 +206,7 @@ class AppendStatementIT extends AppendFixture {
     }
 
     @Test
-    void append_clockRanBackwards_publishedAtDoesNot() throws Exception {
+    void append_clockGoesBack_publishedAtDoesNot() throws Exception {
         createStream("clock", 1);
         append(1, Part.of("clock", 0, "a"));
         execute("UPDATE eventsql.producer_batch SET published_at = clock_timestamp() + interval '1 hour'"
