@@ -21,8 +21,8 @@ import org.slf4j.LoggerFactory;
 /**
  * Keeps the leases of one shard for all members of this process: one platform thread, one heartbeat for all. The
  * heartbeat renews leases and returns each member's share; then members take free partitions, up to their share, and
- * give back what is above it once the handler has finished its current event. A member that closes gives back all of
- * them in the same way.
+ * release what is above it once the handler has finished its current event. A member that closes releases all of them
+ * in the same way.
  *
  * <p>A heartbeat is sent every {@link Settings#heartbeat()}; when another member's lease expires; and at once when
  * members come or go, which they signal.
@@ -35,7 +35,7 @@ final class LeaseKeeper implements WakeUpTarget {
     private static final long AFTER_EXPIRY_MS = 5;
     /** The delay before taking again what other members took faster. */
     private static final long TAKE_RETRY_MS = 100;
-    /** The delay before giving back what is drained while a commit of the member is under way. */
+    /** The delay before releasing what is drained while a commit of the member is under way. */
     private static final long RELEASE_RETRY_MS = 20;
     /** The delay before the second attempt to leave: a connection may just have broken. */
     private static final long LEAVE_RETRY_MS = 50;
@@ -89,14 +89,14 @@ final class LeaseKeeper implements WakeUpTarget {
         thread.start();
     }
 
-    /** Lets the member take its share from now on; the others give back what is above theirs. */
+    /** Lets the member take its share from now on; the others release what is above theirs. */
     void add(ShardMember member, OffsetCommitter committer, Dispatcher dispatcher) {
         participants.add(new Participant(member, committer, dispatcher));
         schedule.requestHeartbeat();
     }
 
     /**
-     * Lets the member take nothing more. It gives back its partitions as their handlers end, and keeps its leases until
+     * Lets the member take nothing more. It releases its partitions as their handlers end, and keeps its leases until
      * then; when all have ended, it leaves.
      */
     void beginLeave(ShardMember member) {

@@ -15,7 +15,7 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Takes free partitions of one shard for members, gives back those that are drained, and lets members leave. Called by
+ * Takes free partitions of one shard for members, releases those that are drained, and lets members leave. Called by
  * the lease keeper's thread alone: a heartbeat after a member has left would make it count again.
  */
 final class PartitionTransfers {
@@ -109,7 +109,7 @@ final class PartitionTransfers {
     }
 
     /**
-     * Rule 6 (Leave): commits, gives back the partitions whose handlers have ended, and deletes the member's row.
+     * Rule 6 (Leave): commits, releases the partitions whose handlers have ended, and deletes the member's row.
      *
      * @return {@code false} if it failed and is to be retried once: a connection may just have broken
      */

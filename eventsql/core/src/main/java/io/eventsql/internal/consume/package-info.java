@@ -1,7 +1,7 @@
 /**
  * Consuming: from the stored row to the handler and the committed offset.
  *
- * <h2>The way of an event</h2>
+ * <h2>From row to handler</h2>
  *
  * <pre>
  *   Fetcher ──page──▶ Assignment ◀──page── Dispatcher ──▶ OrderedPageHandler, KeyLanes
@@ -49,9 +49,12 @@
  * </pre>
  *
  * <p>Events are handled only in ACTIVE and while the lease is valid (rule 3). Until ENDED, offsets of handled events are
- * committed (rule 4). A partition that is taken again is a new assignment with a higher epoch (rule 1); that happens only
- * after the handler of the former one has ended. A partition in STOPPING is not released: the stop frees it. The thread that handles its pages is IDLE, WAITING for its turn, or RUNNING; only
- * in RUNNING, and while events are in lanes, does a release wait for it (rule 5).
+ * committed (rule 4). A partition in STOPPING is not released unless the member leaves: storing the stop frees it. A
+ * partition that is taken again is a new assignment with a higher epoch (rule 1); that happens only after the handler of
+ * the former one has ended.
+ *
+ * <p>The thread that handles an assignment's pages is IDLE, WAITING for its turn, or RUNNING. A release waits for it only
+ * in RUNNING, and while events are in lanes (rule 5).
  *
  * <p>Not API: may change in any release.
  */
