@@ -45,10 +45,9 @@ if [[ -z $modules ]]; then
 fi
 # Methods of nested classes, too: these are called Class$Nested.
 pattern=${tests//#/*#}
-arguments=(-q -Pquick -pl "$modules" -am
-  -Dsurefire.failIfNoSpecifiedTests=false -Dfailsafe.failIfNoSpecifiedTests=false)
+arguments=(-q -Pquick -pl "$modules" -am)
 if [[ $class == *IT ]]; then
-  arguments+=(verify -Dtest=NONE "-Dit.test=$pattern")
+  arguments+=(verify "-Dit.test=$pattern")
 else
   arguments+=(test "-Dtest=$pattern")
 fi

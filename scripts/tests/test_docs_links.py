@@ -1,4 +1,4 @@
-"""Documents lead to what is there: files, headings, tests."""
+"""Documents lead to what is there (files, headings, tests), and the README stays short."""
 
 import re
 import subprocess
@@ -101,3 +101,7 @@ def test_missing_tests_are_found(tmp_path: Path) -> None:
     page.write_text("`OneIT` `OneIT.a_b…` `OneIT.a_b_isC` `OneIT.a_b` `OneIT.b…` `TwoIT`\n")
 
     assert missing_tests(page, sources) == ["OneIT.a_b", "OneIT.b", "TwoIT"]
+
+
+def test_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text().split()) < 1500

@@ -10,15 +10,15 @@ import java.util.Map;
 import java.util.Optional;
 
 /**
- * The servers that the environment variables name.
+ * The servers configured in the environment.
  *
- * @param server as a workload calls it
- * @param standbys as a workload calls them
+ * @param server the kind of server, as in a workload's {@code environment.server}
+ * @param standbys the replication mode, as in a workload's {@code environment.standbys}
  * @param databases may be empty
  */
 record AvailableServers(String server, String standbys, List<DatabaseAddress> databases) {
 
-    /** @throws io.eventsql.benchmark.settings.InvalidSettingException if a variable is wrong */
+    /** @throws io.eventsql.benchmark.settings.InvalidSettingException if a variable is invalid */
     static AvailableServers of(Map<String, String> environment) {
         Variables variables = new Variables(environment::get);
         boolean hasDatabases = variables.isSet("DB0_HOST") || variables.isSet("DB_URLS");
@@ -28,20 +28,21 @@ record AvailableServers(String server, String standbys, List<DatabaseAddress> da
                 hasDatabases ? DatabaseVariables.read(variables) : List.of());
     }
 
-    /** Why a run cannot be measured here; empty: it can. */
+    /** Returns why a run cannot be measured on these servers; empty if it can. */
     Optional<String> mismatch(RunSpec run) {
         EnvironmentSpec needed = run.environment();
         if (needed.server().equals("none")) {
             return Optional.empty();
         }
         if (!needed.server().equals(server)) {
-            return Optional.of("it needs the server " + needed.server() + ", but EVENTSQL_SERVER says " + server);
+            return Optional.of("requires server " + needed.server() + ", but EVENTSQL_SERVER is " + server);
         }
         if (needed.isPostgres() && needed.databases() != databases.size()) {
-            return Optional.of("it needs " + needed.databases() + " databases, but " + databases.size() + " are given");
+            return Optional.of(
+                    "requires " + needed.databases() + " databases, but " + databases.size() + " are configured");
         }
         if (!needed.standbys().equals(standbys)) {
-            return Optional.of("it needs standbys " + needed.standbys() + ", but EVENTSQL_STANDBYS says " + standbys);
+            return Optional.of("requires standbys " + needed.standbys() + ", but EVENTSQL_STANDBYS is " + standbys);
         }
         return Optional.empty();
     }

@@ -28,26 +28,27 @@ import java.util.OptionalLong;
 import java.util.function.Supplier;
 
 /**
- * The steps of a run, in order: wait until the consumer's members share its partitions, warm up, wait until that is consumed, wait for the other runners, publish what is
- * measured, wait until that is consumed. After a stop signal the steps that remain are left out, except for a short last
- * wait: without it, events that are on their way would look lost.
+ * The steps of a run, in order: wait until the members share the consumer's partitions, warm up, wait until the warm-up
+ * is consumed, wait for the other runners, publish the measured events, wait until they are consumed. After a stop
+ * signal, the remaining steps are skipped except for a short final wait. Without that wait, events still in transit
+ * would count as lost.
  */
 final class BenchmarkRun {
     private static final Duration STOPPED_TIMEOUT = Duration.ofSeconds(5);
     private static final Duration RUNNERS_TIMEOUT = Duration.ofSeconds(60);
 
     /**
-     * What the run works with.
+     * The collaborators of a run.
      *
      * @param generator sends the load
-     * @param positions where the consumer is
-     * @param lastHandledAtMicros when the app handled the last measured event of this runner, epoch microseconds; empty
-     *     where it does not say
-     * @param members waits until the consumer's members share its partitions
-     * @param barrier where the runners wait for each other
-     * @param series counts what is measured second by second
-     * @param clock the time
-     * @param stop ends the run early
+     * @param positions the consumer's current positions
+     * @param lastHandledAtMicros when the app handled the last measured event of this runner, in epoch microseconds;
+     *     empty if unknown
+     * @param members waits until the members share the consumer's partitions
+     * @param barrier synchronizes the start of all runners
+     * @param series records the measured phase second by second
+     * @param clock the time source
+     * @param stop aborts the run
      */
     record RunContext(
             LoadGenerator generator,
@@ -60,9 +61,9 @@ final class BenchmarkRun {
             StopSignal stop) {}
 
     /**
-     * What a run came to.
+     * The outcome of a run.
      *
-     * @param warmup the events before the measured ones
+     * @param warmup the warm-up events
      * @param measured the measured events
      * @param ending how it ended
      */
@@ -74,8 +75,8 @@ final class BenchmarkRun {
     private final ProgressDisplay progress;
 
     /**
-     * @param out takes the report for people
-     * @param progress shows how far the run is
+     * @param out receives the human-readable report
+     * @param progress displays the progress
      */
     BenchmarkRun(RunSettings settings, RunContext context, PrintStream out, ProgressDisplay progress) {
         this.settings = settings;
@@ -84,7 +85,7 @@ final class BenchmarkRun {
         this.progress = progress;
     }
 
-    /** @throws IOException if the app does not answer, or its members or the other runners do not come */
+    /** @throws IOException if the app does not respond, or its members or the other runners are not ready in time */
     Outcome run() throws IOException {
         if (!context.members.await()) {
             return outcome(PhaseMeasurement.empty(), PhaseMeasurement.empty(), false);
@@ -107,7 +108,7 @@ final class BenchmarkRun {
         boolean consumed = awaitConsumption();
         Long firstIntended = measured.firstIntendedAtMicros();
         if (consumed && firstIntended != null) {
-            // The positions tell it a little late; the app knows it to the microsecond.
+            // Positions lag slightly behind. The app knows the exact time.
             long lastHandled = context.lastHandledAtMicros.get().orElseGet(context.clock::epochMicros);
             text.consumed(measured.publishedEvents(), lastHandled - firstIntended)
                     .forEach(out::println);
@@ -145,7 +146,7 @@ final class BenchmarkRun {
         return measured;
     }
 
-    /** @param total how many events there will be; 0: unknown */
+    /** @param total the expected number of events; 0 if unknown */
     private PhaseMeasurement send(LoadPhase phase, String what, long total) {
         PublishMeter meter = new PublishMeter();
         long sent;
@@ -161,7 +162,7 @@ final class BenchmarkRun {
         if (!context.stop.isRaised() && awaitConsumption(settings.stream().consumeTimeout(), context.stop)) {
             return true;
         }
-        // Nothing stops this one: it is short.
+        // This wait is short and cannot be interrupted.
         return context.stop.isRaised() && awaitConsumption(STOPPED_TIMEOUT, new StopSignal());
     }
 

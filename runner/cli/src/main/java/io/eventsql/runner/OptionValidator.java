@@ -3,7 +3,7 @@ package io.eventsql.runner;
 import picocli.CommandLine;
 import picocli.CommandLine.ParameterException;
 
-/** Refuses options out of range, with a message that names the option, its variable and the limit. */
+/** Rejects options out of range with a message that names the option, its environment variable and the limit. */
 final class OptionValidator {
     private final CommandLine commandLine;
 

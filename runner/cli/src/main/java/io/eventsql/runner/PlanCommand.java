@@ -17,22 +17,22 @@ import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Spec;
 
-/** Says what a workload's runs need, for scripts that start it. */
+/** Prints the requirements of a workload's runs for scripts. */
 @Command(
         name = "plan",
         mixinStandardHelpOptions = true,
         sortOptions = false,
         description = {
-            "Says as JSON what each run of a workload needs: its servers, variables and rough time in seconds.",
+            "Prints as JSON what each run of a workload requires: servers, variables and estimated duration in seconds.",
             ""
         },
         exitCodeListHeading = "%nExit codes:%n",
-        exitCodeList = {"0:shown", "2:wrong input"},
+        exitCodeList = {"0:printed", "2:invalid input"},
         footerHeading = "%nExamples:%n",
         footer = {"  runner plan fan-out", "  runner plan stress --only reading --set phases.1.seconds=10"})
 final class PlanCommand implements Callable<Integer> {
 
-    /** What is printed. */
+    /** The printed JSON. */
     private record Plan(String workload, WorkloadKind kind, String description, List<PlannedRun> runs) {}
 
     private record PlannedRun(

@@ -54,24 +54,24 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
 
-/** Publishes a run's events and writes what it measured. */
+/** Publishes the events of a run and writes the measurements. */
 @Command(
         name = "publish",
         mixinStandardHelpOptions = true,
         sortOptions = false,
         description = {
-            "Publishes events, waits until they are consumed, and reports both. With several apps it begins when they",
+            "Publishes events, waits until they are consumed, and reports both. With several apps, starts as soon as they",
             "share the consumer's partitions.",
-            "Each option can also be given in the environment: --events-rate as EVENTS_RATE, and so on.",
-            "The databases are given there only: DB0_HOST, DB0_PORT (5432), DB0_NAME (eventsql), DB0_USER (eventsql),"
+            "Each option can also be set in the environment: --events-rate as EVENTS_RATE, and so on.",
+            "Configure the databases in the environment: DB0_HOST, DB0_PORT (5432), DB0_NAME (eventsql), DB0_USER (eventsql),"
                     + " DB0_PASSWORD, likewise DB1_..., DB2_...; or DB_URLS with DB_USER and DB_PASSWORD.",
             ""
         },
         exitCodeListHeading = "%nExit codes:%n",
         exitCodeList = {
-            "0:everything was published and consumed",
-            "1:an event failed, the time-out struck, or the run broke off",
-            "2:wrong input"
+            "0:all events published and consumed",
+            "1:an event failed, the run timed out or aborted",
+            "2:invalid input"
         },
         footerHeading = "%nExamples:%n",
         footer = {
@@ -80,7 +80,7 @@ import picocli.CommandLine.Spec;
             "  EVENTS_RATE=0 CALLERS=4 EVENTS_BATCH_SIZE=100 DB0_HOST=localhost DB0_PASSWORD=... runner"
         })
 final class PublishCommand implements Callable<Integer> {
-    /** Longer than the leases of members that have died. */
+    /** Longer than the lease of a dead member. */
     private static final Duration MEMBERS_TIMEOUT = Duration.ofSeconds(60);
 
     private final Map<String, String> environment;
@@ -97,10 +97,10 @@ final class PublishCommand implements Callable<Integer> {
     @Option(
             names = "--db-urls",
             paramLabel = "URLS",
-            description = "JDBC URLS of the databases, separated by commas, instead of DB0_HOST and so on")
+            description = "comma-separated JDBC URLs of the databases, instead of DB0_HOST and so on")
     private @Nullable String dbUrls;
 
-    @Option(names = "--db-user", paramLabel = "NAME", description = "user for --db-urls (default: eventsql)")
+    @Option(names = "--db-user", paramLabel = "NAME", description = "database user for --db-urls (default: eventsql)")
     private @Nullable String dbUser;
 
     @Option(
@@ -108,8 +108,8 @@ final class PublishCommand implements Callable<Integer> {
             paramLabel = "NAME=PID",
             split = ",",
             description = {
-                "a process to look at once a second, with its children, such as database-0=1234;",
-                "or a container: database-0=docker:CONTAINER; may be repeated (in the environment PROCESSES)"
+                "process to sample every second, including its children, such as database-0=1234;",
+                "or a container: database-0=docker:CONTAINER; repeatable (environment: PROCESSES)"
             })
     private List<String> processes = new ArrayList<>();
 
@@ -149,7 +149,7 @@ final class PublishCommand implements Callable<Integer> {
         }
     }
 
-    /** What is counted and looked at second by second. */
+    /** Records the counts and the resource usage of a run. */
     private record RunRecorder(RunSeries series, ResourceSampler sampler) {
 
         RunnerSeries result() {

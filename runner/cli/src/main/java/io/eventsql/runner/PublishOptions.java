@@ -9,14 +9,14 @@ import org.jspecify.annotations.Nullable;
 import picocli.CommandLine;
 import picocli.CommandLine.Option;
 
-/** What a runner is asked to do, as it is written on the command line or in the environment. */
+/** The options of a publish run, from the command line or the environment. */
 final class PublishOptions {
     static final long EVENTS_RATE_MAX = 1_000_000;
     static final long EVENTS_MAX = 1_000_000_000;
     static final int CALLERS_MAX = 10_000;
     static final int KEYS_MAX = 1_000_000;
     static final int DURATION_MAX_SECONDS = 86_400;
-    /** Leaves room for keys beside the values. */
+    /** Leaves room for keys in addition to values. */
     static final long CALL_BYTES_MAX = Settings.DEFAULT_MAX_BATCH_BYTES * 9 / 10;
 
     @Option(
@@ -30,7 +30,7 @@ final class PublishOptions {
             names = "--partitions",
             paramLabel = "N",
             defaultValue = "10",
-            description = "the stream's partitions on each shard, when it is created (default: ${DEFAULT-VALUE})")
+            description = "partitions per shard if the stream has to be created (default: ${DEFAULT-VALUE})")
     private int partitions;
 
     @Option(
@@ -43,7 +43,7 @@ final class PublishOptions {
     @Option(
             names = "--run-id",
             paramLabel = "ID",
-            description = "the run's id, 8 lower-case hexadecimal characters (default: random)")
+            description = "id of the run, 8 lower-case hexadecimal characters (default: random)")
     private @Nullable String runId;
 
     @Option(
@@ -51,14 +51,14 @@ final class PublishOptions {
             paramLabel = "N",
             defaultValue = "0",
             description =
-                    "number of this runner, from 0; picks its preferred shard and its keys (default: ${DEFAULT-VALUE})")
+                    "number of this runner, from 0; determines its preferred shard and its keys (default: ${DEFAULT-VALUE})")
     private int runnerNumber;
 
     @Option(
             names = "--runners",
             paramLabel = "N",
             defaultValue = "1",
-            description = "runners at the same time; they wait for each other (default: ${DEFAULT-VALUE})")
+            description = "number of concurrent runners; they start together (default: ${DEFAULT-VALUE})")
     private int runners;
 
     @Option(
@@ -72,14 +72,14 @@ final class PublishOptions {
             names = "--events-to-publish",
             paramLabel = "N",
             defaultValue = "100000",
-            description = "events to publish, without warm-up (default: ${DEFAULT-VALUE})")
+            description = "events to publish, excluding the warm-up (default: ${DEFAULT-VALUE})")
     private long eventsToPublish;
 
     @Option(
             names = "--events-batch-size",
             paramLabel = "N",
             defaultValue = "1",
-            description = "events of one publish call (default: ${DEFAULT-VALUE})")
+            description = "events per publish call (default: ${DEFAULT-VALUE})")
     private int eventsBatchSize;
 
     @Option(
@@ -101,14 +101,14 @@ final class PublishOptions {
             arity = "0..1",
             fallbackValue = "true",
             defaultValue = "false",
-            description = "events have keys and go to all shards (default: ${DEFAULT-VALUE})")
+            description = "publish events with keys, distributed over all shards (default: ${DEFAULT-VALUE})")
     private boolean keyed;
 
     @Option(
             names = "--keys",
             paramLabel = "N",
             defaultValue = "1000",
-            description = "different keys of this runner (default: ${DEFAULT-VALUE})")
+            description = "number of distinct keys of this runner (default: ${DEFAULT-VALUE})")
     private int keys;
 
     @Option(
@@ -124,23 +124,20 @@ final class PublishOptions {
             names = "--warmup-seconds",
             paramLabel = "N",
             defaultValue = "5",
-            description = "the same load before, not measured (default: ${DEFAULT-VALUE})")
+            description = "warm-up with the same load, not measured (default: ${DEFAULT-VALUE})")
     private int warmupSeconds;
 
     @Option(
             names = "--consume-timeout",
             paramLabel = "SECONDS",
             defaultValue = "120",
-            description = "how long to wait until everything is consumed (default: ${DEFAULT-VALUE})")
+            description = "maximum time to wait for consumption (default: ${DEFAULT-VALUE})")
     private int consumeTimeout;
 
-    @Option(
-            names = "--runner-result",
-            paramLabel = "FILE",
-            description = "where to write the result (default: runner-<number>.json)")
+    @Option(names = "--runner-result", paramLabel = "FILE", description = "result file (default: runner-<number>.json)")
     private @Nullable Path runnerResult;
 
-    /** Where the result is written. */
+    /** Returns the path of the result file. */
     Path resultFile() {
         return runnerResult == null ? Path.of("runner-" + runnerNumber + ".json") : runnerResult;
     }

@@ -31,27 +31,27 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
 
-/** Measures the runs of a workload on the servers that the environment names. */
+/** Measures the runs of a workload on the servers configured in the environment. */
 @Command(
         name = "run",
         mixinStandardHelpOptions = true,
         sortOptions = false,
         description = {
-            "Measures the runs of a workload, one after the other, on the servers that the environment names, and",
-            "leaves a folder for each: result.json, report.txt, series.csv, resources.csv, publish.hlog,"
-                    + " end_to_end.hlog; of trials trials.jsonl or trials.csv.",
-            "A run that needs other servers is left out, with a line that says why. Servers are named by DB0_HOST,",
+            "Measures the runs of a workload one after the other on the servers configured in the environment, and",
+            "writes a folder for each: result.json, report.txt, series.csv, resources.csv, publish.hlog,"
+                    + " end_to_end.hlog; for trials, trials.jsonl or trials.csv.",
+            "Skips a run that requires other servers and prints the reason. Servers are configured by DB0_HOST,",
             "DB0_PORT (5432), DB0_NAME (eventsql), DB0_USER (eventsql), DB0_PASSWORD, likewise DB1_...; or DB_URLS with",
-            "DB_USER and DB_PASSWORD; what they are is said by EVENTSQL_SERVER (default: postgres) and",
-            "EVENTSQL_STANDBYS (default: none). Other drivers read further variables.",
-            "Ctrl-C ends the phase under way; what was measured until then is written.",
+            "DB_USER and DB_PASSWORD, and described by EVENTSQL_SERVER (default: postgres) and",
+            "EVENTSQL_STANDBYS (default: none). Other drivers read additional variables.",
+            "Ctrl-C aborts the current phase; measurements up to that point are written.",
             ""
         },
         exitCodeListHeading = "%nExit codes:%n",
         exitCodeList = {
             "0:passed",
-            "1:an event was lost, duplicated, out of order, failed or late, or a run broke off",
-            "2:wrong input, or no run fits the servers"
+            "1:an event was lost, duplicated, out of order, failed or late, or a run aborted",
+            "2:invalid input, or no run matches the servers"
         },
         footerHeading = "%nExamples:%n",
         footer = {
@@ -73,21 +73,21 @@ final class RunCommand implements Callable<Integer> {
             names = "--out",
             paramLabel = "DIR",
             required = true,
-            description = "folder in which each run gets a folder of its name")
+            description = "output folder; each run writes a subfolder of its name")
     private Path out = Path.of("");
 
     @Option(
             names = "--command",
             paramLabel = "TEXT",
             defaultValue = "unknown",
-            description = "the command that started it, for the results")
+            description = "command that started the runs, recorded in the results")
     private String command = "";
 
     @Option(
             names = "--git-commit",
             paramLabel = "ID",
             defaultValue = "unknown",
-            description = "what is measured, for the results")
+            description = "measured Git commit, recorded in the results")
     private String gitCommit = "";
 
     @Option(
@@ -95,8 +95,8 @@ final class RunCommand implements Callable<Integer> {
             paramLabel = "NAME=PID",
             split = ",",
             description = {
-                "a process to look at once a second, with its children, such as database-0=1234;",
-                "or a container: database-0=docker:CONTAINER; may be repeated (in the environment PROCESSES)"
+                "process to sample every second, including its children, such as database-0=1234;",
+                "or a container: database-0=docker:CONTAINER; repeatable (environment: PROCESSES)"
             })
     private List<String> processes = new ArrayList<>();
 
@@ -166,7 +166,7 @@ final class RunCommand implements Callable<Integer> {
         for (RunSpec run : workload.runs()) {
             servers.mismatch(run)
                     .ifPresentOrElse(
-                            why -> err.println("The run " + run.name() + " is left out: " + why), () -> runs.add(run));
+                            why -> err.println("Skipping run " + run.name() + ": " + why), () -> runs.add(run));
         }
         return runs;
     }
@@ -180,8 +180,8 @@ final class RunCommand implements Callable<Integer> {
                     Drivers.find(name)
                             .orElseThrow(() -> new ParameterException(
                                     commandLine,
-                                    "There is no driver " + name + "; there are " + String.join(", ", Drivers.names())
-                                            + ". Others must be on the class path")));
+                                    "Unknown driver " + name + "; known drivers: " + String.join(", ", Drivers.names())
+                                            + ". Add others to the class path")));
         }
         return drivers;
     }
@@ -198,7 +198,7 @@ final class RunCommand implements Callable<Integer> {
                     .run(folder, written -> show(RunText.of(written), folder, context, hook));
             return result.verdict().passed();
         } catch (Exception e) {
-            System.err.println("The run " + run.name() + " broke off: " + e);
+            System.err.println("Run " + run.name() + " aborted: " + e);
             e.printStackTrace();
             return false;
         }
@@ -214,7 +214,7 @@ final class RunCommand implements Callable<Integer> {
         }
     }
 
-    /** The main experiment with this as its only runner. */
+    /** Runs the main benchmark with this process as the only runner. */
     private boolean publish(RunSpec run) {
         Path folder = out.resolve(run.name());
         Map<String, String> all = new HashMap<>(environment);

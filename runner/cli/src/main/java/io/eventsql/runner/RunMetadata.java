@@ -16,11 +16,11 @@ import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
 import java.util.List;
 
-/** What a run's result says besides what was measured. */
+/** The metadata of a run's result. */
 record RunMetadata(RunSpec spec, DriverProvider provider, WorkloadRun.RunContext context) {
     private static final double BYTES_PER_MB = 1e6;
 
-    /** Which run it is; it ends now. */
+    /** Returns the identity of the run, which ends now. */
     RunResult.Identity identity(String id, Instant startedAt) {
         return new RunResult.Identity(
                 context.workload().name(),
@@ -40,7 +40,7 @@ record RunMetadata(RunSpec spec, DriverProvider provider, WorkloadRun.RunContext
                 provider.name(), driver.version(), guarantees.durability(), guarantees.order(), guarantees.delivery());
     }
 
-    /** Those of the environment; none where the servers are others. */
+    /** Returns the databases of the environment; empty if the run uses other servers. */
     List<DatabaseInfo> databases(LoadClock clock) throws SQLException {
         List<DatabaseInfo> databases = new ArrayList<>();
         if (spec.environment().isPostgres()) {

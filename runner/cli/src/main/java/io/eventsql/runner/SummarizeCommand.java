@@ -27,22 +27,22 @@ import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
 
-/** Merges what several runners left and what the app has seen into one result. */
+/** Merges the results of several runners and the counts of the app into one result. */
 @Command(
         name = "summarize",
         mixinStandardHelpOptions = true,
         sortOptions = false,
         description = {
-            "Merges the runners' files and the counts of the app, or of several that are members of one consumer,",
-            "into one result, and judges it.",
-            "Each option can also be given in the environment: --app-url as APP_URL, and so on.",
+            "Merges the runners' result files and the counts of the app, or of several apps that are members of one consumer,",
+            "into one result with a verdict.",
+            "Each option can also be set in the environment: --app-url as APP_URL, and so on.",
             ""
         },
         exitCodeListHeading = "%nExit codes:%n",
         exitCodeList = {
-            "0:nothing was lost, duplicated, out of order, failed or late",
-            "1:something was; the result says what",
-            "2:wrong input"
+            "0:no event was lost, duplicated, out of order, failed or late",
+            "1:otherwise; see the problems in the result",
+            "2:invalid input"
         },
         footerHeading = "%nExample:%n",
         footer = {
@@ -52,7 +52,7 @@ final class SummarizeCommand implements Callable<Integer> {
     @Spec
     private @Nullable CommandSpec spec;
 
-    @Option(names = "--run", paramLabel = "ID", required = true, description = "the run's id")
+    @Option(names = "--run", paramLabel = "ID", required = true, description = "id of the run")
     private String run = "";
 
     @Mixin
@@ -62,7 +62,7 @@ final class SummarizeCommand implements Callable<Integer> {
             names = "--runner-results",
             paramLabel = "DIR",
             required = true,
-            description = "folder with the runners' files, runner-<number>.json")
+            description = "folder with the runners' result files, runner-<number>.json")
     private Path runnerResults = Path.of("");
 
     @Mixin
@@ -104,12 +104,12 @@ final class SummarizeCommand implements Callable<Integer> {
                 validator.require(
                         result.run().equals(run),
                         "--runner-results",
-                        "must hold results of the run " + run + " only, but " + file + " is of " + result.run());
+                        "must contain results of run " + run + " only, but " + file + " is of " + result.run());
                 runners.add(result);
             }
         }
         if (runners.isEmpty()) {
-            throw new IOException("No runner left a result in " + runnerResults);
+            throw new IOException("No runner results in " + runnerResults);
         }
         return runners;
     }

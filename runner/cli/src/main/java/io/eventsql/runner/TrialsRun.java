@@ -38,9 +38,9 @@ import java.util.OptionalInt;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
-/** Measures one run of the kinds {@code blast} and {@code sweep}, and writes its folder. */
+/** Measures one run of kind {@code blast} or {@code sweep} and writes its folder. */
 final class TrialsRun {
-    /** Besides the first COPY, which is not counted: connection and tables are new. */
+    /** Excludes the first COPY, which pays for the new connection and tables. */
     private static final int COPY_TRIALS = 5;
 
     private final RunSpec spec;
@@ -57,11 +57,11 @@ final class TrialsRun {
     }
 
     /**
-     * Measures it.
+     * Runs the trials.
      *
-     * @param folder takes the result
-     * @param written told once all is written
-     * @throws Exception if it breaks off without a result
+     * @param folder the output folder
+     * @param written receives the result once all files are written
+     * @throws Exception if the run aborts without a result
      */
     TrialsResult run(Path folder, Consumer<TrialsResult> written) throws Exception {
         Instant startedAt = Instant.now();
@@ -118,7 +118,7 @@ final class TrialsRun {
                         spec.environment().standbys(), spec.environment().databases()));
     }
 
-    /** What the largest number of events takes without the library; {@code null} where there is no PostgreSQL of ours. */
+    /** Measures a plain COPY of the largest number of events; {@code null} if the run does not use our PostgreSQL. */
     private TrialsResult.@Nullable CopyLimit copyLimit(SweepSpec sweep) throws SQLException {
         if (!spec.environment().server().equals("postgres")) {
             return null;
@@ -148,7 +148,7 @@ final class TrialsRun {
             throws SQLException {
         measured.problems().forEach(problems::add);
         if (measured.interrupted()) {
-            problems.add("It was interrupted");
+            problems.add("Interrupted");
         }
         List<String> found = problems.all();
         RunMetadata metadata = new RunMetadata(spec, provider, context);

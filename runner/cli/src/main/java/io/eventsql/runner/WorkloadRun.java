@@ -36,20 +36,20 @@ import java.util.Map;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
-/** Measures one run of the kinds {@code phases} and {@code search}, and writes its folder. */
+/** Measures one run of kind {@code phases} or {@code search} and writes its folder. */
 final class WorkloadRun {
 
     /**
-     * What is the same for all runs of a command.
+     * The context shared by all runs of a command.
      *
-     * @param workload what they belong to
-     * @param environment the variables that say where servers are
-     * @param databases those of the environment
-     * @param processes what is looked at besides this process
-     * @param command how to measure it again
-     * @param gitCommit what is measured
-     * @param stop ends a run early
-     * @param out takes lines for people
+     * @param workload the workload of the runs
+     * @param environment the environment variables that configure the servers
+     * @param databases the databases of the environment
+     * @param processes the processes to sample in addition to this one
+     * @param command the command that reproduces the run
+     * @param gitCommit the measured commit
+     * @param stop aborts a run
+     * @param out receives human-readable lines
      */
     record RunContext(
             Workload workload,
@@ -61,7 +61,7 @@ final class WorkloadRun {
             StopSignal stop,
             Consumer<String> out) {}
 
-    /** What was phases on a session. */
+    /** The phases that a session ran, and the result of a search. */
     private record RunPhases(List<PhaseLoad> phases, RunResult.@Nullable SearchResult search) {}
 
     private final RunSpec spec;
@@ -79,11 +79,11 @@ final class WorkloadRun {
     }
 
     /**
-     * Measures it.
+     * Runs the phases.
      *
-     * @param folder takes the result
-     * @param written hears of the result once it is written; connections may still be open
-     * @throws Exception if it breaks off without a result
+     * @param folder the output folder
+     * @param written receives the result once it is written; connections may still be open
+     * @throws Exception if the run aborts without a result
      */
     RunResult run(Path folder, Consumer<RunResult> written) throws Exception {
         Instant startedAt = Instant.now();
@@ -165,17 +165,18 @@ final class WorkloadRun {
         problems.addIfAny(
                 consumers.stream().mapToLong(ConsumerCounts::eventsLost).sum(), "events were lost");
         problems.addIfAny(
-                consumers.stream().mapToLong(ConsumerCounts::eventsDuplicated).sum(), "events were delivered again");
+                consumers.stream().mapToLong(ConsumerCounts::eventsDuplicated).sum(),
+                "events were delivered more than once");
         problems.addIfAny(
                 consumers.stream().mapToLong(ConsumerCounts::orderViolations).sum(),
                 "events were out of order for their key");
         problems.addIfAny(
                 phases.stream().mapToLong(RunResult.PhaseMetrics::eventsFailed).sum(), "events failed to publish");
         if (context.stop.reason() == StopSignal.Reason.NO_PROGRESS) {
-            problems.add("It was given up because nothing was acknowledged any more");
+            problems.add("Aborted: no acknowledgement for 60 s");
         }
         if (context.stop.isInterrupted()) {
-            problems.add("It was interrupted");
+            problems.add("Interrupted");
         }
     }
 }

@@ -9,17 +9,17 @@ import org.HdrHistogram.Histogram;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The measured events that were handled in each second, by all members and of all runners.
+ * The end-to-end latencies of all measured events by the second in which they were handled.
  *
- * @param endToEndMicros the latencies from the intended time to the handler, by seconds since 1970
+ * @param endToEndMicros the latencies from the intended send to the handler by epoch second
  */
 public record LatenciesBySecond(Map<Long, Histogram> endToEndMicros) {
 
     /**
-     * Unites the seconds of several members.
+     * Merges the seconds of several members.
      *
-     * @param seen what they have seen, with detail
-     * @throws IllegalArgumentException if a histogram is not understood
+     * @param seen the members' reports with detail
+     * @throws IllegalArgumentException if a histogram is invalid
      */
     static LatenciesBySecond of(List<RunReport> seen) {
         Map<Long, Histogram> all = new TreeMap<>();
@@ -33,12 +33,12 @@ public record LatenciesBySecond(Map<Long, Histogram> endToEndMicros) {
         return new LatenciesBySecond(all);
     }
 
-    /** Whether anything was handled at all. */
+    /** Returns whether no event was handled. */
     public boolean isEmpty() {
         return endToEndMicros.isEmpty();
     }
 
-    /** The latencies of a second since 1970; {@code null} where there are none. */
+    /** Returns the latencies of an epoch second; {@code null} if there are none. */
     public @Nullable Histogram endToEndMicros(long second) {
         return endToEndMicros.get(second);
     }

@@ -12,39 +12,39 @@ import java.util.Set;
 import java.util.stream.Stream;
 
 /**
- * What the members of a consumer have seen of a run, as if one had seen it all. Numbers are united, not counts: an event
- * that nobody has seen is lost even if two members have seen another one.
+ * The merged reports of all members of a consumer, as if one member had received all events. Merges event numbers
+ * instead of adding counts, so that a lost event is detected even if another one was received by two members.
  *
- * @param run the united counts; order violations are those that a member has seen by itself
- * @param members how many members there are
- * @param partitionsOfSeveralMembers partitions of whose measured events more than one member has seen some; from one to the
- *     next, order is not checked
- * @param seconds when the measured events were handled
+ * @param run the merged counts; order violations are detected within each member
+ * @param members the number of members
+ * @param partitionsOfSeveralMembers the partitions whose measured events were handled by more than one member; order is
+ *     not checked across members
+ * @param latencies the end-to-end latencies by second
  */
 public record MergedRunReport(RunReport run, int members, int partitionsOfSeveralMembers, LatenciesBySecond latencies) {
 
-    /** Nobody has seen anything, or what they have seen is not known. */
+    /** Returns the report of members that have received nothing, or whose reports are unknown. */
     static MergedRunReport empty(String run, int members) {
         return new MergedRunReport(new RunReport(run, "", List.of()), members, 0, new LatenciesBySecond(Map.of()));
     }
 
     /**
-     * What the only member has seen.
+     * Returns the report of the only member.
      *
-     * @param run with detail
-     * @throws IllegalArgumentException if the detail is not understood
+     * @param run the member's report with detail
+     * @throws IllegalArgumentException if the detail is invalid
      */
     public static MergedRunReport ofSingleMember(RunReport run) {
         return new MergedRunReport(run, 1, 0, LatenciesBySecond.of(List.of(run)));
     }
 
     /**
-     * Unites what several members have seen.
+     * Merges the reports of several members.
      *
      * @param run the run's id
-     * @param members how many members there are
-     * @param seen what they have seen, with detail; those that have seen nothing may be left out
-     * @throws IllegalArgumentException if a detail is missing or not understood
+     * @param members the number of members
+     * @param seen the members' reports with detail; those of members that received nothing may be omitted
+     * @throws IllegalArgumentException if a detail is missing or invalid
      */
     public static MergedRunReport merge(String run, int members, List<RunReport> seen) {
         List<RunnerReport> runners = seen.stream()
@@ -89,16 +89,16 @@ public record MergedRunReport(RunReport run, int members, int partitionsOfSevera
                 null);
     }
 
-    /** A member's numbers, as many as it says it has seen. */
+    /** Decodes a member's numbers and checks them against its count. */
     private static NumberSet numbers(PhaseReport events) {
         PhaseDetail detail = events.detail();
         if (detail == null) {
-            throw new IllegalArgumentException("an app does not tell which numbers it has seen");
+            throw new IllegalArgumentException("an app does not report the received numbers");
         }
         NumberSet numbers = NumberSet.decode(detail.numbers());
         if (numbers.size() != events.distinct()) {
             throw new IllegalArgumentException(
-                    "an app has seen " + events.distinct() + " numbers, but tells " + numbers.size());
+                    "an app reports " + events.distinct() + " distinct events, but " + numbers.size() + " numbers");
         }
         return numbers;
     }

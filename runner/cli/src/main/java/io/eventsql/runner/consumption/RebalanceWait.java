@@ -19,9 +19,9 @@ import java.util.function.Consumer;
 import java.util.function.Supplier;
 
 /**
- * Waits until several members of a consumer share its partitions: on each shard every partition is held, by as many
- * members as there are or as there are partitions, and none holds more than one more than another. Then nothing moves any
- * more, and a measurement can begin.
+ * Waits until the members of a consumer share its partitions evenly: on each shard, every partition is assigned, to as
+ * many members as there are members or partitions, and the assignments differ by at most one partition. From then on no
+ * partition moves, and a measurement can start.
  */
 public final class RebalanceWait {
     private static final long POLL_NANOS = Duration.ofMillis(100).toNanos();
@@ -35,11 +35,11 @@ public final class RebalanceWait {
     private final Consumer<String> out;
 
     /**
-     * @param state the consumer's partitions; may throw {@link EventSqlException}, then it is asked again
-     * @param members how many members there are to be; a single one is not waited for
-     * @param timeout how long to wait at most
-     * @param stop ends the wait early
-     * @param out takes lines of text about the progress, about one a second
+     * @param state the consumer's partitions; retried if it throws {@link EventSqlException}
+     * @param members the expected number of members; a single one is not waited for
+     * @param timeout the maximum time to wait
+     * @param stop aborts the wait
+     * @param out receives about one progress line per second
      */
     public RebalanceWait(
             Supplier<List<PartitionState>> state,
@@ -57,10 +57,10 @@ public final class RebalanceWait {
     }
 
     /**
-     * Waits.
+     * Waits for the members.
      *
      * @return {@code false} after a stop signal
-     * @throws IOException after the time-out; says who holds what
+     * @throws IOException after the timeout; the message lists the assignments
      */
     public boolean await() throws IOException {
         long started = clock.nanos();
@@ -84,16 +84,16 @@ public final class RebalanceWait {
         return !stop.isRaised();
     }
 
-    /** The first shard that is not shared, as text; empty: all are. */
+    /** Describes the first shard that is not shared evenly; empty if there is none. */
     private Optional<String> missing() {
         List<PartitionState> now;
         try {
             now = state.get();
         } catch (EventSqlException e) {
-            return Optional.of("its partitions cannot be read (" + e.getMessage() + ")");
+            return Optional.of("cannot read its partitions (" + e.getMessage() + ")");
         }
         if (now.isEmpty()) {
-            return Optional.of("it was never started");
+            return Optional.of("no member has started");
         }
         Map<Integer, List<PartitionState>> shards =
                 new TreeMap<>(now.stream().collect(groupingBy(PartitionState::shard)));
@@ -120,7 +120,7 @@ public final class RebalanceWait {
         long free = partitions.size()
                 - held.values().stream().mapToLong(Long::longValue).sum();
         return "on shard " + partitions.getFirst().shard() + " " + (holders.isEmpty() ? "" : holders + ", ") + free
-                + " of " + partitions.size() + " held by nobody";
+                + " of " + partitions.size() + " unassigned";
     }
 
     private static Map<String, Long> held(List<PartitionState> partitions) {

@@ -5,38 +5,38 @@ import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What the app has seen of a run ({@code GET /benchmark-runs/{run}}).
+ * The app's report of a run ({@code GET /benchmark-runs/{run}}).
  *
  * @param run the run's id
  * @param consumer the app's consumer
- * @param runners each runner of which it has seen an event
+ * @param runners the reports of the runners whose events it has received
  */
 public record RunReport(String run, String consumer, List<RunnerReport> runners) {
 
     /**
-     * What it has seen of one runner.
+     * The report of one runner.
      *
      * @param runner the runner's number
-     * @param measured the events that are measured
-     * @param warmup the events before them
+     * @param measured the measured events
+     * @param warmup the warm-up events
      */
     public record RunnerReport(int runner, PhaseReport measured, PhaseReport warmup) {}
 
     /**
-     * The events of one runner and phase.
+     * The counts of one runner and phase.
      *
-     * @param received all of them
-     * @param distinct different numbers among them
-     * @param duplicates those whose number had been there before
-     * @param highestNumber the highest number; -1 where none was received
-     * @param orderViolations those that came after a higher number of the same key
-     * @param handledBeforeIntended those that seem to have been handled before they were meant to be sent: the clocks
+     * @param received all received events
+     * @param distinct the distinct event numbers
+     * @param duplicates the events whose number was received before
+     * @param highestNumber the highest number; -1 if none was received
+     * @param orderViolations the events received after a higher number of the same key
+     * @param handledBeforeIntended the events apparently handled before their intended send time, because the clocks
      *     differ
-     * @param firstHandledAtMicros when the first was handled, epoch microseconds; 0 where none was
-     * @param lastHandledAtMicros when the last was handled, epoch microseconds; 0 where none was
-     * @param endToEndMicrosHistogram latency from the intended time to the handler, an encoded histogram; empty where
-     *     none was received
-     * @param detail what unites it with what other members have seen; {@code null} where nobody asked for it
+     * @param firstHandledAtMicros the time when the first was handled, in epoch microseconds; 0 if none was received
+     * @param lastHandledAtMicros the time when the last was handled, in epoch microseconds; 0 if none was received
+     * @param endToEndMicrosHistogram the encoded latencies from the intended send to the handler; empty if none was
+     *     received
+     * @param detail the detail needed to merge reports of several members; {@code null} if not requested
      */
     public record PhaseReport(
             long received,
@@ -52,22 +52,22 @@ public record RunReport(String run, String consumer, List<RunnerReport> runners)
 
         public static final PhaseReport NONE = new PhaseReport(0, 0, 0, -1, 0, 0, 0, 0, "", null);
 
-        /** See {@link PhaseDetail#endToEndMicrosBySecond}; empty without detail. */
+        /** Returns {@link PhaseDetail#endToEndMicrosBySecond}; empty without detail. */
         Map<Long, String> endToEndMicrosBySecond() {
             return detail == null ? Map.of() : detail.endToEndMicrosBySecond;
         }
     }
 
     /**
-     * What unites the counts of several members, and follows them second by second.
+     * The detail needed to merge the counts of several members and to follow them second by second.
      *
-     * @param numbers the numbers that were received, an encoded {@link io.eventsql.benchmark.event.NumberSet}
-     * @param partitions the partitions they came from, as {@code shard/partition}
-     * @param endToEndMicrosBySecond the encoded latencies of the events that were handled in each second since 1970
+     * @param numbers the received numbers, an encoded {@link io.eventsql.benchmark.event.NumberSet}
+     * @param partitions the partitions of the events, as {@code shard/partition}
+     * @param endToEndMicrosBySecond the encoded latencies of the events handled in each epoch second
      */
     public record PhaseDetail(String numbers, List<String> partitions, Map<Long, String> endToEndMicrosBySecond) {}
 
-    /** What was seen of a runner; nothing where the app does not know it. */
+    /** Returns the report of a runner; an empty report if the app has received none of its events. */
     public RunnerReport of(int runner) {
         return runners.stream()
                 .filter(seen -> seen.runner() == runner)

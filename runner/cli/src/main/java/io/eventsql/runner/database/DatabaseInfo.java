@@ -10,14 +10,14 @@ import java.sql.ResultSet;
 import java.sql.SQLException;
 
 /**
- * What a database says of itself.
+ * Version and settings of a database.
  *
- * @param name {@code shard0} and so on, in the order of the addresses
- * @param version such as {@code 18.6}
+ * @param name the name, {@code shard0} and so on in the order of the addresses
+ * @param version the server version, such as {@code 18.6}
  * @param fsync {@code on} or {@code off}
- * @param synchronousCommit as PostgreSQL shows it
- * @param synchronousStandbyNames empty: none is waited for
- * @param clockOffsetMs how far its clock is ahead of the runner's, milliseconds
+ * @param synchronousCommit the value of {@code synchronous_commit}
+ * @param synchronousStandbyNames the value of {@code synchronous_standby_names}; empty if commits wait for no standby
+ * @param clockOffsetMs how far its clock is ahead of the runner's, in milliseconds
  */
 public record DatabaseInfo(
         String name,
@@ -27,7 +27,7 @@ public record DatabaseInfo(
         String synchronousStandbyNames,
         double clockOffsetMs) {
 
-    /** Asks the database over a connection of its own. */
+    /** Queries the database over a new connection. */
     public static DatabaseInfo read(int number, DatabaseAddress address, LoadClock clock) throws SQLException {
         try (Connection connection =
                 DriverManager.getConnection(address.jdbcUrl(), address.user(), address.password())) {

@@ -7,16 +7,16 @@ import java.sql.ResultSet;
 import java.sql.SQLException;
 
 /**
- * What a shard's server says of its durability and version.
+ * Durability settings and version of a shard's server.
  *
  * @param shard the shard's number
  * @param fsync {@code on} or {@code off}
  * @param synchronousCommit {@code on}, {@code off}, {@code local}, {@code remote_write} or {@code remote_apply}
- * @param serverVersion such as {@code 18.1}
+ * @param serverVersion the server version, such as {@code 18.1}
  */
 public record ShardServerInfo(int shard, String fsync, String synchronousCommit, String serverVersion) {
 
-    /** Asks the server, as the role that publishes. */
+    /** Queries the server as the publishing role. */
     public static ShardServerInfo read(ShardInfo shard) throws SQLException {
         try (Connection connection = shard.dataSource().getConnection()) {
             return new ShardServerInfo(

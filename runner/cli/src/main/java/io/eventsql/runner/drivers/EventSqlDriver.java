@@ -5,7 +5,7 @@ import io.eventsql.runner.driver.Driver;
 import io.eventsql.runner.driver.PublishTarget;
 import io.eventsql.runner.load.EventSqlTarget;
 
-/** The library over the databases of the environment. Thread-safe. */
+/** EventSQL on the databases of the environment. Thread-safe. */
 final class EventSqlDriver implements Driver {
     private final EventSqlStreams streams;
 

@@ -13,9 +13,9 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import javax.sql.DataSource;
 
-/** Publishes inside transactions, through EventSQL's outbox: each call is a transaction of its own. Thread-safe. */
+/** Publishes through EventSQL's outbox, with one transaction per call. Thread-safe. */
 final class EventSqlOutboxDriver implements Driver {
-    /** Below what the pools hold: the library and callers that wait need connections too. */
+    /** Below the pool size, because the library and waiting callers need connections as well. */
     private static final int ASYNC_TRANSACTIONS = 8;
 
     private static final long POLL_MS = 5;
@@ -53,7 +53,7 @@ final class EventSqlOutboxDriver implements Driver {
         };
     }
 
-    /** Transactions of one key in one database: the order of a key is that of one outbox. */
+    /** Selects the database by key, because order is kept within one outbox. */
     private DataSource selectDatabase(List<Event> events) {
         List<DataSource> databases = streams.dataSources();
         String key = events.getFirst().key();
@@ -72,7 +72,7 @@ final class EventSqlOutboxDriver implements Driver {
         return streams.consume(stream, consumer, listener);
     }
 
-    /** Clears the stream once the outboxes are empty: what waits there would arrive later. */
+    /** Clears the stream once the outboxes are empty, because pending events would arrive later. */
     @Override
     public void clear(String stream) throws InterruptedException {
         Outbox outbox = streams.eventSql().outbox();

@@ -5,7 +5,10 @@ import io.eventsql.runner.driver.DriverProvider;
 import io.eventsql.runner.driver.DriverSettings;
 import io.eventsql.runner.driver.Guarantees;
 
-/** EventSQL, published to inside transactions: the events and the application's rows are committed together. */
+/**
+ * {@code eventsql-outbox}: EventSQL with publishing inside transactions, so that events and application rows are
+ * committed together.
+ */
 public final class EventSqlOutboxDriverProvider implements DriverProvider {
 
     @Override
@@ -16,7 +19,7 @@ public final class EventSqlOutboxDriverProvider implements DriverProvider {
     @Override
     public Guarantees guarantees() {
         return new Guarantees(
-                "committed with the application's rows, as the server's synchronous_commit and fsync say",
+                "committed with the application's rows, subject to the server's synchronous_commit and fsync",
                 "per key, between transactions that exclude each other",
                 "exactly once into the stream; at least once to a handler, exactly once to a transactional one");
     }

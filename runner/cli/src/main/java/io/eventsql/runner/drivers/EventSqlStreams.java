@@ -23,7 +23,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
 
-/** Streams of EventSQL over the databases of the environment, and their consumers. Thread-safe. */
+/** EventSQL streams on the databases of the environment, and their consumers. Thread-safe. */
 final class EventSqlStreams implements AutoCloseable {
 
     private record StreamConsumer(String stream, String consumer) {}
@@ -34,7 +34,7 @@ final class EventSqlStreams implements AutoCloseable {
 
     private final EventSqlOptions options;
 
-    /** @throws IllegalArgumentException if a variable or an option is missing or wrong, naming it */
+    /** @throws IllegalArgumentException if a variable or an option is missing or invalid; the message names it */
     EventSqlStreams(DriverSettings settings) {
         options = new EventSqlOptions(settings.options());
         databases = Databases.open(DatabaseVariables.read(new Variables(settings.environment()::get)));
@@ -49,12 +49,12 @@ final class EventSqlStreams implements AutoCloseable {
         }
     }
 
-    /** The library over these databases. */
+    /** Returns the library on these databases. */
     EventSql eventSql() {
         return eventSql;
     }
 
-    /** The pools, in the order of the environment. */
+    /** Returns the pools in the order of the environment. */
     List<DataSource> dataSources() {
         return databases.dataSources();
     }
@@ -67,7 +67,7 @@ final class EventSqlStreams implements AutoCloseable {
             }
             return "PostgreSQL " + String.join(", ", versions);
         } catch (SQLException e) {
-            throw new IllegalStateException("The database does not say its version: " + e.getMessage(), e);
+            throw new IllegalStateException("Cannot determine the version of the database: " + e.getMessage(), e);
         }
     }
 

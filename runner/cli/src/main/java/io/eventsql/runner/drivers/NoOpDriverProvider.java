@@ -11,7 +11,7 @@ import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 
-/** {@code no-op}: answers at once, keeps nothing and delivers nothing. Measures the load generator itself. */
+/** {@code no-op}: acknowledges immediately, stores nothing and delivers nothing. Measures the load generator itself. */
 public final class NoOpDriverProvider implements DriverProvider {
 
     @Override

@@ -14,17 +14,17 @@ import java.util.concurrent.TimeUnit;
 import javax.sql.DataSource;
 
 /**
- * Takes events from an outbox table on several connections: each deletes the oldest ones that no other has locked, hands
- * them on and commits. After a failure they are there again.
+ * Consumes an outbox table on several connections. Each connection deletes the oldest rows that are not locked,
+ * delivers their events and commits. A failure rolls back the deletion.
  */
 final class OutboxPoller implements AutoCloseable {
 
     /**
-     * How it looks for events.
+     * The poll settings.
      *
-     * @param pollers connections that look at the same time
-     * @param pageEvents the most events of one look
-     * @param pollMs the pause after a look that found none
+     * @param pollers the number of connections that poll concurrently
+     * @param pageEvents the maximum number of events per poll
+     * @param pollMs the pause after a poll without events
      */
     record Settings(int pollers, int pageEvents, int pollMs) {}
 
@@ -37,12 +37,12 @@ final class OutboxPoller implements AutoCloseable {
     private final CountDownLatch closing = new CountDownLatch(1);
     private final List<Thread> threads = new ArrayList<>();
 
-    /** Starts to look. */
+    /** Starts polling. */
     OutboxPoller(DataSource database, String table, Settings settings, DeliveryListener listener) {
         this.database = database;
         this.settings = settings;
         this.listener = listener;
-        // By the primary key, oldest first; locked rows are another poller's.
+        // Oldest first by the primary key. Rows locked by other pollers are skipped.
         this.take = "DELETE FROM " + table + " WHERE id = ANY (ARRAY(SELECT id FROM " + table
                 + " ORDER BY id LIMIT ? FOR UPDATE SKIP LOCKED)) RETURNING key, value";
         for (int i = 0; i < settings.pollers; i++) {

@@ -20,7 +20,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import javax.sql.DataSource;
 
-/** Streams as plain tables of one database. Keys and values are kept, headers are not. Thread-safe. */
+/** Streams as plain tables of one database. Stores keys and values, but not headers. Thread-safe. */
 final class OutboxTableDriver implements Driver {
     private static final int ASYNC_INSERTS = 8;
     private static final int POLLERS_MAX = 8;
@@ -40,11 +40,12 @@ final class OutboxTableDriver implements Driver {
         this.polling = polling;
     }
 
-    /** @throws IllegalArgumentException if a variable or an option is missing or wrong, naming it */
+    /** @throws IllegalArgumentException if a variable or an option is missing or invalid; the message names it */
     static OutboxTableDriver open(DriverSettings settings) {
         List<DatabaseAddress> addresses = DatabaseVariables.read(new Variables(settings.environment()::get));
         if (addresses.size() > 1) {
-            throw new IllegalArgumentException("An outbox table is in one database, but there are " + addresses.size());
+            throw new IllegalArgumentException(
+                    "Driver outbox-table requires exactly one database, but " + addresses.size() + " are configured");
         }
         Variables options = new Variables(settings.options()::get);
         OutboxPoller.Settings polling = new OutboxPoller.Settings(
@@ -59,7 +60,7 @@ final class OutboxTableDriver implements Driver {
         try (Connection connection = database.getConnection()) {
             return "PostgreSQL " + connection.getMetaData().getDatabaseProductVersion();
         } catch (SQLException e) {
-            throw new IllegalStateException("The database does not say its version: " + e.getMessage(), e);
+            throw new IllegalStateException("Cannot determine the version of the database: " + e.getMessage(), e);
         }
     }
 
@@ -70,7 +71,9 @@ final class OutboxTableDriver implements Driver {
                 + " created_at timestamptz NOT NULL DEFAULT clock_timestamp())");
     }
 
-    /** Names of streams are safe in SQL: letters, digits and underscores. */
+    /**
+     * Returns the table of a stream. Stream names consist of letters, digits and underscores, so they are safe in SQL.
+     */
     static String table(String stream) {
         return "outbox_of_" + stream;
     }
@@ -94,13 +97,13 @@ final class OutboxTableDriver implements Driver {
     /**
      * Starts the stream's only consumer.
      *
-     * @throws UnsupportedOperationException for a second one: the first one deletes what it gets
+     * @throws UnsupportedOperationException for a second consumer, because the first one deletes the events
      */
     @Override
     public AutoCloseable consume(String stream, String consumer, DeliveryListener listener) {
         String first = consumers.putIfAbsent(stream, consumer);
         if (first != null) {
-            throw new UnsupportedOperationException("an outbox table has one consumer, and " + first + " is it");
+            throw new UnsupportedOperationException("an outbox table supports only one consumer, which is " + first);
         }
         OutboxPoller poller = new OutboxPoller(database, table(stream), polling, listener);
         pollers.add(poller);

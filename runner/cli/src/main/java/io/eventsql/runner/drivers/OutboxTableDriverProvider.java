@@ -6,9 +6,9 @@ import io.eventsql.runner.driver.DriverSettings;
 import io.eventsql.runner.driver.Guarantees;
 
 /**
- * What is built by hand where there is only a database: a plain table that callers insert into and a consumer deletes
- * from. One database. Options: {@code pollers} (4), the connections that look for events; {@code page_events} (100), the
- * most events of one look; {@code poll_ms} (10), the pause after a look that found none.
+ * {@code outbox-table}: a hand-written outbox in one database. Callers insert into a plain table and a consumer deletes
+ * from it. Options: {@code pollers} (4), the connections that poll; {@code page_events} (100), the maximum events per
+ * poll; {@code poll_ms} (10), the pause after a poll without events.
  */
 public final class OutboxTableDriverProvider implements DriverProvider {
 
@@ -20,9 +20,9 @@ public final class OutboxTableDriverProvider implements DriverProvider {
     @Override
     public Guarantees guarantees() {
         return new Guarantees(
-                "committed, as the server's synchronous_commit and fsync say",
+                "committed, subject to the server's synchronous_commit and fsync",
                 "none",
-                "at least once, to one consumer; handled events are gone");
+                "at least once, to one consumer; handled events are deleted");
     }
 
     @Override

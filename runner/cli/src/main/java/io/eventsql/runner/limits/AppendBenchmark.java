@@ -7,8 +7,8 @@ import java.util.List;
 import java.util.stream.LongStream;
 
 /**
- * How fast the same events are appended by binary COPY and by the library. Both write to streams that the library has
- * made, so into the same tables with the same primary key.
+ * Compares how fast binary COPY and the library append the same events. Both write to streams created by the library,
+ * that is, to the same tables with the same primary key.
  */
 final class AppendBenchmark {
     private static final int ASYNC_CALLERS = 4;
@@ -16,7 +16,7 @@ final class AppendBenchmark {
     private static final int BATCH_EVENTS = 100;
     private static final int WAITING_CALLERS = 50;
 
-    /** One for the single connection, two for two of them. */
+    /** One partition for the single connection, two for the pair. */
     private static final int COPY_PARTITIONS = 3;
 
     private static final int EVENTS_WEIGHED = 1_000;
@@ -32,7 +32,7 @@ final class AppendBenchmark {
     /** @throws RunStoppedException after a stop signal */
     AppendResult measure() throws SQLException {
         String copied = context.stream("copy");
-        // COPY makes no segments: the first one holds all.
+        // COPY creates no segments, so the first one must hold all events.
         context.eventSql()
                 .createStream(StreamSpec.of(copied)
                         .withPartitions(COPY_PARTITIONS)

@@ -4,12 +4,9 @@ import io.eventsql.Event;
 import io.eventsql.runner.driver.PublishTarget;
 import io.eventsql.runner.load.LoadContext;
 import io.eventsql.spring.EventSqlTemplate;
-import io.eventsql.spring.OpenTransactions;
 import io.eventsql.spring.OutgoingEvent;
 import io.eventsql.spring.PlainEventSerializer;
-import io.eventsql.spring.StreamCreator;
-import io.eventsql.spring.UnjoinableTransaction;
-import io.eventsql.spring.observation.EventSqlObservations;
+import io.eventsql.spring.TransactionTracker;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
@@ -19,8 +16,8 @@ import org.springframework.jdbc.support.JdbcTransactionManager;
 import org.springframework.transaction.support.TransactionTemplate;
 
 /**
- * Transactions as an application has them, through Spring: each writes a row of its business and then its events, either
- * into a plain table of its own or through the library's template.
+ * Spring transactions as an application runs them. Each writes a business row and its events, either into a plain table
+ * or through the library's template.
  */
 final class BusinessTransactions {
     private final LimitsContext context;
@@ -30,23 +27,16 @@ final class BusinessTransactions {
     private final String orders;
     private final String plainOutbox;
 
-    /** Makes the tables. */
+    /** Creates the tables. */
     BusinessTransactions(LimitsContext context) {
         this.context = context;
         this.jdbc = new JdbcTemplate(context.dataSource());
         JdbcTransactionManager manager = new JdbcTransactionManager(context.dataSource());
         this.transactions = new TransactionTemplate(manager);
-        OpenTransactions open = new OpenTransactions();
-        open.watch(manager);
-        this.template = new EventSqlTemplate(
-                context.eventSql(),
-                new EventSqlTemplate.Parts(
-                        new PlainEventSerializer(),
-                        List.of(),
-                        new StreamCreator(context.eventSql(), List.of(), false),
-                        open,
-                        UnjoinableTransaction.FAIL,
-                        EventSqlObservations.none()));
+        new TransactionTracker().track(manager);
+        this.template = EventSqlTemplate.builder(context.eventSql())
+                .serializer(new PlainEventSerializer())
+                .build();
         this.orders = "limits_order_" + context.run();
         this.plainOutbox = "limits_plain_outbox_" + context.run();
         jdbc.execute("CREATE TABLE " + orders
@@ -56,7 +46,7 @@ final class BusinessTransactions {
                 + " value bytea NOT NULL, headers json, created_at timestamptz NOT NULL DEFAULT clock_timestamp())");
     }
 
-    /** Transactions that write their events into a plain table, from which nobody takes them. */
+    /** Returns a load of transactions that insert their events into a plain table that no consumer reads. */
     LoadContext toPlainTable(String stream, int eventsPerTransaction) {
         String sql = "INSERT INTO " + plainOutbox + " (stream, key, value) VALUES (?, ?, ?)";
         return loadContext(eventsPerTransaction, events -> {
@@ -66,7 +56,7 @@ final class BusinessTransactions {
         });
     }
 
-    /** Transactions that publish their events. */
+    /** Returns a load of transactions that publish their events. */
     LoadContext publishing(String stream, int eventsPerTransaction) {
         return loadContext(eventsPerTransaction, events -> {
             if (events.size() == 1) {

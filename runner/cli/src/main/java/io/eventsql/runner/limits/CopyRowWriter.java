@@ -8,12 +8,12 @@ import java.time.Instant;
 import java.time.temporal.ChronoUnit;
 
 /**
- * Rows of a segment table in PostgreSQL's binary COPY format (documentation of COPY, "Binary Format"): a signature, then
- * for each row the number of its fields and each field's length and bytes, then an end mark. Handed on in pieces, so that
- * the server parses while the client still writes. For one thread.
+ * Writes rows of a segment table in PostgreSQL's binary COPY format (documentation of COPY, "Binary Format"): a header,
+ * the tuples with the number of fields and each field's length and bytes, and a trailer. Writes in chunks, so that the
+ * server parses while the client still writes. For use by one thread.
  */
 final class CopyRowWriter {
-    /** The columns, in the order in which rows have them. */
+    /** The columns in the order of the fields. */
     static final String COLUMNS = "partition, event_offset, key, value, headers, published_at";
 
     private static final byte[] SIGNATURE = "PGCOPY\n\u00ff\r\n\0".getBytes(ISO_8859_1);
@@ -21,14 +21,14 @@ final class CopyRowWriter {
     private static final short END = -1;
     private static final int NULL = -1;
     private static final int PIECE_BYTES = 64 << 10;
-    /** Everything of a row but its value. */
+    /** The size of a row without its value. */
     private static final int ROW_BYTES = 46;
 
-    /** Where PostgreSQL counts microseconds from. */
+    /** The epoch of PostgreSQL timestamps. */
     private static final long POSTGRES_EPOCH_MICROS =
             ChronoUnit.MICROS.between(Instant.EPOCH, Instant.parse("2000-01-01T00:00:00Z"));
 
-    /** Takes the pieces, such as pgjdbc's {@code CopyIn::writeToCopy}. */
+    /** Receives the chunks, such as pgjdbc's {@code CopyIn::writeToCopy}. */
     interface Sink {
         void write(byte[] bytes, int from, int length) throws SQLException;
     }
@@ -40,7 +40,7 @@ final class CopyRowWriter {
         this.sink = sink;
     }
 
-    /** Writes what stands before the rows. */
+    /** Writes the file header. */
     void writeHeader() {
         piece.put(SIGNATURE).putInt(0).putInt(0);
     }
@@ -49,7 +49,7 @@ final class CopyRowWriter {
      * Writes one row, without key and headers.
      *
      * @param value at most 60,000 bytes
-     * @param publishedAtMicros epoch microseconds
+     * @param publishedAtMicros the publish time in epoch microseconds
      */
     void writeRow(int partition, long offset, byte[] value, long publishedAtMicros) throws SQLException {
         if (piece.remaining() < ROW_BYTES + value.length) {
@@ -64,7 +64,7 @@ final class CopyRowWriter {
         piece.putInt(Long.BYTES).putLong(publishedAtMicros - POSTGRES_EPOCH_MICROS);
     }
 
-    /** Writes what stands after the rows, and hands on all that is left. */
+    /** Writes the file trailer and flushes the last chunk. */
     void writeTrailer() throws SQLException {
         if (piece.remaining() < Short.BYTES) {
             flush();

@@ -13,9 +13,9 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import javax.sql.DataSource;
 
-/** Appends with COPY on one connection for each partition, all at the same time. */
+/** Appends with COPY on one connection per partition, concurrently. */
 final class CopyVariant implements Variant {
-    /** Rows of one COPY, which is one transaction. */
+    /** Rows per COPY and transaction. */
     static final int EVENTS_PER_COMMIT = 5_000;
 
     private final DataSource dataSource;
@@ -23,7 +23,7 @@ final class CopyVariant implements Variant {
     private final LoadClock clock;
     private final StopSignal stop;
 
-    /** @param segments one for each connection */
+    /** @param segments one per connection */
     CopyVariant(LimitsContext context, List<SegmentCopy> segments) {
         this.dataSource = context.dataSource();
         this.segments = List.copyOf(segments);
@@ -92,7 +92,7 @@ final class CopyVariant implements Variant {
             if (e.getCause() instanceof SQLException refused) {
                 throw new SQLException("COPY failed: " + refused.getMessage(), refused.getSQLState(), e);
             }
-            throw new IllegalStateException("COPY broke down: " + e.getCause(), e);
+            throw new IllegalStateException("COPY failed: " + e.getCause(), e);
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
             throw new IllegalStateException("Interrupted while COPY ran", e);

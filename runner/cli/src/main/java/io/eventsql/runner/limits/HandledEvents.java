@@ -4,7 +4,7 @@ import io.eventsql.benchmark.event.NumberSet;
 import java.util.HashMap;
 import java.util.Map;
 
-/** What a handler of single events has handled, and in which order for each key. Thread-safe. */
+/** Records which events a handler has handled, and checks their order per key. Thread-safe. */
 final class HandledEvents {
 
     private static final class KeyState {
@@ -20,14 +20,14 @@ final class HandledEvents {
     private long firstBeganNanos;
     private long lastEndedNanos;
 
-    /** The handler begins with an event; the numbers of a key rise as they were published. */
+    /** Records that the handler starts with an event. The numbers of a key increase in publish order. */
     synchronized void recordStart(String key, long number, long nowNanos) {
         if (begun.size() == 0) {
             firstBeganNanos = nowNanos;
         }
         KeyState ofKey = keys.computeIfAbsent(key, added -> new KeyState());
         if (!begun.add(number)) {
-            duplicates++; // comes late by right
+            duplicates++; // a redelivery is not an order violation
         } else if (ofKey.running > 0 || number < ofKey.highest) {
             orderViolations++;
         }
@@ -35,24 +35,24 @@ final class HandledEvents {
         ofKey.running++;
     }
 
-    /** The handler has ended with an event of the key. */
+    /** Records that the handler has finished an event of the key. */
     synchronized void recordEnd(String key, long nowNanos) {
         keys.computeIfAbsent(key, added -> new KeyState()).running--;
         handled++;
         lastEndedNanos = nowNanos;
     }
 
-    /** How many events were handled, repeated ones included. */
+    /** Returns the number of handled events, including duplicates. */
     synchronized long handled() {
         return handled;
     }
 
-    /** Whether so many different events were handled, and none is being handled. */
+    /** Returns whether the given number of distinct events is handled and no handler is running. */
     synchronized boolean isDone(long events) {
         return begun.size() >= events && handled == begun.size() + duplicates;
     }
 
-    /** @param events how many there were to handle */
+    /** @param events the number of published events */
     synchronized HandlersResult.HandlerRun result(int keyConcurrency, int events) {
         MeasuredInterval interval = new MeasuredInterval(handled, handled, lastEndedNanos - firstBeganNanos);
         return new HandlersResult.HandlerRun(

@@ -11,20 +11,20 @@ import java.util.Locale;
 import java.util.Objects;
 
 /**
- * How fast a handler that takes 10 ms goes through one partition: one event after the other, and several keys at the same
- * time. The events are there before it begins, and it does nothing but wait, as one does that calls another service.
+ * Measures the rate of a handler that takes 10 ms on one partition, sequentially and by key in parallel. All events are
+ * published before the handler starts. The handler only sleeps, like one that calls another service.
  */
 final class HandlersBenchmark {
     private static final Duration HANDLER_TIME = Duration.ofMillis(10);
     private static final int KEYS = 1_000;
     private static final int PUBLISH_CALL_EVENTS = 1_000;
 
-    /** What handling by key is for: one partition keeps up with this, and each key stays in order. */
+    /** The target of handling by key: the rate that one partition sustains with each key in order. */
     private static final long BAR_EVENTS_PER_SECOND = 2_000;
 
     private static final long POLL_NANOS = Duration.ofMillis(20).toNanos();
 
-    /** Longer than a lease: then nothing will be handled any more. */
+    /** Longer than a lease, after which no progress can be expected. */
     private static final long NO_PROGRESS_NANOS = Duration.ofSeconds(30).toNanos();
 
     private final LimitsContext context;
@@ -48,7 +48,7 @@ final class HandlersBenchmark {
     private HandlersResult.HandlerRun run(String what, int keyConcurrency, int events) {
         String stream = context.stream(what);
         context.eventSql().createStream(StreamSpec.of(stream).withPartitions(1));
-        // One caller: with two, the order of a key would be nobody's.
+        // One caller, because with two the order of a key would be undefined.
         PublishVariant.async(context.publishing(stream, PUBLISH_CALL_EVENTS, KeyShare.keysOf(0, KEYS)), 1)
                 .publish(events);
         context.checkStopped();
@@ -65,7 +65,7 @@ final class HandlersBenchmark {
         context.progress()
                 .printf(
                         Locale.ROOT,
-                        "Handlers, %d key%s at a time: %,d events, %,.0f events/s%n",
+                        "Handlers, %d key%s in parallel: %,d events, %,.0f events/s%n",
                         keyConcurrency,
                         keyConcurrency == 1 ? "" : "s",
                         events,
@@ -81,7 +81,7 @@ final class HandlersBenchmark {
         handled.recordEnd(key, context.clock().nanos());
     }
 
-    /** Returns when all are handled, after a stop signal, and when nothing is handled any more. */
+    /** Waits until all events are handled, a stop signal is raised, or no progress is made. */
     private void await(HandledEvents handled, int events) {
         long before = -1;
         long progressed = context.clock().nanos();
@@ -92,7 +92,7 @@ final class HandlersBenchmark {
                 before = count;
                 progressed = now;
             } else if (now - progressed > NO_PROGRESS_NANOS) {
-                context.progress().println("Handlers: nothing is handled any more");
+                context.progress().println("Handlers: no progress for 30 s; aborting");
                 return;
             }
             context.clock().parkNanos(POLL_NANOS);

@@ -8,15 +8,15 @@ import java.util.List;
 import java.util.Locale;
 
 /**
- * Lets variants run in turn, several rounds: what slows the machine down for a while then slows down all of them, and
- * none gains by being the first. A round before the measured ones warms everything up.
+ * Runs variants in rotation for several rounds. A temporary slowdown of the machine then affects all of them, and none
+ * benefits from being the first. A warm-up round precedes the measured ones.
  */
 final class InterleavedRounds {
     private final LimitsSettings.Rounds rounds;
     private final StopSignal stop;
     private final PrintStream progress;
 
-    /** @param progress takes a line for each interval */
+    /** @param progress receives a line per interval */
     InterleavedRounds(LimitsSettings.Rounds rounds, StopSignal stop, PrintStream progress) {
         this.rounds = rounds;
         this.stop = stop;
@@ -24,9 +24,9 @@ final class InterleavedRounds {
     }
 
     /**
-     * The rate of each, in the order of the variants.
+     * Measures the rate of each variant, in the order of the variants.
      *
-     * @param what is measured, for people
+     * @param what a description for the progress lines
      * @throws RunStoppedException after a stop signal
      */
     List<MeasuredRate> measure(String what, List<? extends Variant> variants) throws SQLException {

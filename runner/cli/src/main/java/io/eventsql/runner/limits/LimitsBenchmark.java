@@ -6,35 +6,35 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
 
-/** What can be measured by itself. */
+/** The benchmarks of a limits run. */
 public enum LimitsBenchmark {
-    /** Appending through binary COPY and through the library. */
+    /** Appends by binary COPY and by the library. */
     APPEND,
-    /** Reading in pages of several sizes, never analyzed and analyzed. */
+    /** Reads in pages of several sizes, before and after ANALYZE. */
     READ,
-    /** Publish latency without and with an old snapshot held open. */
+    /** Publish latency with and without a long-running snapshot. */
     SNAPSHOT,
-    /** Handling with a slow handler, one event after the other and several keys at the same time. */
+    /** A slow handler, sequentially and by key in parallel. */
     HANDLERS,
-    /** Publishing inside transactions next to a plain row in them, and how fast the relay is. */
+    /** Publishing inside transactions compared to inserting a plain row, and the rate of the relay. */
     TRANSACTIONS,
-    /** Publishing inside transactions, without and with an old snapshot held open. */
+    /** Publishing inside transactions, with and without a long-running snapshot. */
     OUTBOX;
 
-    /** Its name on the command line and in the result. */
+    /** Returns the name on the command line and in the result. */
     @JsonValue
     public String label() {
         return name().toLowerCase(Locale.ROOT);
     }
 
-    /** The part of that name. */
+    /** Returns the benchmark with the given name. */
     public static Optional<LimitsBenchmark> of(String label) {
         return Arrays.stream(values())
                 .filter(benchmark -> benchmark.label().equals(label))
                 .findFirst();
     }
 
-    /** All names, in the order in which the parts are measured. */
+    /** Returns all names in the order in which the benchmarks run. */
     public static List<String> labels() {
         return Arrays.stream(values()).map(LimitsBenchmark::label).toList();
     }

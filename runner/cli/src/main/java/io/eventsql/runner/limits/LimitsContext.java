@@ -13,34 +13,34 @@ import java.util.OptionalInt;
 import javax.sql.DataSource;
 
 /**
- * What every part of a limits run works with.
+ * The context shared by the benchmarks of a limits run.
  *
- * @param eventSql the library, over one database
- * @param dataSource the same database, past the library
- * @param run the run's id, 8 lower-case hexadecimal characters; part of the names of its streams
- * @param clock the time
- * @param stop ends the run early
- * @param progress takes a line for each step
+ * @param eventSql the library, connected to one database
+ * @param dataSource direct access to the same database
+ * @param run the run's id, 8 lower-case hexadecimal characters; part of the names of its streams and tables
+ * @param clock the time source
+ * @param stop aborts the run
+ * @param progress receives a line per step
  */
 public record LimitsContext(
         EventSql eventSql, DataSource dataSource, String run, LoadClock clock, StopSignal stop, PrintStream progress) {
 
-    /** The name of a stream of this run. */
+    /** Returns the name of a stream of this run. */
     String stream(String what) {
         return "limits_" + what + "_" + run;
     }
 
-    /** What publishes to a stream of this run, events without keys. */
+    /** Returns a load that publishes events without keys to a stream of this run. */
     LoadContext publishing(String stream, int eventsPerCall) {
         return publishing(stream, eventsPerCall, List.of());
     }
 
-    /** The same, events with these keys. */
+    /** Returns a load that publishes events with the given keys to a stream of this run. */
     LoadContext publishing(String stream, int eventsPerCall, List<String> keys) {
         return loading(new EventSqlTarget(eventSql.publisher(), stream), eventsPerCall, keys);
     }
 
-    /** What sends events of this run elsewhere. */
+    /** Returns a load that sends events of this run to another target. */
     LoadContext loading(PublishTarget target, int eventsPerCall, List<String> keys) {
         EventSource source = new EventSource(run, 0, OptionalInt.empty(), keys);
         return new LoadContext(source, target, eventsPerCall, clock, stop);

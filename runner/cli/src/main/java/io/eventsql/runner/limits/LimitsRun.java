@@ -4,7 +4,7 @@ import com.fasterxml.jackson.annotation.JsonInclude;
 import java.sql.SQLException;
 import org.jspecify.annotations.Nullable;
 
-/** Measures the parts that are asked for, one after the other. After a stop signal, what is complete stays. */
+/** Runs the selected benchmarks one after the other. A stop signal discards only the benchmark in progress. */
 public final class LimitsRun {
     private final LimitsContext context;
     private final LimitsSettings settings;
@@ -15,9 +15,9 @@ public final class LimitsRun {
     }
 
     /**
-     * What was measured.
+     * The results of the benchmarks.
      *
-     * @param append {@code null}: it was not, and likewise below
+     * @param append {@code null} if it did not run, likewise below
      */
     @JsonInclude(JsonInclude.Include.NON_NULL)
     public record Measurements(
@@ -29,10 +29,10 @@ public final class LimitsRun {
             @Nullable OutboxResult outbox) {}
 
     /**
-     * Measures.
+     * Runs the benchmarks.
      *
-     * @throws SQLException if the database refuses something
-     * @throws IllegalStateException if what is measured would not be what it is called, such as a table that was analyzed
+     * @throws SQLException if a statement fails
+     * @throws IllegalStateException if a precondition is violated, such as a table that was analyzed unexpectedly
      */
     public Measurements measure() throws SQLException {
         AppendResult append = null;
@@ -61,7 +61,7 @@ public final class LimitsRun {
                 outbox = new OutboxBenchmark(context, settings.outbox()).measure();
             }
         } catch (RunStoppedException e) {
-            context.progress().println("Stopped; the part that was being measured is left out");
+            context.progress().println("Stopped; discarding the benchmark in progress");
         }
         return new Measurements(append, read, snapshot, handlers, transactions, outbox);
     }

@@ -1,15 +1,15 @@
 package io.eventsql.runner.limits;
 
 /**
- * One stretch of measuring.
+ * One measured interval.
  *
- * @param events how many events were stored or read
- * @param calls in how many calls or transactions
- * @param nanos how long it took, nanoseconds
+ * @param events the events stored or read
+ * @param calls the calls or transactions
+ * @param nanos the duration in nanoseconds
  */
 record MeasuredInterval(long events, long calls, long nanos) {
 
-    /** Events/s; 0 where nothing was measured. */
+    /** Returns the rate in events/s; 0 if nothing was measured. */
     double eventsPerSecond() {
         return nanos <= 0 ? 0 : events * 1e9 / nanos;
     }

@@ -4,17 +4,17 @@ import io.eventsql.runner.measure.Statistics;
 import java.util.List;
 
 /**
- * How fast one variant was.
+ * The measured rate of one variant.
  *
- * @param name the variant's
- * @param eventsPerSecond the median of its rounds, events/s
- * @param roundsEventsPerSecond each round, in their order, events/s
- * @param eventsPerCall the mean number of events of a call or transaction
+ * @param name the name of the variant
+ * @param eventsPerSecond the median of the rounds, in events/s
+ * @param roundsEventsPerSecond the rate of each round, in events/s
+ * @param eventsPerCall the mean number of events per call or transaction
  */
 public record MeasuredRate(
         String name, double eventsPerSecond, List<Double> roundsEventsPerSecond, double eventsPerCall) {
 
-    /** @param intervals the variant's rounds, at least one */
+    /** @param intervals the rounds of the variant, at least one */
     static MeasuredRate of(String name, List<MeasuredInterval> intervals) {
         List<Double> rates =
                 intervals.stream().map(MeasuredInterval::eventsPerSecond).toList();

@@ -18,8 +18,8 @@ import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Whether a forgotten transaction makes the outbox grow, or plain publishes slow: transactions that publish one event each
- * and plain publishes at the same steady rate, without and with an old snapshot held open.
+ * Measures whether a long-running transaction makes the outbox grow or direct publishes slow. Transactions that publish
+ * one event each and direct publishes run at the same steady rate, with and without a long-running snapshot.
  */
 final class OutboxBenchmark {
     private final LimitsContext context;
@@ -38,8 +38,8 @@ final class OutboxBenchmark {
     private OutboxResult.Run run(boolean withSnapshot) throws SQLException {
         String kind = withSnapshot ? "with" : "without";
         context.progress()
-                .println("Outbox: " + kind + " an old snapshot, " + settings.eventsPerSecond()
-                        + " transactions/s and as many plain publishes/s for " + settings.seconds() + " s");
+                .println("Outbox: " + kind + " a long-running snapshot, " + settings.eventsPerSecond()
+                        + " transactions/s and as many direct publishes/s for " + settings.seconds() + " s");
         String plain = context.stream("outbox_plain_" + kind);
         String transactional = context.stream("outbox_" + kind);
         context.eventSql().createStream(StreamSpec.of(plain));
@@ -92,7 +92,7 @@ final class OutboxBenchmark {
                 age);
     }
 
-    /** Plain publishes and transactions, side by side. */
+    /** Direct publishes and transactions that run concurrently. */
     private record Loads(OpenLoop plain, OpenLoop transactions) {
 
         void run(LoadPhase phase, LoadListener ofPlain, LoadListener ofTransactions) {

@@ -11,9 +11,9 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import javax.sql.DataSource;
 
-/** Publishes each call inside a database transaction of its own, through the outbox. Thread-safe. */
+/** Publishes each call through the outbox in its own database transaction. Thread-safe. */
 final class OutboxTarget implements PublishTarget, AutoCloseable {
-    /** Few, because the pool is shared with the library. */
+    /** Low, because the pool is shared with the library. */
     private static final int TRANSACTIONS_AT_A_TIME = 3;
 
     private final DataSource dataSource;

@@ -5,7 +5,7 @@ import io.eventsql.StoredEvent;
 import java.time.Duration;
 import java.util.List;
 
-/** Reads a partition's events in pages of one size, from its start, and again from there where the time is not over. */
+/** Reads a partition in pages of a fixed size, restarting from the beginning until the time is up. */
 final class PageReadVariant implements Variant {
     private final LimitsContext context;
     private final EventPosition start;
@@ -13,9 +13,9 @@ final class PageReadVariant implements Variant {
     private final int pageEvents;
 
     /**
-     * @param start where the first event is
-     * @param events how many there are
-     * @param pageEvents how many are asked for in each call
+     * @param start the position of the first event
+     * @param events the number of events
+     * @param pageEvents the events requested per call
      */
     PageReadVariant(LimitsContext context, EventPosition start, int events, int pageEvents) {
         this.context = context;
@@ -50,16 +50,15 @@ final class PageReadVariant implements Variant {
         return new MeasuredInterval(read, calls, now - startNanos);
     }
 
-    /** Reads the page at an offset; returns how many events it has. */
+    /** Reads the page at an offset. Returns its number of events. */
     private int page(long offset) {
         EventPosition from = new EventPosition(start.stream(), start.shard(), start.partition(), offset);
         List<StoredEvent> page = context.eventSql().read(from, pageEvents);
         if (page.isEmpty()
                 || page.getFirst().offset() != offset
                 || page.getLast().offset() != offset + page.size() - 1) {
-            throw new IllegalStateException(
-                    "The page at " + from + " is not what was asked for: " + page.size() + " events"
-                            + (page.isEmpty() ? "" : " from " + page.getFirst().position()));
+            throw new IllegalStateException("Unexpected page at " + from + ": " + page.size() + " events"
+                    + (page.isEmpty() ? "" : " from " + page.getFirst().position()));
         }
         return page.size();
     }

@@ -9,7 +9,7 @@ import io.eventsql.runner.measure.PhaseMeasurement;
 import io.eventsql.runner.measure.PublishMeter;
 import java.time.Duration;
 
-/** Appends through the library, as fast as its callers go. */
+/** Publishes with the library, as fast as its callers can. */
 final class PublishVariant implements Variant {
     private final String name;
     private final LoadGenerator callers;
@@ -21,18 +21,21 @@ final class PublishVariant implements Variant {
         this.load = load;
     }
 
-    /** Callers that publish events one by one and do not wait for answers, except while the library's buffer is full. */
+    /**
+     * Creates callers that publish single events without waiting for answers, except while the library's buffer is
+     * full.
+     */
     static PublishVariant async(LoadContext load, int callers) {
         return new PublishVariant("publishAsync, " + callers + " callers", Callers.notWaiting(load, callers), load);
     }
 
-    /** Callers that wait for each answer. */
+    /** Creates callers that wait for each answer. */
     static PublishVariant waiting(LoadContext load, int callers) {
         String call = load.eventsPerCall() == 1 ? "publish" : "publishAll of " + load.eventsPerCall();
         return new PublishVariant(call + ", " + callers + " callers", Callers.waiting(load, callers), load);
     }
 
-    /** Callers that wait for each answer, of a way to publish that has a name of its own. */
+    /** Creates callers that wait for each answer, with a custom name. */
     static PublishVariant named(String name, LoadContext load, int callers) {
         return new PublishVariant(name, Callers.waiting(load, callers), load);
     }
@@ -48,7 +51,7 @@ final class PublishVariant implements Variant {
         return run(LoadPhase.ofNanos(false, anchor, anchor.nanos(), time.toNanos()));
     }
 
-    /** Publishes so many events. */
+    /** Publishes a number of events. */
     MeasuredInterval publish(long events) {
         ClockAnchor anchor = ClockAnchor.now(load.clock());
         return run(LoadPhase.ofEvents(false, anchor, anchor.nanos(), events));
@@ -58,7 +61,7 @@ final class PublishVariant implements Variant {
         PublishMeter meter = new PublishMeter();
         long sent = callers.run(phase, meter);
         PhaseMeasurement measured = meter.measurement(sent, phase.anchor());
-        // A stopped run leaves calls without an answer; nobody uses what it measured.
+        // A stopped run leaves calls unanswered, and its measurement is discarded.
         if (measured.failedEvents() > 0 && !load.stop().isRaised()) {
             throw new IllegalStateException(measured.failedEvents() + " events of " + name + " failed, the first with "
                     + measured.errors().getFirst());

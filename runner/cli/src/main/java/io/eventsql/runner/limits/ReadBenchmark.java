@@ -6,19 +6,21 @@ import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.List;
 
-/** How fast one partition is read in pages of several sizes, without statistics of its table and with them. */
+/**
+ * Measures how fast one partition is read in pages of several sizes, with and without planner statistics of its table.
+ */
 final class ReadBenchmark {
     private static final List<Integer> PAGE_EVENTS = List.of(10, 100, 1_000, 5_000, 10_000);
     private static final int FILL_CALL_EVENTS = 1_000;
 
-    /** What {@code pg_class.reltuples} is while nobody has counted. */
+    /** The value of {@code pg_class.reltuples} before the first VACUUM or ANALYZE. */
     private static final double UNKNOWN = -1;
 
     private final LimitsContext context;
     private final InterleavedRounds rounds;
     private final int events;
 
-    /** @param events events in the partition */
+    /** @param events the number of events in the partition */
     ReadBenchmark(LimitsContext context, LimitsSettings.Rounds rounds, int events) {
         this.context = context;
         this.rounds = new InterleavedRounds(rounds, context.stop(), context.progress());
@@ -27,18 +29,18 @@ final class ReadBenchmark {
 
     /**
      * @throws RunStoppedException after a stop signal
-     * @throws IllegalStateException if the tables are not in the state in which they are to be read
+     * @throws IllegalStateException if the tables are not in the expected state
      */
     ReadResult measure() throws SQLException {
         String stream = context.stream("read");
-        // One segment holds all: those made later would be outside of what is switched off here.
+        // One segment holds all events, because autovacuum is disabled only for existing segments.
         context.eventSql()
                 .createStream(StreamSpec.of(stream)
                         .withPartitions(1)
                         .withSegmentSize(Math.max(StreamSpec.DEFAULT_SEGMENT_SIZE, events)));
         StreamTables tables = new StreamTables(context.dataSource(), stream);
         tables.switchAutovacuumOff();
-        context.progress().println("Read: publishing " + events + " events to be read");
+        context.progress().println("Read: publishing " + events + " events");
         PublishVariant.async(context.publishing(stream, FILL_CALL_EVENTS), 1).publish(events);
         context.checkStopped();
 
@@ -72,7 +74,7 @@ final class ReadBenchmark {
         List<StreamTables.SegmentStatistics> segments = tables.statistics();
         for (StreamTables.SegmentStatistics segment : segments) {
             if (segment.reltuples() != UNKNOWN || segment.analyzed() > 0) {
-                throw new IllegalStateException("A table has been analyzed that should never be: " + segment);
+                throw new IllegalStateException("Table was analyzed unexpectedly: " + segment);
             }
         }
         return requireSome(segments);
@@ -82,7 +84,7 @@ final class ReadBenchmark {
         List<StreamTables.SegmentStatistics> segments = tables.statistics();
         for (StreamTables.SegmentStatistics segment : segments) {
             if (segment.reltuples() == UNKNOWN) {
-                throw new IllegalStateException("A table has not been analyzed: " + segment);
+                throw new IllegalStateException("Table was not analyzed: " + segment);
             }
         }
         return requireSome(segments);
@@ -90,7 +92,7 @@ final class ReadBenchmark {
 
     private static List<StreamTables.SegmentStatistics> requireSome(List<StreamTables.SegmentStatistics> segments) {
         if (segments.isEmpty()) {
-            throw new IllegalStateException("No table holds the events that were published");
+            throw new IllegalStateException("No table contains the published events");
         }
         return segments;
     }

@@ -1,6 +1,6 @@
 package io.eventsql.runner.limits;
 
-/** The run was told to end early; what the part has measured until now is dropped. */
+/** Thrown after a stop signal. Measurements of the benchmark in progress are discarded. */
 final class RunStoppedException extends RuntimeException {
     RunStoppedException() {
         super("stopped");

@@ -17,8 +17,8 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * How publish latency at a steady rate develops while a forgotten transaction keeps dead row versions from being removed,
- * and without one. Each run has a stream of its own, begins after a warm-up, and finds the shared tables vacuumed.
+ * Measures publish latency at a steady rate with and without a long-running transaction that prevents the removal of
+ * dead row versions. Each run has its own stream, starts after a warm-up, and finds the shared tables vacuumed.
  */
 final class SnapshotBenchmark {
     private static final List<Integer> PARTITIONS = List.of(1, 10);
@@ -59,10 +59,10 @@ final class SnapshotBenchmark {
         }
     }
 
-    /** Makes the stream and warms up. */
+    /** Creates the stream and warms up. */
     private OpenLoop prepare(String kind, int partitions) throws SQLException {
         context.progress()
-                .println("Snapshot: " + kind + " an old snapshot, " + partitions
+                .println("Snapshot: " + kind + " a long-running snapshot, " + partitions
                         + (partitions == 1 ? " partition, " : " partitions, ") + settings.eventsPerSecond()
                         + " events/s for " + settings.seconds() + " s");
         execute("VACUUM " + Settings.DEFAULT_SCHEMA + "." + HEADS);

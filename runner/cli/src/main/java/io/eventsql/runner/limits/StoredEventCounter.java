@@ -7,10 +7,10 @@ import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.time.Duration;
 
-/** How many events a stream has: those published inside transactions get there later. */
+/** Counts the events stored in a stream. Events published inside transactions arrive there with a delay. */
 final class StoredEventCounter {
     private static final long POLL_NANOS = Duration.ofMillis(5).toNanos();
-    /** Longer than the outbox is looked at without a sign. */
+    /** Longer than the maximum poll interval of the relay. */
     private static final long NO_PROGRESS_NANOS = Duration.ofSeconds(30).toNanos();
 
     private final LimitsContext context;
@@ -21,7 +21,7 @@ final class StoredEventCounter {
         this.stream = stream;
     }
 
-    /** How many there are now. */
+    /** Returns the current number of stored events. */
     long count() throws SQLException {
         String sql = "SELECT sum(next_offset) FROM " + Settings.DEFAULT_SCHEMA + ".partition_head WHERE stream = ?";
         try (Connection connection = context.dataSource().getConnection();
@@ -35,7 +35,8 @@ final class StoredEventCounter {
     }
 
     /**
-     * How many there are once there are those that are expected, or when nothing more comes for long.
+     * Waits until the expected number of events is stored or no progress is made for a long time. Returns the number of
+     * stored events.
      *
      * @throws RunStoppedException after a stop signal
      */

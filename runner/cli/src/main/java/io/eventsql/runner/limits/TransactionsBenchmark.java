@@ -6,8 +6,9 @@ import java.time.Duration;
 import java.util.List;
 
 /**
- * What publishing inside a transaction costs: the same business transaction with a row into a plain table and with a
- * publish; and how many events the relay moves to their stream, while transactions publish more.
+ * Measures the cost of publishing inside a transaction by comparing the same business transaction with a plain insert
+ * and with a publish. Also measures the rate at which the relay moves events to their stream while transactions publish
+ * more.
  */
 final class TransactionsBenchmark {
     private static final int CALLERS = 8;
@@ -50,7 +51,7 @@ final class TransactionsBenchmark {
         return TransactionsResult.of(rates.get(0), rates.get(1), rates.get(2));
     }
 
-    /** The rate at which transactions are committed; what follows begins only when all events are in their stream. */
+    /** Measures the commit rate of transactions. The next variant starts only after all events are relayed. */
     private record CommitRateVariant(PublishVariant publishing, StoredEventCounter counter) implements Variant {
         @Override
         public String name() {
@@ -66,7 +67,7 @@ final class TransactionsBenchmark {
         }
     }
 
-    /** The rate at which events get into their stream: the time counts until the last one is there. */
+    /** Measures the relay rate: the interval ends when the last event is stored in its stream. */
     private final class RelayRateVariant implements Variant {
         private final String name;
         private final PublishVariant publishing;
@@ -99,7 +100,7 @@ final class TransactionsBenchmark {
         long arrived = counter.await(before + interval.events()) - before;
         if (arrived != interval.events()) {
             throw new IllegalStateException(
-                    interval.events() + " events were committed, but " + arrived + " got into their stream");
+                    interval.events() + " events were committed, but " + arrived + " were stored in their stream");
         }
     }
 }

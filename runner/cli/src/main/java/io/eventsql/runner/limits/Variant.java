@@ -3,17 +3,17 @@ package io.eventsql.runner.limits;
 import java.sql.SQLException;
 import java.time.Duration;
 
-/** One way to append or to read, whose rate is compared with others. */
+/** One way to append or read, whose rate is compared with others. */
 interface Variant {
 
-    /** For people. */
+    /** Returns the name shown in reports. */
     String name();
 
     /**
-     * Goes as fast as it can for about so long, or until the run is stopped.
+     * Runs as fast as possible for about the given duration, or until the run is stopped.
      *
-     * @throws SQLException if the database refuses something
-     * @throws IllegalStateException if an event could not be stored or read: then there is no rate
+     * @throws SQLException if a statement fails
+     * @throws IllegalStateException if an event could not be stored or read, so that there is no valid rate
      */
     MeasuredInterval run(Duration time) throws SQLException;
 }

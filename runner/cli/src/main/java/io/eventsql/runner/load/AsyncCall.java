@@ -1,11 +1,11 @@
 package io.eventsql.runner.load;
 
-/** A publish call that is not waited for. */
+/** Makes publish calls without waiting for their answers. */
 final class AsyncCall {
-    /** Longer than a target lets a call last: what has no answer by then gets none. */
+    /** Longer than the publish timeout of any target, so that no later answer can be expected. */
     static final long ANSWER_TIMEOUT_NANOS = 60_000_000_000L;
 
-    /** The same after Ctrl-C, when somebody is waiting. */
+    /** The timeout after Ctrl-C. */
     static final long ANSWER_TIMEOUT_INTERRUPTED_NANOS = 5_000_000_000L;
 
     private static final long POLL_NANOS = 1_000_000;
@@ -34,7 +34,7 @@ final class AsyncCall {
         }
     }
 
-    /** Waits until all events sent are answered; reports those that are not in time as failed. */
+    /** Waits until all sent events are answered. Reports those unanswered after a timeout as failed. */
     static void awaitAnswers(LoadContext context, LoadListener listener, long sentEvents) {
         long started = context.clock().nanos();
         while (listener.answeredEvents() < sentEvents) {

@@ -9,8 +9,8 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 
 /**
- * Concurrent callers that call again and again, as fast as the target lets them. The intended time of a call is the
- * moment it is made.
+ * Concurrent callers that call in a loop, as fast as the target allows. The intended time of a call is the time at
+ * which it is made.
  */
 public final class Callers implements LoadGenerator {
     private final LoadContext context;
@@ -24,15 +24,15 @@ public final class Callers implements LoadGenerator {
     }
 
     /**
-     * Callers that wait for each answer before they call again.
+     * Creates callers that wait for each answer before the next call.
      *
-     * @param callers at least 1, and no more than there are keys, if there are any
+     * @param callers the number of callers, at least 1 and at most the number of keys, if there are any
      */
     public static Callers waiting(LoadContext context, int callers) {
         return new Callers(context, callers, true);
     }
 
-    /** Callers that never wait for an answer: only a target that blocks slows them down. */
+    /** Creates callers that never wait for an answer. Only a blocking target slows them down. */
     public static Callers notWaiting(LoadContext context, int callers) {
         return new Callers(context, callers, false);
     }
@@ -44,7 +44,7 @@ public final class Callers implements LoadGenerator {
         List<Future<Long>> running = new ArrayList<>();
         try (ExecutorService threads = Executors.newVirtualThreadPerTaskExecutor()) {
             for (KeyShare keys : context.source().splitKeys(callers)) {
-                // Each begins at another stream, so that they do not all call the same one.
+                // Each caller starts with another stream, so that they do not all call the same one.
                 int firstStream = running.size();
                 running.add(threads.submit(() -> call(phase, listener, quota, keys, firstStream)));
             }
@@ -65,7 +65,7 @@ public final class Callers implements LoadGenerator {
         }
     }
 
-    /** What one caller does until the phase ends; returns how many events it sent. */
+    /** Runs one caller until the phase ends. Returns the number of sent events. */
     private long call(LoadPhase phase, LoadListener listener, EventQuota quota, KeyShare keys, int firstStream) {
         long sent = 0;
         for (long turn = firstStream; !context.stop().isRaised(); turn++) {
@@ -107,10 +107,10 @@ public final class Callers implements LoadGenerator {
         try {
             return caller.get();
         } catch (ExecutionException e) {
-            throw new IllegalStateException("A caller broke down: " + e.getCause(), e.getCause());
+            throw new IllegalStateException("A caller failed: " + e.getCause(), e.getCause());
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
-            throw new IllegalStateException("Interrupted while callers ended", e);
+            throw new IllegalStateException("Interrupted while waiting for callers", e);
         }
     }
 }

@@ -7,13 +7,13 @@ import io.eventsql.runner.workload.KeyShare;
 import java.util.List;
 
 /**
- * What every generator works with.
+ * The context shared by load generators.
  *
- * @param source makes the events
- * @param streams where they go, one call to each in turn
- * @param eventsPerCall events of one publish call, at least 1
- * @param clock the time
- * @param stop ends the load early
+ * @param source creates the events
+ * @param streams the target streams, called in rotation
+ * @param eventsPerCall the events per publish call, at least 1
+ * @param clock the time source
+ * @param stop aborts the load
  */
 public record LoadContext(
         EventSource source, List<LoadStream> streams, int eventsPerCall, LoadClock clock, StopSignal stop) {
@@ -22,17 +22,17 @@ public record LoadContext(
         streams = List.copyOf(streams);
     }
 
-    /** For a single stream whose numbers begin at 0. */
+    /** Creates the context of a single stream whose event numbers start at 0. */
     public LoadContext(EventSource source, PublishTarget target, int eventsPerCall, LoadClock clock, StopSignal stop) {
         this(source, List.of(new LoadStream(target)), eventsPerCall, clock, stop);
     }
 
-    /** The stream of a call, by the call's number. */
+    /** Returns the stream of the call with the given number. */
     LoadStream streamOf(long call) {
         return streams.get((int) (call % streams.size()));
     }
 
-    /** Makes the next call to a stream. */
+    /** Creates the next call to a stream. */
     LoadCall nextCall(LoadStream stream, KeyShare keys, LoadPhase phase, int events, long intendedNanos) {
         long first = stream.claim(phase.warmup(), events);
         List<Event> made = source.createEvents(

@@ -3,36 +3,37 @@ package io.eventsql.runner.load;
 import io.eventsql.runner.workload.KeyShare;
 
 /**
- * Calls at set times, whether or not earlier calls were answered, from one thread: order within a key is the order of
- * the slots. A target that blocks delays the calls, not their intended times, so nothing is left out of the latency.
+ * Makes calls on a fixed schedule from one thread, whether or not earlier calls were answered. Order within a key is
+ * the order of the slots. A blocking target delays the calls but not their intended times, so the delay is included in
+ * the latency.
  */
 public final class OpenLoop implements LoadGenerator {
     /**
-     * The shortest wait: slots that fall due meanwhile are sent together after it. It shows as schedule delay, and
-     * leaves the processor to others at high rates.
+     * The minimum wait. Slots that become due during the wait are sent together afterwards. This shows up as schedule
+     * delay and saves CPU time at high rates.
      */
     static final long PARK_MIN_NANOS = 250_000;
 
-    /** The longest wait between two looks at the stop signal. */
+    /** The maximum interval between checks of the stop signal. */
     private static final long PARK_MAX_NANOS = 100_000_000;
 
-    /** The last slots of a phase are late by the waits above, and still its own; later than this they are missed. */
+    /** The maximum delay of the last slots of a phase, which may be late by the waits above. Later slots are missed. */
     static final long LATE_MAX_NANOS = 100_000_000;
 
     private final LoadContext context;
     private final long eventsPerSecond;
     private final long inFlightMax;
 
-    /** @param eventsPerSecond 1 to 1,000,000 */
+    /** @param eventsPerSecond the rate, 1 to 1,000,000 */
     public OpenLoop(LoadContext context, long eventsPerSecond) {
         this(context, eventsPerSecond, Long.MAX_VALUE);
     }
 
     /**
-     * One that leaves slots out while too much is unanswered; they are missed, and never sent later.
+     * Creates a load that skips slots while too many events are unanswered. Missed slots are never sent later.
      *
-     * @param eventsPerSecond 1 to 1,000,000
-     * @param inFlightMax how many events of the phase may be unanswered
+     * @param eventsPerSecond the rate, 1 to 1,000,000
+     * @param inFlightMax the maximum number of unanswered events of the phase
      */
     public OpenLoop(LoadContext context, long eventsPerSecond, long inFlightMax) {
         this.context = context;
@@ -69,14 +70,14 @@ public final class OpenLoop implements LoadGenerator {
         AsyncCall.awaitAnswers(context, listener, sentEvents);
     }
 
-    /** Also well after the phase's end, when a target that blocks has held the caller up until then. */
+    /** Also returns true well after the end of the phase, if a blocking target delayed the caller until then. */
     private boolean isMissed(LoadPhase phase, LoadListener listener, long sentThen) {
         return inFlightMax < Long.MAX_VALUE
                 && (sentThen - listener.answeredEvents() > inFlightMax
                         || context.clock().nanos() - phase.endNanos() >= LATE_MAX_NANOS);
     }
 
-    /** Waits for the time of a slot; {@code false} after a stop signal. */
+    /** Waits until a slot is due. Returns {@code false} after a stop signal. */
     private boolean awaitSlot(long intendedNanos) {
         while (!context.stop().isRaised()) {
             long remaining = intendedNanos - context.clock().nanos();

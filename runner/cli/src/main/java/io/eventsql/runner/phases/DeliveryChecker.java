@@ -11,10 +11,10 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
-/** Checks what one consumer of one stream gets: each event once, and those of a key in their order. Thread-safe. */
+/** Checks the deliveries to one consumer of one stream: each event once, and in order per key. Thread-safe. */
 final class DeliveryChecker implements DeliveryListener {
 
-    /** The events of one of both sorts: of warm-ups, or measured. */
+    /** The received events of either the warm-ups or the measured phases. */
     private static final class ReceivedEvents {
         final NumberSet numbers = new NumberSet();
         final Map<String, Long> lastOfKey = new HashMap<>();
@@ -31,7 +31,7 @@ final class DeliveryChecker implements DeliveryListener {
     private long duplicates;
     private long orderViolations;
 
-    /** @param run the id that the events carry */
+    /** @param run the run's id in the events */
     DeliveryChecker(
             String run, SessionStream stream, String consumer, LoadClock clock, RunSeries series, Problems problems) {
         this.run = run;
@@ -51,14 +51,14 @@ final class DeliveryChecker implements DeliveryListener {
                 check(event, BenchmarkEvent.decode(event.value()), nowMicros, nowNanos);
             } catch (NotABenchmarkEventException e) {
                 problems.add(
-                        "Consumer " + consumer + " got something that is no event of the benchmark: " + e.getMessage());
+                        "Consumer " + consumer + " received an event that is not a benchmark event: " + e.getMessage());
             }
         }
     }
 
     private void check(Event event, BenchmarkEvent decoded, long nowMicros, long nowNanos) {
         if (!decoded.run().equals(run)) {
-            problems.add("Consumer " + consumer + " got an event of another run: " + decoded.run());
+            problems.add("Consumer " + consumer + " received an event of another run: " + decoded.run());
             return;
         }
         ReceivedEvents seen = decoded.warmup() ? warmup : measured;
@@ -87,23 +87,23 @@ final class DeliveryChecker implements DeliveryListener {
         problems.add("Consumer " + consumer + " of " + stream.name() + " failed: " + failure);
     }
 
-    /** How many different events it has seen, those of warm-ups too. */
+    /** Returns the distinct events received, including warm-ups. */
     synchronized long seenEvents() {
         return warmup.numbers.size() + measured.numbers.size();
     }
 
-    /** Whether it has seen as many events as were acknowledged. */
+    /** Returns whether it has received as many events as were acknowledged. */
     synchronized boolean isUpToDate() {
         return seenEvents() >= stream.acknowledgedEvents();
     }
 
-    /** What it has seen and what not, when nothing is on its way any more. */
+    /** Returns the counts. Call it when no events are in transit. */
     synchronized ConsumerCounts counts() {
         return new ConsumerCounts(
                 stream.name(), consumer, seenEvents(), lost(true) + lost(false), duplicates, orderViolations);
     }
 
-    /** Events that were acknowledged and not seen; one whose outcome is unknown may be seen or not. */
+    /** Returns the events acknowledged and not received. An event with unknown outcome may or may not be received. */
     private long lost(boolean ofWarmup) {
         NumberSet seen = (ofWarmup ? warmup : measured).numbers;
         NumberSet all = stream.load().acknowledgedNumbers(ofWarmup);

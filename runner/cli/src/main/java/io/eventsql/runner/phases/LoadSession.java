@@ -26,22 +26,22 @@ import java.util.List;
 import java.util.OptionalInt;
 
 /**
- * New streams of a driver with their consumers, on which phases of load are played one after the other. For one thread;
- * {@link #close()} ends consumers and replayers, but leaves the driver open.
+ * New streams of a driver and their consumers, on which phases of load run one after the other. For use by one thread.
+ * {@link #close()} stops consumers and replayers, but leaves the driver open.
  */
 public final class LoadSession implements AutoCloseable {
     private static final Duration STOPPED_TIMEOUT = Duration.ofSeconds(5);
     private static final long POLL_NANOS = Duration.ofMillis(10).toNanos();
 
     /**
-     * What a session works with.
+     * The context of a session.
      *
-     * @param spec the run
-     * @param driver where streams are made
-     * @param clock the time
-     * @param stop ends phases and waits early
-     * @param problems takes what goes wrong
-     * @param progress shows how far a phase is
+     * @param spec the specification of the run
+     * @param driver the driver that creates the streams
+     * @param clock the time source
+     * @param stop aborts phases and waits
+     * @param problems receives problems
+     * @param progress displays the progress of a phase
      */
     public record Context(
             RunSpec spec,
@@ -69,9 +69,9 @@ public final class LoadSession implements AutoCloseable {
     }
 
     /**
-     * Makes the streams and starts their consumers and replayers.
+     * Creates the streams and starts their consumers and replayers.
      *
-     * @throws Exception if the driver cannot
+     * @throws Exception if the driver fails
      */
     public static LoadSession open(Context context) throws Exception {
         LoadSession session = new LoadSession(context);
@@ -106,21 +106,21 @@ public final class LoadSession implements AutoCloseable {
         checkers.add(checker);
     }
 
-    /** The run's id, which its events carry. */
+    /** Returns the run's id, which its events carry. */
     public String run() {
         return run;
     }
 
-    /** The run second by second. */
+    /** Returns the time series of the run. */
     public RunSeries series() {
         return series;
     }
 
     /**
-     * Plays a phase and returns when all its calls are made. Answers may be outstanding: what follows is sent meanwhile,
+     * Runs a phase and returns when all its calls are made. Answers may be outstanding, so that the next phase follows
      * without a pause.
      *
-     * @param eventsPerSecond of an open loop; 0: the phase has callers
+     * @param eventsPerSecond the rate of an open loop; 0 for a phase with callers
      */
     public PhaseLoad send(PhaseSpec phase, long eventsPerSecond) {
         ClockAnchor anchor = ClockAnchor.now(context.clock);
@@ -172,15 +172,15 @@ public final class LoadSession implements AutoCloseable {
         return phase.async() ? Callers.notWaiting(loadContext, callers) : Callers.waiting(loadContext, callers);
     }
 
-    /** Waits until every call has an answer or is given up. */
+    /** Waits until every call is answered or timed out. */
     public void awaitAnswers() {
         sentPhases.forEach(sent -> sent.generator.awaitAnswers(sent.load, sent.load.sentEvents()));
         sentPhases.clear();
     }
 
     /**
-     * Waits until every call is answered and the consumers have seen every event that was acknowledged. After a stop
-     * signal the wait is short: what is on its way would else look lost.
+     * Waits until every call is answered and the consumers have received every acknowledged event. After a stop signal
+     * the wait is short. Without it, events in transit would count as lost.
      */
     public void drain() {
         awaitAnswers();
@@ -191,7 +191,7 @@ public final class LoadSession implements AutoCloseable {
         } else if (!consumed) {
             context.problems.add("Not everything was consumed within " + timeoutSeconds + " s");
         }
-        // The next phase may begin now.
+        // The next phase may start now.
         nextStartNanos = context.clock.nanos();
     }
 
@@ -218,7 +218,7 @@ public final class LoadSession implements AutoCloseable {
         return checkers.stream().map(DeliveryChecker::counts).toList();
     }
 
-    /** What each replayer has read. */
+    /** Returns the counts of each replayer. */
     public List<ReplayerCounts> replayerCounts() {
         return replayers.stream().map(Replayer::counts).toList();
     }
@@ -230,7 +230,7 @@ public final class LoadSession implements AutoCloseable {
             try {
                 consumer.close();
             } catch (Exception e) {
-                context.problems.add("A consumer did not end well: " + e);
+                context.problems.add("Closing a consumer failed: " + e);
             }
         }
         consumers.clear();

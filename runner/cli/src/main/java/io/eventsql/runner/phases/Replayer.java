@@ -9,8 +9,8 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * Reads a stream from its start, again and again, as fast as it goes: each pass is a new consumer, and ends when it has
- * as many events as were acknowledged when it began. Thread-safe.
+ * Repeatedly reads a stream from its start as fast as possible. Each pass uses a new consumer, and ends when it has
+ * received as many events as were acknowledged when it started. Thread-safe.
  */
 final class Replayer implements AutoCloseable {
     private static final long WAIT_FOR_EVENTS_MS = 50;
@@ -53,7 +53,7 @@ final class Replayer implements AutoCloseable {
         }
     }
 
-    /** Returns whether the pass came to its end before this was closed. */
+    /** Returns whether the pass completed before the replayer was closed. */
     private boolean pass(long until) throws Exception {
         AtomicLong seen = new AtomicLong();
         CountDownLatch done = new CountDownLatch(1);
@@ -89,7 +89,7 @@ final class Replayer implements AutoCloseable {
         return new ReplayerCounts(stream.name(), name, passes.get(), events.get());
     }
 
-    /** Ends the pass under way. */
+    /** Stops the current pass. */
     @Override
     public void close() {
         closed.countDown();

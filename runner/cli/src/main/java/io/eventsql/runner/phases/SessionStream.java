@@ -5,7 +5,7 @@ import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 import org.jspecify.annotations.Nullable;
 
-/** A stream under load: knows to which phase a measured event belongs, by its number. Thread-safe. */
+/** A stream of a session. Maps measured events to their phase by number. Thread-safe. */
 final class SessionStream {
 
     private record PhaseStart(long firstNumber, PhaseLoad phase) {}
@@ -27,12 +27,12 @@ final class SessionStream {
         return load;
     }
 
-    /** A measured phase begins: further numbers are its own. */
+    /** Starts a measured phase, to which all further event numbers belong. */
     void begin(PhaseLoad phase) {
         phaseStarts.add(new PhaseStart(load.nextNumber(false), phase));
     }
 
-    /** The phase of a measured event; {@code null} where there was none. */
+    /** Returns the phase of a measured event; {@code null} if there was none. */
     @Nullable
     PhaseLoad phaseOf(long number) {
         for (int i = phaseStarts.size() - 1; i >= 0; i--) {
@@ -43,7 +43,7 @@ final class SessionStream {
         return null;
     }
 
-    /** Events that were acknowledged, those of warm-ups too. */
+    /** Returns the acknowledged events, including warm-ups. */
     long acknowledgedEvents() {
         return load.acknowledgedEvents(true) + load.acknowledgedEvents(false);
     }

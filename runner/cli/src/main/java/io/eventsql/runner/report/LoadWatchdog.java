@@ -9,8 +9,8 @@ import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Looks at a running load once a second: shows how far it is, and gives up when nothing was acknowledged for a minute,
- * where each call would else wait for its own time-out.
+ * Monitors a running load: displays its progress every second, and aborts it if no event is acknowledged for a minute.
+ * Otherwise each call would wait for its own timeout.
  */
 public final class LoadWatchdog implements AutoCloseable {
     static final long NO_PROGRESS_NANOS = Duration.ofSeconds(60).toNanos();
@@ -33,8 +33,8 @@ public final class LoadWatchdog implements AutoCloseable {
         this.lastProgressNanos = clock.nanos();
     }
 
-    /** Starts to look. */
-    @SuppressWarnings("FutureReturnValueIgnored") // Ends with the timer.
+    /** Starts monitoring. */
+    @SuppressWarnings("FutureReturnValueIgnored") // Cancelled with the timer.
     public static LoadWatchdog start(PublishMeter meter, Progress progress, LoadClock clock, StopSignal stop) {
         ScheduledExecutorService timer = Executors.newSingleThreadScheduledExecutor(
                 Thread.ofPlatform().daemon().name("load-watch").factory());
@@ -43,7 +43,7 @@ public final class LoadWatchdog implements AutoCloseable {
         return watchdog;
     }
 
-    /** One look. */
+    /** Displays the progress and checks for acknowledgements. */
     public synchronized void check() {
         long published = meter.publishedEvents();
         progress.show(published, meter.failedEvents());

@@ -3,7 +3,7 @@ package io.eventsql.runner.report;
 import io.eventsql.runner.load.LoadClock;
 import io.eventsql.runner.series.RunSeries;
 
-/** Shows progress, and each time closes the seconds that are over. */
+/** Displays progress and closes the elapsed seconds of a series. */
 public final class SeriesProgress implements Progress {
     private final Progress shown;
     private final RunSeries series;

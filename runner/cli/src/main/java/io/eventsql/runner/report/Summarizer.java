@@ -20,10 +20,10 @@ import java.util.function.ToLongFunction;
 import java.util.stream.Stream;
 import org.HdrHistogram.Histogram;
 
-/** Puts what the runners sent and what the app's members have seen together. */
+/** Combines the results of the runners with the reports of the consumer apps. */
 public final class Summarizer {
 
-    /** One runner from both sides. */
+    /** The result of one runner, matched with the apps' report about it. */
     private record MatchedRunner(RunnerResult sent, PhaseReport seen, PhaseReport warmupSeen) {
 
         long lost() {
@@ -50,9 +50,9 @@ public final class Summarizer {
     private final List<String> problems;
 
     /**
-     * @param runners what the runners left, at least one
-     * @param seen what the members have seen
-     * @param knownProblems what is already known to be wrong
+     * @param runners the results of the runners, at least one
+     * @param seen the merged reports of the apps
+     * @param knownProblems problems detected so far
      */
     public Summarizer(List<RunnerResult> runners, MergedRunReport seen, List<String> knownProblems) {
         this.seen = seen;
@@ -66,7 +66,7 @@ public final class Summarizer {
         this.problems = List.copyOf(knownProblems);
     }
 
-    /** The run second by second. */
+    /** Returns the merged time series. */
     public MergedSeries series() {
         return new MergedSeries(
                 pairs.stream()
@@ -77,7 +77,7 @@ public final class Summarizer {
                 Math.floorDiv(firstIntendedAtMicros(), MICROS_PER_SECOND));
     }
 
-    /** The whole run. */
+    /** Returns the summary of the whole run. */
     public Summary summarize(MergedSeries series, Summary.Provenance provenance) {
         RunSettings settings = first().settings();
         Summary.Counts counts = counts();
@@ -219,15 +219,15 @@ public final class Summarizer {
         List<String> found = new ArrayList<>(problems);
         int runners = first().settings().identity().runners();
         if (pairs.size() != runners) {
-            found.add(pairs.size() + " of " + runners + " runners left a result");
+            found.add(pairs.size() + " of " + runners + " runners wrote a result");
         }
         addIfAny(found, counts.eventsLost(), "events were lost");
-        addIfAny(found, counts.eventsDuplicated(), "events were delivered again");
+        addIfAny(found, counts.eventsDuplicated(), "events were delivered more than once");
         addIfAny(found, counts.orderViolations(), "events were out of order for their key");
         addIfAny(found, counts.publishErrors(), "events failed to publish");
-        addIfAny(found, counts.warmupEventsLost(), "events of the warm-up were lost");
-        addIfAny(found, counts.warmupEventsDuplicated(), "events of the warm-up were delivered again");
-        addIfAny(found, counts.warmupOrderViolations(), "events of the warm-up were out of order for their key");
+        addIfAny(found, counts.warmupEventsLost(), "warm-up events were lost");
+        addIfAny(found, counts.warmupEventsDuplicated(), "warm-up events were delivered more than once");
+        addIfAny(found, counts.warmupOrderViolations(), "warm-up events were out of order for their key");
         for (MatchedRunner pair : pairs) {
             String runner = "Runner " + pair.sent.runner();
             RunnerResult.Ending ending = pair.sent.ending();
@@ -239,10 +239,11 @@ public final class Summarizer {
                 found.add(runner + " was interrupted");
             }
             if (ending.stoppedForNoProgress()) {
-                found.add(runner + " gave up because nothing was acknowledged any more");
+                found.add(runner + " aborted: no acknowledgement for 60 s");
             }
             if (pair.seen.highestNumber() >= pair.sent.eventsAsked()) {
-                found.add(runner + ": the app has seen number " + pair.seen.highestNumber() + ", which was never sent");
+                found.add(runner + ": the app received event number " + pair.seen.highestNumber()
+                        + ", which was never sent");
             }
         }
         return found;

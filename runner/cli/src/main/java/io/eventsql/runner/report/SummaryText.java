@@ -7,12 +7,12 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 
-/** The summary of a run for people. */
+/** Renders the summary of a run as text. */
 public final class SummaryText {
 
     private SummaryText() {}
 
-    /** The lines of the report. */
+    /** Returns the lines of the report. */
     public static List<String> of(Summary summary) {
         Summary.Counts counts = summary.counts();
         Summary.Rates rates = summary.rates();
@@ -47,11 +47,11 @@ public final class SummaryText {
         if (counts.partitionsOfSeveralMembers() > 0
                 && summary.configuration().settings().events().keyed()) {
             lines.add("More than one member handled " + count(counts.partitionsOfSeveralMembers(), "partition")
-                    + ": order is checked within each member, not from one to the next");
+                    + ": order is checked within each member, not across members");
         }
         if (counts.eventsHandledBeforeIntended() > 0) {
             lines.add("The clocks differ: " + counts.eventsHandledBeforeIntended()
-                    + " events seem to have been handled before they were sent; their latency counts as 0");
+                    + " events were apparently handled before they were sent; their latency counts as 0");
         }
         lines.add("");
         lines.add(String.format(
@@ -78,7 +78,7 @@ public final class SummaryText {
         return lines;
     }
 
-    /** What it ran on and how to run it again. */
+    /** Returns the lines about the environment of the run and the command that reproduces it. */
     public static List<String> machine(Summary.Machine machine) {
         Summary.Provenance provenance = machine.provenance();
         return List.of(

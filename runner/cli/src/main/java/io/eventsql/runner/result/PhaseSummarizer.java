@@ -11,12 +11,12 @@ import java.util.ArrayList;
 import java.util.List;
 import org.HdrHistogram.Histogram;
 
-/** Makes the figures of phases when all is over. */
+/** Computes the metrics of completed phases. */
 public final class PhaseSummarizer {
     private static final double MICROS_PER_SECOND = 1e6;
     private static final double NANOS_PER_SECOND = 1e9;
     private static final double BYTES_PER_MB = 1e6;
-    /** About what an {@code account_created} event has. */
+    /** The approximate size of an {@code account_created} event. */
     private static final int ACCOUNT_CREATED_BYTES = 230;
 
     private final RunSpec spec;
@@ -27,7 +27,7 @@ public final class PhaseSummarizer {
         this.spec = spec;
     }
 
-    /** The figures of each phase. */
+    /** Computes the metrics of each phase and adds its values to the histograms. */
     public List<PhaseMetrics> summarize(List<PhaseLoad> phases) {
         List<PhaseMetrics> metrics = new ArrayList<>();
         phases.forEach(phase -> metrics.add(summarize(phase)));
@@ -73,7 +73,7 @@ public final class PhaseSummarizer {
         return phase.deliveredEvents() == 0 || took <= 0 ? 0 : phase.deliveredEvents() * MICROS_PER_SECOND / took;
     }
 
-    /** All values of the measured phases asked for so far. */
+    /** Returns the values of all measured phases summarized so far. */
     public RunResult.RawHistograms histograms() {
         return new RunResult.RawHistograms(Histograms.encode(publishMicros), Histograms.encode(endToEndMicros));
     }

@@ -15,13 +15,13 @@ import java.util.Locale;
 import java.util.function.ToLongFunction;
 import org.jspecify.annotations.Nullable;
 
-/** The result of a run for people. */
+/** Renders the result of a run as text. */
 public final class RunText {
     private static final double PERCENT = 100;
 
     private RunText() {}
 
-    /** The lines of the report. */
+    /** Returns the lines of the report. */
     public static List<String> of(RunResult result) {
         List<String> lines = new ArrayList<>(heading(result.identity(), result.verdict(), result.driver()));
         lines.add(asked(result.settings()));
@@ -49,7 +49,7 @@ public final class RunText {
         return lines;
     }
 
-    /** What it was, whether it was good, and what was measured. */
+    /** Returns the lines about the run, its verdict and the measured system. */
     static List<String> heading(RunResult.Identity identity, RunResult.Verdict verdict, RunResult.DriverInfo driver) {
         List<String> lines = new ArrayList<>();
         lines.add("Workload " + identity.workload() + ", run " + identity.run() + " (" + identity.runId() + "): "
@@ -74,7 +74,7 @@ public final class RunText {
         return count(streams.streams(), "stream") + " with " + count(streams.partitions(), "partition") + " each, "
                 + count(streams.consumers(), "consumer")
                 + (streams.replayers() > 0 ? " and " + count(streams.replayers(), "replayer") : "") + " of each, "
-                + (spec.events().bytes() == 0 ? "about 230" : spec.events().bytes()) + " bytes an event, "
+                + (spec.events().bytes() == 0 ? "about 230" : spec.events().bytes()) + " bytes per event, "
                 + (spec.events().keys() == 0 ? "no keys" : count(spec.events().keys(), "key"));
     }
 
@@ -127,11 +127,11 @@ public final class RunText {
 
     private static String seen(RunResult result) {
         if (result.consumers().isEmpty()) {
-            return "Nobody consumed";
+            return "No consumers";
         }
         return String.format(
                 Locale.ROOT,
-                "Seen %d events; lost %d, duplicated %d, out of order %d",
+                "Received %d events; lost %d, duplicated %d, out of order %d",
                 sum(result, ConsumerCounts::eventsSeen),
                 sum(result, ConsumerCounts::eventsLost),
                 sum(result, ConsumerCounts::eventsDuplicated),
@@ -171,7 +171,7 @@ public final class RunText {
         List<String> lines = new ArrayList<>();
         lines.add(String.format(
                 Locale.ROOT,
-                "In the phase %s, %.1f %% of the maximum was accepted; %.1f %% of the slots were missed",
+                "Phase %s: %.1f %% of the maximum rate accepted, %.1f %% of the slots missed",
                 stress.overload(),
                 stress.acceptedOfMaximum() * PERCENT,
                 stress.missedShare() * PERCENT));
@@ -181,7 +181,7 @@ public final class RunText {
             if (start != null && end != null) {
                 lines.add(String.format(
                         Locale.ROOT,
-                        "Resident memory of %s: %.0f MB at its start, %.0f MB at its end",
+                        "Resident memory of %s: %.0f MB at the start, %.0f MB at the end of the phase",
                         process,
                         start,
                         end));
@@ -190,13 +190,12 @@ public final class RunText {
         Integer recovery = stress.recoverySeconds();
         lines.add(
                 recovery == null
-                        ? "After it, latencies did not come back to those of the phase before"
-                        : "After it, latencies were those of the phase before within "
-                                + count(recovery + 1L, "second"));
+                        ? "Latencies did not return to the level before the phase"
+                        : "Latencies returned to the level before the phase within " + count(recovery + 1L, "second"));
         return lines;
     }
 
-    /** What it ran on, and how to measure it again. */
+    /** Returns the lines about the environment of the run and the command that reproduces it. */
     static List<String> machine(List<DatabaseInfo> databases, RunResult.Machine machine, RunResult.Identity identity) {
         List<String> lines = new ArrayList<>();
         for (DatabaseInfo database : databases) {

@@ -13,19 +13,22 @@ import java.util.List;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
-/** Reads from the phases and seconds of a run how it stood an overload. */
+/** Analyzes how a system behaved under overload from the phases and the time series of a run. */
 public final class StressAnalysis {
     private static final String RESIDENT = ".rss_mb";
-    /** Memory is the mean of so many seconds. */
+    /** The seconds over which memory is averaged. */
     private static final int MEMORY_SECONDS = 5;
-    /** A second is as quick as before if its p99 is at most that of before, and its median at most so many times. */
+    /**
+     * A second counts as recovered if its p99 does not exceed the p99 before the overload, and its median at most this
+     * multiple.
+     */
     private static final double MEDIAN_RECOVERED = 2;
-    /** So many seconds have to be as quick in a row: one alone may be luck. */
+    /** The required number of consecutive recovered seconds, because a single one may be chance. */
     private static final int SECONDS_RECOVERED = 3;
 
     private StressAnalysis() {}
 
-    /** {@code null} where no phase that was played is a multiple above 1. */
+    /** Analyzes the overload phase; {@code null} if no phase is a multiple above 1. */
     public static @Nullable StressResult of(
             List<PhaseSpec> specs, List<PhaseMetrics> played, TimeSeries series, ResourceSeries resources) {
         PhaseMetrics reference = null;
@@ -45,7 +48,7 @@ public final class StressAnalysis {
         return null;
     }
 
-    /** The measured phase right before an overload; there is one, because an overload is a multiple of a phase. */
+    /** Returns the measured phase right before an overload. It exists because an overload is a multiple of a phase. */
     private static PhaseMetrics before(List<PhaseMetrics> played, int overload) {
         return played.subList(0, overload).stream()
                 .filter(PhaseMetrics::measured)
@@ -78,7 +81,7 @@ public final class StressAnalysis {
                 recoverySeconds(series, behind, before.publishLatencyMs()));
     }
 
-    /** The seconds before the first of several that are as quick as before. */
+    /** Returns the number of seconds until the first of several consecutive recovered seconds. */
     private static @Nullable Integer recoverySeconds(TimeSeries series, int from, Percentiles before) {
         int quick = 0;
         for (int second = from; second < series.t().size(); second++) {

@@ -6,16 +6,17 @@ import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
 
-/** How far a database's clock is ahead of this machine's: as the quickest of several questions tells. */
+/** Measures the offset of a database's clock with the fastest of several queries. */
 public final class DatabaseClockOffset {
     private static final int QUESTIONS = 9;
 
     private DatabaseClockOffset() {}
 
     /**
-     * Asks the database.
+     * Measures the offset.
      *
-     * @return milliseconds, wrong by at most half of the quickest round trip; below 0: it is behind
+     * @return how far the database's clock is ahead, in milliseconds; negative if it is behind. The error is at most
+     *     half of the fastest round trip.
      */
     public static double millis(Connection connection, LoadClock clock) throws SQLException {
         long quickest = Long.MAX_VALUE;

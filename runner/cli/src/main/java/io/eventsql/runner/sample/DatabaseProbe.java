@@ -11,11 +11,11 @@ import java.util.List;
 import java.util.Properties;
 import org.jspecify.annotations.Nullable;
 
-/** A database: what PostgreSQL counts. Has a connection of its own, opened again after a failure. */
+/** Samples the counters of a PostgreSQL database over its own connection, which is reopened after a failure. */
 final class DatabaseProbe implements Probe {
     private static final double BYTES_PER_MB = 1e6;
 
-    /** From this version on checkpoints have a view of their own. */
+    /** The first version with {@code pg_stat_checkpointer}. */
     private static final int VERSION_WITH_CHECKPOINTER = 17;
 
     private static final String CHECKPOINTS = "(SELECT num_timed + num_requested FROM pg_stat_checkpointer)";
@@ -33,7 +33,7 @@ final class DatabaseProbe implements Probe {
         this.address = address;
     }
 
-    /** Reads counters in shared memory and the sizes of the database's files; takes no lock that others wait for. */
+    /** Reads counters in shared memory and the sizes of the database's files. Takes no lock that blocks others. */
     private static String counters(String checkpoints) {
         return "SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0') AS wal_bytes,"
                 + " pg_database_size(current_database()) AS database_bytes,"
@@ -103,7 +103,7 @@ final class DatabaseProbe implements Probe {
             try {
                 open.close();
             } catch (SQLException e) {
-                // Nothing more is asked of it.
+                // The connection is no longer needed.
             }
         }
     }

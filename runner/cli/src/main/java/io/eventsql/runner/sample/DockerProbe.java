@@ -8,7 +8,9 @@ import java.util.List;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
-/** A container, as {@code docker stats} shows it; that takes about two seconds, so not every second has a value. */
+/**
+ * Samples a container with {@code docker stats}, which takes about two seconds, so that not every second has a value.
+ */
 final class DockerProbe implements Probe {
     private static final long TIMEOUT_SECONDS = 10;
 

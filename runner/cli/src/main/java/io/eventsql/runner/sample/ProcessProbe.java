@@ -7,13 +7,13 @@ import java.util.List;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
-/** A process with its descendants: processor cores and memory. */
+/** Samples CPU and memory of a process and its descendants. */
 final class ProcessProbe implements Probe {
     private final String name;
     private final long process;
     private final ProcessTree tree;
     private final RateCounter cpu = new RateCounter();
-    /** Of all processes seen, those that have ended too: the sum only grows. */
+    /** CPU time of all processes seen, including ended ones, so that the sum never decreases. */
     private final Map<Long, Double> cpuSeconds = new HashMap<>();
 
     ProcessProbe(String name, long process, ProcessTree tree) {

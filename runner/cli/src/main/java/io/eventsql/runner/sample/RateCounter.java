@@ -2,7 +2,7 @@ package io.eventsql.runner.sample;
 
 import org.jspecify.annotations.Nullable;
 
-/** Makes a rate of a number that only grows. For one thread. */
+/** Computes the rate of a monotonically increasing counter. For use by one thread. */
 final class RateCounter {
     private static final double NANOS_PER_SECOND = 1e9;
 
@@ -10,7 +10,9 @@ final class RateCounter {
     private double last;
     private long lastNanos;
 
-    /** How much it has grown each second since the last look; {@code null} at the first and where it has shrunk. */
+    /**
+     * Returns the increase per second since the last update; {@code null} for the first update and after a decrease.
+     */
     @Nullable
     Double update(double value, long nowNanos) {
         boolean known = hasLast && nowNanos > lastNanos && value >= last;

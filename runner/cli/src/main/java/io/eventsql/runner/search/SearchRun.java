@@ -16,20 +16,20 @@ import java.util.function.Consumer;
 import org.HdrHistogram.Histogram;
 
 /**
- * Plays the phases before the last one once, then the last one at one rate after the other. After each trial all is
- * waited for, so that a trial that was too much does not spoil the next.
+ * Runs all phases but the last once, then the last one at different rates. After each trial, waits until all events are
+ * consumed, so that an overloaded trial does not affect the next one.
  */
 public final class SearchRun {
 
     /**
-     * What came of it.
+     * The outcome of a search.
      *
-     * @param phases those before, and a phase for each trial, named {@code <name>-<rate>}
-     * @param figures the rates tried
+     * @param phases the preceding phases, and a phase for each trial, named {@code <name>-<number>}
+     * @param result the tested rates
      */
     public record Outcome(List<PhaseLoad> phases, SearchResult result) {}
 
-    /** Less of the offered rate than this is not held, however quick the answers. */
+    /** The minimum share of the offered rate for a rate to hold, regardless of latency. */
     private static final double HELD_SHARE = 0.98;
 
     private final LoadSession session;
@@ -37,7 +37,7 @@ public final class SearchRun {
     private final Problems problems;
     private final Consumer<String> out;
 
-    /** @param out takes a line for each trial */
+    /** @param out receives a line per trial */
     public SearchRun(LoadSession session, StopSignal stop, Problems problems, Consumer<String> out) {
         this.session = session;
         this.stop = stop;
@@ -45,7 +45,7 @@ public final class SearchRun {
         this.out = out;
     }
 
-    /** Searches; after a stop signal it ends with what it has. */
+    /** Runs the search. Returns the result so far after a stop signal. */
     public Outcome run(SearchSpec search, List<PhaseSpec> phases) {
         List<PhaseLoad> played = new ArrayList<>(
                 new PhasesRun(session, stop, problems, phase -> {}).run(phases.subList(0, phases.size() - 1)));

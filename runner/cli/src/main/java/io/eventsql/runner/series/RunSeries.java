@@ -12,12 +12,12 @@ import org.HdrHistogram.Histogram;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Counts a run second by second, from the moment on at which what is measured begins; what happens before is left out.
- * All times are monotonic nanoseconds. Thread-safe.
+ * Records a run second by second, starting with the measured phase. Earlier events are ignored. All times are monotonic
+ * nanoseconds. Thread-safe.
  */
 public final class RunSeries {
     private static final long NANOS_PER_SECOND = 1_000_000_000;
-    /** So long after its end a second may still get latencies, from threads that were held up. */
+    /** How long a second remains open after its end, for latencies from delayed threads. */
     private static final int SECONDS_OPEN = 3;
 
     private record PhaseInterval(String name, long fromNanos, long toNanos) {}
@@ -28,12 +28,12 @@ public final class RunSeries {
     private volatile long originNanos = Long.MAX_VALUE;
     private volatile int closedBelow;
 
-    /** @param consumers how often each event is delivered */
+    /** @param consumers the number of deliveries per event */
     public RunSeries(int consumers) {
         this.consumers = consumers;
     }
 
-    /** What is measured begins; only the first call counts. */
+    /** Starts the recording. Only the first call has an effect. */
     public synchronized void begin(long nanos) {
         if (!hasBegun()) {
             originNanos = nanos;
@@ -44,12 +44,12 @@ public final class RunSeries {
         return originNanos != Long.MAX_VALUE;
     }
 
-    /** See {@link #begin}; {@link Long#MAX_VALUE} before. */
+    /** Returns the start time, see {@link #begin}; {@link Long#MAX_VALUE} before the start. */
     public long originNanos() {
         return originNanos;
     }
 
-    /** Names a stretch of time. */
+    /** Adds a named phase. */
     public void addPhase(String name, long fromNanos, long toNanos) {
         phases.add(new PhaseInterval(name, fromNanos, toNanos));
     }
@@ -73,7 +73,7 @@ public final class RunSeries {
         }
     }
 
-    /** Of a call that failed only for some of its events, the others count as acknowledged. */
+    /** Records a failed call. If only some of its events failed, the others count as acknowledged. */
     public void recordFailed(long intendedNanos, long failedNanos, int events, Throwable failure) {
         int stored = stored(failure);
         if (stored > 0) {
@@ -111,7 +111,7 @@ public final class RunSeries {
         }
     }
 
-    /** In the second of that time or, where it is closed already, in the first that is not. */
+    /** Records a latency in the second of the given time or, if that is closed, in the first open one. */
     private void record(long atNanos, long latencyMicros, int events, Function<Second, SecondLatency> latency) {
         int number = number(atNanos);
         while (!latency.apply(getOrCreate(number)).record(latencyMicros, events)) {
@@ -119,7 +119,7 @@ public final class RunSeries {
         }
     }
 
-    /** Closes the seconds that are over; to be called about once a second. */
+    /** Closes elapsed seconds. To be called about once per second. */
     public void closeElapsedSeconds(long nowNanos) {
         if (hasBegun()) {
             int below = number(nowNanos) - SECONDS_OPEN;
@@ -129,9 +129,9 @@ public final class RunSeries {
     }
 
     /**
-     * The table, when nothing is recorded any more.
+     * Closes all seconds and returns the table. Call it once recording has ended.
      *
-     * @param endNanos the second of this time is the last one
+     * @param endNanos a time in the last second
      */
     public TimeSeries finish(long endNanos) {
         int count = hasBegun() && endNanos > originNanos ? number(endNanos - 1) + 1 : 0;
@@ -164,17 +164,17 @@ public final class RunSeries {
                 latencies(rows, second -> second.endToEnd.p99Ms()));
     }
 
-    /** The publish latencies of a second of the table, microseconds; {@code null} where there are none. */
+    /** Returns the publish latencies of a second of the table in microseconds; {@code null} if there are none. */
     public @Nullable Histogram publishMicros(int t) {
         return getOrCreate(t).publish.histogram();
     }
 
-    /** The end-to-end latencies of a second of the table, microseconds; {@code null} where there are none. */
+    /** Returns the end-to-end latencies of a second of the table in microseconds; {@code null} if there are none. */
     public @Nullable Histogram endToEndMicros(int t) {
         return getOrCreate(t).endToEnd.histogram();
     }
 
-    /** The phase that has most of a second. */
+    /** Returns the phase that covers the middle of a second. */
     private @Nullable String phaseOf(int number) {
         long middle = originNanos + number * NANOS_PER_SECOND + NANOS_PER_SECOND / 2;
         return phases.stream()
@@ -200,7 +200,7 @@ public final class RunSeries {
         return values;
     }
 
-    /** Sums up from the beginning. A consumer may be quicker than the acknowledgement: that is not less than nothing. */
+    /** Returns running totals. Clamped to 0, because a consumer may be faster than the acknowledgement. */
     private static List<@Nullable Double> running(List<Second> rows, ToLongFunction<Second> change, int divisor) {
         List<@Nullable Double> values = new ArrayList<>();
         long sum = 0;

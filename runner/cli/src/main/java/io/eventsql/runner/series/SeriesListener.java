@@ -2,7 +2,7 @@ package io.eventsql.runner.series;
 
 import io.eventsql.runner.load.LoadListener;
 
-/** Hears what becomes of a load for another listener, and counts it second by second. Thread-safe. */
+/** Records a load second by second and forwards to another listener. Thread-safe. */
 public final class SeriesListener implements LoadListener {
     private final LoadListener listener;
     private final RunSeries series;

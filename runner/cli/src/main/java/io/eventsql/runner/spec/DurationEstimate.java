@@ -2,12 +2,12 @@ package io.eventsql.runner.spec;
 
 import java.util.Map;
 
-/** About how long a run takes: for people who wait, so a rough guess will do. */
+/** Estimates the duration of a run. A rough estimate is sufficient because it is only displayed. */
 final class DurationEstimate {
-    /** Starting, connecting, waiting for consumers. */
+    /** Startup, connecting, waiting for consumers. */
     private static final long OVERHEAD_SECONDS = 10;
 
-    /** What a single database on a small machine stores, events/s. */
+    /** The assumed rate of a single database on a small machine, in events/s. */
     private static final long ASSUMED_RATE = 20_000;
 
     private DurationEstimate() {}

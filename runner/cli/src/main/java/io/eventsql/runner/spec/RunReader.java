@@ -10,7 +10,7 @@ import java.util.Map;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
-/** Makes a run of the fields of a workload file, which are refused where they are wrong or do not belong to the kind. */
+/** Creates a run from the fields of a workload file. Rejects fields that are invalid or do not belong to the kind. */
 final class RunReader {
     static final int STREAMS_MAX = 10_000;
     static final int CONSUMERS_MAX = 100;
@@ -21,7 +21,7 @@ final class RunReader {
     static final long IN_FLIGHT_MAX = 100_000_000;
     private static final int DATABASES_MAX = 64;
     private static final double MULTIPLE_MAX = 1_000;
-    /** Leaves room for keys beside the values. */
+    /** Leaves room for keys in addition to values. */
     private static final long CALL_BYTES_MAX = Settings.DEFAULT_MAX_BATCH_BYTES * 9 / 10;
 
     private final WorkloadFields fields;
@@ -34,7 +34,7 @@ final class RunReader {
         this.kind = kind;
     }
 
-    /** @throws InvalidWorkloadException if a field is wrong */
+    /** @throws InvalidWorkloadException if a field is invalid */
     RunSpec read() {
         EnvironmentSpec environment = environment(fields.object("environment"));
         boolean drives = kind != WorkloadKind.PUBLISH;
@@ -107,7 +107,7 @@ final class RunReader {
         boolean hasReference = false;
         for (WorkloadFields phaseFields : fields.objects("phases")) {
             PhaseSpec phase = phase(phaseFields, hasReference);
-            phaseFields.require(names.add(phase.name()), "name", "is there twice: " + phase.name());
+            phaseFields.require(names.add(phase.name()), "name", "is not unique: " + phase.name());
             hasReference |= phase.measured() && phase.callers() != null;
             phases.add(phase);
         }
@@ -118,7 +118,7 @@ final class RunReader {
     private static PhaseSpec phase(WorkloadFields fields, boolean hasReference) {
         PhaseRate rate = fields.convert("rate", PhaseRate::of);
         Integer callers = fields.has("callers") ? (int) fields.integer("callers", 1, CALLERS_MAX) : null;
-        fields.require((rate == null) != (callers == null), "rate", "or callers is needed, exactly one of both");
+        fields.require((rate == null) != (callers == null), "rate", "or callers is required, but not both");
         if (rate != null) {
             checkRate(fields, rate, hasReference);
         }
@@ -128,9 +128,9 @@ final class RunReader {
                 "name",
                 "must be 1 to 40 lower-case letters, digits and hyphens, but is '" + name + "'");
         Long inFlight = fields.has("in_flight") ? fields.integer("in_flight", 1, IN_FLIGHT_MAX) : null;
-        fields.require(inFlight == null || rate != null, "in_flight", "belongs to a rate, not to callers");
+        fields.require(inFlight == null || rate != null, "in_flight", "requires rate, not callers");
         boolean async = fields.flag("async", false);
-        fields.require(!async || callers != null, "async", "belongs to callers: a rate never waits");
+        fields.require(!async || callers != null, "async", "requires callers, because a rate never waits");
         PhaseSpec phase = new PhaseSpec(
                 name,
                 fields.flag("measured", true),
@@ -195,7 +195,7 @@ final class RunReader {
         return sweep;
     }
 
-    /** What can be said only of several fields together. */
+    /** Checks constraints that span several fields. */
     private void checkCalls(RunSpec run) {
         for (int i = 0; i < run.phases().size(); i++) {
             PhaseSpec phase = run.phases().get(i);
@@ -218,10 +218,10 @@ final class RunReader {
                         || search.latency() == SearchSpec.Latency.PUBLISH
                         || run.streams().consumers() > 0,
                 "consumers",
-                "must be at least 1 to search by end_to_end latency, but is 0");
+                "must be at least 1 for a search by end_to_end latency, but is 0");
         fields.require(
                 search == null || run.phases().getLast().rate() != null,
                 "phases",
-                "of a search must end with one that has a rate: the trial");
+                "of a search must end with a phase that has a rate: the trial");
     }
 }

@@ -15,8 +15,8 @@ import tools.jackson.databind.node.JsonNodeFactory;
 import tools.jackson.databind.node.ObjectNode;
 
 /**
- * The fields of one object of a workload file, read by name; what is wrong is refused with the file, the field and the
- * limit. {@link #end()} refuses what nobody has read. For one thread.
+ * The fields of one object of a workload file, read by name. Rejects invalid values with a message that names the file,
+ * the field and the limit. {@link #rejectUnknown()} rejects fields that were not read. For use by one thread.
  */
 final class WorkloadFields {
     private final String where;
@@ -25,8 +25,8 @@ final class WorkloadFields {
     private final Set<String> read = new HashSet<>();
 
     /**
-     * @param where the file, and which of its runs
-     * @param path of this object in the file, with a dot at its end; empty at the top
+     * @param where the file and the run
+     * @param path the path of this object in the file, with a trailing dot; empty at the top level
      */
     WorkloadFields(String where, String path, ObjectNode node) {
         this.where = where;
@@ -34,7 +34,7 @@ final class WorkloadFields {
         this.node = node;
     }
 
-    /** Whether the field is given. */
+    /** Returns whether the field is present. */
     boolean has(String name) {
         JsonNode value = node.get(name);
         return value != null && !value.isNull();
@@ -45,7 +45,7 @@ final class WorkloadFields {
         if (value == null) {
             return otherwise;
         }
-        require(value.isString(), name, "must be a text, but is " + value);
+        require(value.isString(), name, "must be a string, but is " + value);
         return value.stringValue();
     }
 
@@ -78,9 +78,9 @@ final class WorkloadFields {
         return value.booleanValue();
     }
 
-    /** A whole number that must be there. */
+    /** Returns a required integer. */
     long integer(String name, long min, long max) {
-        require(has(name), name, "is missing: a whole number between " + min + " and " + max);
+        require(has(name), name, "is missing: an integer between " + min + " and " + max);
         return integer(name, min, min, max);
     }
 
@@ -94,7 +94,7 @@ final class WorkloadFields {
                 && value.canConvertToLong()
                 && value.longValue() >= min
                 && value.longValue() <= max;
-        require(inRange, name, "must be a whole number between " + min + " and " + max + ", but is " + value);
+        require(inRange, name, "must be an integer between " + min + " and " + max + ", but is " + value);
         return value.longValue();
     }
 
@@ -121,25 +121,25 @@ final class WorkloadFields {
         return List.copyOf(numbers);
     }
 
-    /** Texts by name; numbers, true and false are taken as they are written. */
+    /** Returns strings by name. Numbers and booleans are converted to strings. */
     Map<String, String> texts(String name) {
         JsonNode value = value(name);
         if (value == null) {
             return Map.of();
         }
-        require(value.isObject(), name, "must be names with values, but is " + value);
+        require(value.isObject(), name, "must be an object, but is " + value);
         Map<String, String> texts = new LinkedHashMap<>();
         for (Map.Entry<String, JsonNode> entry : value.properties()) {
             require(
                     entry.getValue().isValueNode() && !entry.getValue().isNull(),
                     name + "." + entry.getKey(),
-                    "must be a text, a number, true or false, but is " + entry.getValue());
+                    "must be a string, number or boolean, but is " + entry.getValue());
             texts.put(entry.getKey(), entry.getValue().asString());
         }
         return texts;
     }
 
-    /** The value as text or number, made into something by a method that throws {@link IllegalArgumentException}. */
+    /** Converts the value with a function that may throw {@link IllegalArgumentException}; {@code null} if absent. */
     <T> @Nullable T convert(String name, Function<Object, T> maker) {
         JsonNode value = value(name);
         if (value == null) {
@@ -152,7 +152,7 @@ final class WorkloadFields {
         }
     }
 
-    /** The fields of an object in this one; none where it is not given. */
+    /** Returns the fields of a nested object; an empty object if absent. */
     WorkloadFields object(String name) {
         JsonNode value = value(name);
         if (value == null) {
@@ -161,10 +161,10 @@ final class WorkloadFields {
         if (value instanceof ObjectNode object) {
             return new WorkloadFields(where, path + name + ".", object);
         }
-        throw invalid(name, "must be fields with values, but is " + value);
+        throw invalid(name, "must be an object, but is " + value);
     }
 
-    /** The fields of each object of a list; none where it is not given. */
+    /** Returns the fields of each object of a list; an empty list if absent. */
     List<WorkloadFields> objects(String name) {
         JsonNode value = value(name);
         List<WorkloadFields> objects = new ArrayList<>();
@@ -174,16 +174,16 @@ final class WorkloadFields {
         require(value.isArray(), name, "must be a list, but is " + value);
         for (JsonNode item : value) {
             String itemName = name + "." + objects.size();
-            require(item.isObject(), itemName, "must be fields with values, but is " + item);
+            require(item.isObject(), itemName, "must be an object, but is " + item);
             objects.add(new WorkloadFields(where, path + itemName + ".", (ObjectNode) item));
         }
         return objects;
     }
 
-    /** Refuses fields that were not asked for. */
+    /** Rejects fields that were not read. */
     void rejectUnknown() {
         for (String name : node.propertyNames()) {
-            require(read.contains(name), name, "is not known here; known are " + String.join(", ", sorted()));
+            require(read.contains(name), name, "is unknown here; known fields: " + String.join(", ", sorted()));
         }
     }
 

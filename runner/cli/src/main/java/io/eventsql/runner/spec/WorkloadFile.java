@@ -20,7 +20,7 @@ public final class WorkloadFile {
     private WorkloadFile() {}
 
     /**
-     * The files of a folder, by name.
+     * Returns the workload files of a folder, sorted by name.
      *
      * @throws IOException if the folder cannot be read
      */
@@ -35,9 +35,9 @@ public final class WorkloadFile {
     /**
      * Reads a file.
      *
-     * @param overrides applied to every run, in their order
-     * @throws IOException if it cannot be read
-     * @throws InvalidWorkloadException if it says something wrong
+     * @param overrides the overrides to apply to every run, in order
+     * @throws IOException if the file cannot be read
+     * @throws InvalidWorkloadException if the file is invalid
      */
     public static Workload read(Path file, List<FieldOverride> overrides) throws IOException {
         String fileName = file.getFileName().toString();
@@ -58,7 +58,7 @@ public final class WorkloadFile {
             overrides.forEach(override -> override.applyTo(merged));
             RunSpec spec = spec(fileName, merged, kind);
             if (!names.add(spec.name())) {
-                throw new InvalidWorkloadException(fileName, "runs has the name " + spec.name() + " twice");
+                throw new InvalidWorkloadException(fileName, "the run name " + spec.name() + " is not unique");
             }
             specs.add(spec);
         }
@@ -72,9 +72,9 @@ public final class WorkloadFile {
             }
         } catch (JacksonException e) {
             throw new InvalidWorkloadException(
-                    fileName, "line " + e.getLocation().getLineNr() + " is not understood: " + e.getOriginalMessage());
+                    fileName, "invalid YAML in line " + e.getLocation().getLineNr() + ": " + e.getOriginalMessage());
         }
-        throw new InvalidWorkloadException(fileName, "must hold fields with values");
+        throw new InvalidWorkloadException(fileName, "must contain an object");
     }
 
     private static List<ObjectNode> runs(String fileName, ObjectNode top, String name) {
@@ -89,8 +89,7 @@ public final class WorkloadFile {
         for (JsonNode run : runs) {
             if (!(run instanceof ObjectNode object) || object.get("kind") != null) {
                 throw new InvalidWorkloadException(
-                        fileName,
-                        "runs." + objects.size() + " must be fields with values, without kind, but is " + run);
+                        fileName, "runs." + objects.size() + " must be an object without kind, but is " + run);
             }
             objects.add(object);
         }
@@ -115,7 +114,7 @@ public final class WorkloadFile {
     private static String description(String fileName, ObjectNode top) {
         String description = new WorkloadFields(fileName, "", top).text("description", "");
         if (description.isBlank() || description.contains("\n")) {
-            throw new InvalidWorkloadException(fileName, "description must be one line that says what is measured");
+            throw new InvalidWorkloadException(fileName, "description must be one line");
         }
         return description;
     }

@@ -2,21 +2,21 @@ package io.eventsql.runner.spec;
 
 import com.fasterxml.jackson.annotation.JsonProperty;
 
-/** What a workload does. */
+/** The kinds of workload. */
 public enum WorkloadKind {
-    /** The main experiment: runners that publish, and apps that consume. */
+    /** The main benchmark: runners publish, apps consume. */
     @JsonProperty("publish")
     PUBLISH,
-    /** Phases of load, one after the other, with the consumers in this process. */
+    /** Consecutive phases of load, with consumers in this process. */
     @JsonProperty("phases")
     PHASES,
-    /** The highest rate at which a latency stays below a limit. */
+    /** A search for the highest rate at which a latency stays below a limit. */
     @JsonProperty("search")
     SEARCH,
-    /** The same burst of events, again and again. */
+    /** A repeated burst of events. */
     @JsonProperty("blast")
     BLAST,
-    /** How long numbers of events take. */
+    /** Durations by number of events. */
     @JsonProperty("sweep")
     SWEEP
 }

@@ -3,11 +3,11 @@ package io.eventsql.runner.trials;
 import java.util.List;
 
 /**
- * The trials of a run.
+ * The completed trials of a run.
  *
- * @param trials those that count, in their order
- * @param problems what was wrong with others, a line each
- * @param interrupted whether a stop signal ended the run early
+ * @param trials the valid trials in order
+ * @param problems the problems of other trials, one line each
+ * @param interrupted whether a stop signal aborted the run
  */
 public record CompletedTrials<T>(List<T> trials, List<String> problems, boolean interrupted) {
 

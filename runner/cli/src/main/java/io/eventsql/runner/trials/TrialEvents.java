@@ -10,24 +10,24 @@ import java.util.List;
 import java.util.NoSuchElementException;
 import java.util.stream.IntStream;
 
-/** The calls of a trial. */
+/** Creates the calls of a trial. */
 final class TrialEvents {
 
     private TrialEvents() {}
 
-    /** So many calls of one event each, from events that were made before, in turn. */
+    /** Returns calls of one event each, cycling through prepared events. */
     static Iterator<List<Event>> singleCalls(List<Event> prepared, int count) {
         return IntStream.range(0, count)
                 .mapToObj(i -> List.of(prepared.get(i % prepared.size())))
                 .iterator();
     }
 
-    /** Events to prepare. */
+    /** Creates events in advance. */
     static List<Event> prepare(EventSource source, int count) {
         return source.createEvents(KeyShare.withoutKeys(), false, 0, count, EpochMicros.now());
     }
 
-    /** Calls that hold as many events as fit into a buffer, at least one, until there were {@code count} events. */
+    /** Returns calls with as many events as fit into a buffer, at least one, for {@code count} events in total. */
     static Iterator<List<Event>> bufferedCalls(EventSource source, int count, int bufferBytes) {
         return new Buffered(source, count, bufferBytes);
     }

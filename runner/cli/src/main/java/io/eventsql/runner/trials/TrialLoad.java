@@ -9,10 +9,10 @@ import java.util.List;
 
 /** Makes the calls of a trial from one thread, one after the other, and waits for their stats. */
 final class TrialLoad {
-    /** Longer than a target lets a call last: what has no answer by then gets none. */
+    /** Longer than the publish timeout of any target, so that no later answer can be expected. */
     static final long ANSWER_TIMEOUT_NANOS = 60_000_000_000L;
 
-    /** The same after Ctrl-C, when somebody is waiting. */
+    /** The timeout after Ctrl-C. */
     static final long ANSWER_TIMEOUT_INTERRUPTED_NANOS = 5_000_000_000L;
 
     private static final long POLL_NANOS = 1_000_000;
@@ -28,7 +28,7 @@ final class TrialLoad {
     /**
      * Runs a trial.
      *
-     * @param calls the events of each call; made as they are asked for
+     * @param calls the events of each call, created on demand
      * @param waiting whether each call waits for its answer; {@code false}: stats are waited for at the end
      */
     TrialOutcome run(PublishTarget target, Iterator<List<Event>> calls, boolean waiting) {

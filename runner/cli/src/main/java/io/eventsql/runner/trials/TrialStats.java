@@ -2,18 +2,18 @@ package io.eventsql.runner.trials;
 
 import org.jspecify.annotations.Nullable;
 
-/** Counts what became of the events of a trial, and how long that took. Thread-safe. */
+/** Statistics of the events of a trial. Thread-safe. */
 final class TrialStats {
 
     /**
-     * All answers of a trial.
+     * The totals of a trial.
      *
-     * @param stored the events that were stored
-     * @param failed those that were not
-     * @param lastNanos when the last answer came, on the monotonic clock; 0 without any
-     * @param latencyMeanNanos of a stored event's call; 0 without any
-     * @param latencyStddevNanos the standard deviation of that
-     * @param firstFailure why the first one failed; {@code null}: none did
+     * @param stored the stored events
+     * @param failed the failed events
+     * @param lastNanos the time of the last answer on the monotonic clock; 0 if there was none
+     * @param latencyMeanNanos the mean latency of the calls of stored events; 0 if there were none
+     * @param latencyStddevNanos the standard deviation of the latency
+     * @param firstFailure the first failure; {@code null} if there was none
      */
     record Totals(
             long stored,
@@ -26,7 +26,7 @@ final class TrialStats {
     private long stored;
     private long failed;
     private long lastNanos;
-    // Welford's: sums of squares of nanoseconds would lose the digits that matter.
+    // Welford's algorithm, because sums of squared nanoseconds would lose precision.
     private double mean;
     private double squares;
     private @Nullable Throwable firstFailure;

@@ -12,9 +12,12 @@ import java.util.List;
 import java.util.OptionalInt;
 import java.util.function.Consumer;
 
-/** Runs trials: each from an empty stream, after one that is not measured. For one thread. */
+/** Runs trials, each on an empty stream, after an unmeasured warm-up trial. For use by one thread. */
 public final class Trials {
-    /** Messages made before a blast, so that making them is not measured; beyond it they are sent again. */
+    /**
+     * The maximum size of messages created before a blast, so that creating them is not measured. They are reused
+     * beyond it.
+     */
     private static final long PREPARED_BYTES_MAX = 64 << 20;
 
     private static final int WARMUP_EVENTS_MAX = 10_000;
@@ -23,14 +26,14 @@ public final class Trials {
     private final TrialLoad load;
 
     /**
-     * What trials work with.
+     * The context of trials.
      *
-     * @param driver the system
+     * @param driver the driver of the measured system
      * @param run the run's id, 8 lower-case hexadecimal characters; part of the names of its streams
-     * @param partitions of each stream
-     * @param clock the time
-     * @param stop ends the trials early
-     * @param progress takes a line after each trial
+     * @param partitions the partitions of each stream
+     * @param clock the time source
+     * @param stop aborts the trials
+     * @param progress receives a line after each trial
      */
     public record TrialContext(
             Driver driver, String run, int partitions, LoadClock clock, StopSignal stop, Consumer<String> progress) {}
@@ -41,10 +44,10 @@ public final class Trials {
     }
 
     /**
-     * Sends all messages of a trial without waiting, one a call, and waits for the last answer. Trials in which messages
-     * failed count; they say how many.
+     * Sends all messages of a trial without waiting, one per call, and waits for the last answer. Trials with failed
+     * messages are valid and record their number.
      *
-     * @throws Exception if the driver cannot make or clear a stream
+     * @throws Exception if the driver cannot create or clear a stream
      */
     public CompletedTrials<BlastTrial> blast(BlastSettings settings) throws Exception {
         TrialStream stream = new TrialStream(context.driver, "blast_" + context.run, context.partitions);
@@ -73,10 +76,10 @@ public final class Trials {
     }
 
     /**
-     * Sends the events of each trial in calls of the buffer's size. Trials in which an event failed do not count: they
-     * are among the problems.
+     * Sends the events of each trial in calls of the buffer size. Trials with a failed event are invalid and reported
+     * as problems.
      *
-     * @throws Exception if the driver cannot make or clear a stream
+     * @throws Exception if the driver cannot create or clear a stream
      */
     public CompletedTrials<SweepTrial> sweep(SweepSettings settings) throws Exception {
         TrialStream stream = new TrialStream(context.driver, "sweep_" + context.run, context.partitions);
