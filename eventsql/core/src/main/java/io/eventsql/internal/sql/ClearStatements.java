@@ -40,7 +40,7 @@ public final class ClearStatements {
 
     /** The consumers of which a member holds a partition, by name. Index: consumer_name_unique, consumer_partition_pkey. */
     public List<String> heldBy(Connection connection, int streamId) {
-        return Database.dsl(connection)
+        return Jooq.using(connection)
                 .fetch(
                         schema.sql("SELECT c.name FROM eventsql.consumer c WHERE c.stream_id = ? AND EXISTS"
                                 + " (SELECT FROM eventsql.consumer_partition p WHERE p.consumer_id = c.consumer_id"
@@ -53,7 +53,7 @@ public final class ClearStatements {
     /** All segments of a partition, also those that a clearing that was broken off has left; detaching ones first. */
     public List<Segment> segments(Connection connection, StreamSpec stream, int partition) {
         String parent = SqlSchema.partitionTable(stream.name(), partition);
-        return Database.dsl(connection)
+        return Jooq.using(connection)
                 .fetch(
                         "SELECT c.relname, CASE WHEN i.inhrelid IS NULL THEN 'DETACHED'"
                                 + " WHEN i.inhdetachpending THEN 'DETACHING' ELSE 'ATTACHED' END"
@@ -75,7 +75,7 @@ public final class ClearStatements {
      * The partition's row, which every append locks first, keeps appends away until the commit.
      */
     public void startAtHead(Connection connection, int streamId, StreamSpec stream, int partition) throws SQLException {
-        var dsl = Database.dsl(connection);
+        var dsl = Jooq.using(connection);
         dsl.execute("SET LOCAL lock_timeout = " + LOCK_TIMEOUT_MS);
         dsl.fetch(
                 schema.sql("SELECT FROM eventsql.stream_partition WHERE stream_id = ? AND partition = ? FOR UPDATE"),
@@ -115,7 +115,7 @@ public final class ClearStatements {
 
     /** Drops a detached segment, in the caller's transaction. */
     public void drop(Connection connection, Segment segment) {
-        var dsl = Database.dsl(connection);
+        var dsl = Jooq.using(connection);
         dsl.execute("SET LOCAL lock_timeout = " + LOCK_TIMEOUT_MS);
         dsl.execute(schema.sql("DROP TABLE IF EXISTS eventsql." + segment.table));
     }

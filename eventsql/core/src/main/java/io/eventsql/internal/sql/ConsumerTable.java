@@ -30,7 +30,7 @@ public final class ConsumerTable {
      * transaction. Locks the consumer's row, so that of two who create it one does; it never waits for heartbeats.
      */
     public int register(Connection connection, int streamId, String stream, String name, StartPosition start) {
-        var dsl = Database.dsl(connection);
+        var dsl = Jooq.using(connection);
         dsl.execute(
                 schema.sql("INSERT INTO eventsql.consumer (stream_id, name) VALUES (?, ?)"
                         + " ON CONFLICT ON CONSTRAINT consumer_name_unique DO NOTHING"),
@@ -69,7 +69,7 @@ public final class ConsumerTable {
         if (position.offset() >= 0) {
             return position.offset();
         }
-        var dsl = Database.dsl(connection);
+        var dsl = Jooq.using(connection);
         if (position.time() != null) {
             return (Long) Objects.requireNonNull(dsl.fetchValue(
                     schema.sql("SELECT eventsql.offset_at_v1(?, ?, ?)"),
@@ -87,7 +87,7 @@ public final class ConsumerTable {
 
     /** The consumer's id; empty if it is not known. */
     public OptionalInt id(Connection connection, int streamId, String name) {
-        return Database.dsl(connection)
+        return Jooq.using(connection)
                 .fetchOptional(
                         schema.sql("SELECT consumer_id FROM eventsql.consumer WHERE stream_id = ? AND name = ?"),
                         streamId,
@@ -98,7 +98,7 @@ public final class ConsumerTable {
 
     /** How far the consumer is, by partition. */
     public List<Offset> offsets(Connection connection, int consumerId) {
-        return Database.dsl(connection)
+        return Jooq.using(connection)
                 .fetch(
                         schema.sql("SELECT partition, next_offset, epoch FROM eventsql.consumer_offsets_v1(?)"),
                         consumerId)
@@ -107,7 +107,7 @@ public final class ConsumerTable {
 
     /** How the consumer is on this shard, by partition. */
     public List<PartitionState> states(Connection connection, int shard, int consumerId, StreamSpec stream) {
-        return Database.dsl(connection)
+        return Jooq.using(connection)
                 .fetch(
                         schema.sql("SELECT * FROM eventsql.consumer_state_v1(?, ?, ?, ?)"),
                         consumerId,
@@ -137,7 +137,7 @@ public final class ConsumerTable {
 
     /** Deletes the consumer and all that is stored for it. */
     public void delete(Connection connection, int consumerId) {
-        var dsl = Database.dsl(connection);
+        var dsl = Jooq.using(connection);
         dsl.execute(schema.sql("DELETE FROM eventsql.consumer WHERE consumer_id = ?"), consumerId);
         dsl.execute(schema.sql("DELETE FROM eventsql.consumer_offset WHERE consumer_id = ?"), consumerId);
     }

@@ -7,7 +7,6 @@ import java.time.Duration;
 import java.util.concurrent.Executor;
 import java.util.function.Predicate;
 import javax.sql.DataSource;
-import org.jooq.DSLContext;
 import org.jooq.exception.DataAccessException;
 
 /**
@@ -204,11 +203,6 @@ public final class Database {
     /** Undoes what was done in a transaction that somebody else has begun; returns whether the connection still works. */
     public boolean rollbackForeign(Connection connection) {
         return rollback(connection);
-    }
-
-    /** jOOQ on one connection, for everything off the hot path. */
-    public static DSLContext dsl(Connection connection) {
-        return SqlSchema.dsl(connection);
     }
 
     /** jOOQ wraps what the driver throws: callers get the driver's exception in any case. */

@@ -120,7 +120,7 @@ public final class LeaseTable {
             Duration lease,
             int count,
             Collection<Integer> except) {
-        return Database.dsl(connection)
+        return Jooq.using(connection)
                 .fetch(
                         schema.sql("SELECT partition, epoch, next_offset"
                                 + " FROM eventsql.take_v1(?, ?, make_interval(secs => ?), ?, ?::int[])"),
@@ -134,7 +134,7 @@ public final class LeaseTable {
 
     /** Gives partitions back, if the member still holds them. */
     public void release(Connection connection, int consumerId, UUID memberId, Collection<Integer> partitions) {
-        Database.dsl(connection)
+        Jooq.using(connection)
                 .fetch(
                         schema.sql("SELECT eventsql.release_v1(?, ?, ?::int[])"),
                         consumerId,
@@ -144,7 +144,7 @@ public final class LeaseTable {
 
     /** The member ends: it counts no more. */
     public void leave(Connection connection, int consumerId, UUID memberId) {
-        Database.dsl(connection)
+        Jooq.using(connection)
                 .execute(
                         schema.sql("DELETE FROM eventsql.consumer_member WHERE consumer_id = ? AND member_id = ?"),
                         consumerId,
@@ -157,7 +157,7 @@ public final class LeaseTable {
      * @return whether the member still held it
      */
     public boolean stop(Connection connection, int consumerId, UUID memberId, int partition, String error) {
-        return Database.dsl(connection)
+        return Jooq.using(connection)
                         .execute(
                                 schema.sql("UPDATE eventsql.consumer_partition SET state = 'stopped', error = ?,"
                                         + " state_since = clock_timestamp(), member_id = NULL, expires_at = NULL"
@@ -177,7 +177,7 @@ public final class LeaseTable {
      * @throws org.jooq.exception.DataAccessException with state {@link SqlErrors#TAKEN_MEANWHILE} if the epoch is another
      */
     public boolean seek(Connection connection, int consumerId, int partition, long nextOffset, @Nullable Long epoch) {
-        return Boolean.TRUE.equals(Database.dsl(connection)
+        return Boolean.TRUE.equals(Jooq.using(connection)
                 .fetchValue(
                         schema.sql("SELECT eventsql.seek_v1(?, ?, ?, ?)"), consumerId, partition, nextOffset, epoch));
     }
@@ -185,7 +185,7 @@ public final class LeaseTable {
     /** Pauses running partitions; their holders give them back. */
     public void pause(Connection connection, int consumerId) {
         lockAll(connection, consumerId);
-        Database.dsl(connection)
+        Jooq.using(connection)
                 .execute(
                         schema.sql("UPDATE eventsql.consumer_partition SET state = 'paused',"
                                 + " state_since = clock_timestamp() WHERE consumer_id = ? AND state = 'running'"),
@@ -195,7 +195,7 @@ public final class LeaseTable {
     /** Lets paused and stopped partitions run again. */
     public void resume(Connection connection, int consumerId) {
         lockAll(connection, consumerId);
-        Database.dsl(connection)
+        Jooq.using(connection)
                 .execute(
                         schema.sql("UPDATE eventsql.consumer_partition SET state = 'running', error = NULL,"
                                 + " state_since = clock_timestamp() WHERE consumer_id = ? AND state <> 'running'"),
@@ -203,7 +203,7 @@ public final class LeaseTable {
     }
 
     private void lockAll(Connection connection, int consumerId) {
-        Database.dsl(connection)
+        Jooq.using(connection)
                 .fetch(
                         schema.sql("SELECT FROM eventsql.consumer_partition WHERE consumer_id = ?"
                                 + " ORDER BY partition FOR NO KEY UPDATE"),

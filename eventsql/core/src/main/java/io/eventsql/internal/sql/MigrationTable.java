@@ -17,12 +17,12 @@ public final class MigrationTable {
 
     /** Waits for the right to migrate; held until the transaction ends. */
     public void lock(Connection connection) {
-        Database.dsl(connection).fetch("SELECT pg_advisory_xact_lock(?, hashtext(?))", LOCK_CLASS, schema.name());
+        Jooq.using(connection).fetch("SELECT pg_advisory_xact_lock(?, hashtext(?))", LOCK_CLASS, schema.name());
     }
 
     /** The versions applied; none if there is no table or no schema yet. */
     public Set<Integer> versions(Connection connection) {
-        var dsl = Database.dsl(connection);
+        var dsl = Jooq.using(connection);
         boolean exists = Boolean.TRUE.equals(
                 dsl.fetchValue("SELECT to_regclass(?) IS NOT NULL", schema.sql("eventsql.schema_version")));
         return exists
@@ -33,7 +33,7 @@ public final class MigrationTable {
 
     /** Creates the schema if needed. One that exists is not created again: the role may lack the right. */
     public void createSchema(Connection connection) {
-        var dsl = Database.dsl(connection);
+        var dsl = Jooq.using(connection);
         boolean exists = Boolean.TRUE.equals(
                 dsl.fetchValue("SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = ?)", schema.name()));
         if (!exists) {

@@ -101,7 +101,7 @@ public final class OutboxTable {
      * @param shards the shards that events may be on their way to
      */
     public Backlog backlog(Connection connection, int limit, List<Integer> shards) {
-        return Database.dsl(connection)
+        return Jooq.using(connection)
                 .fetchSingle(
                         schema.sql("SELECT (SELECT count(*) FROM (SELECT FROM eventsql.outbox LIMIT ?) o)::int"
                                 + " + (SELECT count(*) FROM (SELECT FROM eventsql.outbox_transfer LIMIT ?) t)::int AS events,"
@@ -139,7 +139,7 @@ public final class OutboxTable {
 
     /** The tables of the ring, then the transfer table; reads only their sizes. */
     public List<Place> places(Connection connection) {
-        return Database.dsl(connection)
+        return Jooq.using(connection)
                 .fetch(schema.sql("SELECT p.ring, pg_relation_size(p.place::regclass) AS bytes,"
                         + " p.ring = r.last_value AS current FROM eventsql.outbox_ring r, (VALUES"
                         + " (0, 'eventsql.outbox_0'), (1, 'eventsql.outbox_1'), (2, 'eventsql.outbox_2'),"
@@ -150,7 +150,7 @@ public final class OutboxTable {
 
     /** From now on new events go to this table; those whose transaction began before may still go to the former one. */
     public void rotate(Connection connection, Place to) {
-        Database.dsl(connection).fetch(schema.sql("SELECT setval('eventsql.outbox_ring', ?)"), to.ring());
+        Jooq.using(connection).fetch(schema.sql("SELECT setval('eventsql.outbox_ring', ?)"), to.ring());
     }
 
     /**
@@ -163,7 +163,7 @@ public final class OutboxTable {
      */
     public boolean truncateIfEmpty(Connection connection, Place place) throws SQLException {
         String table = schema.sql("eventsql.outbox_" + place.ring());
-        var dsl = Database.dsl(connection);
+        var dsl = Jooq.using(connection);
         dsl.execute("LOCK TABLE ONLY " + table + " IN ACCESS EXCLUSIVE MODE NOWAIT");
         boolean empty = Objects.requireNonNull(dsl.fetchValue("SELECT NOT EXISTS (SELECT FROM ONLY " + table + ")"))
                 .equals(true);

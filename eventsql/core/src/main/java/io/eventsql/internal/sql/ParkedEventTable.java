@@ -57,7 +57,7 @@ public final class ParkedEventTable {
 
     /** Whether an event is set aside already. */
     public boolean isParkedEvent(Connection connection, int consumerId, int partition, long offset) {
-        return !Database.dsl(connection)
+        return !Jooq.using(connection)
                 .fetch(
                         schema.sql("SELECT FROM eventsql.parked_event"
                                 + " WHERE consumer_id = ? AND partition = ? AND event_offset = ?"),
@@ -114,7 +114,7 @@ public final class ParkedEventTable {
 
     /** From now on the key's events are parked. */
     public void parkKey(Connection connection, int consumerId, int partition, String key) {
-        Database.dsl(connection)
+        Jooq.using(connection)
                 .execute(
                         schema.sql("INSERT INTO eventsql.parked_key (consumer_id, partition, key) VALUES (?, ?, ?)"
                                 + " ON CONFLICT DO NOTHING"),
@@ -126,7 +126,7 @@ public final class ParkedEventTable {
     /** The parked keys of some partitions. */
     public Map<Integer, Set<String>> parkedKeys(Connection connection, int consumerId, Collection<Integer> partitions) {
         Map<Integer, Set<String>> keys = new HashMap<>();
-        for (Record row : Database.dsl(connection)
+        for (Record row : Jooq.using(connection)
                 .fetch(
                         schema.sql("SELECT partition, key FROM eventsql.parked_key"
                                 + " WHERE consumer_id = ? AND partition = ANY (?::int[])"),
@@ -158,7 +158,7 @@ public final class ParkedEventTable {
     }
 
     private List<Row> rows(Connection connection, String where, Object... parameters) throws SQLException {
-        return Database.dsl(connection)
+        return Jooq.using(connection)
                 .fetch(
                         schema.sql(
                                 "SELECT e.partition, e.event_offset, e.key, e.value, e.headers::text, e.published_at,"
@@ -189,7 +189,7 @@ public final class ParkedEventTable {
 
     /** The event was handled: it is no longer set aside. Returns whether it still was. */
     public boolean remove(Connection connection, int consumerId, int partition, long offset) {
-        return Database.dsl(connection)
+        return Jooq.using(connection)
                         .execute(
                                 schema.sql("DELETE FROM eventsql.parked_event"
                                         + " WHERE consumer_id = ? AND partition = ? AND event_offset = ?"),
@@ -201,7 +201,7 @@ public final class ParkedEventTable {
 
     /** Keys that are to be handled again and have no parked event any more: they are no longer parked. */
     public List<String> freeKeys(Connection connection, int consumerId, int partition) {
-        return Database.dsl(connection)
+        return Jooq.using(connection)
                 .fetch(
                         schema.sql("DELETE FROM eventsql.parked_key k"
                                 + " WHERE k.consumer_id = ? AND k.partition = ? AND k.redrive"
@@ -215,7 +215,7 @@ public final class ParkedEventTable {
 
     /** The event failed again: it stays, and with a parked one its key. */
     public void failedAgain(Connection connection, int consumerId, int partition, Row row, String error, int attempts) {
-        var dsl = Database.dsl(connection);
+        var dsl = Jooq.using(connection);
         dsl.execute(
                 schema.sql("UPDATE eventsql.parked_event SET redrive = false, error = ?, attempts = attempts + ?"
                         + " WHERE consumer_id = ? AND partition = ? AND event_offset = ?"),
@@ -241,7 +241,7 @@ public final class ParkedEventTable {
      * @return how many events
      */
     public int askRedrive(Connection connection, int consumerId, int partition, long @Nullable [] offsets) {
-        var dsl = Database.dsl(connection);
+        var dsl = Jooq.using(connection);
         Long[] which = offsets == null ? null : Arrays.stream(offsets).boxed().toArray(Long[]::new);
         dsl.execute(
                 schema.sql("UPDATE eventsql.parked_key k SET redrive = true WHERE k.consumer_id = ? AND k.partition = ?"
@@ -260,7 +260,7 @@ public final class ParkedEventTable {
                 partition,
                 which,
                 which);
-        return Database.dsl(connection)
+        return Jooq.using(connection)
                 .fetchSingle(
                         schema.sql("SELECT count(*) FROM eventsql.parked_event e"
                                 + " WHERE e.consumer_id = ? AND e.partition = ? AND (e.redrive"
@@ -278,7 +278,7 @@ public final class ParkedEventTable {
      * @return how many there were
      */
     public int drop(Connection connection, int consumerId, int partition, long[] offsets) {
-        var dsl = Database.dsl(connection);
+        var dsl = Jooq.using(connection);
         List<String> keys = dsl.fetch(
                         schema.sql("DELETE FROM eventsql.parked_event WHERE consumer_id = ? AND partition = ?"
                                 + " AND event_offset = ANY (?::bigint[])"

@@ -134,7 +134,7 @@ public final class RelayTable {
 
     /** Gives the lease back: whoever polls next takes it. Does nothing if it is not the caller's any more. */
     public void release(Connection connection, Tenure tenure) {
-        Database.dsl(connection)
+        Jooq.using(connection)
                 .execute(
                         schema.sql("UPDATE eventsql.outbox_relay SET holder = NULL, expires_at = '-infinity'"
                                 + " WHERE holder = ? AND epoch = ?"),
@@ -148,7 +148,7 @@ public final class RelayTable {
      * @return the cluster it belongs to
      */
     public UUID claim(Connection connection, UUID clusterId) {
-        var dsl = Database.dsl(connection);
+        var dsl = Jooq.using(connection);
         dsl.execute(schema.sql("UPDATE eventsql.outbox_relay SET cluster_id = ? WHERE cluster_id IS NULL"), clusterId);
         return dsl.fetchSingle(schema.sql("SELECT cluster_id FROM eventsql.outbox_relay"))
                 .get(0, UUID.class);
@@ -157,7 +157,7 @@ public final class RelayTable {
     /** The cluster and number of the shard that this database is; empty if it is none. Also where there is no such table. */
     public Optional<ShardIdentity> shardIdentity(Connection connection) {
         boolean mayBeShard = Boolean.TRUE.equals(
-                Database.dsl(connection).fetchValue("SELECT to_regclass(?) IS NOT NULL", schema.sql("eventsql.shard")));
+                Jooq.using(connection).fetchValue("SELECT to_regclass(?) IS NOT NULL", schema.sql("eventsql.shard")));
         return mayBeShard ? new ShardTable(schema).find(connection) : Optional.empty();
     }
 }

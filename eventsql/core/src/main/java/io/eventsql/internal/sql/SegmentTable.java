@@ -29,7 +29,7 @@ public final class SegmentTable {
 
     /** Creates the tables of a stream and of its partitions, without segments, in the caller's transaction. */
     public void createStreamTables(Connection connection, StreamSpec stream) {
-        var dsl = Database.dsl(connection);
+        var dsl = Jooq.using(connection);
         dsl.execute(schema.sql("CREATE TABLE " + SqlSchema.eventsTable(stream.name()) + " ("
                 + "partition int NOT NULL, event_offset bigint NOT NULL, key text, value bytea NOT NULL, headers json,"
                 + " published_at timestamptz NOT NULL) PARTITION BY LIST (partition)"));
@@ -55,7 +55,7 @@ public final class SegmentTable {
      * @return whether it was added
      */
     public boolean addSegment(Connection connection, StreamSpec stream, int partition, long segment) {
-        var dsl = Database.dsl(connection);
+        var dsl = Jooq.using(connection);
         String table = schema.sql(SqlSchema.segmentTable(stream.name(), partition, segment));
         String parent = schema.sql(SqlSchema.partitionTable(stream.name(), partition));
         dsl.execute("SET LOCAL lock_timeout = '2s'");

@@ -18,7 +18,7 @@ public final class ShardTable {
 
     /** The identity; empty in a database that has none yet. */
     public Optional<ShardIdentity> find(Connection connection) {
-        return Database.dsl(connection)
+        return Jooq.using(connection)
                 .fetchOptional(schema.sql("SELECT cluster_id, shard_number, shard_name, shard_names, slot_map,"
                         + " map_version FROM eventsql.shard"))
                 .map(r -> new ShardIdentity(
@@ -35,17 +35,17 @@ public final class ShardTable {
     /** Whether the shard has any stream. */
     public boolean hasStreams(Connection connection) {
         return Boolean.TRUE.equals(
-                Database.dsl(connection).fetchValue(schema.sql("SELECT EXISTS (SELECT FROM eventsql.stream)")));
+                Jooq.using(connection).fetchValue(schema.sql("SELECT EXISTS (SELECT FROM eventsql.stream)")));
     }
 
     /** Waits for, then holds until the transaction's end, the right to give identities that begin with this database. */
     public void lockForIdentity(Connection connection) {
-        Database.dsl(connection).fetch("SELECT pg_advisory_xact_lock(?, hashtext(?))", LOCK_CLASS, schema.name());
+        Jooq.using(connection).fetch("SELECT pg_advisory_xact_lock(?, hashtext(?))", LOCK_CLASS, schema.name());
     }
 
     /** Something that orders databases the same way for every process: the cluster's and the database's own id. */
     public String databaseId(Connection connection) {
-        return Database.dsl(connection)
+        return Jooq.using(connection)
                 .fetchSingle("SELECT lpad((SELECT system_identifier FROM pg_control_system())::text, 20, '0') || ':'"
                         + " || (SELECT oid FROM pg_database WHERE datname = current_database())::text")
                 .get(0, String.class);
@@ -56,7 +56,7 @@ public final class ShardTable {
         Short[] slots = Arrays.stream(identity.slotMap())
                 .mapToObj(shard -> (short) shard)
                 .toArray(Short[]::new);
-        Database.dsl(connection)
+        Jooq.using(connection)
                 .execute(
                         schema.sql("INSERT INTO eventsql.shard"
                                 + " (cluster_id, shard_number, shard_name, shard_names, slot_map, map_version)"

@@ -1,10 +1,5 @@
 package io.eventsql.internal.sql;
 
-import org.jooq.DSLContext;
-import org.jooq.SQLDialect;
-import org.jooq.conf.Settings;
-import org.jooq.conf.StatementType;
-import org.jooq.impl.DSL;
 
 /**
  * The database schema that holds the library's tables. Statements are written for the schema {@code eventsql}; another
@@ -23,17 +18,6 @@ public record SqlSchema(String name) {
     /** The name as SQL: it may be a keyword, such as {@code user}. */
     String quoted() {
         return "\"" + name + "\"";
-    }
-
-    /** jOOQ on one connection, for everything off the hot path. */
-    static DSLContext dsl(java.sql.Connection connection) {
-        return DSL.using(
-                connection,
-                SQLDialect.POSTGRES,
-                new Settings()
-                        .withExecuteLogging(false)
-                        .withStatementType(StatementType.PREPARED_STATEMENT)
-                        .withDiagnosticsLogging(false));
     }
 
     /** The table that holds a stream's events. */

@@ -27,7 +27,7 @@ public final class StreamTable {
 
     /** Index: stream_name_unique. */
     public Optional<Row> find(Connection connection, String name) {
-        return Database.dsl(connection)
+        return Jooq.using(connection)
                 .fetchOptional(
                         schema.sql("SELECT stream_id, name, partitions, segment_size, json FROM eventsql.stream"
                                 + " WHERE name = ?"),
@@ -36,7 +36,7 @@ public final class StreamTable {
     }
 
     public List<Row> all(Connection connection) {
-        return Database.dsl(connection)
+        return Jooq.using(connection)
                 .fetch(schema.sql("SELECT stream_id, name, partitions, segment_size, json FROM eventsql.stream"
                         + " ORDER BY name"))
                 .map(StreamTable::row);
@@ -48,7 +48,7 @@ public final class StreamTable {
      * @return its id; empty if another transaction inserted it first
      */
     public Optional<Integer> insert(Connection connection, StreamSpec spec, int mapVersion) {
-        var dsl = Database.dsl(connection);
+        var dsl = Jooq.using(connection);
         Optional<Integer> id = dsl.fetchOptional(
                         schema.sql("INSERT INTO eventsql.stream (name, partitions, segment_size, json)"
                                 + " VALUES (?, ?, ?, ?) ON CONFLICT (name) DO NOTHING RETURNING stream_id"),

@@ -141,13 +141,13 @@ public final class TransferTable {
      *     waits
      */
     public boolean compact(Connection connection, int maxEvents, long maxBytes) {
-        return Boolean.TRUE.equals(Database.dsl(connection)
+        return Boolean.TRUE.equals(Jooq.using(connection)
                 .fetchValue(schema.sql("SELECT eventsql.compact_transfer_v1(?, ?)"), maxEvents, maxBytes));
     }
 
     /** Which of the shards have events on their way. */
     public List<Integer> shardsWithEvents(Connection connection, List<Integer> shards) {
-        return Database.dsl(connection)
+        return Jooq.using(connection)
                 .fetch(
                         schema.sql("SELECT s.number FROM unnest(?::int[]) AS s (number)"
                                 + " WHERE EXISTS (SELECT FROM eventsql.outbox_transfer t WHERE t.shard = s.number)"),
