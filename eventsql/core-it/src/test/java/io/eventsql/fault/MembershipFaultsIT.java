@@ -139,7 +139,7 @@ class MembershipFaultsIT {
     void close_whileItsHeartbeatIsUnderWay_theMemberCountsNoMore() throws Exception {
         Subscription member = faulty.subscribe(spec, event -> {});
         awaitHeldBy(1);
-        proxy.planRequests("beat_v1", number -> number == 1 ? RequestFault.HOLD_REQUEST : null);
+        proxy.planRequests("heartbeat_v1", number -> number == 1 ? RequestFault.HOLD_REQUEST : null);
         await().atMost(DEADLINE).until(() -> proxy.heldConnections() == 1);
         CompletableFuture<Boolean> closing =
                 CompletableFuture.supplyAsync(() -> member.close(Duration.ofSeconds(5)), Thread::startVirtualThread);
@@ -250,7 +250,7 @@ class MembershipFaultsIT {
         open(Settings.builder().lease(Duration.ofSeconds(6)).heartbeat(Duration.ofSeconds(2)));
         faulty.subscribe(spec, event -> {});
         awaitHeldBy(1);
-        proxy.planRequests("beat_v1", number -> number == 1 ? RequestFault.HOLD_REQUEST : null);
+        proxy.planRequests("heartbeat_v1", number -> number == 1 ? RequestFault.HOLD_REQUEST : null);
         await().atMost(DEADLINE).until(() -> proxy.heldConnections() == 1);
         long from = renewedUntilMs();
         AtomicBoolean expired = new AtomicBoolean();

@@ -186,8 +186,10 @@ public final class Consumers {
         List<ConsumerPosition> positions = new ArrayList<>();
         for (Shard shard : shards.all()) {
             try {
-                int streamId = shard.streamId(spec);
-                positions.addAll(shard.require().call(c -> positions(c, shard, streamId, consumer)));
+                OptionalInt streamId = shard.findStreamId(spec);
+                if (streamId.isPresent()) {
+                    positions.addAll(shard.require().call(c -> positions(c, shard, streamId.getAsInt(), consumer)));
+                }
             } catch (SQLException e) {
                 throw new EventSqlException(
                         "The positions of consumer " + consumer + " on " + shard + " could not be read: "

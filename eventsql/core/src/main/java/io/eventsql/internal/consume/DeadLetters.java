@@ -59,7 +59,7 @@ final class DeadLetters {
             }
             Rows rows = new Rows(
                     new String[] {stream().name()},
-                    new int[] {shard.streamId(stream())},
+                    new int[] {shard.ensureStream(stream())},
                     new int[] {event.partition()},
                     new int[] {1},
                     new int[] {1},
@@ -97,7 +97,7 @@ final class DeadLetters {
     /** After the commit: tells the dead-letter stream's consumers. */
     void appended(ShardMember member, int partition) {
         try {
-            wakeUp.appended(member.shard(), member.shard().streamId(stream()), partition);
+            wakeUp.appended(member.shard(), member.shard().ensureStream(stream()), partition);
         } catch (SQLException e) {
             LOG.debug("Consumers of {} are not told; they poll", stream().name(), e);
         }
@@ -109,7 +109,7 @@ final class DeadLetters {
             return false;
         }
         try {
-            segments.ensureRoom(member.shard(), stream, member.shard().streamId(stream), partition);
+            segments.ensureRoom(member.shard(), stream, member.shard().ensureStream(stream), partition);
             return true;
         } catch (SQLException e) {
             LOG.warn("A segment of {} could not be added: {}", stream.name(), e.getMessage());
