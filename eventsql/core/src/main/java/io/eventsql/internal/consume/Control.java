@@ -230,9 +230,12 @@ final class Control implements ConsumerControl {
     /** Runs the statements in a transaction; returns nothing if the shard does not know the consumer. */
     private <T> Optional<T> call(String action, Shard shard, Work<T> work) {
         try {
-            int streamId = shard.streamId(stream);
+            OptionalInt streamId = shard.findStreamId(stream);
+            if (streamId.isEmpty()) {
+                return Optional.empty();
+            }
             return shard.require().transaction(connection -> {
-                OptionalInt id = shard.tables().consumers().id(connection, streamId, consumer);
+                OptionalInt id = shard.tables().consumers().id(connection, streamId.getAsInt(), consumer);
                 return id.isEmpty() ? Optional.empty() : Optional.of(work.run(connection, shard, id.getAsInt()));
             });
         } catch (SQLException e) {

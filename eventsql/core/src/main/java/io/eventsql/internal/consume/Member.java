@@ -83,7 +83,7 @@ final class Member implements Subscription {
         if (closed) {
             return;
         }
-        int streamId = shard.streamId(stream);
+        int streamId = shard.ensureStream(stream);
         int consumerId = shard.require()
                 .transaction(connection -> shard.tables()
                         .consumers()

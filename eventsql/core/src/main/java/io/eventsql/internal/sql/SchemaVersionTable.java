@@ -5,24 +5,29 @@ import java.sql.SQLException;
 import java.sql.Statement;
 import java.util.Set;
 
-/** {@code schema_version}: which of the library's SQL files a database has. */
-public final class MigrationTable {
+/** {@code schema_version}: the library's SQL files that were applied to a database. */
+public final class SchemaVersionTable {
     private static final int LOCK_CLASS = 0x45534D47; // "ESMG": one process migrates, the others wait
 
     private final SqlSchema schema;
 
-    public MigrationTable(SqlSchema schema) {
+    public SchemaVersionTable(SqlSchema schema) {
         this.schema = schema;
     }
 
-    /** Waits for the right to migrate; held until the transaction ends. */
-    public void lock(Connection connection) {
-        Database.dsl(connection).fetch("SELECT pg_advisory_xact_lock(?, hashtext(?))", LOCK_CLASS, schema.name());
+    /** Returns the schema that the statements are written for. */
+    public SqlSchema schema() {
+        return schema;
     }
 
-    /** The versions applied; none if there is no table or no schema yet. */
-    public Set<Integer> versions(Connection connection) {
-        var dsl = Database.dsl(connection);
+    /** Takes the advisory lock that a migration needs, and holds it until the transaction ends. */
+    public void lock(Connection connection) {
+        Jooq.using(connection).fetch("SELECT pg_advisory_xact_lock(?, hashtext(?))", LOCK_CLASS, schema.name());
+    }
+
+    /** Returns the versions applied; none if there is no table or no schema yet. */
+    public Set<Integer> findVersions(Connection connection) {
+        var dsl = Jooq.using(connection);
         boolean exists = Boolean.TRUE.equals(
                 dsl.fetchValue("SELECT to_regclass(?) IS NOT NULL", schema.sql("eventsql.schema_version")));
         return exists
@@ -31,13 +36,15 @@ public final class MigrationTable {
                 : Set.of();
     }
 
-    /** Creates the schema if needed. One that exists is not created again: the role may lack the right. */
-    public void createSchema(Connection connection) {
-        var dsl = Database.dsl(connection);
+    /**
+     * Creates the schema unless it exists. IF NOT EXISTS would not do: it fails if the role lacks the right to create.
+     */
+    public void createSchemaIfMissing(Connection connection) {
+        var dsl = Jooq.using(connection);
         boolean exists = Boolean.TRUE.equals(
                 dsl.fetchValue("SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = ?)", schema.name()));
         if (!exists) {
-            dsl.execute("CREATE SCHEMA " + schema.quoted());
+            dsl.execute("CREATE SCHEMA " + schema.quotedName());
         }
     }
 

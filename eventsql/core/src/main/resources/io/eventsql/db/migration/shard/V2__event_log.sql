@@ -1,23 +1,15 @@
--- EventSQL schema, version 1: the event log and its shards.
---
--- The library runs these files itself, unless Settings.migrateSchema is off. Teams that run Flyway or Liquibase can
--- apply them unchanged; the schema "eventsql" must exist then. With another schema name, replace "eventsql.".
+-- EventSQL: the event log of a shard: its identity, its streams, append and fetch.
 
--- Which of these files the database has; each records itself.
-CREATE TABLE IF NOT EXISTS eventsql.schema_version (
-    version      int         PRIMARY KEY,
-    description  text        NOT NULL,
-    installed_at timestamptz NOT NULL DEFAULT now()
-);
-INSERT INTO eventsql.schema_version (version, description) VALUES (1, 'event log');
+INSERT INTO eventsql.schema_version (version, description) VALUES (2, 'event log');
 
--- Who this database is. A database opened in the wrong place or with another map is refused.
+-- The identity of this database in its cluster, and the cluster's slot map. The library rejects a database that has the
+-- wrong identity or another map.
 CREATE TABLE eventsql.shard (
-    only_row       boolean     PRIMARY KEY DEFAULT true CHECK (only_row),
+    singleton      boolean     PRIMARY KEY DEFAULT true CHECK (singleton),
     cluster_id     uuid        NOT NULL,
     shard_number   int         NOT NULL,
     shard_name     text        NOT NULL,
-    shard_names    text[]      NOT NULL,               -- of the whole cluster, by number
+    shard_names    text[]      NOT NULL,               -- of all shards of the cluster, by number
     slot_map       smallint[]  NOT NULL,               -- key slot -> shard number
     map_version    int         NOT NULL,
     history_number int         NOT NULL DEFAULT 1,
@@ -30,28 +22,28 @@ CREATE TABLE eventsql.stream (
     partitions   int         NOT NULL CONSTRAINT stream_partitions_positive CHECK (partitions > 0),
     segment_size bigint      NOT NULL CONSTRAINT stream_segment_size_positive CHECK (segment_size > 0),
     json         boolean     NOT NULL,                 -- values are JSON: the stream has a view with the value as jsonb
-    retention    interval,                             -- NULL: kept for ever
+    retention    interval,                             -- NULL: unlimited
     compaction   boolean     NOT NULL DEFAULT false,
     created_at   timestamptz NOT NULL DEFAULT now()
 );
 
--- One row a partition, locked by every append until its commit is visible. Appends never update it, so it gathers no
--- dead versions, however long an old snapshot stays open.
+-- One row for each partition. Every append locks it until its commit is visible, but does not update it, so the table
+-- gathers no dead row versions, however long an old snapshot stays open.
 CREATE TABLE eventsql.stream_partition (
     stream_id   int    NOT NULL REFERENCES eventsql.stream ON DELETE CASCADE,
     partition   int    NOT NULL,
     log_start   bigint NOT NULL DEFAULT 0,             -- the first offset that still exists
-    map_version int    NOT NULL,                       -- publishers with another map are refused
+    map_version int    NOT NULL,                       -- publishers with another version of the slot map are rejected
     PRIMARY KEY (stream_id, partition)
 ) WITH (fillfactor = 50);
 
--- The last batch of each producer in each partition. The newest of a partition is the partition's head; a producer's
--- own makes its repeated append harmless. Rows are inserted and deleted, never updated: the newest is always the last
--- entry of its index range, so finding it stays cheap while old versions cannot be removed.
+-- The last batch of each producer in each partition. The newest row of a partition is its head; a producer's own row
+-- makes a repeated append harmless. Rows are inserted and deleted but never updated: the newest row is always the last
+-- entry of its index range, so finding it stays cheap while dead row versions cannot be removed.
 CREATE TABLE eventsql.producer_batch (
     stream_id    int         NOT NULL,
     partition    int         NOT NULL,
-    next_offset  bigint      NOT NULL,                 -- the offset behind the batch
+    next_offset  bigint      NOT NULL,                 -- the offset after the batch
     base_offset  bigint      NOT NULL,                 -- the offset of its first event
     producer_id  uuid        NOT NULL,
     batch_number bigint      NOT NULL,
@@ -61,9 +53,13 @@ CREATE TABLE eventsql.producer_batch (
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0,
         autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 100000);
 
--- For people: how far each partition is.
+-- Where the log of each partition starts, where it ends, and when it was last appended to.
 CREATE VIEW eventsql.partition_head AS
-SELECT s.name AS stream, p.partition, p.log_start, h.next_offset, h.published_at AS last_published_at
+SELECT s.name AS stream,
+       p.partition,
+       p.log_start,
+       h.next_offset,
+       h.published_at AS last_published_at
 FROM eventsql.stream_partition p
 JOIN eventsql.stream s USING (stream_id)
 CROSS JOIN LATERAL (
@@ -72,8 +68,8 @@ CROSS JOIN LATERAL (
     WHERE b.stream_id = p.stream_id AND b.partition = p.partition
     ORDER BY b.next_offset DESC LIMIT 1) h;
 
--- The value as jsonb, NULL where it is not JSON (class 54: nested too deeply, too long). Not PARALLEL SAFE: before
--- PostgreSQL 17 an EXCEPTION block fails in a parallel query.
+-- Returns the value as jsonb, or NULL if it is not JSON (class 54: nested too deeply, too long). Not PARALLEL SAFE:
+-- before PostgreSQL 17 an EXCEPTION block fails in a parallel query.
 CREATE FUNCTION eventsql.json_or_null(value bytea) RETURNS jsonb
 LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
@@ -82,23 +78,25 @@ EXCEPTION WHEN data_exception OR program_limit_exceeded THEN
     RETURN NULL;
 END $$;
 
--- Appends one batch: events of any number of partitions, all or none, in one round trip.
+-- Appends one batch: events of any number of partitions, all or none, in one round trip. Returns the base offset of
+-- each partition.
 --
--- p_streams, p_partitions, p_counts: one element for each partition of the batch, sorted by stream and partition (the
--- lock order). p_groups, p_indexes, p_keys, p_values, p_headers: one element for each event, in the order of the
--- partitions; p_groups is the event's element in p_partitions (from 1), p_indexes its place among the partition's
--- events (from 0). Returns the base offset of each partition.
+-- p_streams, p_stream_ids, p_partitions, p_counts: one element for each partition of the batch, sorted by stream and
+-- partition (the lock order).
+-- p_groups, p_indexes, p_keys, p_values, p_headers: one element for each event, in the order of the partitions.
+-- p_groups is the event's element in p_partitions (from 1), p_indexes its position among the events of the partition
+-- (from 0).
 --
--- Errors: ES001 the caller's map version is not the partition's; ES002 a later batch of this producer is stored; ES003
--- not READ COMMITTED; ES004 no such partition; ES005 only a part of the batch is stored already (never happens while
--- the caller resends batches unchanged).
+-- Errors: ES001 the caller has another version of the slot map than the partition; ES002 a later batch of this producer
+-- is stored; ES003 the transaction is not READ COMMITTED; ES004 the partition does not exist; ES005 only a part of the
+-- batch is stored (impossible as long as the caller resends batches unchanged).
 CREATE FUNCTION eventsql.append_v1(
     p_producer uuid, p_number bigint, p_map_version int,
     p_streams text[], p_stream_ids int[], p_partitions int[], p_counts int[],
     p_groups int[], p_indexes int[], p_keys text[], p_values bytea[], p_headers text[])
 RETURNS bigint[]
 LANGUAGE plpgsql
--- The tables are tiny but may be full of dead versions: only an index is ever right, whatever the statistics say.
+-- The tables are tiny but may be full of dead row versions: only an index is ever right, whatever the statistics say.
 SET enable_seqscan = off
 SET enable_bitmapscan = off
 SET enable_sort = off
@@ -119,10 +117,10 @@ DECLARE
     insert_events   text;
 BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' THEN
-        RAISE EXCEPTION 'append needs READ COMMITTED, not %', current_setting('transaction_isolation')
-            USING ERRCODE = 'ES003';
+        RAISE EXCEPTION 'append requires isolation level READ COMMITTED, not %',
+            current_setting('transaction_isolation') USING ERRCODE = 'ES003';
     END IF;
-    -- An acknowledged event is never lost: stronger settings stay, weaker ones are raised for this transaction.
+    -- An acknowledged event is never lost: weaker settings are raised for this transaction, stronger ones stay.
     IF current_setting('synchronous_commit') IN ('off', 'local') THEN
         PERFORM set_config('synchronous_commit', 'on', true);
     END IF;
@@ -133,13 +131,14 @@ BEGIN
         WHERE stream_id = p_stream_ids[i] AND partition = p_partitions[i]
         FOR UPDATE;
         IF NOT FOUND THEN
-            RAISE EXCEPTION 'no partition % of stream %', p_partitions[i], p_streams[i] USING ERRCODE = 'ES004';
+            RAISE EXCEPTION 'partition % of stream % does not exist', p_partitions[i], p_streams[i]
+                USING ERRCODE = 'ES004';
         ELSIF stored_map <> p_map_version THEN
             RAISE EXCEPTION 'map version is %, not %', stored_map, p_map_version USING ERRCODE = 'ES001';
         END IF;
 
-        -- New statements, so new snapshots: they see all that was committed before the lock was granted.
-        SELECT ctid AS place, batch_number, base_offset INTO last
+        -- New statements have new snapshots: they see everything committed before the lock was granted.
+        SELECT ctid AS tid, batch_number, base_offset INTO last
         FROM eventsql.producer_batch
         WHERE producer_id = p_producer AND stream_id = p_stream_ids[i] AND partition = p_partitions[i]
         ORDER BY batch_number DESC LIMIT 1;
@@ -148,7 +147,8 @@ BEGIN
             duplicates := duplicates + 1;
             CONTINUE;
         ELSIF last.batch_number > p_number THEN
-            RAISE EXCEPTION 'batch % came after batch %', p_number, last.batch_number USING ERRCODE = 'ES002';
+            RAISE EXCEPTION 'batch % is older than the stored batch %', p_number, last.batch_number
+                USING ERRCODE = 'ES002';
         END IF;
 
         SELECT next_offset, greatest(published_at, clock_timestamp()) AS published_at INTO STRICT head
@@ -160,10 +160,11 @@ BEGIN
         VALUES (p_stream_ids[i], p_partitions[i], head.next_offset + p_counts[i], head.next_offset,
                 p_producer, p_number, head.published_at);
         IF last.batch_number IS NOT NULL THEN
-            -- By its place: any index could be chosen, and one of them leads through all that the partition ever had.
-            -- Somebody else removes it only when it is a day old; then the place may hold another row.
+            -- By ctid: the planner could choose any index, and one of them leads through all dead rows of the
+            -- partition. Another process deletes the row only when it is a day old; its ctid may then belong to another
+            -- row.
             DELETE FROM eventsql.producer_batch
-            WHERE ctid = last.place AND producer_id = p_producer AND batch_number = last.batch_number
+            WHERE ctid = last.tid AND producer_id = p_producer AND batch_number = last.batch_number
               AND stream_id = p_stream_ids[i] AND partition = p_partitions[i];
         END IF;
         bases[i] := head.next_offset;
@@ -177,7 +178,7 @@ BEGIN
             USING ERRCODE = 'ES005';
     END IF;
 
-    -- One INSERT for each stream of the batch; planned anew each time, which costs less than it saves.
+    -- One INSERT for each stream of the batch; planned each time, which costs less than it saves.
     WHILE first_group <= partition_count LOOP
         last_group := first_group;
         last_event := first_event - 1 + p_counts[first_group];
@@ -187,7 +188,8 @@ BEGIN
         END LOOP;
         insert_events := format(
             'INSERT INTO eventsql.%I (partition, event_offset, key, value, headers, published_at)'
-            ' SELECT ($1)[g], ($2)[g] + x, k, v, h::json, ($3)[g] FROM (SELECT unnest($4) AS g, unnest($5) AS x, unnest($6) AS k, unnest($7) AS v, unnest($8) AS h) AS e',
+            ' SELECT ($1)[g], ($2)[g] + x, k, v, h::json, ($3)[g]'
+            ' FROM (SELECT unnest($4) AS g, unnest($5) AS x, unnest($6) AS k, unnest($7) AS v, unnest($8) AS h) AS e',
             'events_' || p_streams[first_group]);
         IF first_group = 1 AND last_group = partition_count THEN
             EXECUTE insert_events
@@ -207,14 +209,16 @@ END $$;
 -- Reads a page of each of several partitions of one stream in one round trip.
 --
 -- p_partitions, p_offsets: one element for each page: the partition and its first offset. A page has at most
--- p_max_events events and ends with the event that brings its values to p_max_bytes bytes, or at its segment's end; it
--- is empty where there is no such segment or no such offset yet. Rows come page by page, in the order of the offsets.
+-- p_max_events events and ends with the event that brings its values to p_max_bytes bytes, or at the end of its
+-- segment. It is empty if the segment or the offset does not exist yet. Rows are returned page by page, in the order of
+-- the offsets.
 --
--- The head is read first, by a plan that is kept: asking for a partition that has nothing new costs next to nothing.
--- Each segment is named, so the cost does not depend on how many there are, and planned when it is read: a plan made
--- while a segment was small would be kept when it is large. The settings leave only the primary key in its order, on
--- tables never analyzed, too. Bytes are counted row by row only for a page that may be too large, because it costs:
--- values are stored uncompressed, and one of more than 2,000 bytes makes the TOAST table grow.
+-- The head is read first, by a cached plan: fetching from a partition without new events costs almost nothing. Each
+-- segment is named, so the cost does not depend on the number of segments, and its query is planned when it is read: a
+-- plan made while a segment was small would be kept when it is large. The settings leave only a scan of the primary key
+-- in its order, also on tables that were never analyzed. Bytes are counted row by row only for a page that may be too
+-- large, because counting costs time: values are stored uncompressed, and one of more than 2,000 bytes makes the TOAST
+-- table grow.
 CREATE FUNCTION eventsql.fetch_v1(
     p_stream_id int, p_stream text, p_segment_size bigint, p_partitions int[], p_offsets bigint[], p_max_events int,
     p_max_bytes bigint)
@@ -242,6 +246,7 @@ BEGIN
         IF head <= p_offsets[i] THEN
             CONTINUE;
         END IF;
+
         segment := format('eventsql.%I',
             'events_' || p_stream || '__p' || p_partitions[i] || '_s' || p_offsets[i] / p_segment_size);
         SELECT CASE WHEN pg_relation_size(c.reltoastrelid) = 0 THEN 2000 * least(p_max_events, head - p_offsets[i]) END
@@ -250,6 +255,7 @@ BEGIN
         IF NOT FOUND THEN
             CONTINUE;
         END IF;
+
         events := format(
             'SELECT %s AS page, event_offset, key, value, headers, published_at FROM %s'
             ' WHERE event_offset >= $1 ORDER BY event_offset LIMIT $2', i - 1, segment);
@@ -268,8 +274,8 @@ BEGIN
     END LOOP;
 END $$;
 
--- The bounds of all partitions of some streams, by stream and partition. Costs the same on big streams: the head is
--- the last entry of its index range.
+-- Returns the log start and the head of all partitions of some streams, by stream and partition. The cost does not
+-- depend on the size of the streams: the head is the last entry of its index range.
 CREATE FUNCTION eventsql.heads_v1(p_stream_ids int[])
 RETURNS TABLE (stream_id int, partition int, log_start bigint, next_offset bigint)
 LANGUAGE plpgsql STABLE
