@@ -100,10 +100,10 @@ public @interface EventSqlListener {
     /** {@link RetryPolicy#maxAttempts()}. */
     String attempts() default "";
 
-    /** {@link RetryPolicy#delayMin()}, such as {@code 100ms}. */
+    /** {@link RetryPolicy#initialDelay()}, such as {@code 100ms}. */
     String retryDelayMin() default "";
 
-    /** {@link RetryPolicy#delayMax()}, such as {@code 30s}. */
+    /** {@link RetryPolicy#maxDelay()}, such as {@code 30s}. */
     String retryDelayMax() default "";
 
     /** {@link RetryPolicy#retryable()}. */

@@ -115,9 +115,9 @@ public record ListenerSettings(
     }
 
     private RetryPolicy applyTo(RetryPolicy retry) {
-        Duration min = retryDelayMin != null ? retryDelayMin : retry.delayMin();
+        Duration min = retryDelayMin != null ? retryDelayMin : retry.initialDelay();
         // One that is set alone must not fail because of the other's default.
-        Duration max = retryDelayMax != null ? retryDelayMax : longer(retry.delayMax(), min);
+        Duration max = retryDelayMax != null ? retryDelayMax : longer(retry.maxDelay(), min);
         if (retryDelayMin == null && max.compareTo(min) < 0) {
             min = max;
         }
