@@ -105,7 +105,7 @@ class BackpressureIT {
                     new SegmentKeeper(settings.maxBatchEvents()),
                     wakeUp,
                     timer,
-                    PublishListeners.toNobody());
+                    PublishListeners.none());
         }
 
         long bufferedBytes() {
