@@ -186,7 +186,7 @@ class FailuresIT extends GroupFixture {
                 assertThat(e.event()).isEqualTo(published);
                 assertThat(e.event().headers()).containsExactlyEntriesOf(published.headers());
                 assertThat(e.deadLetter()).isEqualTo(copy.position());
-                assertThat(e.isParked()).isFalse();
+                assertThat(e.isDeadLettered()).isTrue();
                 assertThat(e.attempts()).isEqualTo(2);
                 assertThat(e.error()).contains("cannot handle bad");
                 assertThat(e.redriving()).isFalse();
@@ -305,7 +305,7 @@ class FailuresIT extends GroupFixture {
                 event -> handle(event, handled, Set.of("bad"), new ConcurrentLinkedQueue<>()))) {
             awaitParked(stream, 1);
         }
-        assertThat(parkedEvents(stream).getFirst().isParked()).isFalse();
+        assertThat(parkedEvents(stream).getFirst().isDeadLettered()).isTrue();
     }
 
     @Test

@@ -28,10 +28,10 @@ public final class Shard {
     private static final Logger LOG = LoggerFactory.getLogger(Shard.class);
     private static final long PROBE_EVERY_MS = 1_000;
     private static final int PROBE_TIMEOUT_SECONDS = 5;
-    private static final int BACKGROUND_END_SECONDS = 2;
+    private static final long BACKGROUND_END_NANOS_MAX = TimeUnit.SECONDS.toNanos(2);
 
     private final int number;
-    private final String name;
+    private volatile String name;
     private final UUID clusterId;
     private final int mapVersion;
     private final Tables tables;
@@ -144,12 +144,17 @@ public final class Shard {
         }
     }
 
-    /** Ends the background work and waits a moment for what is under way: the user may close the pool next. */
+    /** Starts no further background work. */
     void endBackground() {
         background.shutdownNow();
+    }
+
+    /** Waits briefly for the background work in progress, because the user may close the pool next. */
+    void awaitBackgroundEnd(long deadlineNanos) {
+        long waitNanos = Math.min(deadlineNanos - System.nanoTime(), BACKGROUND_END_NANOS_MAX);
         try {
-            if (!background.awaitTermination(BACKGROUND_END_SECONDS, TimeUnit.SECONDS)) {
-                LOG.warn("Background work on {} has not ended yet", name);
+            if (!background.awaitTermination(waitNanos, TimeUnit.NANOSECONDS)) {
+                LOG.warn("Background work on {} is still running", name);
             }
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
@@ -161,7 +166,9 @@ public final class Shard {
         return Optional.ofNullable(database);
     }
 
-    void found(Database foundDatabase) {
+    /** @param givenName the name by which this process knows the shard */
+    void found(Database foundDatabase, String givenName) {
+        name = givenName;
         database = foundDatabase;
     }
 

@@ -12,7 +12,9 @@ import io.eventsql.internal.sql.SqlSchema;
 import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.UUID;
 import java.util.stream.Stream;
@@ -31,9 +33,15 @@ public final class Shards {
     private final List<Shard> shards;
     /** Databases that have not answered yet. */
     private final List<Database> missing = new ArrayList<>();
+    /** The names of the shards whose owner has named them. */
+    private final Map<Database, String> givenNames = new HashMap<>();
 
     private Shards(
-            ShardOpener opener, List<Database> databases, List<@Nullable ShardIdentity> identities, Tables tables) {
+            ShardOpener opener,
+            List<Database> databases,
+            List<String> names,
+            List<@Nullable ShardIdentity> identities,
+            Tables tables) {
         this.opener = opener;
         this.tables = tables;
         this.cluster =
@@ -45,6 +53,9 @@ public final class Shards {
         Shard[] byNumber = new Shard[cluster.shards()];
         Arrays.setAll(byNumber, number -> new Shard(cluster, number, tables));
         this.shards = List.of(byNumber);
+        for (int i = 0; i < names.size(); i++) {
+            givenNames.put(databases.get(i), names.get(i));
+        }
         for (int i = 0; i < databases.size(); i++) {
             @Nullable ShardIdentity identity = identities.get(i);
             if (identity == null) {
@@ -62,12 +73,23 @@ public final class Shards {
      * @throws EventSqlException if the cluster cannot be known because of databases that do not answer
      */
     public static Shards open(List<DataSource> dataSources, Settings settings) {
+        return open(dataSources, List.of(), settings);
+    }
+
+    /**
+     * Opens the databases, in any order.
+     *
+     * @param names the names of the shards in the order of the data sources; empty: those recorded in the databases
+     * @throws ShardIdentityException if a database is not what it is used as
+     * @throws EventSqlException if the cluster cannot be known because of databases that do not answer
+     */
+    public static Shards open(List<DataSource> dataSources, List<String> names, Settings settings) {
         SqlSchema schema = new SqlSchema(settings.schema());
         ShardOpener opener = new ShardOpener(new Migrator(schema, settings.migrateSchema()), new ShardTable(schema));
         List<Database> databases = dataSources.stream()
                 .map(dataSource -> new Database(dataSource, settings.networkTimeout()))
                 .toList();
-        return new Shards(opener, databases, opener.open(databases), Tables.in(schema));
+        return new Shards(opener, databases, names, opener.open(databases), Tables.in(schema));
     }
 
     /** All shards, by number. */
@@ -129,7 +151,7 @@ public final class Shards {
                 ShardIdentity identity = opener.identity(database)
                         .orElseThrow(() -> new ShardIdentityException("The database has no identity"));
                 accept(database, identity);
-                LOG.info("Shard {} answers now", identity.name());
+                LOG.info("Shard {} answers now", shards.get(identity.number()));
                 return true;
             } catch (ShardIdentityException e) {
                 LOG.error("A database that answers only now is refused: {}", e.getMessage());
@@ -158,9 +180,10 @@ public final class Shards {
         return !missing.isEmpty();
     }
 
-    /** Ends the shards' background work. */
-    public void close() {
+    /** Ends the shards' background work and waits for it, at most until the deadline. */
+    public void close(long deadlineNanos) {
         shards.forEach(Shard::endBackground);
+        shards.forEach(shard -> shard.awaitBackgroundEnd(deadlineNanos));
     }
 
     private void accept(Database database, ShardIdentity identity) {
@@ -175,6 +198,6 @@ public final class Shards {
             throw new ShardIdentityException("Two databases say they are shard " + identity.name() + " of cluster "
                     + cluster.clusterId() + ": one is a copy of the other");
         }
-        shard.found(database);
+        shard.found(database, givenNames.getOrDefault(database, identity.name()));
     }
 }
