@@ -115,7 +115,7 @@ class BackpressureIT {
         @Override
         public void close() throws InterruptedException {
             publisher.close(System.nanoTime() + TimeUnit.SECONDS.toNanos(5));
-            wakeUp.close();
+            wakeUp.close(System.nanoTime() + TimeUnit.SECONDS.toNanos(5));
             timer.shutdownNow();
             shards.close();
         }

@@ -17,6 +17,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.UUID;
+import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
@@ -180,7 +181,12 @@ public final class Shards {
         return !missing.isEmpty();
     }
 
-    /** Ends the shards' background work and waits for it, at most until the deadline. */
+    /** Ends the shards' background work and waits briefly for what is in progress. */
+    public void close() {
+        close(System.nanoTime() + TimeUnit.SECONDS.toNanos(2));
+    }
+
+    /** Ends the shards' background work and waits for what is in progress, at most until the deadline. */
     public void close(long deadlineNanos) {
         shards.forEach(Shard::endBackground);
         shards.forEach(shard -> shard.awaitBackgroundEnd(deadlineNanos));
