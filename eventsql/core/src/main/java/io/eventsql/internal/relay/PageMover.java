@@ -144,7 +144,7 @@ final class PageMover {
             Destination to = destinations.of(event);
             Refusal refused = refusal;
             if (to == null) {
-                refuse(connection, event, "stream " + event.stream() + " does not exist");
+                refuse(connection, event, "there is no stream " + event.stream());
             } else if (refused != null && refused.id() == event.id()) {
                 refuse(connection, event, refused.error());
             } else if (to.shard() != outbox.shard()) {

@@ -243,7 +243,7 @@ final class Sender {
             outbox.tables().relay().lock(connection, current);
             for (Row event : page) {
                 String error = missing.contains(event.stream())
-                        ? "stream " + event.stream() + " does not exist"
+                        ? "there is no stream " + event.stream()
                         : refusals.get(event.number());
                 if (error != null) {
                     errors.add(error);
