@@ -35,6 +35,12 @@ def read_workloads(folder: Path, workloads: Sequence[str] = ()) -> list[Run]:
     return sorted(chosen, key=lambda run: str(run.result.get("started_at") or ""))
 
 
+def summary(folder: Path) -> str:
+    """The runs that belong to no workload, a row each, and their machine."""
+    results = [result for result in read(folder) if "publish_rate" in result and not result.get("workload")]
+    return table(results) if results else ""
+
+
 def markdown(folder: Path, seen_from: Path, workloads: Sequence[str] = (), *, main_only: bool = False) -> str:
     """Everything that a folder holds, with links that work in a file of the folder `seen_from`.
 
@@ -126,17 +132,22 @@ def main(arguments: Sequence[str]) -> int:
         epilog="""Examples:
   python3 scripts/results_table.py results/2026-11-22
   python3 scripts/results_table.py results/2026-11-22 --readme results/README.md
-  python3 scripts/results_table.py results/2026-11-22 --main-only --readme README.md
+  python3 scripts/results_table.py results/2026-11-22 --summary --readme README.md
+  python3 scripts/results_table.py results/2026-11-22 --main-only --readme docs/benchmarks.md
   python3 scripts/results_table.py results/2026-11-22 --workload compare --workload fan-out""",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("folder", type=Path, help="a set of kept results: folders with a result.json each")
     parser.add_argument("--workload", action="append", default=[], help="only this workload; may be repeated")
     parser.add_argument("--main-only", action="store_true", help="no workloads but systems side by side")
+    parser.add_argument("--summary", action="store_true", help="only the rows of the main runs")
     parser.add_argument("--readme", type=Path, help="file to write the tables to, between its marks")
     parsed = parser.parse_args(arguments)
     seen_from = parsed.readme.parent if parsed.readme else Path()
-    text = markdown(parsed.folder, seen_from, parsed.workload, main_only=parsed.main_only)
+    if parsed.summary:
+        text = summary(parsed.folder)
+    else:
+        text = markdown(parsed.folder, seen_from, parsed.workload, main_only=parsed.main_only)
     if not text:
         parser.error(f"there is no such result.json in {parsed.folder}")
     if parsed.readme:

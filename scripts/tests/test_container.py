@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from tests.repository import SCRIPTS
 
+pytestmark = pytest.mark.slow
+
 STAND_IN = SCRIPTS / "tests/stand_in_docker.py"
 
 

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from tests.repository import SCRIPTS
 
+pytestmark = pytest.mark.slow
+
 BASH_SCRIPTS = (
     "build_and_package",
     "collect_docker_stats",

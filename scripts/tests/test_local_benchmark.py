@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from tests.repository import SCRIPTS, Repository
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Repository:

@@ -12,6 +12,8 @@ import pytest
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 
+pytestmark = pytest.mark.slow
+
 FLAGS = (
     "--headless",
     "--no-sandbox",

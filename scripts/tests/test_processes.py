@@ -10,6 +10,8 @@ from benchmark.errors import Failure
 from benchmark.processes import Processes, end_with_this_process
 from benchmark.signals import Signals
 
+pytestmark = pytest.mark.slow
+
 SCRIPTS = Path(__file__).parent.parent
 
 # Prints its id and then that of a child of its own, and waits; both obey SIGTERM.

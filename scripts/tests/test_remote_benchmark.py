@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from tests.repository import SCRIPTS
 
+pytestmark = pytest.mark.slow
+
 # The runner goes on until its container is stopped or removed, and leaves its file then, as the real one.
 SSH = """#!/bin/bash
 files='result.json report.txt series.csv resources.csv publish.hlog end_to_end.hlog'

@@ -18,6 +18,8 @@ from reports.style import milliseconds, short, size, spread
 from reports.sweep_plots import all_trials, by_factor
 from tests import example_results as example
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent.parent
 SHORT: example.Phases = (("warm-up", False, 1000, 5000, 2), ("steady", True, 1000, 5000, 4))
 

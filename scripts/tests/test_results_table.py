@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 import results_table
-from results_table import ROOT, markdown, replace, table
+from results_table import ROOT, markdown, replace, summary, table
 from tests import example_results as example
 
 
@@ -74,8 +74,14 @@ def test_main_writes_the_table_into_the_file(tmp_path: Path) -> None:
     assert "12,346/s" in readme.read_text()
 
 
-@pytest.mark.parametrize(("file", "main_only"), [("README.md", True), ("results/README.md", False)])
-def test_readme_shows_the_newest_kept_results(file: str, main_only: bool) -> None:
+def test_readme_shows_the_main_rows_of_the_newest_kept_results() -> None:
+    readme = (ROOT / "README.md").read_text()
+
+    assert replace(readme, summary(newest_set())) == readme
+
+
+@pytest.mark.parametrize(("file", "main_only"), [("docs/benchmarks.md", True), ("results/README.md", False)])
+def test_pages_show_the_newest_kept_results(file: str, main_only: bool) -> None:
     readme = (ROOT / file).read_text()
 
     assert replace(readme, markdown(newest_set(), (ROOT / file).parent, main_only=main_only)) == readme

@@ -12,6 +12,8 @@ import pytest
 import workload
 from tests.repository import SCRIPTS, Repository
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Repository:

@@ -19,6 +19,8 @@ from cloud.plan import Plan, prices, total
 from tests.cloud.fake_api import FINGERPRINT, PUBLIC_KEY
 from tests.repository import SCRIPTS
 
+pytestmark = pytest.mark.slow
+
 DESCRIPTION = Path(
     os.environ.get("DIGITALOCEAN_OPENAPI") or SCRIPTS.parent / "../shared/digitalocean/openapi-subset.json"
 ).resolve()

@@ -18,6 +18,8 @@ from tests.cloud.fake_api import TOKEN, FakeApi, Trouble, serving
 from tests.cloud.scripts import CloudScripts
 from tests.repository import SCRIPTS
 
+pytestmark = pytest.mark.slow
+
 TAG = "eventsql-benchmark"
 NAMES = [f"{TAG}-app", *(f"{TAG}-events-db-{n}" for n in range(3))]
 FILES = ["infra-passwords.env", "infra.env", "infra.json"]

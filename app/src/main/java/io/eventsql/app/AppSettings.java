@@ -30,7 +30,7 @@ public record AppSettings(
     public static final String DEFAULT_STREAM = "account_created";
     public static final String DEFAULT_CONSUMER = "app";
     public static final int DEFAULT_POOL_SIZE = 12;
-    public static final int MAX_POOL_SIZE = 1_000;
+    public static final int POOL_SIZE_MAX = 1_000;
 
     public AppSettings {
         shards = List.copyOf(shards);
@@ -55,7 +55,7 @@ public record AppSettings(
                 stream,
                 consumer,
                 DatabaseVariables.read(variables),
-                variables.number("DB_POOL_SIZE", DEFAULT_POOL_SIZE, 1, MAX_POOL_SIZE),
+                variables.number("DB_POOL_SIZE", DEFAULT_POOL_SIZE, 1, POOL_SIZE_MAX),
                 portFile == null ? null : Path.of(portFile));
     }
 

@@ -1,6 +1,6 @@
 package io.eventsql.app;
 
-import static io.eventsql.app.HttpClientOfApp.json;
+import static io.eventsql.app.AppHttpClient.json;
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
@@ -112,8 +112,8 @@ class AppIT {
                         "--DB_PASSWORD=" + eventsDb.password());
     }
 
-    private static HttpClientOfApp clientOf(ConfigurableApplicationContext app) {
-        return new HttpClientOfApp(Integer.parseInt(app.getEnvironment().getRequiredProperty("local.server.port")));
+    private static AppHttpClient clientOf(ConfigurableApplicationContext app) {
+        return new AppHttpClient(Integer.parseInt(app.getEnvironment().getRequiredProperty("local.server.port")));
     }
 
     /** Events 0 to EVENTS - 1 in turn over the keys, then number 0 again, one warm-up event and one foreign event. */
@@ -137,18 +137,18 @@ class AppIT {
         return Event.of(key, new BenchmarkEvent(RUN, 0, warmup, number, EpochMicros.now()).encode());
     }
 
-    private static long received(HttpClientOfApp client, String phase) throws Exception {
+    private static long received(AppHttpClient client, String phase) throws Exception {
         JsonNode runner = runner(client);
         return runner.at("/" + phase + "/received").asLong(0);
     }
 
     /** The report of runner 0, or a missing node while nothing arrived. */
-    private static JsonNode runner(HttpClientOfApp client) throws Exception {
+    private static JsonNode runner(AppHttpClient client) throws Exception {
         return json(client.send("GET", "/benchmark-runs/" + RUN)).at("/runners/0");
     }
 
     /** The sum over the shards. */
-    private static double metric(HttpClientOfApp client, String name) throws Exception {
+    private static double metric(AppHttpClient client, String name) throws Exception {
         return client.send("GET", "/actuator/prometheus")
                 .body()
                 .lines()

@@ -1,6 +1,6 @@
 package io.eventsql.app;
 
-import static io.eventsql.app.HttpClientOfApp.json;
+import static io.eventsql.app.AppHttpClient.json;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.eventsql.EventPosition;
@@ -39,13 +39,12 @@ class HttpApiTest {
     private static Path folder;
 
     private static ConfigurableApplicationContext app;
-    private static HttpClientOfApp client;
+    private static AppHttpClient client;
 
     @BeforeAll
     static void start() throws Exception {
         app = new SpringApplicationBuilder(WithoutDatabases.class).run("--server.port=0", "--eventsql.enabled=false");
-        client = new HttpClientOfApp(
-                Integer.parseInt(Files.readString(portFile()).strip()));
+        client = new AppHttpClient(Integer.parseInt(Files.readString(portFile()).strip()));
     }
 
     @AfterAll

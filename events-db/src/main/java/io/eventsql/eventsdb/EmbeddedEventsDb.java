@@ -26,7 +26,7 @@ public final class EmbeddedEventsDb implements EventsDb {
     private final ServerFolder folder;
     private final boolean durable;
     private final PostgresConf conf;
-    private final Standbys standbyKind;
+    private final StandbyMode standbyMode;
     private final List<EmbeddedStandby> standbys;
     private final Thread shutdownHook = new Thread(this::stopAndRemove, "events-db-shutdown");
 
@@ -35,7 +35,7 @@ public final class EmbeddedEventsDb implements EventsDb {
     private boolean closed;
 
     private EmbeddedEventsDb(Builder builder, ServerFolder folder) {
-        this.binaries = PostgresBinaries.unpacked();
+        this.binaries = PostgresBinaries.unpack();
         this.folder = folder;
         this.durable = builder.durable;
         var overrides = new LinkedHashMap<String, String>();
@@ -48,8 +48,8 @@ public final class EmbeddedEventsDb implements EventsDb {
         }
         this.conf = PostgresConf.load().with(overrides);
         this.port = builder.port;
-        this.standbyKind = builder.standbys;
-        this.standbys = standbyKind.names().stream()
+        this.standbyMode = builder.standbys;
+        this.standbys = standbyMode.names().stream()
                 .map(name -> new EmbeddedStandby(binaries, folder, name))
                 .toList();
     }
@@ -66,7 +66,7 @@ public final class EmbeddedEventsDb implements EventsDb {
         private boolean durable = true;
         private boolean stopsAtExit = true;
         private int recycledWalMegabytes;
-        private Standbys standbys = Standbys.NONE;
+        private StandbyMode standbys = StandbyMode.NONE;
         private final Map<String, String> settings = new LinkedHashMap<>();
 
         private Builder() {}
@@ -116,9 +116,9 @@ public final class EmbeddedEventsDb implements EventsDb {
          * Making them takes seconds. For benchmarks of a steady state.
          */
         public Builder recycledWal(int megabytes) {
-            if (megabytes < 0 || megabytes > RecycledWal.MAX_MEGABYTES) {
+            if (megabytes < 0 || megabytes > RecycledWal.WAL_MAX_MEGABYTES) {
                 throw new IllegalArgumentException(
-                        "recycledWal must be between 0 and " + RecycledWal.MAX_MEGABYTES + ", but is " + megabytes);
+                        "recycledWal must be between 0 and " + RecycledWal.WAL_MAX_MEGABYTES + ", but is " + megabytes);
             }
             this.recycledWalMegabytes = megabytes;
             return this;
@@ -128,7 +128,7 @@ public final class EmbeddedEventsDb implements EventsDb {
          * Servers that keep a copy, each on a free port and with the same settings; none by default. All of them run and
          * stream when the start returns.
          */
-        public Builder standbys(Standbys standbys) {
+        public Builder standbys(StandbyMode standbys) {
             this.standbys = standbys;
             return this;
         }
@@ -165,7 +165,7 @@ public final class EmbeddedEventsDb implements EventsDb {
                 eventsDb.createRoleAndDatabase();
                 folder.finish();
                 if (builder.recycledWalMegabytes > 0) {
-                    RecycledWal.make(eventsDb.adminDataSource(), builder.recycledWalMegabytes);
+                    RecycledWal.create(eventsDb.adminDataSource(), builder.recycledWalMegabytes);
                 }
             }
             if (!eventsDb.standbys.isEmpty()) {
@@ -187,15 +187,15 @@ public final class EmbeddedEventsDb implements EventsDb {
         for (EmbeddedStandby standby : standbys) {
             standby.copy();
         }
-        Map<String, String> names = Map.of("synchronous_standby_names", standbyKind.synchronousStandbyNames());
+        Map<String, String> names = Map.of("synchronous_standby_names", standbyMode.synchronousStandbyNames());
         Files.writeString(
                 folder.data().resolve("postgresql.conf"), conf.with(names).text());
         launchOnFreePort(givenPort);
-        Replication.createSlots(adminDataSource(), standbyKind.names());
+        Replication.createSlots(adminDataSource(), standbyMode.names());
         for (EmbeddedStandby standby : standbys) {
             standby.start(conf, port);
         }
-        Replication.awaitStreaming(adminDataSource(), standbyKind);
+        Replication.awaitStreaming(adminDataSource(), standbyMode);
     }
 
     /** The servers that keep a copy, in the order of their names; those of {@link Builder#standbys}. */
@@ -337,11 +337,11 @@ public final class EmbeddedEventsDb implements EventsDb {
     }
 
     private void launch() throws IOException {
-        var place = new Postmaster.Place(
+        var paths = new Postmaster.ServerPaths(
                 folder.data(),
                 folder.log(),
                 folder.isTemporary() ? folder.path().toString() : "");
-        postmaster = Postmaster.start(binaries, place, HOST, port);
+        postmaster = Postmaster.start(binaries, paths, HOST, port);
     }
 
     private void createRoleAndDatabase() {

@@ -132,11 +132,11 @@ public final class EmbeddedStandby {
 
     private void launch() throws IOException {
         // The last guard to act finds no server left, and removes everything.
-        var place = new Postmaster.Place(
+        var paths = new Postmaster.ServerPaths(
                 data(),
                 folder().resolve("server.log"),
                 primary.isTemporary() ? primary.path().toString() : "");
-        postmaster = Postmaster.start(binaries, place, EmbeddedEventsDb.HOST, port);
+        postmaster = Postmaster.start(binaries, paths, EmbeddedEventsDb.HOST, port);
     }
 
     private Path folder() {

@@ -61,7 +61,7 @@ public final class EventsDbLauncher {
             @Nullable Path dataFolder,
             Map<String, String> settings,
             int recycledWal,
-            Standbys standbys,
+            StandbyMode standbys,
             boolean durable,
             @Nullable Path out,
             boolean stopOnStdinClose) {}
@@ -144,7 +144,7 @@ public final class EventsDbLauncher {
         Path dataFolder = null;
         var settings = new LinkedHashMap<String, String>();
         int recycledWal = 0;
-        Standbys standbys = Standbys.NONE;
+        StandbyMode standbys = StandbyMode.NONE;
         boolean durable = true;
         Path out = null;
         boolean stopOnStdinClose = false;
@@ -163,7 +163,7 @@ public final class EventsDbLauncher {
                     switch (option) {
                         case "--count" -> count = number(option, value, 1, 64);
                         case "--ports" -> ports = ports(option, value);
-                        case "--recycled-wal" -> recycledWal = number(option, value, 0, RecycledWal.MAX_MEGABYTES);
+                        case "--recycled-wal" -> recycledWal = number(option, value, 0, RecycledWal.WAL_MAX_MEGABYTES);
                         case "--standbys" -> standbys = standbys(value);
                         case "--data-folder" -> dataFolder = Path.of(value);
                         case "--out" -> out = Path.of(value).toAbsolutePath();
@@ -196,10 +196,12 @@ public final class EventsDbLauncher {
         return List.copyOf(ports);
     }
 
-    private static Standbys standbys(String value) throws UsageException {
-        return Standbys.of(value)
+    private static StandbyMode standbys(String value) throws UsageException {
+        return StandbyMode.of(value)
                 .orElseThrow(() -> new UsageException("--standbys needs "
-                        + Arrays.stream(Standbys.values()).map(Standbys::word).collect(joining(", "))
+                        + Arrays.stream(StandbyMode.values())
+                                .map(StandbyMode::label)
+                                .collect(joining(", "))
                         + ", not " + value));
     }
 

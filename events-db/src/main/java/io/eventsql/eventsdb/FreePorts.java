@@ -14,13 +14,13 @@ final class FreePorts {
 
     /** Starts a server on a port. */
     @FunctionalInterface
-    interface Launch {
+    interface ServerStart {
         /**
          * Starts it.
          *
          * @throws Postmaster.PortTakenException if another process listens on the port
          */
-        void on(int port) throws IOException;
+        void start(int port) throws IOException;
     }
 
     /**
@@ -29,11 +29,11 @@ final class FreePorts {
      * @param given 0: a free one
      * @return the port
      */
-    static int launch(int given, Launch launch) throws IOException {
+    static int launch(int given, ServerStart server) throws IOException {
         for (int attempt = 1; ; attempt++) {
             int port = given == 0 ? find() : given;
             try {
-                launch.on(port);
+                server.start(port);
                 return port;
             } catch (Postmaster.PortTakenException e) {
                 if (given != 0 || attempt == ATTEMPTS) {

@@ -37,7 +37,7 @@ final class PostgresBinaries {
      * Unpacks the programs unless that has been done. Several threads and several processes may call this at once: one
      * of them unpacks, and the folder gets its name only when it is complete.
      */
-    static synchronized PostgresBinaries unpacked() {
+    static synchronized PostgresBinaries unpack() {
         String archive = archive();
         try {
             Path cache = cacheFolder();
@@ -48,7 +48,7 @@ final class PostgresBinaries {
                         var lock = lockFile.lock()) {
                     if (lock.isValid() && !Files.isDirectory(folder)) {
                         Path unfinished = Files.createTempDirectory(cache, "unpacking-");
-                        unpack(archive, unfinished);
+                        extract(archive, unfinished);
                         Files.move(unfinished, folder, StandardCopyOption.ATOMIC_MOVE);
                     }
                 }
@@ -125,7 +125,7 @@ final class PostgresBinaries {
         }
     }
 
-    private static void unpack(String archive, Path target) throws IOException {
+    private static void extract(String archive, Path target) throws IOException {
         try (var tar = new TarArchiveInputStream(new XZInputStream(open(archive)))) {
             for (TarArchiveEntry entry = tar.getNextEntry(); entry != null; entry = tar.getNextEntry()) {
                 Path path = target.resolve(entry.getName()).normalize();

@@ -51,7 +51,7 @@ final class Postmaster {
     }
 
     /** What a server is started on: PostgreSQL's folder, its log, and the folder that goes when this process dies, or "". */
-    record Place(Path data, Path log, String temporaryFolder) {}
+    record ServerPaths(Path data, Path log, String temporaryFolder) {}
 
     /**
      * Starts a server and waits until it accepts connections.
@@ -59,11 +59,11 @@ final class Postmaster {
      * @throws PortTakenException if another process listens on the port
      * @throws IllegalStateException if the server ends while starting, with what it logged, or is not ready in time
      */
-    static Postmaster start(PostgresBinaries binaries, Place place, String host, int port) throws IOException {
-        long logStart = Files.exists(place.log) ? Files.size(place.log) : 0;
+    static Postmaster start(PostgresBinaries binaries, ServerPaths paths, String host, int port) throws IOException {
+        long logStart = Files.exists(paths.log) ? Files.size(paths.log) : 0;
         var arguments = List.of(
                 "-D",
-                place.data.toString(),
+                paths.data.toString(),
                 "-c",
                 "listen_addresses=" + host,
                 "-c",
@@ -72,7 +72,7 @@ final class Postmaster {
                 "unix_socket_directories=");
         Process process = binaries.process("postgres", arguments)
                 .redirectErrorStream(true)
-                .redirectOutput(ProcessBuilder.Redirect.appendTo(place.log.toFile()))
+                .redirectOutput(ProcessBuilder.Redirect.appendTo(paths.log.toFile()))
                 .start();
         Process guard = new ProcessBuilder(
                         "sh",
@@ -80,14 +80,14 @@ final class Postmaster {
                         GUARD_SCRIPT,
                         "events-db-guard",
                         Long.toString(process.pid()),
-                        place.temporaryFolder)
+                        paths.temporaryFolder)
                 .redirectOutput(ProcessBuilder.Redirect.DISCARD)
                 .redirectError(ProcessBuilder.Redirect.DISCARD)
                 .start();
         var postmaster = new Postmaster(process, guard);
         boolean ready = false;
         try {
-            postmaster.awaitReady(place, logStart);
+            postmaster.awaitReady(paths, logStart);
             ready = true;
             return postmaster;
         } finally {
@@ -148,11 +148,11 @@ final class Postmaster {
         }
     }
 
-    private void awaitReady(Place place, long logStart) throws IOException {
+    private void awaitReady(ServerPaths paths, long logStart) throws IOException {
         long deadline = System.nanoTime() + START_DEADLINE.toNanos();
-        while (!isReady(place.data)) {
+        while (!isReady(paths.data)) {
             if (!process.isAlive()) {
-                byte[] log = Files.readAllBytes(place.log);
+                byte[] log = Files.readAllBytes(paths.log);
                 int from = Math.toIntExact(logStart);
                 String message = "PostgreSQL ended while starting:\n" + new String(log, from, log.length - from, UTF_8);
                 throw message.contains("could not bind")
@@ -161,7 +161,7 @@ final class Postmaster {
             }
             if (System.nanoTime() - deadline > 0) {
                 throw new IllegalStateException(
-                        "PostgreSQL is not ready after " + START_DEADLINE + ", see " + place.log);
+                        "PostgreSQL is not ready after " + START_DEADLINE + ", see " + paths.log);
             }
             try {
                 pause();

@@ -8,7 +8,7 @@ import javax.sql.DataSource;
  * files for later. A new server has none, and a commit that needs one first fills 16 MB with zeros and syncs them.
  */
 final class RecycledWal {
-    static final int MAX_MEGABYTES = 2_000;
+    static final int WAL_MAX_MEGABYTES = 2_000;
 
     private static final String WRITE = "SELECT count(pg_logical_emit_message(false, 'filler', repeat('.', 1 << 20)))"
             + " FROM generate_series(1, ?)";
@@ -16,7 +16,7 @@ final class RecycledWal {
     private RecycledWal() {}
 
     /** Writes so much WAL, and a checkpoint makes it old. The server keeps it if its min_wal_size is as large. */
-    static void make(DataSource admin, int megabytes) {
+    static void create(DataSource admin, int megabytes) {
         try (var connection = admin.getConnection();
                 var write = connection.prepareStatement(WRITE);
                 var checkpoint = connection.prepareStatement("CHECKPOINT")) {

@@ -34,7 +34,7 @@ final class Replication {
      *
      * @throws IllegalStateException if they do not within a minute
      */
-    static void awaitStreaming(DataSource admin, Standbys standbys) {
+    static void awaitStreaming(DataSource admin, StandbyMode standbys) {
         String sql = "SELECT count(*) FROM pg_stat_replication WHERE application_name = ANY (?)"
                 + " AND state = 'streaming' AND sync_state = ?";
         long deadline = System.nanoTime() + DEADLINE.toNanos();

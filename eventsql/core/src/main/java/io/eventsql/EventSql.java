@@ -2,6 +2,7 @@ package io.eventsql;
 
 import io.eventsql.internal.append.PublishListeners;
 import io.eventsql.internal.append.Publisher;
+import io.eventsql.internal.consume.CloseDeadline;
 import io.eventsql.internal.consume.Consumers;
 import io.eventsql.internal.consume.Listeners;
 import io.eventsql.internal.consume.RangeReader;
@@ -21,7 +22,6 @@ import java.util.Map;
 import java.util.UUID;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
-import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.stream.Stream;
 import javax.sql.DataSource;
@@ -50,8 +50,6 @@ import org.jspecify.annotations.Nullable;
 public final class EventSql implements AutoCloseable {
     private static final long OPEN_MISSING_EVERY_MS = 1_000;
     private static final int SHARDS_MAX = 1_024;
-    private static final int CLOSE_RESERVE_PARTS = 5;
-    private static final long CLOSE_RESERVE_NANOS_MAX = TimeUnit.SECONDS.toNanos(5);
 
     private final Settings settings;
     private final Shards shards;
@@ -343,7 +341,7 @@ public final class EventSql implements AutoCloseable {
      * after the next start. The data sources stay open. Closing it again has no effect.
      *
      * @param timeout the timeout of all steps together. A fifth of it, at most 5 s, is reserved for the steps after the
-     *     handlers have ended.
+     *     handlers have ended; they get at least 1 s.
      * @return {@code false} if the timeout was exceeded: buffered events have failed, or handlers are still running
      */
     public boolean close(Duration timeout) {
@@ -351,12 +349,10 @@ public final class EventSql implements AutoCloseable {
         if (!closed.compareAndSet(false, true)) {
             return true;
         }
-        long timeoutNanos = timeout.toNanos();
-        long deadline = System.nanoTime() + timeoutNanos;
-        // A handler that never ends must not cost the buffered events their time.
-        long reserve = Math.min(timeoutNanos / CLOSE_RESERVE_PARTS, CLOSE_RESERVE_NANOS_MAX);
+        CloseDeadline closing = CloseDeadline.after(timeout);
+        long deadline = closing.endNanos();
         try {
-            boolean inTime = consumers.close(deadline - reserve);
+            boolean inTime = consumers.close(closing);
             inTime &= publisher.close(deadline);
             outbox.close();
             inTime &= relays.close(deadline);

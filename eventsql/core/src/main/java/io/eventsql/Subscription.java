@@ -18,6 +18,8 @@ public interface Subscription extends AutoCloseable {
      * Closes the member: starts no further handler calls, waits for running ones, commits the offsets of handled events
      * and releases the partitions. Closing it again has no effect.
      *
+     * @param timeout the timeout of all steps together. A fifth of it, at most 5 s, is reserved for the steps after the
+     *     handlers have ended; they get at least 1 s.
      * @return {@code false} if a handler was still running at the timeout; its events will be handled again
      */
     boolean close(Duration timeout);

@@ -13,7 +13,7 @@ import org.springframework.web.server.ResponseStatusException;
 @RestController
 @RequestMapping("/benchmark-runs/{run}/barriers/{name}")
 final class BarrierController {
-    private static final int RUNNERS_MAX = BenchmarkEvent.MAX_RUNNER + 1;
+    private static final int RUNNERS_MAX = BenchmarkEvent.RUNNER_MAX + 1;
 
     private final Barriers barriers;
 
@@ -26,7 +26,7 @@ final class BarrierController {
             @PathVariable String run, @PathVariable String name, @RequestParam int runner, @RequestParam int runners) {
         Requests.requireRun(run);
         Requests.requireBarrierName(name);
-        Requests.requireRange("runner", runner, 0, BenchmarkEvent.MAX_RUNNER);
+        Requests.requireRange("runner", runner, 0, BenchmarkEvent.RUNNER_MAX);
         Requests.requireRange("runners", runners, 1, RUNNERS_MAX);
         try {
             return barriers.arrive(run, name, runner, runners);

@@ -6,7 +6,7 @@ import java.util.function.LongSupplier;
 final class Barriers {
     static final int BARRIERS_MAX = 200;
 
-    private final NewestEntries<BarrierName, Barrier> barriers = new NewestEntries<>(BARRIERS_MAX);
+    private final BoundedMap<BarrierName, Barrier> barriers = new BoundedMap<>(BARRIERS_MAX);
     private final LongSupplier epochMicros;
 
     /** @param epochMicros the clock that start times are on */
@@ -20,7 +20,7 @@ final class Barriers {
      * @throws IllegalStateException if the barrier waits for another number of runners
      */
     BarrierState arrive(String run, String name, int runner, int runners) {
-        Barrier barrier = barriers.findOrMake(new BarrierName(run, name), () -> new Barrier(runners));
+        Barrier barrier = barriers.getOrCreate(new BarrierName(run, name), () -> new Barrier(runners));
         if (barrier.runners() != runners) {
             throw new IllegalStateException("The barrier " + name + " of run " + run + " waits for " + barrier.runners()
                     + " runners, not for " + runners);

@@ -26,11 +26,11 @@ public final class BenchmarkConsumer {
     @EventSqlListener(
             stream = "${app.stream}",
             consumer = "${app.consumer}",
-            pageEvents = "${app.page-events}",
+            batchSize = "${app.page-events}",
             batch = true)
     public void handle(List<StoredEvent> events) {
         DecodedBatch batch = DecodedBatch.of(events);
         runs.record(batch, epochMicros.getAsLong());
-        metrics.foreign(batch.foreign());
+        metrics.countForeign(batch.foreign());
     }
 }

@@ -8,20 +8,20 @@ import org.jspecify.annotations.Nullable;
 final class BenchmarkRuns {
     static final int RUNS_MAX = 50;
 
-    private final NewestEntries<String, RunTracker> runs = new NewestEntries<>(RUNS_MAX);
+    private final BoundedMap<String, RunTracker> runs = new BoundedMap<>(RUNS_MAX);
 
     /** Records a batch that was handled at that time. */
     void record(DecodedBatch batch, long handledAtMicros) {
         int from = 0;
         while (from < batch.size()) {
-            int to = batch.endOfStretch(from);
-            phase(batch.event(from)).record(batch, from, to, handledAtMicros);
+            int to = batch.endOfPhase(from);
+            getOrCreatePhase(batch.event(from)).record(batch, from, to, handledAtMicros);
             from = to;
         }
     }
 
-    private PhaseTracker phase(BenchmarkEvent event) {
-        return runs.findOrMake(event.run(), RunTracker::new).phase(event);
+    private PhaseTracker getOrCreatePhase(BenchmarkEvent event) {
+        return runs.getOrCreate(event.run(), RunTracker::new).getOrCreatePhase(event);
     }
 
     /**
@@ -31,7 +31,7 @@ final class BenchmarkRuns {
      */
     @Nullable
     List<RunnerReport> report(String run, boolean detailed) {
-        RunTracker tracker = runs.find(run);
+        RunTracker tracker = runs.get(run);
         return tracker == null ? null : tracker.report(detailed);
     }
 

@@ -15,7 +15,7 @@ final class ConsumeMetrics {
     }
 
     /** Counts those of a handled batch. */
-    void foreign(int events) {
+    void countForeign(int events) {
         foreignEvents.increment(events);
     }
 }

@@ -68,7 +68,7 @@ final class DecodedBatch {
     }
 
     /** The index behind the last of the events from {@code from} on that share its run, runner and phase. */
-    int endOfStretch(int from) {
+    int endOfPhase(int from) {
         int end = from + 1;
         while (end < size && sharePhase(events[from], events[end])) {
             end++;

@@ -8,7 +8,7 @@ final class KeyOrder {
     private final Map<String, Highest> highestOfKeys = new HashMap<>();
 
     /** Takes the number and returns whether it is higher than all earlier ones of its key. */
-    boolean rises(String key, long number) {
+    boolean record(String key, long number) {
         Highest highest = highestOfKeys.get(key);
         if (highest == null) {
             highestOfKeys.put(key, new Highest(number));

@@ -23,7 +23,7 @@ final class LatenciesBySecond {
      *
      * @param atMicros microseconds since 1970
      */
-    void turnTo(long atMicros) {
+    void advanceTo(long atMicros) {
         long second = Math.floorDiv(atMicros, MICROS_PER_SECOND);
         if (second > newestSecond) {
             if (newest.getTotalCount() > 0) {

@@ -30,6 +30,6 @@ record PhaseReport(
         long firstHandledAtMicros,
         long lastHandledAtMicros,
         Histogram endToEndMicrosHistogram,
-        @JsonInclude(JsonInclude.Include.NON_NULL) @Nullable Detail detail) {
+        @JsonInclude(JsonInclude.Include.NON_NULL) @Nullable PhaseDetail detail) {
     static final long NO_NUMBER = -1;
 }

@@ -34,7 +34,7 @@ final class PhaseTracker {
             firstHandledAtMicros = received == 0 ? handledAtMicros : Math.min(firstHandledAtMicros, handledAtMicros);
             lastHandledAtMicros = Math.max(lastHandledAtMicros, handledAtMicros);
             received += to - from;
-            endToEndMicros.turnTo(handledAtMicros);
+            endToEndMicros.advanceTo(handledAtMicros);
             partitions.add(batch.partition());
             for (int i = from; i < to; i++) {
                 BenchmarkEvent event = batch.event(i);
@@ -49,7 +49,7 @@ final class PhaseTracker {
     /** A repeated number is a duplicate and nothing else: delivered again after a crash, it comes late by right. */
     private void recordNumber(@Nullable String key, long number) {
         highestNumber = Math.max(highestNumber, number);
-        if (numbers.add(number) && key != null && !keyOrder.rises(key, number)) {
+        if (numbers.add(number) && key != null && !keyOrder.record(key, number)) {
             orderViolations++;
         }
     }
@@ -79,7 +79,9 @@ final class PhaseTracker {
                     firstHandledAtMicros,
                     lastHandledAtMicros,
                     endToEndMicros.all(),
-                    detailed ? new Detail(numbers.copy(), new TreeSet<>(partitions), endToEndMicros.encoded()) : null);
+                    detailed
+                            ? new PhaseDetail(numbers.copy(), new TreeSet<>(partitions), endToEndMicros.encoded())
+                            : null);
         } finally {
             lock.unlock();
         }

@@ -10,7 +10,7 @@ final class RunTracker {
     private final ConcurrentNavigableMap<Integer, RunnerTracker> runners = new ConcurrentSkipListMap<>();
 
     /** Where the event belongs. */
-    PhaseTracker phase(BenchmarkEvent event) {
+    PhaseTracker getOrCreatePhase(BenchmarkEvent event) {
         return runners.computeIfAbsent(event.runner(), runner -> new RunnerTracker())
                 .phase(event.warmup());
     }

@@ -38,7 +38,7 @@ final class Batch {
     }
 
     Batch add(String key, BenchmarkEvent event) {
-        return addValue(key, event.encode(BenchmarkEvent.MIN_EVENT_BYTES));
+        return addValue(key, event.encode(BenchmarkEvent.EVENT_BYTES_MIN));
     }
 
     /** Adds measured events of the run, with that key, in that order. */

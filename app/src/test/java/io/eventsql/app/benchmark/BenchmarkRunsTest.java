@@ -150,7 +150,7 @@ class BenchmarkRunsTest {
 
         assertThat(measuredReport().detail()).isNull();
         RunnerReport runner = runs.report(RUN, true).getFirst();
-        Detail detail = runner.measured().detail();
+        PhaseDetail detail = runner.measured().detail();
         runs.record(Batch.ofPartition(5).addNumbers(null, 3).decoded(), 3);
 
         assertThat(detail.partitions()).containsExactly("2/3", "2/4");

@@ -7,7 +7,7 @@ import io.eventsql.runner.phases.ConsumerCounts;
 import io.eventsql.runner.report.JsonFiles;
 import io.eventsql.runner.result.RunFolder;
 import io.eventsql.runner.result.RunResult;
-import io.eventsql.runner.result.RunResult.PhaseFigures;
+import io.eventsql.runner.result.RunResult.PhaseMetrics;
 import io.eventsql.runner.result.TrialsResult;
 import java.io.BufferedReader;
 import java.io.IOException;
@@ -82,10 +82,10 @@ class RunCommandIT {
             assertThat(Math.abs(database.clockOffsetMs())).isLessThan(1_000);
         });
         assertThat(result.phases())
-                .extracting(PhaseFigures::name)
+                .extracting(PhaseMetrics::name)
                 .containsExactly("warm-up", "sustainable", "overload", "recovery");
         long published = result.phases().stream()
-                .mapToLong(PhaseFigures::eventsPublished)
+                .mapToLong(PhaseMetrics::eventsPublished)
                 .sum();
         assertThat(result.consumers()).hasSize(4).allMatch(seen -> seen.eventsLost() == 0);
         assertThat(result.consumers().stream()
@@ -93,7 +93,7 @@ class RunCommandIT {
                         .sum())
                 .isEqualTo(2 * published);
         assertThat(result.replayers()).hasSize(2).allMatch(replayer -> replayer.events() > 0);
-        PhaseFigures overload = result.phases().get(2);
+        PhaseMetrics overload = result.phases().get(2);
         assertThat(overload.eventsSent() + overload.eventsMissed())
                 .isBetween(Math.round(1.98 * overload.offeredRate()), Math.round(2.02 * overload.offeredRate()));
         assertThat(result.stress()).isNotNull();
@@ -189,7 +189,7 @@ class RunCommandIT {
                 """);
 
         assertThat(execute("run", workload.toString(), "--out", folder.toString()))
-                .isEqualTo(Runner.WRONG_INPUT);
+                .isEqualTo(Runner.INVALID_INPUT);
 
         assertThat(err.toString())
                 .contains("The run kafka is left out: it needs the server kafka, but EVENTSQL_SERVER says postgres")
@@ -241,7 +241,7 @@ class RunCommandIT {
         assertThat(result.verdict().interrupted()).isTrue();
         assertThat(result.verdict().passed()).isFalse();
         assertThat(result.phases()).hasSize(1);
-        PhaseFigures steady = result.phases().getFirst();
+        PhaseMetrics steady = result.phases().getFirst();
         assertThat(steady.eventsPublished()).isPositive().isEqualTo(steady.eventsSent());
         assertThat(steady.seconds()).isBetween(1.0, 299.0);
         assertThat(result.series().t()).isNotEmpty();

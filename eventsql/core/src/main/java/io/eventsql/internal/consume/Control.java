@@ -28,8 +28,8 @@ import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Shows and changes a consumer: each change is one transaction on each shard, and a signal after it. A seek frees the
- * partitions it moves and raises their epochs, so that what holders do meanwhile is refused. Thread-safe.
+ * Inspects and controls a consumer: each change is one transaction on each shard, and a signal after it. A seek frees the
+ * partitions that it moves and raises their epochs, so that commits of their former owners are refused. Thread-safe.
  */
 final class Control implements ConsumerControl {
     private final Shards shards;
@@ -44,7 +44,7 @@ final class Control implements ConsumerControl {
         this.wakeUp = wakeUp;
     }
 
-    /** Something done on one shard, in a transaction. */
+    /** Statements on one shard, in a transaction. */
     @FunctionalInterface
     private interface Work<T> {
         T run(Connection connection, Shard shard, int consumerId) throws SQLException;
@@ -112,7 +112,7 @@ final class Control implements ConsumerControl {
         for (Shard shard : shards.all()) {
             if (events.size() < max) {
                 call(
-                                "read what was set aside by",
+                                "read the parked events of",
                                 shard,
                                 (c, s, id) -> s.tables().parkedEvents().list(c, id, max - events.size()))
                         .ifPresent(rows -> rows.forEach(row -> events.add(event(shard, row))));
@@ -181,7 +181,7 @@ final class Control implements ConsumerControl {
         });
     }
 
-    /** Something done to events of one partition. */
+    /** Statements about parked events of one partition, in a transaction. */
     @FunctionalInterface
     private interface WorkAt {
         long run(Connection connection, Shard shard, int consumerId, int partition, long[] offsets);
@@ -216,7 +216,7 @@ final class Control implements ConsumerControl {
         return sum;
     }
 
-    /** Members learn of it once it is committed. */
+    /** Changes the consumer on one shard, and signals its members once that is committed. */
     private Optional<Long> changeOn(String what, Shard shard, Work<Long> work) {
         int[] changed = {-1};
         Optional<Long> result = call(what, shard, (c, s, id) -> {
@@ -229,7 +229,7 @@ final class Control implements ConsumerControl {
         return result;
     }
 
-    /** Empty if the shard does not know the consumer. */
+    /** Runs the statements in a transaction; returns nothing if the shard does not know the consumer. */
     private <T> Optional<T> call(String what, Shard shard, Work<T> work) {
         try {
             int streamId = shard.streamId(stream);

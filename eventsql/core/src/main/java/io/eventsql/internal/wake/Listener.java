@@ -22,7 +22,7 @@ final class Listener {
     private final Shard shard;
     private final String self;
     private final int networkTimeoutSeconds;
-    private final List<WakeUp.Target> targets;
+    private final List<WakeUpTarget> targets;
     private @Nullable Thread thread;
     private boolean missingSignalsReported;
     private volatile boolean closed;
@@ -31,7 +31,7 @@ final class Listener {
      * @param self the sender id of this process; its own signals are ignored
      * @param targets the targets to notify; may grow
      */
-    Listener(Shard shard, String self, Duration networkTimeout, List<WakeUp.Target> targets) {
+    Listener(Shard shard, String self, Duration networkTimeout, List<WakeUpTarget> targets) {
         this.shard = shard;
         this.self = self;
         this.networkTimeoutSeconds = (int) Math.max(1, networkTimeout.toSeconds());
@@ -78,7 +78,7 @@ final class Listener {
 
     private void listen(Connection connection) throws SQLException {
         shard.tables().notifications().listen(connection);
-        targets.forEach(WakeUp.Target::wakeAll); // earlier signals were missed
+        targets.forEach(WakeUpTarget::wakeAll); // earlier signals were missed
         String echo = self + " " + System.nanoTime();
         shard.require().call(other -> {
             shard.tables().notifications().send(other, echo);
@@ -113,7 +113,7 @@ final class Listener {
             return;
         }
         List<Signal.Change> changes = Signal.decode(payload);
-        for (WakeUp.Target target : targets) {
+        for (WakeUpTarget target : targets) {
             if (changes.isEmpty()) {
                 target.wakeAll();
             }

@@ -16,26 +16,14 @@ import java.util.concurrent.TimeUnit;
 public final class WakeUp {
     private static final long CLOSE_WAIT_MAX_MS = 1_000;
 
-    /** Callbacks for signals of a shard; must return immediately. */
-    public interface Target {
-        /** Called if a partition of a stream may have new events. */
-        default void wake(int streamId, int partition) {}
-
-        /** Called if the members or the state of a consumer may have changed. */
-        default void consumerChanged(int consumerId) {}
-
-        /** Called if anything may have changed. */
-        void wakeAll();
-    }
-
     private final List<Notifier> notifiers = new ArrayList<>();
     private final List<Listener> listeners = new ArrayList<>();
-    private final List<List<Target>> targets = new ArrayList<>();
+    private final List<List<WakeUpTarget>> targets = new ArrayList<>();
 
     public WakeUp(Shards shards, Settings settings) {
         String self = UUID.randomUUID().toString();
         for (Shard shard : shards.all()) {
-            List<Target> ofShard = new CopyOnWriteArrayList<>();
+            List<WakeUpTarget> ofShard = new CopyOnWriteArrayList<>();
             targets.add(ofShard);
             notifiers.add(new Notifier(shard, self, settings.notifyInterval()));
             listeners.add(new Listener(shard, self, settings.networkTimeout(), ofShard));
@@ -44,7 +32,7 @@ public final class WakeUp {
 
     /** Signals that events were appended to a partition. Cheap, because it is called for each partition of each batch. */
     public void appended(Shard shard, int streamId, int partition) {
-        for (Target target : targets.get(shard.number())) {
+        for (WakeUpTarget target : targets.get(shard.number())) {
             target.wake(streamId, partition);
         }
         notifiers.get(shard.number()).request(new Signal.Change(streamId, partition));
@@ -52,14 +40,14 @@ public final class WakeUp {
 
     /** Signals that the members or the state of a consumer have changed. */
     public void consumerChanged(Shard shard, int consumerId) {
-        for (Target target : targets.get(shard.number())) {
+        for (WakeUpTarget target : targets.get(shard.number())) {
             target.consumerChanged(consumerId);
         }
         notifiers.get(shard.number()).request(Signal.Change.ofConsumer(consumerId));
     }
 
     /** Registers a target for the signals of a shard, including those of other processes. */
-    public void register(Shard shard, Target target) {
+    public void register(Shard shard, WakeUpTarget target) {
         targets.get(shard.number()).add(target);
         listeners.get(shard.number()).start();
     }

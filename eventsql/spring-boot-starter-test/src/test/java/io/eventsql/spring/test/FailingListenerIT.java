@@ -15,7 +15,7 @@ import org.springframework.jdbc.core.JdbcTemplate;
         properties = {
             "spring.datasource.url=jdbc:postgresql://nowhere/none",
             "eventsql.listener.failure-policy=dead-letter",
-            "eventsql.listener.attempts=1"
+            "eventsql.listener.max-attempts=1"
         })
 @EmbeddedEventSql(durable = true)
 class FailingListenerIT {

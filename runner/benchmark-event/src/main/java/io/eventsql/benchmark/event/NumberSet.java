@@ -14,14 +14,14 @@ import java.util.zip.InflaterInputStream;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A growing set of numbers from 0 to {@value BenchmarkEvent#MAX_NUMBER}, one bit each, in chunks that exist once a
+ * A growing set of numbers from 0 to {@value BenchmarkEvent#NUMBER_MAX}, one bit each, in chunks that exist once a
  * number of theirs is added: a single high number costs one chunk. It has a form as text, so that sets of several
  * processes can be united. Not thread-safe.
  */
 public final class NumberSet {
     private static final int CHUNK_BITS_LOG2 = 16;
     private static final int CHUNK_WORDS = (1 << CHUNK_BITS_LOG2) / Long.SIZE;
-    private static final long MAX_CHUNK = BenchmarkEvent.MAX_NUMBER >>> CHUNK_BITS_LOG2;
+    private static final long CHUNK_MAX = BenchmarkEvent.NUMBER_MAX >>> CHUNK_BITS_LOG2;
 
     private final Map<Long, long[]> chunks = new TreeMap<>();
     private long size;
@@ -114,7 +114,7 @@ public final class NumberSet {
 
     private static long readChunkNumber(DataInputStream in) throws IOException {
         long chunkNumber = in.readLong();
-        if (chunkNumber < 0 || chunkNumber > MAX_CHUNK) {
+        if (chunkNumber < 0 || chunkNumber > CHUNK_MAX) {
             throw new IOException("there is no chunk " + chunkNumber);
         }
         return chunkNumber;

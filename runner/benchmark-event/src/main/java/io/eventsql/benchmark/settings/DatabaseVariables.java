@@ -19,7 +19,7 @@ import org.jspecify.annotations.Nullable;
  */
 public final class DatabaseVariables {
     /** The most databases that are looked for. */
-    static final int MAX_DATABASES = 64;
+    static final int DATABASES_MAX = 64;
 
     private static final int DEFAULT_PORT = 5432;
     private static final String DEFAULT_NAME = "eventsql";
@@ -100,7 +100,7 @@ public final class DatabaseVariables {
 
     private static int countNumbered(Variables variables) {
         int count = 0;
-        while (count < MAX_DATABASES && variables.isSet(variable(count, HOST))) {
+        while (count < DATABASES_MAX && variables.isSet(variable(count, HOST))) {
             count++;
         }
         return count;
@@ -108,7 +108,7 @@ public final class DatabaseVariables {
 
     /** A database that was left out by a slip would be a benchmark of something else. */
     private static void refuseStrays(Variables variables, int count) {
-        for (int number = count; number < MAX_DATABASES; number++) {
+        for (int number = count; number < DATABASES_MAX; number++) {
             String stray = findAny(variables, number);
             if (stray != null) {
                 throw new InvalidSettingException(

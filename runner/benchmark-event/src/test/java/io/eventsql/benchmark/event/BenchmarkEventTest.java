@@ -34,7 +34,7 @@ class BenchmarkEventTest {
         BenchmarkEvent event = new BenchmarkEvent(run, runner, warmup, number, micros);
 
         assertThat(BenchmarkEvent.decode(event.encode())).isEqualTo(event);
-        assertThat(BenchmarkEvent.decode(event.encode(BenchmarkEvent.MIN_EVENT_BYTES)))
+        assertThat(BenchmarkEvent.decode(event.encode(BenchmarkEvent.EVENT_BYTES_MIN)))
                 .isEqualTo(event);
     }
 

@@ -36,7 +36,7 @@ class OutboxTableIT extends DriverContract {
 
     @Override
     protected DriverProvider provider() {
-        return new OutboxTable();
+        return new OutboxTableDriverProvider();
     }
 
     @Override

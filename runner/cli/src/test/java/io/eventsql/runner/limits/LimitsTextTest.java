@@ -12,18 +12,18 @@ import org.junit.jupiter.api.Test;
 
 class LimitsTextTest {
     private static final LimitsSettings SETTINGS = new LimitsSettings(
-            List.of(LimitsPart.values()),
+            List.of(LimitsBenchmark.values()),
             new LimitsSettings.Rounds(3, 2.5),
             300_000,
             new LimitsSettings.Snapshot(600, 2_000, 5),
             new LimitsSettings.Handlers(20_000, 500, 50),
-            new LimitsSettings.OutboxLoads(600, 500, 5));
+            new LimitsSettings.OutboxLoad(600, 500, 5));
     private static final Summary.Machine MACHINE = new Summary.Machine(
             "on", "on", "18.6", "25", "Linux", new Summary.Provenance(2, 0, "abc", "bash scripts/run", null));
 
     @Test
     void of_everything_saysTheRatios() {
-        assertThat(text(new LimitsRun.Measured(
+        assertThat(text(new LimitsRun.Measurements(
                         append(), read(), snapshot(List.of()), handlers(0, 0, 0), transactions(), outbox(300))))
                 .isEqualTo("""
                         Limits run ab12cd34
@@ -81,7 +81,7 @@ class LimitsTextTest {
 
     @Test
     void of_onePart_leavesTheOthersOut() {
-        assertThat(text(new LimitsRun.Measured(null, read(), null, null, null, null)))
+        assertThat(text(new LimitsRun.Measurements(null, read(), null, null, null, null)))
                 .contains("READ")
                 .doesNotContain("APPEND", "SNAPSHOT", "HANDLERS");
     }
@@ -89,46 +89,46 @@ class LimitsTextTest {
     @Test
     void of_failedEvents_saysThemAndIsNotGood() {
         SnapshotResult snapshot = snapshot(List.of(new ErrorCount("SomeException", 3, "some message")));
-        LimitsRun.Measured measured = new LimitsRun.Measured(null, null, snapshot, null, null, null);
+        LimitsRun.Measurements measured = new LimitsRun.Measurements(null, null, snapshot, null, null, null);
 
         assertThat(text(measured)).contains("3 events with a snapshot FAILED with SomeException: some message");
-        assertThat(result(measured, false).good()).isFalse();
-        assertThat(result(new LimitsRun.Measured(null, null, snapshot(List.of()), null, null, null), false)
-                        .good())
+        assertThat(result(measured, false).passed()).isFalse();
+        assertThat(result(new LimitsRun.Measurements(null, null, snapshot(List.of()), null, null, null), false)
+                        .passed())
                 .isTrue();
     }
 
     @Test
     void of_eventsNotHandledOnceAndInOrder_isNotGood() {
-        assertThat(result(measured(handlers(0, 0, 0)), false).good()).isTrue();
-        assertThat(result(measured(handlers(1, 0, 0)), false).good()).isFalse();
-        assertThat(result(measured(handlers(0, 1, 0)), false).good()).isFalse();
-        assertThat(result(measured(handlers(0, 0, 1)), false).good()).isFalse();
+        assertThat(result(measured(handlers(0, 0, 0)), false).passed()).isTrue();
+        assertThat(result(measured(handlers(1, 0, 0)), false).passed()).isFalse();
+        assertThat(result(measured(handlers(0, 1, 0)), false).passed()).isFalse();
+        assertThat(result(measured(handlers(0, 0, 1)), false).passed()).isFalse();
     }
 
     @Test
     void of_committedEventsThatAreNotInTheStreamOnce_isNotGood() {
-        assertThat(result(new LimitsRun.Measured(null, null, null, null, null, outbox(300)), false)
-                        .good())
+        assertThat(result(new LimitsRun.Measurements(null, null, null, null, null, outbox(300)), false)
+                        .passed())
                 .isTrue();
-        assertThat(result(new LimitsRun.Measured(null, null, null, null, null, outbox(299)), false)
-                        .good())
+        assertThat(result(new LimitsRun.Measurements(null, null, null, null, null, outbox(299)), false)
+                        .passed())
                 .isFalse();
-        assertThat(result(new LimitsRun.Measured(null, null, null, null, null, outbox(301)), false)
-                        .good())
+        assertThat(result(new LimitsRun.Measurements(null, null, null, null, null, outbox(301)), false)
+                        .passed())
                 .isFalse();
     }
 
     @Test
     void of_interrupted_saysSoAndIsNotGood() {
-        LimitsResult result = result(new LimitsRun.Measured(null, null, null, null, null, null), true);
+        LimitsResult result = result(new LimitsRun.Measurements(null, null, null, null, null, null), true);
 
         assertThat(LimitsText.of(result).getFirst()).isEqualTo("Limits run ab12cd34: INTERRUPTED");
-        assertThat(result.good()).isFalse();
+        assertThat(result.passed()).isFalse();
     }
 
-    private static LimitsRun.Measured measured(HandlersResult handlers) {
-        return new LimitsRun.Measured(null, null, null, handlers, null, null);
+    private static LimitsRun.Measurements measured(HandlersResult handlers) {
+        return new LimitsRun.Measurements(null, null, null, handlers, null, null);
     }
 
     private static HandlersResult handlers(long lost, long duplicated, long violations) {
@@ -136,15 +136,15 @@ class LimitsTextTest {
                 10,
                 1_000,
                 2_000,
-                new HandlersResult.OfConcurrency(1, 500, 95, 0, 0, 0),
-                new HandlersResult.OfConcurrency(50, 20_000, 4_750, lost, duplicated, violations));
+                new HandlersResult.HandlerRun(1, 500, 95, 0, 0, 0),
+                new HandlersResult.HandlerRun(50, 20_000, 4_750, lost, duplicated, violations));
     }
 
-    private static String text(LimitsRun.Measured measured) {
+    private static String text(LimitsRun.Measurements measured) {
         return String.join("\n", LimitsText.of(result(measured, false)));
     }
 
-    private static LimitsResult result(LimitsRun.Measured measured, boolean interrupted) {
+    private static LimitsResult result(LimitsRun.Measurements measured, boolean interrupted) {
         return new LimitsResult("ab12cd34", interrupted, MACHINE, SETTINGS, measured);
     }
 
@@ -162,12 +162,12 @@ class LimitsTextTest {
         return new ReadResult(300_000, sizes(-1, 100_000), sizes(300_000, 400_000));
     }
 
-    private static ReadResult.Sizes sizes(double reltuples, double fastest) {
-        return ReadResult.Sizes.of(
-                List.of(new StreamTables.Statistics("t", 1, reltuples, 0)),
+    private static ReadResult.PageSizeRates sizes(double reltuples, double fastest) {
+        return ReadResult.PageSizeRates.of(
+                List.of(new StreamTables.SegmentStatistics("t", 1, reltuples, 0)),
                 List.of(
-                        new ReadResult.OfSize(100, rate("pages of 100", fastest, 100)),
-                        new ReadResult.OfSize(1_000, rate("pages of 1000", fastest / 2, 1_000))));
+                        new ReadResult.PageSizeRate(100, rate("pages of 100", fastest, 100)),
+                        new ReadResult.PageSizeRate(1_000, rate("pages of 1000", fastest / 2, 1_000))));
     }
 
     private static MeasuredRate rate(String name, double eventsPerSecond, double eventsPerCall) {
@@ -175,8 +175,8 @@ class LimitsTextTest {
     }
 
     private static SnapshotResult snapshot(List<ErrorCount> errors) {
-        return new SnapshotResult(
-                List.of(SnapshotResult.OfStream.of(1, run(List.of(), 2, null, 10), run(errors, 3, 15_000L, 12_000))));
+        return new SnapshotResult(List.of(
+                SnapshotResult.StreamResult.of(1, run(List.of(), 2, null, 10), run(errors, 3, 15_000L, 12_000))));
     }
 
     private static SnapshotResult.Run run(

@@ -95,7 +95,7 @@ class OpenLoopTest {
         PublishTarget blocking = blocking(service, 50, blockedMs);
         LoadPhase second = LoadPhase.ofNanos(false, ClockAnchor.now(clock), clock.nanos(), 1_000 * MILLIS);
 
-        assertThat(new OpenLoop(parts(blocking, 1), 100, 1_000).run(second, meter))
+        assertThat(new OpenLoop(context(blocking, 1), 100, 1_000).run(second, meter))
                 .isEqualTo(sentEvents);
     }
 
@@ -195,10 +195,10 @@ class OpenLoopTest {
     @Test
     void run_keys_areUsedInTurn() {
         SyntheticService service = service(call -> MILLIS);
-        LoadParts parts = new LoadParts(
+        LoadContext context = new LoadContext(
                 new EventSource("ab12cd34", 2, OptionalInt.empty(), KeyShare.keysOf(2, 3)), service, 1, clock, stop);
 
-        new OpenLoop(parts, 1_000).run(phase(7), meter);
+        new OpenLoop(context, 1_000).run(phase(7), meter);
 
         assertThat(service.calls)
                 .extracting(call -> call.events().getFirst().key())
@@ -227,8 +227,8 @@ class OpenLoopTest {
         };
     }
 
-    private LoadParts parts(PublishTarget target, int batch) {
-        return new LoadParts(
+    private LoadContext context(PublishTarget target, int batch) {
+        return new LoadContext(
                 new EventSource("ab12cd34", 0, OptionalInt.empty(), List.of()), target, batch, clock, stop);
     }
 
@@ -238,7 +238,7 @@ class OpenLoopTest {
 
     private PhaseMeasurement run(PublishTarget target, long rate, int batch, long events) {
         LoadPhase phase = phase(events);
-        long sent = new OpenLoop(parts(target, batch), rate).run(phase, meter);
+        long sent = new OpenLoop(context(target, batch), rate).run(phase, meter);
         return meter.measurement(sent, phase.anchor());
     }
 }

@@ -11,10 +11,10 @@ import io.eventsql.runner.report.ProgressDisplay;
 import io.eventsql.runner.series.TimeSeries;
 import io.eventsql.runner.spec.EnvironmentSpec;
 import io.eventsql.runner.spec.EventsSpec;
-import io.eventsql.runner.spec.Kind;
 import io.eventsql.runner.spec.PhaseRate;
 import io.eventsql.runner.spec.PhaseSpec;
 import io.eventsql.runner.spec.RunSpec;
+import io.eventsql.runner.spec.WorkloadKind;
 import io.eventsql.runner.testing.ManualClock;
 import io.eventsql.runner.testing.SyntheticDriver;
 import io.eventsql.runner.testing.SyntheticService;
@@ -62,7 +62,7 @@ class PhasesRunTest {
         assertThat(session.consumerCounts())
                 .extracting(ConsumerCounts::eventsSeen, ConsumerCounts::eventsLost)
                 .containsExactly(tuple(10_500L, 0L));
-        assertThat(problems.found()).isEmpty();
+        assertThat(problems.all()).isEmpty();
     }
 
     @Test
@@ -74,7 +74,7 @@ class PhasesRunTest {
                 rate("slow", true, "100", 2),
                 rate("fast", true, "400", 2));
 
-        TimeSeries table = session.series().table(clock.nanos());
+        TimeSeries table = session.series().finish(clock.nanos());
         assertThat(table.t()).startsWith(0, 1, 2, 3);
         assertThat(table.phase()).startsWith("slow", "slow", "fast", "fast");
         assertThat(table.offeredRate()).startsWith(100.0, 100.0, 400.0, 400.0);
@@ -175,7 +175,7 @@ class PhasesRunTest {
         assertThat(counts.eventsLost()).isEqualTo(1);
         assertThat(counts.eventsDuplicated()).isEqualTo(1);
         assertThat(counts.orderViolations()).isEqualTo(1);
-        assertThat(problems.found()).containsExactly("Not everything was consumed within 1 s");
+        assertThat(problems.all()).containsExactly("Not everything was consumed within 1 s");
     }
 
     @Test
@@ -229,7 +229,7 @@ class PhasesRunTest {
         prepare.accept(driver);
         RunSpec spec = new RunSpec(
                 "run",
-                Kind.PHASES,
+                WorkloadKind.PHASES,
                 new EnvironmentSpec("none", 0, "none", Map.of()),
                 new RunSpec.SystemSpec("synthetic", Map.of()),
                 new EventsSpec(0, streams.streams() == 1 ? 1 : 0),
@@ -241,7 +241,7 @@ class PhasesRunTest {
                 Map.of());
         PrintStream nowhere = new PrintStream(OutputStream.nullOutputStream());
         session = LoadSession.open(
-                new LoadSession.Setup(spec, driver, clock, stop, problems, ProgressDisplay.lines(nowhere, clock)));
+                new LoadSession.Context(spec, driver, clock, stop, problems, ProgressDisplay.lines(nowhere, clock)));
         List<PhaseLoad> played = new PhasesRun(session, stop, problems, phase -> {}).run(phases);
         session.close();
         return played;

@@ -53,7 +53,7 @@ class RunnerTextTest {
 
     @Test
     void published_nothing_saysSo() {
-        assertThat(text(5_000, 1).published(PhaseMeasurement.nothing())).first().isEqualTo("Nothing was published");
+        assertThat(text(5_000, 1).published(PhaseMeasurement.empty())).first().isEqualTo("Nothing was published");
     }
 
     @Test

@@ -26,7 +26,7 @@ class WorkloadFileTest {
         assertThat(run)
                 .isEqualTo(new RunSpec(
                         "some",
-                        Kind.PHASES,
+                        WorkloadKind.PHASES,
                         new EnvironmentSpec("postgres", 1, "none", Map.of()),
                         new RunSpec.SystemSpec("eventsql", Map.of()),
                         new EventsSpec(0, 0),
@@ -37,7 +37,7 @@ class WorkloadFileTest {
                         null,
                         null,
                         Map.of()));
-        assertThat(run.roughSeconds()).isEqualTo(15);
+        assertThat(run.estimatedSeconds()).isEqualTo(15);
     }
 
     @Test

@@ -6,8 +6,8 @@ import io.eventsql.eventsdb.EventsDb;
 import io.eventsql.runner.driver.Driver;
 import io.eventsql.runner.driver.DriverProvider;
 import io.eventsql.runner.driver.DriverSettings;
-import io.eventsql.runner.drivers.EventSqlOutbox;
-import io.eventsql.runner.drivers.OutboxTable;
+import io.eventsql.runner.drivers.EventSqlOutboxDriverProvider;
+import io.eventsql.runner.drivers.OutboxTableDriverProvider;
 import io.eventsql.runner.load.LoadClock;
 import io.eventsql.runner.load.StopSignal;
 import java.sql.SQLException;
@@ -39,8 +39,8 @@ class TrialsIT {
 
     @Test
     void blast_eventSqlOutbox_leavesTheLastTrial() throws Exception {
-        Measured<BlastTrial> blast;
-        try (Driver driver = open(new EventSqlOutbox())) {
+        CompletedTrials<BlastTrial> blast;
+        try (Driver driver = open(new EventSqlOutboxDriverProvider())) {
             blast = trials(driver, "0b1a57ed").blast(new BlastSettings(300, 3, 1 << 30, 500));
             // Published is not relayed yet: clearing waits for that.
             driver.clear("blast_0b1a57ed");
@@ -54,8 +54,8 @@ class TrialsIT {
 
     @Test
     void sweep_outboxTable_leavesTheLastTrial() throws Exception {
-        Measured<SweepTrial> sweep;
-        try (Driver driver = open(new OutboxTable())) {
+        CompletedTrials<SweepTrial> sweep;
+        try (Driver driver = open(new OutboxTableDriverProvider())) {
             sweep = trials(driver, "5eed0001")
                     .sweep(new SweepSettings(
                             List.of(1, 500),
@@ -73,7 +73,7 @@ class TrialsIT {
     }
 
     private Trials trials(Driver driver, String run) {
-        return new Trials(new Trials.Parts(driver, run, 3, LoadClock.SYSTEM, new StopSignal(), progress::add));
+        return new Trials(new Trials.TrialContext(driver, run, 3, LoadClock.SYSTEM, new StopSignal(), progress::add));
     }
 
     private static Driver open(DriverProvider provider) throws Exception {

@@ -21,10 +21,10 @@ public interface Driver extends AutoCloseable {
      * Starts to consume a stream from its first event on. Each consumer gets all events.
      *
      * @param consumer lower-case letters, digits and underscores
-     * @param deliveries gets what arrives, on threads of the driver; an event counts as consumed when that call returns
+     * @param listener gets what arrives, on threads of the driver; an event counts as consumed when that call returns
      * @return closing it stops consuming and waits for the call that is under way
      */
-    AutoCloseable consume(String stream, String consumer, Deliveries deliveries) throws Exception;
+    AutoCloseable consume(String stream, String consumer, DeliveryListener listener) throws Exception;
 
     /**
      * Removes all events of a stream that nobody consumes and nobody publishes to.

@@ -80,8 +80,8 @@ public abstract class DriverContract {
 
     @Test
     void publish_oneSeveralAndAsync_eachEventArrives() throws Exception {
-        Inbox inbox = new Inbox();
-        try (AutoCloseable consuming = driver.consume(stream, "c0", inbox)) {
+        DeliveryCollector collector = new DeliveryCollector();
+        try (AutoCloseable consuming = driver.consume(stream, "c0", collector)) {
             PublishTarget publisher = driver.publisher(stream);
             publisher.publish(events("one", 1));
             publisher.publish(events("several", 250));
@@ -97,7 +97,7 @@ public abstract class DriverContract {
             expected.addAll(texts(events("several", 250)));
             IntStream.range(0, 100).forEach(i -> expected.addAll(texts(events("async" + i, 1))));
             expected.addAll(texts(events("batch", 100)));
-            assertThat(texts(inbox.await(expected.size()))).containsExactlyInAnyOrderElementsOf(expected);
+            assertThat(texts(collector.await(expected.size()))).containsExactlyInAnyOrderElementsOf(expected);
         }
     }
 
@@ -115,10 +115,10 @@ public abstract class DriverContract {
             }
         }
 
-        Inbox inbox = new Inbox();
-        try (AutoCloseable consuming = driver.consume(stream, "c0", inbox)) {
+        DeliveryCollector collector = new DeliveryCollector();
+        try (AutoCloseable consuming = driver.consume(stream, "c0", collector)) {
             Map<String, List<String>> got = new TreeMap<>();
-            for (Event event : inbox.await(300)) {
+            for (Event event : collector.await(300)) {
                 got.computeIfAbsent(event.key(), key -> new ArrayList<>()).add(event.text());
             }
             if (!keepsOrderOfKeys()) {
@@ -132,8 +132,8 @@ public abstract class DriverContract {
     @Test
     void consume_severalConsumers_eachGetsAllFromTheFirstOn() throws Exception {
         driver.publisher(stream).publish(events("before", 10));
-        Inbox first = new Inbox();
-        Inbox second = new Inbox();
+        DeliveryCollector first = new DeliveryCollector();
+        DeliveryCollector second = new DeliveryCollector();
         try (AutoCloseable consuming = driver.consume(stream, "c0", first)) {
             if (!hasSeveralConsumers()) {
                 assertThatThrownBy(() -> driver.consume(stream, "c1", second))
@@ -158,9 +158,9 @@ public abstract class DriverContract {
         driver.clear(stream);
         publisher.publish(events("after", 100));
 
-        Inbox inbox = new Inbox();
-        try (AutoCloseable consuming = driver.consume(stream, "c0", inbox)) {
-            assertThat(texts(inbox.await(100))).containsExactlyInAnyOrderElementsOf(texts(events("after", 100)));
+        DeliveryCollector collector = new DeliveryCollector();
+        try (AutoCloseable consuming = driver.consume(stream, "c0", collector)) {
+            assertThat(texts(collector.await(100))).containsExactlyInAnyOrderElementsOf(texts(events("after", 100)));
         }
     }
 

@@ -1,6 +1,6 @@
 package io.eventsql.runner.drivers.kafka;
 
-import io.eventsql.runner.driver.Deliveries;
+import io.eventsql.runner.driver.DeliveryListener;
 import io.eventsql.runner.driver.Driver;
 import io.eventsql.runner.driver.DriverSettings;
 import io.eventsql.runner.driver.PublishTarget;
@@ -84,8 +84,8 @@ final class KafkaDriver implements Driver {
     }
 
     @Override
-    public AutoCloseable consume(String stream, String consumer, Deliveries deliveries) {
-        KafkaSubscription subscription = new KafkaSubscription(servers, stream, stream + "." + consumer, deliveries);
+    public AutoCloseable consume(String stream, String consumer, DeliveryListener listener) {
+        KafkaSubscription subscription = new KafkaSubscription(servers, stream, stream + "." + consumer, listener);
         subscriptions.add(subscription);
         return () -> {
             subscriptions.remove(subscription);

@@ -6,10 +6,10 @@ import io.eventsql.Event;
 import io.eventsql.benchmark.settings.DatabaseAddress;
 import io.eventsql.benchmark.settings.DatabaseVariables;
 import io.eventsql.benchmark.settings.Variables;
-import io.eventsql.runner.driver.Deliveries;
+import io.eventsql.runner.driver.DeliveryListener;
 import io.eventsql.runner.driver.Driver;
 import io.eventsql.runner.driver.DriverSettings;
-import io.eventsql.runner.driver.Lanes;
+import io.eventsql.runner.driver.KeyedExecutor;
 import io.eventsql.runner.driver.PublishTarget;
 import java.sql.SQLException;
 import java.util.List;
@@ -21,12 +21,12 @@ final class PgQDriver implements Driver {
     private static final int CONNECTIONS_MAX = 20;
     private static final int ASYNC_CALLS = 8;
     private static final int DEFAULT_TICK_MS = 100;
-    private static final int MAX_TICK_MS = 60_000;
+    private static final int TICK_MAX_MS = 60_000;
 
     private final HikariDataSource database;
     private final PgQStatements statements;
     private final PgQTicker ticker;
-    private final Lanes lanes = new Lanes(ASYNC_CALLS);
+    private final KeyedExecutor executor = new KeyedExecutor(ASYNC_CALLS);
     private final List<PgQSubscription> subscriptions = new CopyOnWriteArrayList<>();
     private final int tickMs;
 
@@ -46,7 +46,7 @@ final class PgQDriver implements Driver {
         if (addresses.size() > 1) {
             throw new IllegalArgumentException("A queue is in one database, but there are " + addresses.size());
         }
-        int tickMs = new Variables(settings.options()::get).number("tick_ms", DEFAULT_TICK_MS, 1, MAX_TICK_MS);
+        int tickMs = new Variables(settings.options()::get).number("tick_ms", DEFAULT_TICK_MS, 1, TICK_MAX_MS);
         PgQDriver driver = new PgQDriver(pool(addresses.getFirst()), tickMs);
         try {
             driver.statements.version();
@@ -97,16 +97,16 @@ final class PgQDriver implements Driver {
 
             @Override
             public CompletionStage<?> publishAsync(List<Event> events) {
-                return lanes.call(events, () -> publish(events));
+                return executor.submit(events, () -> publish(events));
             }
         };
     }
 
     @Override
-    public AutoCloseable consume(String stream, String consumer, Deliveries deliveries) throws SQLException {
+    public AutoCloseable consume(String stream, String consumer, DeliveryListener listener) throws SQLException {
         statements.register(stream, consumer);
         PgQSubscription subscription =
-                new PgQSubscription(statements, new PgQSubscription.Reader(stream, consumer, tickMs), deliveries);
+                new PgQSubscription(statements, new PgQSubscription.QueueConsumer(stream, consumer, tickMs), listener);
         subscriptions.add(subscription);
         return () -> {
             subscriptions.remove(subscription);
@@ -127,7 +127,7 @@ final class PgQDriver implements Driver {
     @Override
     public void close() {
         subscriptions.forEach(PgQSubscription::close);
-        lanes.close();
+        executor.close();
         ticker.close();
         database.close();
     }

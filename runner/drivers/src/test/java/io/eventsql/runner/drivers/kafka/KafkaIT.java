@@ -16,7 +16,7 @@ class KafkaIT extends DriverContract {
 
     @Override
     protected DriverProvider provider() {
-        return new Kafka();
+        return new KafkaDriverProvider();
     }
 
     @Override

@@ -18,6 +18,6 @@ class KafkaTest {
     }
 
     private static String durability(Map<String, String> environment) {
-        return new Kafka(environment).guarantees().durability();
+        return new KafkaDriverProvider(environment).guarantees().durability();
     }
 }

@@ -16,7 +16,7 @@ class PgQIT extends DriverContract {
 
     @Override
     protected DriverProvider provider() {
-        return new PgQ();
+        return new PgQDriverProvider();
     }
 
     @Override

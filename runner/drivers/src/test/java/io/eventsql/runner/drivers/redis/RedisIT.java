@@ -16,7 +16,7 @@ class RedisIT extends DriverContract {
 
     @Override
     protected DriverProvider provider() {
-        return new Redis();
+        return new RedisDriverProvider();
     }
 
     @Override

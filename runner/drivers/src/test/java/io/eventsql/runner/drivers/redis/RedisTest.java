@@ -17,6 +17,6 @@ class RedisTest {
     }
 
     private static String durability(Map<String, String> environment) {
-        return new Redis(environment).guarantees().durability();
+        return new RedisDriverProvider(environment).guarantees().durability();
     }
 }
