@@ -52,7 +52,7 @@ final class Sender {
     /** The reasons for which the shard rejects events, by the event's number. */
     private final Map<Long, String> refusals = new HashMap<>();
 
-    private final Set<String> missing = new HashSet<>();
+    private final Set<String> missingStreams = new HashSet<>();
 
     /**
      * The shard's state for one producer.
@@ -78,14 +78,14 @@ final class Sender {
     }
 
     /** The events of a page that the shard does not have yet. */
-    private static final class MissingEvents {
+    private static final class UnsentEvents {
         final UUID producer;
         final List<PartitionGroup> groups = new ArrayList<>();
         final List<@Nullable Long> afters = new ArrayList<>();
         final List<Long> numbers = new ArrayList<>();
         int events;
 
-        MissingEvents(UUID producer) {
+        UnsentEvents(UUID producer) {
             this.producer = producer;
         }
     }
@@ -118,15 +118,15 @@ final class Sender {
         if (page.isEmpty()) {
             return false;
         }
-        MissingEvents part = null;
+        UnsentEvents unsent = null;
         try {
-            part = findMissing(page);
-            if (part.events > 0) {
-                append(part);
+            unsent = findUnsent(page);
+            if (unsent.events > 0) {
+                append(unsent);
             }
         } catch (SQLException e) {
             known.clear();
-            if (repair(e, page, part)) {
+            if (repair(e, page, unsent)) {
                 return true;
             }
             throw new ShardFailedException(e);
@@ -146,10 +146,10 @@ final class Sender {
     }
 
     /** Returns the events that the shard does not have yet, by partition in the lock order. */
-    private MissingEvents findMissing(List<Row> page) throws SQLException {
+    private UnsentEvents findUnsent(List<Row> page) throws SQLException {
         Map<String, StreamSpec> specs = lookUpStreams(page);
-        MissingEvents part = new MissingEvents(page.getFirst().producer());
-        Map<Target, Long> lastNumbers = fetchLastNumbers(part.producer, specs.values());
+        UnsentEvents unsent = new UnsentEvents(page.getFirst().producer());
+        Map<Target, Long> lastNumbers = fetchLastNumbers(unsent.producer, specs.values());
         Map<Target, PartitionGroup> groups = new LinkedHashMap<>();
         Map<Target, Long> numbers = new HashMap<>();
         for (Row event : page) {
@@ -163,17 +163,17 @@ final class Sender {
                 groups.computeIfAbsent(target, t -> new PartitionGroup(stream, t.streamId(), t.partition()))
                         .add(event.key(), event.value(), event.headers());
                 numbers.put(target, event.number());
-                part.events++;
+                unsent.events++;
             }
         }
-        part.groups.addAll(groups.values());
-        part.groups.sort(null);
-        for (PartitionGroup group : part.groups) {
+        unsent.groups.addAll(groups.values());
+        unsent.groups.sort(null);
+        for (PartitionGroup group : unsent.groups) {
             Target target = new Target(group.streamId(), group.partition());
-            part.afters.add(lastNumbers.get(target));
-            part.numbers.add(numbers.getOrDefault(target, 0L));
+            unsent.afters.add(lastNumbers.get(target));
+            unsent.numbers.add(numbers.getOrDefault(target, 0L));
         }
-        return part;
+        return unsent;
     }
 
     /** Returns the streams of a page, without those that do not exist. */
@@ -181,13 +181,13 @@ final class Sender {
         Map<String, StreamSpec> specs = new HashMap<>();
         for (Row event : page) {
             String name = event.stream();
-            if (!specs.containsKey(name) && !missing.contains(name)) {
+            if (!specs.containsKey(name) && !missingStreams.contains(name)) {
                 try {
                     StreamSpec stream = streams.require(name);
                     shard.streamId(stream);
                     specs.put(name, stream);
                 } catch (UnknownStreamException e) {
-                    missing.add(name);
+                    missingStreams.add(name);
                 } catch (EventSqlException e) {
                     throw new SQLTransientConnectionException(e.getMessage(), "08001", e);
                 }
@@ -214,22 +214,22 @@ final class Sender {
         return ofProducer.lastNumbers();
     }
 
-    private void append(MissingEvents part) throws SQLException {
+    private void append(UnsentEvents unsent) throws SQLException {
         long[] firstOffsets = shard.require()
                 .call(c -> shard.tables()
                         .outbox()
                         .append()
                         .execute(
                                 c,
-                                part.producer,
+                                unsent.producer,
                                 shard.mapVersion(),
-                                PartitionGroup.toRows(part.groups),
-                                part.afters,
-                                part.numbers));
-        Map<Target, Long> lastNumbers = fetchLastNumbers(part.producer, List.of());
+                                PartitionGroup.toRows(unsent.groups),
+                                unsent.afters,
+                                unsent.numbers));
+        Map<Target, Long> lastNumbers = fetchLastNumbers(unsent.producer, List.of());
         for (int i = 0; i < firstOffsets.length; i++) {
-            PartitionGroup group = part.groups.get(i);
-            lastNumbers.put(new Target(group.streamId(), group.partition()), part.numbers.get(i));
+            PartitionGroup group = unsent.groups.get(i);
+            lastNumbers.put(new Target(group.streamId(), group.partition()), unsent.numbers.get(i));
             segments.appended(shard, group.stream(), group.partition(), firstOffsets[i] + group.size());
             wakeUp.appended(shard, group.streamId(), group.partition());
         }
@@ -242,7 +242,7 @@ final class Sender {
         outbox.database().transaction(connection -> {
             outbox.tables().relay().lock(connection, current);
             for (Row event : page) {
-                String error = missing.contains(event.stream())
+                String error = missingStreams.contains(event.stream())
                         ? "there is no stream " + event.stream()
                         : refusals.get(event.number());
                 if (error != null) {
@@ -264,7 +264,7 @@ final class Sender {
         }
         removed = last;
         refusals.clear();
-        missing.clear();
+        missingStreams.clear();
     }
 
     private void refuse(Connection connection, Row event, String error) throws SQLException {
@@ -281,8 +281,8 @@ final class Sender {
     }
 
     /** Removes the cause of a failed append if possible; returns whether to resend the page immediately. */
-    private boolean repair(SQLException e, List<Row> page, @Nullable MissingEvents part) throws SQLException {
-        if (part == null) {
+    private boolean repair(SQLException e, List<Row> page, @Nullable UnsentEvents unsent) throws SQLException {
+        if (unsent == null) {
             return false;
         }
         String state = SqlErrors.state(e);
@@ -295,17 +295,17 @@ final class Sender {
         }
         if (SqlErrors.isMissingSegment(e)) {
             boolean created = false;
-            for (PartitionGroup group : part.groups) {
+            for (PartitionGroup group : unsent.groups) {
                 created |= segments.ensureRoom(shard, group.stream(), group.streamId(), group.partition());
             }
             return created;
         }
         if (state.equals(SqlErrors.NO_PARTITION) || state.equals(SqlErrors.UNDEFINED_TABLE)) {
             boolean changed = false;
-            for (PartitionGroup group : part.groups) {
+            for (PartitionGroup group : unsent.groups) {
                 shard.forgetStream(group.stream().name());
                 if (shard.findStream(group.stream().name()).isEmpty()) {
-                    changed |= missing.add(group.stream().name());
+                    changed |= missingStreams.add(group.stream().name());
                 }
             }
             return changed;

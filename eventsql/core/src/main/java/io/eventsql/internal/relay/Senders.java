@@ -155,20 +155,23 @@ final class Senders {
         }
 
         private void failed(SQLException e) {
-            if (e instanceof Sender.ShardFailedException && !SqlErrors.isRolledBack(e) && !SqlErrors.isRefused(e)) {
+            boolean unavailable =
+                    e instanceof Sender.ShardFailedException && !SqlErrors.isRolledBack(e) && !SqlErrors.isRefused(e);
+            if (unavailable) {
                 shard.setHealthy(false);
             }
             boolean first = failures == 0;
             long pauseMs = retry();
+            String problem = unavailable ? "Shard {} unavailable" : "Sending to shard {} failed";
             if (first) {
                 LOG.warn(
-                        "Shard {} unavailable; outbox {} keeps its events and retries in {} ms: {}",
+                        problem + "; outbox {} keeps its events and retries in {} ms: {}",
                         shard,
                         outbox,
                         pauseMs,
                         e.getMessage());
             } else {
-                LOG.debug("Sending events of outbox {} to {} failed again", outbox, shard, e);
+                LOG.debug(problem + " again; outbox {} retries in {} ms", shard, outbox, pauseMs, e);
             }
         }
 
