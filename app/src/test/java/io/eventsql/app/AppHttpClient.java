@@ -7,7 +7,7 @@ import java.net.http.HttpResponse;
 import tools.jackson.databind.JsonNode;
 import tools.jackson.databind.json.JsonMapper;
 
-/** Asks a running app. */
+/** HTTP client of a running app. */
 final class AppHttpClient implements AutoCloseable {
     private static final JsonMapper JSON = new JsonMapper();
 

@@ -28,7 +28,7 @@ import org.springframework.boot.builder.SpringApplicationBuilder;
 import org.springframework.context.ConfigurableApplicationContext;
 import tools.jackson.databind.JsonNode;
 
-/** The whole app over two shards. */
+/** The complete app on two shards. */
 class AppIT {
     private static final String RUN = "0123abcd";
     private static final String STREAM = "account_created";
@@ -116,7 +116,7 @@ class AppIT {
         return new AppHttpClient(Integer.parseInt(app.getEnvironment().getRequiredProperty("local.server.port")));
     }
 
-    /** Events 0 to EVENTS - 1 in turn over the keys, then number 0 again, one warm-up event and one foreign event. */
+    /** Publishes events 0 to EVENTS - 1 with rotating keys, then number 0 again, one warm-up event and one foreign event. */
     private Set<Integer> publish() {
         Set<Integer> shardsUsed = new HashSet<>();
         try (EventSql eventSql = EventSql.builder(shards).build()) {
@@ -142,12 +142,12 @@ class AppIT {
         return runner.at("/" + phase + "/received").asLong(0);
     }
 
-    /** The report of runner 0, or a missing node while nothing arrived. */
+    /** Returns the report of runner 0, or a missing node before the first event. */
     private static JsonNode runner(AppHttpClient client) throws Exception {
         return json(client.send("GET", "/benchmark-runs/" + RUN)).at("/runners/0");
     }
 
-    /** The sum over the shards. */
+    /** Returns the sum over the shards. */
     private static double metric(AppHttpClient client, String name) throws Exception {
         return client.send("GET", "/actuator/prometheus")
                 .body()

@@ -4,8 +4,8 @@ import java.sql.SQLException;
 import javax.sql.DataSource;
 
 /**
- * Gives a new server WAL files for its next megabytes, as one that has been in use has them: its checkpoints keep old
- * files for later. A new server has none, and a commit that needs one first fills 16 MB with zeros and syncs them.
+ * Preallocates WAL files in a new server, as in a server in use, whose checkpoints recycle old files. Without recycled
+ * files, a commit that needs a new one first writes and syncs 16 MB of zeros.
  */
 final class RecycledWal {
     static final int WAL_MAX_MEGABYTES = 2_000;
@@ -15,7 +15,10 @@ final class RecycledWal {
 
     private RecycledWal() {}
 
-    /** Writes so much WAL, and a checkpoint makes it old. The server keeps it if its min_wal_size is as large. */
+    /**
+     * Writes the given amount of WAL and a checkpoint, which recycles it. The server keeps the files if its
+     * min_wal_size is large enough.
+     */
     static void create(DataSource admin, int megabytes) {
         try (var connection = admin.getConnection();
                 var write = connection.prepareStatement(WRITE);
@@ -24,7 +27,7 @@ final class RecycledWal {
             write.execute();
             checkpoint.execute();
         } catch (SQLException e) {
-            throw new IllegalStateException("the WAL files could not be made", e);
+            throw new IllegalStateException("cannot preallocate WAL files", e);
         }
     }
 }

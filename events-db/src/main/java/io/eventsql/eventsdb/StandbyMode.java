@@ -5,15 +5,15 @@ import java.util.List;
 import java.util.Optional;
 import java.util.stream.IntStream;
 
-/** Which servers keep a copy of another one, and whether its commits wait for them. */
+/** The replication modes of a server: the number of standbys, and whether commits wait for them. */
 public enum StandbyMode {
-    /** No copy. */
+    /** No standby. */
     NONE("none", 0, "", ""),
-    /** One copy, which commits do not wait for. */
+    /** One asynchronous standby. */
     ASYNCHRONOUS("asynchronous", 1, "", "async"),
-    /** One copy: a commit returns when it has flushed it too. */
+    /** One synchronous standby. A commit returns after the standby has flushed it. */
     SYNCHRONOUS("synchronous", 1, "FIRST 1 (%s)", "sync"),
-    /** Two copies: a commit returns when one of them has flushed it too. */
+    /** Two standbys. A commit returns after one of them has flushed it. */
     QUORUM("quorum", 2, "ANY 1 (%s)", "quorum");
 
     private final String label;
@@ -28,29 +28,29 @@ public enum StandbyMode {
         this.syncState = syncState;
     }
 
-    /** As the launcher's option and workload files call it. */
+    /** Returns the name used by the launcher's option and in workload files. */
     public String label() {
         return label;
     }
 
-    /** The one with that word; empty if there is none. */
+    /** Returns the mode with the given name; empty if there is none. */
     public static Optional<StandbyMode> of(String label) {
         return Arrays.stream(values()).filter(mode -> mode.label.equals(label)).findFirst();
     }
 
-    /** The names of the servers, by which the primary knows them. */
+    /** Returns the application names of the standbys. */
     List<String> names() {
         return IntStream.rangeClosed(1, count)
                 .mapToObj(number -> "standby" + number)
                 .toList();
     }
 
-    /** The value of {@code synchronous_standby_names}. */
+    /** Returns the value of {@code synchronous_standby_names}. */
     String synchronousStandbyNames() {
         return synchronousNames.formatted(String.join(", ", names()));
     }
 
-    /** What {@code pg_stat_replication.sync_state} says of each of them. */
+    /** Returns the expected {@code pg_stat_replication.sync_state} of the standbys. */
     String syncState() {
         return syncState;
     }

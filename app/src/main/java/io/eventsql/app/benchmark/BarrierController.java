@@ -9,7 +9,7 @@ import org.springframework.web.bind.annotation.RequestParam;
 import org.springframework.web.bind.annotation.RestController;
 import org.springframework.web.server.ResponseStatusException;
 
-/** Lets the runners of a run start together: each asks again until it hears when. */
+/** Synchronizes the start of the runners of a run. Each runner polls until it receives the start time. */
 @RestController
 @RequestMapping("/benchmark-runs/{run}/barriers/{name}")
 final class BarrierController {

@@ -5,7 +5,7 @@ import java.util.function.Predicate;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/** A map that forgets the entry made first when there are too many. Thread-safe. */
+/** A map with a maximum size that removes the oldest entry. Thread-safe. */
 final class BoundedMap<K, V> {
     private final int entriesMax;
     private final LinkedHashMap<K, V> entries = new LinkedHashMap<>();

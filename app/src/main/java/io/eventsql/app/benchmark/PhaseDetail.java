@@ -5,10 +5,10 @@ import java.util.SortedMap;
 import java.util.SortedSet;
 
 /**
- * What is needed to unite the counts of several members exactly, and to follow them second by second.
+ * The detail needed to merge the counts of several members exactly, and to follow them second by second.
  *
- * @param numbers the numbers that were received; a copy
- * @param partitions the partitions they came from, as {@code shard/partition}; a copy
- * @param endToEndMicrosBySecond the encoded latencies of the events handled in each second since 1970; a copy
+ * @param numbers a copy of the received numbers
+ * @param partitions a copy of the partitions of the events, as {@code shard/partition}
+ * @param endToEndMicrosBySecond a copy of the encoded latencies of the events handled in each epoch second
  */
 record PhaseDetail(NumberSet numbers, SortedSet<String> partitions, SortedMap<Long, String> endToEndMicrosBySecond) {}

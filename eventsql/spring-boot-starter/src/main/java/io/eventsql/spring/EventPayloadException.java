@@ -13,7 +13,7 @@ public class EventPayloadException extends RuntimeException {
     private final EventPosition position;
 
     public EventPayloadException(StoredEvent event, String message, Throwable cause) {
-        super("The event at " + event.position() + " cannot be passed to its listener: " + message, cause);
+        super("The event cannot be passed to its listener: " + message, cause);
         this.position = event.position();
     }
 

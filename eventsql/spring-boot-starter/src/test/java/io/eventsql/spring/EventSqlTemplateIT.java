@@ -182,6 +182,21 @@ class EventSqlTemplateIT {
     }
 
     @Test
+    void publish_tooLarge_namesTheProperty() {
+        application().withPropertyValues("eventsql.max-event-bytes=10B").run(context -> {
+            App app = new App(context);
+            assertThatThrownBy(() -> app.events().publish("orders", "more than ten bytes"))
+                    .isInstanceOf(InvalidInputException.class)
+                    .hasMessageContaining("eventsql.max-event-bytes");
+            app.transaction()
+                    .executeWithoutResult(
+                            status -> assertThatThrownBy(() -> app.events().publish("orders", "more than ten bytes"))
+                                    .isInstanceOf(InvalidInputException.class)
+                                    .hasMessageContaining("eventsql.max-event-bytes"));
+        });
+    }
+
+    @Test
     void publish_committed_isStoredOnce() {
         run(app -> {
             app.transaction().executeWithoutResult(status -> {

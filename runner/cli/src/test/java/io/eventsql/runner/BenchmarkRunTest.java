@@ -32,7 +32,7 @@ import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 
-/** The whole order of steps, on a clock of its own, against a service and an app that answer as they are told. */
+/** All steps of a run on a manual clock, against a synthetic service and a stub app. */
 class BenchmarkRunTest {
     private static final String BARRIER = "POST /benchmark-runs/ab12cd34/barriers/measured?runner=0&runners=3";
     private static final long START_AFTER_MICROS = 60_000_000;
@@ -45,14 +45,14 @@ class BenchmarkRunTest {
     private StartBarrier barrier;
 
     @Test
-    void run_goesThroughAllStepsInOrder() throws IOException {
+    void run_executesAllStepsInOrder() throws IOException {
         AtomicInteger polls = new AtomicInteger();
         BenchmarkRun.Outcome outcome;
         long startAt = ManualClock.START_EPOCH_MICROS + START_AFTER_MICROS;
         try (StubApp app =
                 StubApp.start(request -> polls.incrementAndGet() < 4 ? atBarrier(1, null) : atBarrier(3, startAt))) {
             outcome = run(app, () -> List.of(position(service.calls.size(), service.calls.size())));
-            // Four times until it is told when to start, then again to compare the clocks.
+            // Four requests until the start time is known, then more to compare the clocks.
             assertThat(app.requests).hasSize(9).allMatch(BARRIER::equals);
         }
         assertThat(barrier.appClock()).isEqualTo(new ClockOffset(APP_AHEAD_MICROS / 1_000.0, 0));
@@ -98,7 +98,7 @@ class BenchmarkRunTest {
     }
 
     @Test
-    void run_interruptedInTheWarmup_leavesTheRestOut() throws IOException {
+    void run_interruptedInTheWarmup_skipsTheRest() throws IOException {
         clock.whenParked(() -> {
             if (service.calls.size() == 50) {
                 stop.raise(StopSignal.Reason.INTERRUPTED);
@@ -117,7 +117,7 @@ class BenchmarkRunTest {
     }
 
     @Test
-    void run_interruptedWhilePublishing_waitsAShortTimeForWhatIsOnItsWay() throws IOException {
+    void run_interruptedWhilePublishing_waitsBrieflyForEventsInTransit() throws IOException {
         StubApp.Answer started = atBarrier(3, ManualClock.START_EPOCH_MICROS);
         AtomicInteger looks = new AtomicInteger();
         Supplier<List<ConsumerPosition>> positions = () -> {
@@ -144,7 +144,7 @@ class BenchmarkRunTest {
     }
 
     @Test
-    void run_othersNeverCome_failsAndSaysHowManyAreThere() {
+    void run_othersNeverArrive_failsWithTheNumberOfArrivals() {
         StubApp.Answer waiting = atBarrier(2, null);
 
         try (StubApp app = StubApp.start(request -> waiting)) {
@@ -177,7 +177,7 @@ class BenchmarkRunTest {
         }
     }
 
-    /** The answer of an app whose clock is ahead of the runner's. */
+    /** Returns the response of an app whose clock is ahead of the runner's. */
     private StubApp.Answer atBarrier(int arrived, @Nullable Long startAtMicros) {
         return new StubApp.Answer(
                 200,

@@ -30,7 +30,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/** The command as it is run: two real databases, a consumer of their stream, and an app as far as its barrier goes. */
+/** Runs the command with two real databases, a consumer of their stream, and a stub app for the barrier. */
 @Timeout(120)
 class PublishCommandIT {
     private static EventsDb server;
@@ -54,7 +54,7 @@ class PublishCommandIT {
     }
 
     @Test
-    void publish_atARateWithoutKeys_goesToTheRunnersOwnShardAndIsConsumed() throws IOException {
+    void publish_atARateWithoutKeys_usesThePreferredShardAndIsConsumed() throws IOException {
         Map<String, String> environment = Map.of(
                 "WARMUP_SECONDS",
                 "1",
@@ -96,7 +96,7 @@ class PublishCommandIT {
     }
 
     @Test
-    void publish_asFastAsPossibleWithKeysAndBatches_keepsEachKeysOrderOverBothShards() throws IOException {
+    void publish_asFastAsPossibleWithKeysAndBatches_keepsOrderPerKeyOnBothShards() throws IOException {
         Map<String, String> environment = Map.of(
                 "WARMUP_SECONDS",
                 "0",
@@ -129,7 +129,7 @@ class PublishCommandIT {
     }
 
     @Test
-    void publish_twoMembers_beginsWhenEachHoldsItsShare() {
+    void publish_twoMembers_startsWhenEachHasItsShare() {
         eventSql.createStream(StreamSpec.of("two_members").withPartitions(3));
         ConsumerSpec consumer = ConsumerSpec.of("two_members", "app");
         Queue<StoredEvent> first = new ConcurrentLinkedQueue<>();
@@ -165,7 +165,7 @@ class PublishCommandIT {
                 .collect(Collectors.toSet());
     }
 
-    /** Runs the command and returns what a consumer of the stream got, each partition in order. */
+    /** Runs the command and returns the events received by a consumer, in order per partition. */
     private List<StoredEvent> publish(String stream, Map<String, String> environment) {
         eventSql.createStream(StreamSpec.of(stream).withPartitions(3));
         ConcurrentLinkedQueue<StoredEvent> consumed = new ConcurrentLinkedQueue<>();

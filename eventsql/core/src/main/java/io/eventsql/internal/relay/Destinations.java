@@ -25,8 +25,8 @@ import org.jspecify.annotations.Nullable;
  * transaction of the relay is open. Used by one thread.
  */
 final class Destinations {
-    private static final int SPREAD_PARTITION_SHIFT = 16;
-    private static final int SPREAD_SHARD_MASK = 0xffff;
+    private static final int HASH_PARTITION_SHIFT = 16;
+    private static final int HASH_SHARD_MASK = 0xffff;
 
     private final Shards shards;
     private final StreamRegistry streams;
@@ -63,20 +63,20 @@ final class Destinations {
         if (key == null) {
             return new Destination(
                     stream,
-                    shardFor(event.spread()),
-                    (event.spread() >>> SPREAD_PARTITION_SHIFT) % stream.partitions());
+                    shardFor(event.routingHash()),
+                    (event.routingHash() >>> HASH_PARTITION_SHIFT) % stream.partitions());
         }
         long hash = KeyHash.of(key);
         return new Destination(stream, shards.ofSlot(KeyHash.slot(hash)), KeyHash.partition(hash, stream.partitions()));
     }
 
-    private Shard shardFor(int spread) {
+    private Shard shardFor(int routingHash) {
         if (own != null) {
             return own;
         }
         List<Shard> healthy = shards.all().stream().filter(Shard::isHealthy).toList();
         List<Shard> possible = healthy.isEmpty() ? shards.all() : healthy;
-        return possible.get((spread & SPREAD_SHARD_MASK) % possible.size());
+        return possible.get((routingHash & HASH_SHARD_MASK) % possible.size());
     }
 
     /** Looks up streams; missing ones also become {@linkplain #isKnown known}, until {@link #forgetMissing}. */
@@ -85,7 +85,7 @@ final class Destinations {
             try {
                 StreamSpec stream = streams.require(name);
                 if (own != null) {
-                    own.streamId(stream);
+                    own.ensureStream(stream);
                 }
                 known.put(name, stream);
             } catch (UnknownStreamException e) {
@@ -107,7 +107,7 @@ final class Destinations {
             return changed;
         }
         for (StreamSpec stream : appended) {
-            int before = own.streamId(stream);
+            int before = own.ensureStream(stream);
             own.forgetStream(stream.name());
             Optional<StreamTable.Row> now = own.findStream(stream.name());
             if (now.isEmpty()) {

@@ -157,7 +157,7 @@ final class Sender {
             if (stream == null || refusals.containsKey(event.number())) {
                 continue;
             }
-            Target target = new Target(shard.streamId(stream), event.partition());
+            Target target = new Target(shard.ensureStream(stream), event.partition());
             Long last = lastNumbers.get(target);
             if (last == null || last < event.number()) {
                 groups.computeIfAbsent(target, t -> new PartitionGroup(stream, t.streamId(), t.partition()))
@@ -184,7 +184,7 @@ final class Sender {
             if (!specs.containsKey(name) && !missingStreams.contains(name)) {
                 try {
                     StreamSpec stream = streams.require(name);
-                    shard.streamId(stream);
+                    shard.ensureStream(stream);
                     specs.put(name, stream);
                 } catch (UnknownStreamException e) {
                     missingStreams.add(name);
@@ -200,7 +200,7 @@ final class Sender {
         Known ofProducer = known.computeIfAbsent(producer, p -> new Known(new HashSet<>(), new HashMap<>()));
         Set<Integer> unknown = new HashSet<>();
         for (StreamSpec stream : specs) {
-            unknown.add(shard.streamId(stream));
+            unknown.add(shard.ensureStream(stream));
         }
         unknown.removeAll(ofProducer.streamIds());
         if (!unknown.isEmpty()) {
@@ -208,7 +208,7 @@ final class Sender {
             ofProducer
                     .lastNumbers()
                     .putAll(shard.require()
-                            .call(c -> shard.tables().outbox().append().lastNumbers(c, producer, streamIds)));
+                            .call(c -> shard.tables().outbox().append().registerOutbox(c, producer, streamIds)));
             ofProducer.streamIds().addAll(unknown);
         }
         return ofProducer.lastNumbers();

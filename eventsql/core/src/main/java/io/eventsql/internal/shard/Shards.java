@@ -32,9 +32,9 @@ public final class Shards {
     private final Tables tables;
     private final ShardIdentity cluster;
     private final List<Shard> shards;
-    /** Databases that have not answered yet. */
+    /** The databases that have not been reached yet. */
     private final List<Database> missing = new ArrayList<>();
-    /** The names of the shards whose owner has named them. */
+    /** The names given to the shards by this process. */
     private final Map<Database, String> givenNames = new HashMap<>();
 
     private Shards(
@@ -70,8 +70,8 @@ public final class Shards {
     /**
      * Opens the databases, in any order.
      *
-     * @throws ShardIdentityException if a database is not what it is used as
-     * @throws EventSqlException if the cluster cannot be known because of databases that do not answer
+     * @throws ShardIdentityException if the databases do not form one cluster
+     * @throws EventSqlException if the cluster cannot be determined or created because databases are unavailable
      */
     public static Shards open(List<DataSource> dataSources, Settings settings) {
         return open(dataSources, List.of(), settings);
@@ -81,8 +81,8 @@ public final class Shards {
      * Opens the databases, in any order.
      *
      * @param names the names of the shards in the order of the data sources; empty: those recorded in the databases
-     * @throws ShardIdentityException if a database is not what it is used as
-     * @throws EventSqlException if the cluster cannot be known because of databases that do not answer
+     * @throws ShardIdentityException if the databases do not form one cluster
+     * @throws EventSqlException if the cluster cannot be determined or created because databases are unavailable
      */
     public static Shards open(List<DataSource> dataSources, List<String> names, Settings settings) {
         SqlSchema schema = new SqlSchema(settings.schema());
@@ -93,12 +93,12 @@ public final class Shards {
         return new Shards(opener, databases, names, opener.open(databases), Tables.in(schema));
     }
 
-    /** All shards, by number. */
+    /** Returns all shards, by number. */
     public List<Shard> all() {
         return shards;
     }
 
-    /** The same in all databases of the cluster. */
+    /** Returns the id that all databases of the cluster have recorded. */
     public UUID clusterId() {
         return cluster.clusterId();
     }
@@ -108,7 +108,7 @@ public final class Shards {
         return tables;
     }
 
-    /** Brings a database that is no shard to what its outbox needs. */
+    /** Migrates a database that has an outbox but is not a shard. */
     public void migrateOutbox(Database database) throws SQLException {
         opener.migrateOutbox(database);
     }
@@ -121,12 +121,12 @@ public final class Shards {
         return shards.get(number);
     }
 
-    /** The shard that holds a slot's keys. */
+    /** Returns the shard that holds the keys of a slot. */
     public Shard ofSlot(int slot) {
         return shards.get(cluster.slotMap()[slot]);
     }
 
-    /** The shard whose database this is, once it has answered. */
+    /** Returns the shard of this data source; empty if there is none, or its database has not been reached yet. */
     public Optional<Shard> of(DataSource dataSource) {
         return shards.stream()
                 .filter(s ->
@@ -134,7 +134,7 @@ public final class Shards {
                 .findFirst();
     }
 
-    /** The shards that have answered. */
+    /** Returns the shards whose databases have been reached. */
     public List<ShardInfo> infos() {
         List<ShardInfo> infos = new ArrayList<>();
         for (Shard shard : shards) {
@@ -143,35 +143,33 @@ public final class Shards {
         return infos;
     }
 
-    /**
-     * Tries the databases that have not answered yet once more.
-     */
+    /** Opens the databases that have not been reached yet, as far as they are available now. */
     private synchronized void openMissing() {
         missing.removeIf(database -> {
             try {
-                ShardIdentity identity = opener.identity(database)
+                ShardIdentity identity = opener.openLate(database)
                         .orElseThrow(() -> new ShardIdentityException("The database has no identity"));
                 accept(database, identity);
-                LOG.info("Shard {} answers now", shards.get(identity.number()));
+                LOG.info("Shard {} is available", shards.get(identity.number()));
                 return true;
             } catch (ShardIdentityException e) {
-                LOG.error("A database that answers only now is refused: {}", e.getMessage());
+                LOG.error("Rejected a shard that joined late: {}", e.getMessage());
                 return true;
             } catch (SQLException | EventSqlException e) {
-                LOG.debug("still no answer", e);
+                LOG.debug("A database of the cluster is still unavailable", e);
                 return false;
             }
         });
     }
 
-    /** Goes on trying until every database has answered. */
-    public void openMissingInBackground(long everyMs) {
+    /** Retries in the background until every database has been reached. */
+    public void openMissingInBackground(long intervalMs) {
         if (hasMissing()) {
-            shards.get(0).inBackground(everyMs, () -> {
+            shards.get(0).inBackground(intervalMs, () -> {
                 try {
                     openMissing();
                 } finally {
-                    openMissingInBackground(everyMs);
+                    openMissingInBackground(intervalMs);
                 }
             });
         }
@@ -181,29 +179,29 @@ public final class Shards {
         return !missing.isEmpty();
     }
 
-    /** Ends the shards' background work and waits briefly for what is in progress. */
+    /** Stops the shards' background threads and waits briefly for their current tasks. */
     public void close() {
         close(System.nanoTime() + TimeUnit.SECONDS.toNanos(2));
     }
 
-    /** Ends the shards' background work and waits for what is in progress, at most until the deadline. */
+    /** Stops the shards' background threads and waits for their current tasks, at most until the deadline. */
     public void close(long deadlineNanos) {
-        shards.forEach(Shard::endBackground);
-        shards.forEach(shard -> shard.awaitBackgroundEnd(deadlineNanos));
+        shards.forEach(Shard::stopBackground);
+        shards.forEach(shard -> shard.awaitBackgroundStop(deadlineNanos));
     }
 
     private void accept(Database database, ShardIdentity identity) {
         if (!cluster.sameCluster(identity)) {
-            throw new ShardIdentityException("A database says it is shard " + identity.name() + " of cluster "
+            throw new ShardIdentityException("A database is shard " + identity.name() + " of cluster "
                     + identity.clusterId() + " (map version " + identity.mapVersion() + ", shards " + identity.names()
                     + "), but another is of cluster " + cluster.clusterId() + " (map version " + cluster.mapVersion()
                     + ", shards " + cluster.names() + ")");
         }
         Shard shard = shards.get(identity.number());
         if (shard.database().isPresent()) {
-            throw new ShardIdentityException("Two databases say they are shard " + identity.name() + " of cluster "
+            throw new ShardIdentityException("Two databases are shard " + identity.name() + " of cluster "
                     + cluster.clusterId() + ": one is a copy of the other");
         }
-        shard.found(database, givenNames.getOrDefault(database, identity.name()));
+        shard.attach(database, givenNames.getOrDefault(database, identity.name()));
     }
 }

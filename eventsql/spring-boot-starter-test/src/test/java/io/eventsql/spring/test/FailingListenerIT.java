@@ -9,7 +9,7 @@ import org.springframework.beans.factory.annotation.Autowired;
 import org.springframework.boot.test.context.SpringBootTest;
 import org.springframework.jdbc.core.JdbcTemplate;
 
-/** A listener that fails is seen at once, with its error; and the annotation beside {@code @SpringBootTest}. */
+/** A failing listener is reported at once, with its error; and the annotation together with {@code @SpringBootTest}. */
 @SpringBootTest(
         webEnvironment = SpringBootTest.WebEnvironment.NONE,
         properties = {

@@ -76,7 +76,7 @@ record EventSqlProperties(
         @DefaultValue CloudEvents cloudEvents) {
 
     /** Copies the maps, which keep their order. */
-    public EventSqlProperties {
+    EventSqlProperties {
         streams = new LinkedHashMap<>(streams);
         shards = new LinkedHashMap<>(shards);
     }
@@ -88,7 +88,7 @@ record EventSqlProperties(
      * @param segmentSize Events in one segment of a partition; retention removes whole segments.
      * @param json Whether values are JSON; the stream then has a view with the parsed value.
      */
-    public record Stream(
+    record Stream(
             @DefaultValue("10") int partitions,
             @DefaultValue("1000000") long segmentSize,
             @DefaultValue("false") boolean json) {}
@@ -103,7 +103,7 @@ record EventSqlProperties(
      * @param connectionTimeout Longest wait for a free connection.
      * @param hikari Other settings of the pool, by the names of HikariConfig.
      */
-    public record Shard(
+    record Shard(
             @Nullable String url,
             @Nullable String username,
             @Nullable String password,
@@ -112,7 +112,7 @@ record EventSqlProperties(
             @DefaultValue Map<String, String> hikari) {
 
         /** Copies the map. */
-        public Shard {
+        Shard {
             hikari = Map.copyOf(hikari);
         }
 
@@ -128,14 +128,14 @@ record EventSqlProperties(
      *
      * @param applicationDataSource Whether the application's DataSource gets an outbox if it is no shard.
      */
-    public record Outbox(@DefaultValue("true") boolean applicationDataSource) {}
+    record Outbox(@DefaultValue("true") boolean applicationDataSource) {}
 
     /**
      * Options of the template.
      *
      * @param unjoinableTransaction What to do in a transaction that events cannot be part of.
      */
-    public record Template(@DefaultValue("fail") UnjoinableTransaction unjoinableTransaction) {}
+    record Template(@DefaultValue("fail") UnjoinableTransaction unjoinableTransaction) {}
 
     /**
      * CloudEvents attributes that are added to every published event as headers, if there is a source.
@@ -144,13 +144,13 @@ record EventSqlProperties(
      * @param typePrefix Prefix of the type attribute, which is followed by the simple name of the payload's class.
      * @param types Type attribute by the full name of the payload's class.
      */
-    public record CloudEvents(
+    record CloudEvents(
             @Nullable String source,
             @DefaultValue("") String typePrefix,
             @DefaultValue Map<String, String> types) {
 
         /** Copies the map. */
-        public CloudEvents {
+        CloudEvents {
             types = Map.copyOf(types);
         }
     }
@@ -160,7 +160,7 @@ record EventSqlProperties(
      *
      * @throws io.eventsql.InvalidInputException if a value is out of range
      */
-    public Settings settings() {
+    Settings settings() {
         Settings.Builder settings = Settings.builder()
                 .schema(schema)
                 .migrateSchema(migrateSchema)

@@ -118,6 +118,7 @@ class ObservedApplicationIT {
                         "spring.datasource.hikari.maximum-pool-size=20",
                         "management.endpoint.health.show-details=always",
                         "management.tracing.sampling.probability=1",
+                        "eventsql.streams.traced.partitions=10",
                         "spring.main.banner-mode=off")
                 .properties(properties)
                 .run();

@@ -13,7 +13,7 @@ class NumberSetTest {
     private final NumberSet numbers = new NumberSet();
 
     @Test
-    void add_bordersOfWordsAndChunks_areToldApart() {
+    void add_boundariesOfWordsAndChunks_areDistinguished() {
         long[] borders = {0, 1, 63, 64, 65, 65_535, 65_536, 65_537, 131_071, 131_072, BenchmarkEvent.NUMBER_MAX};
         for (long number : borders) {
             assertThat(numbers.add(number)).as("%d first", number).isTrue();
@@ -61,7 +61,7 @@ class NumberSetTest {
     }
 
     @Test
-    void decode_otherText_isRefused() {
+    void decode_otherText_isRejected() {
         numbers.add(7);
         byte[] whole = Base64.getDecoder().decode(numbers.encode());
         String cutOff = Base64.getEncoder().encodeToString(Arrays.copyOf(whole, whole.length / 2));

@@ -103,7 +103,7 @@ final class EventSqlStreams implements AutoCloseable {
         databases.close();
     }
 
-    /** Tells the listeners of a consumer what went wrong with it. */
+    /** Forwards failures of a consumer to its delivery listener. */
     private final class FailureListener implements ConsumerListener {
         @Override
         public void handlerFailed(StoredEvent event, String consumer, int attempt, Throwable error, boolean willRetry) {

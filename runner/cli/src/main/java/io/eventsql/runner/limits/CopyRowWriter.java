@@ -20,7 +20,7 @@ final class CopyRowWriter {
     private static final short FIELDS = 6;
     private static final short END = -1;
     private static final int NULL = -1;
-    private static final int PIECE_BYTES = 64 << 10;
+    private static final int CHUNK_BYTES = 64 << 10;
     /** The size of a row without its value. */
     private static final int ROW_BYTES = 46;
 
@@ -34,7 +34,7 @@ final class CopyRowWriter {
     }
 
     private final Sink sink;
-    private final ByteBuffer piece = ByteBuffer.allocate(PIECE_BYTES);
+    private final ByteBuffer chunk = ByteBuffer.allocate(CHUNK_BYTES);
 
     CopyRowWriter(Sink sink) {
         this.sink = sink;
@@ -42,7 +42,7 @@ final class CopyRowWriter {
 
     /** Writes the file header. */
     void writeHeader() {
-        piece.put(SIGNATURE).putInt(0).putInt(0);
+        chunk.put(SIGNATURE).putInt(0).putInt(0);
     }
 
     /**
@@ -52,29 +52,29 @@ final class CopyRowWriter {
      * @param publishedAtMicros the publish time in epoch microseconds
      */
     void writeRow(int partition, long offset, byte[] value, long publishedAtMicros) throws SQLException {
-        if (piece.remaining() < ROW_BYTES + value.length) {
+        if (chunk.remaining() < ROW_BYTES + value.length) {
             flush();
         }
-        piece.putShort(FIELDS);
-        piece.putInt(Integer.BYTES).putInt(partition);
-        piece.putInt(Long.BYTES).putLong(offset);
-        piece.putInt(NULL);
-        piece.putInt(value.length).put(value);
-        piece.putInt(NULL);
-        piece.putInt(Long.BYTES).putLong(publishedAtMicros - POSTGRES_EPOCH_MICROS);
+        chunk.putShort(FIELDS);
+        chunk.putInt(Integer.BYTES).putInt(partition);
+        chunk.putInt(Long.BYTES).putLong(offset);
+        chunk.putInt(NULL);
+        chunk.putInt(value.length).put(value);
+        chunk.putInt(NULL);
+        chunk.putInt(Long.BYTES).putLong(publishedAtMicros - POSTGRES_EPOCH_MICROS);
     }
 
     /** Writes the file trailer and flushes the last chunk. */
     void writeTrailer() throws SQLException {
-        if (piece.remaining() < Short.BYTES) {
+        if (chunk.remaining() < Short.BYTES) {
             flush();
         }
-        piece.putShort(END);
+        chunk.putShort(END);
         flush();
     }
 
     private void flush() throws SQLException {
-        sink.write(piece.array(), 0, piece.position());
-        piece.clear();
+        sink.write(chunk.array(), 0, chunk.position());
+        chunk.clear();
     }
 }

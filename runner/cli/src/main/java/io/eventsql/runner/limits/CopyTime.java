@@ -26,7 +26,7 @@ public record CopyTime(int events, double durationMs) {
     public static CopyTime measure(EventSql eventSql, String run, int events, LoadClock clock) throws SQLException {
         String stream = "copy_" + run;
         // COPY creates no segments, so the first one must hold all events.
-        eventSql.createStream(StreamSpec.of(stream).withPartitions(1).withSegmentSize(StreamSpec.MAX_SEGMENT_SIZE));
+        eventSql.createStream(StreamSpec.of(stream).withPartitions(1).withSegmentSize(StreamSpec.SEGMENT_SIZE_MAX));
         ShardInfo shard = eventSql.shards().getFirst();
         SegmentCopy copy = new SegmentCopy(run, new StreamTables(shard.dataSource(), stream), 0);
         try (Connection connection = shard.dataSource().getConnection()) {

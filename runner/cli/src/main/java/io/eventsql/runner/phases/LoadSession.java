@@ -213,7 +213,7 @@ public final class LoadSession implements AutoCloseable {
         return checkers.stream().allMatch(DeliveryChecker::isUpToDate);
     }
 
-    /** What each consumer has checkers. */
+    /** Returns the counts of each consumer. */
     public List<ConsumerCounts> consumerCounts() {
         return checkers.stream().map(DeliveryChecker::counts).toList();
     }

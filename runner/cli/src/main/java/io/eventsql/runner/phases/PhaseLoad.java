@@ -128,7 +128,7 @@ public final class PhaseLoad implements LoadListener {
         return missedEvents.sum();
     }
 
-    /** DeliveryListener to all consumers together, without repeated ones. */
+    /** Returns the deliveries to all consumers, excluding duplicates. */
     public long deliveredEvents() {
         return deliveredEvents.sum();
     }

@@ -161,7 +161,7 @@ public record RunResult(
          *
          * @param rate the rate in events/s
          * @param latencyMs the limited latency in milliseconds
-         * @param held whether the latency stayed below the limit and no event failed
+         * @param held whether the rate was reached with a latency below the limit and without failures
          */
         public record Trial(long rate, double latencyMs, boolean held) {}
     }

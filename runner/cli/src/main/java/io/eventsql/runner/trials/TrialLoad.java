@@ -7,7 +7,7 @@ import io.eventsql.runner.load.StopSignal;
 import java.util.Iterator;
 import java.util.List;
 
-/** Makes the calls of a trial from one thread, one after the other, and waits for their stats. */
+/** Makes the calls of a trial sequentially from one thread and waits for their answers. */
 final class TrialLoad {
     /** Longer than the publish timeout of any target, so that no later answer can be expected. */
     static final long ANSWER_TIMEOUT_NANOS = 60_000_000_000L;
@@ -29,7 +29,7 @@ final class TrialLoad {
      * Runs a trial.
      *
      * @param calls the events of each call, created on demand
-     * @param waiting whether each call waits for its answer; {@code false}: stats are waited for at the end
+     * @param waiting whether each call waits for its answer; otherwise only the end of the trial waits
      */
     TrialOutcome run(PublishTarget target, Iterator<List<Event>> calls, boolean waiting) {
         TrialStats stats = new TrialStats();

@@ -49,8 +49,8 @@ class MergedRunReportTest {
     }
 
     @Test
-    void merge_lostAndSeenByTwo_doNotCancelEachOther() {
-        // Of 0 to 4, number 3 is missing and number 1 came to both: five were received.
+    void merge_lostAndDuplicatedEvents_doNotCancelOut() {
+        // Of 0 to 4, number 3 is missing and number 1 was received by both, so five events were received.
         PhaseReport merged = MergedRunReport.merge(
                         RUN,
                         2,
@@ -79,7 +79,7 @@ class MergedRunReportTest {
     }
 
     @Test
-    void merge_nobodyHasSeenAnything_isNothing() {
+    void merge_noReports_isEmpty() {
         MergedRunReport merged = MergedRunReport.merge(RUN, 2, List.of());
 
         assertThat(merged.run().runners()).isEmpty();
@@ -87,14 +87,14 @@ class MergedRunReportTest {
     }
 
     @Test
-    void merge_withoutOrWithWrongNumbers_isRefused() {
+    void merge_withoutOrWithWrongNumbers_isRejected() {
         PhaseReport whole = seen(1, List.of("0/1"), 0, 1);
 
         assertThatThrownBy(() -> merge(new PhaseReport(2, 2, 0, 1, 0, 0, 1, 1, whole.endToEndMicrosHistogram(), null)))
-                .hasMessage("an app does not tell which numbers it has seen");
+                .hasMessage("an app does not report the received numbers");
         assertThatThrownBy(() ->
                         merge(new PhaseReport(3, 3, 0, 1, 0, 0, 1, 1, whole.endToEndMicrosHistogram(), whole.detail())))
-                .hasMessage("an app has seen 3 numbers, but tells 2");
+                .hasMessage("an app reports 3 distinct events, but 2 numbers");
     }
 
     private static void merge(PhaseReport seen) {

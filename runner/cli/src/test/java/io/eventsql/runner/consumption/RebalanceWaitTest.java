@@ -26,19 +26,19 @@ class RebalanceWaitTest {
     @Test
     void await_oneMember_isNotWaitedFor() throws IOException {
         assertThat(await(1, () -> {
-                    throw new AssertionError("nobody asks");
+                    throw new AssertionError("unexpected call");
                 }))
                 .isTrue();
     }
 
     @Test
-    void await_membersComeOneAfterTheOther_isOverWhenAllHoldTheirShare() throws IOException {
+    void await_membersJoinOneByOne_endsWhenAllHaveTheirShare() throws IOException {
         assertThat(await(3, () -> {
                     if (elapsed() < 500) {
                         return List.of();
                     }
                     if (elapsed() < 1_000) {
-                        throw new EventSqlException("shard 1 is away");
+                        throw new EventSqlException("shard 1 is unavailable");
                     }
                     if (elapsed() < 2_000) {
                         return shard(0, "a", "a", "a", "b", "b", "b", null);
@@ -54,9 +54,9 @@ class RebalanceWaitTest {
         assertThat(lines)
                 .containsExactly(
                         "3 members do not share the consumer's partitions yet: on shard 0 a holds 3, b holds 3, 1 of 7"
-                                + " held by nobody; waiting for 1s...",
+                                + " unassigned; waiting for 1s...",
                         "3 members do not share the consumer's partitions yet: on shard 0 a holds 2, b holds 3, c holds"
-                                + " 1, 1 of 7 held by nobody; waiting for 1s...");
+                                + " 1, 1 of 7 unassigned; waiting for 1s...");
     }
 
     @Test
@@ -68,18 +68,18 @@ class RebalanceWaitTest {
         assertThatThrownBy(() -> await(2, () -> state))
                 .isInstanceOf(IOException.class)
                 .hasMessage("2 members do not share the consumer's partitions after 10 s: on shard 1 a holds 3, b holds"
-                        + " 1, 0 of 4 held by nobody");
+                        + " 1, 0 of 4 unassigned");
         assertThat(elapsed()).isBetween(10_000L, 10_200L);
     }
 
     @Test
-    void await_moreMembersThanAsked_isNotWhatWasAsked() {
+    void await_moreMembersThanExpected_timesOut() {
         assertThatThrownBy(() -> await(2, () -> shard(0, "a", "b", "c", "a")))
                 .hasMessageContaining("a holds 2, b holds 1, c holds 1");
     }
 
     @Test
-    void await_moreMembersThanPartitions_someHoldNothing() throws IOException {
+    void await_moreMembersThanPartitions_someHaveNone() throws IOException {
         assertThat(await(3, () -> shard(0, "b", "a"))).isTrue();
     }
 
@@ -95,7 +95,7 @@ class RebalanceWaitTest {
         return new RebalanceWait(state, members, clock, Duration.ofSeconds(10), stop, lines::add).await();
     }
 
-    /** @param members the holder of each partition; {@code null}: nobody */
+    /** @param members the holder of each partition; {@code null} if unassigned */
     private static List<PartitionState> shard(int shard, String... members) {
         List<String> holders = Arrays.asList(members);
         return IntStream.range(0, holders.size())

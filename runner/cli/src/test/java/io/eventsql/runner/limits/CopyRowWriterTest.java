@@ -12,7 +12,7 @@ import org.junit.jupiter.api.Test;
 
 class CopyRowWriterTest {
     private final ByteArrayOutputStream written = new ByteArrayOutputStream();
-    private final List<Integer> pieces = new ArrayList<>();
+    private final List<Integer> chunks = new ArrayList<>();
 
     @Test
     void rows_areInTheDocumentedFormat() throws SQLException {
@@ -31,7 +31,7 @@ class CopyRowWriterTest {
     }
 
     @Test
-    void rows_many_areHandedOnInPieces() throws SQLException {
+    void rows_many_areWrittenInChunks() throws SQLException {
         CopyRowWriter rows = rows();
         rows.writeHeader();
         for (int i = 0; i < 1_000; i++) {
@@ -40,12 +40,12 @@ class CopyRowWriterTest {
         rows.writeTrailer();
 
         assertThat(written.size()).isEqualTo(19 + 1_000 * (46 + 230) + 2);
-        assertThat(pieces).hasSizeGreaterThan(3).allMatch(length -> length > 0 && length <= 64 << 10);
+        assertThat(chunks).hasSizeGreaterThan(3).allMatch(length -> length > 0 && length <= 64 << 10);
     }
 
     private CopyRowWriter rows() {
         return new CopyRowWriter((bytes, from, length) -> {
-            pieces.add(length);
+            chunks.add(length);
             written.write(bytes, from, length);
         });
     }

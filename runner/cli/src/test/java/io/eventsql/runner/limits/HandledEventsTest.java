@@ -8,7 +8,7 @@ class HandledEventsTest {
     private final HandledEvents handled = new HandledEvents();
 
     @Test
-    void result_keysTakeTurns_isInOrder() {
+    void result_interleavedKeys_isInOrder() {
         handled.recordStart("a", 0, 1_000_000_000);
         handled.recordStart("b", 1, 1_000_000_000);
         handled.recordEnd("b", 1_500_000_000);

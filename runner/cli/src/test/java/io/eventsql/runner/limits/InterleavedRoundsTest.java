@@ -23,7 +23,7 @@ class InterleavedRoundsTest {
         List<MeasuredRate> rates = rounds(2).measure("Race", List.of(variant("a", 100), variant("b", 1_000)));
 
         assertThat(ran).containsExactly("a", "b", "a", "b", "a", "b");
-        // Each is one faster at each turn; the first turn is the warm-up.
+        // Each round is faster by one. The first round is the warm-up.
         assertThat(rates)
                 .containsExactly(
                         new MeasuredRate("a", 101.5, List.of(101.0, 102.0), 1),

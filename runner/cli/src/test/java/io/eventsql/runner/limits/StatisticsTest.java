@@ -20,12 +20,12 @@ class StatisticsTest {
     }
 
     @Test
-    void median_nothing_isRefused() {
+    void median_nothing_isRejected() {
         assertThatIllegalArgumentException().isThrownBy(() -> Statistics.median(List.of()));
     }
 
     @Test
-    void ratio_isTheValueInPartsOfTheOther() {
+    void ratio_dividesTheValues() {
         assertThat(Statistics.ratio(1, 4)).isEqualTo(0.25);
         assertThat(Statistics.ratio(1, 0)).isZero();
     }
@@ -63,7 +63,7 @@ class StatisticsTest {
     }
 
     @Test
-    void appendResult_libraryIsToldInPartsOfEachCopy() {
+    void appendResult_relatesTheLibraryToEachCopy() {
         AppendResult result = AppendResult.of(
                 230, 5_000, List.of(rate("copy 1", 200_000), rate("copy 2", 400_000)), List.of(rate("a", 100_000)));
 

@@ -15,7 +15,7 @@ class TenthsMeterTest {
 
     @Test
     void acknowledged_countsForTheTenthOfTheIntendedTime() {
-        // Late answers belong to the tenth in which they were asked for.
+        // Late answers count for the tenth of their call.
         acknowledge(0, 5 * SECOND);
         acknowledge(SECOND - 1, SECOND);
         acknowledge(SECOND, 2 * SECOND);

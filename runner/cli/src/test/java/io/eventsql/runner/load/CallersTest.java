@@ -29,7 +29,7 @@ import org.junit.jupiter.api.Timeout;
 @Timeout(60)
 class CallersTest {
 
-    /** Keeps what each calling thread sent. Answers at once. */
+    /** Records the events of each calling thread. Acknowledges immediately. */
     private static final class RecordingTarget implements PublishTarget {
         final Map<Thread, ConcurrentLinkedQueue<Event>> byCaller = new ConcurrentHashMap<>();
 
@@ -94,7 +94,7 @@ class CallersTest {
     }
 
     @Test
-    void run_waiting_hasAllCallersInACallAtTheSameTime() {
+    void run_waiting_makesCallsConcurrently() {
         CyclicBarrier allThere = new CyclicBarrier(50);
         Set<Thread> callers = ConcurrentHashMap.newKeySet();
         PublishTarget meeting = new PublishTarget() {
@@ -151,7 +151,7 @@ class CallersTest {
     }
 
     @Test
-    void run_phaseOfATime_endsWithIt() {
+    void run_phaseWithDuration_endsOnTime() {
         ManualClock clock = new ManualClock();
         PublishTarget service = new PublishTarget() {
             @Override
@@ -196,7 +196,7 @@ class CallersTest {
     }
 
     @Test
-    void run_callerThatBreaksDown_isNotHidden() {
+    void run_callerFails_isReported() {
         PublishTarget broken = new PublishTarget() {
             @Override
             public void publish(List<Event> events) {

@@ -29,7 +29,7 @@ import java.util.stream.LongStream;
 import org.HdrHistogram.Histogram;
 import org.junit.jupiter.api.Test;
 
-/** Phases on a clock of their own, against a system whose answers take known times. */
+/** Phases on a manual clock, against a system with known service times. */
 class PhasesRunTest {
     private static final long MILLIS = 1_000_000;
 
@@ -66,7 +66,7 @@ class PhasesRunTest {
     }
 
     @Test
-    void run_secondsOfTheMeasuredPhases_areCountedOneByOne() throws Exception {
+    void run_measuredPhases_areRecordedBySecond() throws Exception {
         run(
                 call -> 10 * MILLIS,
                 streams(1, 2),
@@ -78,7 +78,7 @@ class PhasesRunTest {
         assertThat(table.t()).startsWith(0, 1, 2, 3);
         assertThat(table.phase()).startsWith("slow", "slow", "fast", "fast");
         assertThat(table.offeredRate()).startsWith(100.0, 100.0, 400.0, 400.0);
-        // What is sent in the last 10 ms of a second is answered in the next one.
+        // Events sent in the last 10 ms of a second are answered in the next one.
         assertThat(table.publishRate()).startsWith(99.0, 100.0, 397.0, 400.0);
         assertThat(table.consumeRate()).startsWith(198.0, 200.0, 794.0, 800.0);
         assertThat(table.inFlight()).startsWith(1.0, 1.0, 4.0, 4.0);
@@ -89,8 +89,8 @@ class PhasesRunTest {
     }
 
     @Test
-    void run_multiple_isOfTheRateWithCallersAndTheBoundMissesSlots() throws Exception {
-        // One caller gets 100 answers a second; two unanswered events allow 200.
+    void run_multiple_refersToTheRateWithCallersAndTheBoundMissesSlots() throws Exception {
+        // One caller gets 100 answers per second, two unanswered events allow 200.
         List<PhaseLoad> phases = run(
                 call -> 10 * MILLIS,
                 streams(1, 1),
@@ -116,7 +116,7 @@ class PhasesRunTest {
 
     @Test
     void run_boundThatIsNeverReached_missesNothing() throws Exception {
-        // Ten slots a millisecond: the last ones fall due together, as the phase ends.
+        // Ten slots per millisecond. The last ones become due together at the end of the phase.
         List<PhaseLoad> phases = run(
                 call -> MILLIS,
                 streams(1, 1),
@@ -127,7 +127,7 @@ class PhasesRunTest {
     }
 
     @Test
-    void run_severalStreams_getCallsInTurnAndNumberThemByThemselves() throws Exception {
+    void run_severalStreams_areCalledInRotationAndNumberedSeparately() throws Exception {
         run(
                 call -> MILLIS,
                 streams(3, 1),
@@ -146,7 +146,7 @@ class PhasesRunTest {
     }
 
     @Test
-    void run_whatConsumersDoNotGetOrGetWrong_isCounted() throws Exception {
+    void run_lostDuplicatedAndReorderedDeliveries_areCounted() throws Exception {
         List<Event> held = new ArrayList<>();
         List<PhaseLoad> phases = run(
                 call -> MILLIS,
@@ -179,7 +179,7 @@ class PhasesRunTest {
     }
 
     @Test
-    void run_stopped_endsThePhaseAndLeavesTheRestOut() throws Exception {
+    void run_stopped_endsThePhaseAndSkipsTheRest() throws Exception {
         List<PhaseLoad> phases = run(
                 call -> {
                     if (call == 1_500) {

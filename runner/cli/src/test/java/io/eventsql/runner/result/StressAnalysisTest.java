@@ -26,7 +26,7 @@ class StressAnalysisTest {
             new PhaseSpec("recovery", true, PhaseRate.of("0.5x"), null, null, false, 1, 7));
 
     @Test
-    void of_overload_tellsWhatWasAcceptedAndWhenItRecovered() {
+    void of_overload_measuresAcceptedRateAndRecovery() {
         // Of the phase before, p50 is 2 ms and p99 20 ms. The recovery's second second is as quick, its third one is
         // not.
         RunSeries series = new RunSeries(0);
@@ -39,7 +39,7 @@ class StressAnalysisTest {
         for (int second = 0; second < 15; second++) {
             series.recordAcknowledged(second * SECOND, slow.contains(second) ? 500_000 : 3_000, 10);
         }
-        // One slow answer in many leaves the median as it is, but not the p99.
+        // A single slow answer changes the p99 but not the median.
         series.recordAcknowledged(11 * SECOND, 30_000, 1);
         TimeSeries seconds = series.finish(15 * SECOND);
         List<Double> memory = new ArrayList<>(List.of(1.0, 1.0));
@@ -60,7 +60,7 @@ class StressAnalysisTest {
     }
 
     @Test
-    void of_noOverload_isNothing() {
+    void of_noOverload_isNull() {
         TimeSeries nothing = new RunSeries(0).finish(0);
 
         assertThat(StressAnalysis.of(

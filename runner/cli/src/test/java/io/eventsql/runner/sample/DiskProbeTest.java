@@ -15,7 +15,7 @@ class DiskProbeTest {
     private Path root;
 
     @Test
-    void sample_disks_areCountedWithoutTheirPartitionsAndWhatIsMadeOfThem() throws IOException {
+    void sample_disks_areCountedWithoutPartitionsAndStackedDevices() throws IOException {
         Files.createDirectories(root.resolve("sys/block/vda/device"));
         Files.createDirectories(root.resolve("sys/block/vdb/device"));
         Files.createDirectories(root.resolve("sys/block/dm-0"));
@@ -31,7 +31,7 @@ class DiskProbeTest {
                 .containsExactly(2 * 2 * 1_000 * 512 / 4e6, 2 * 2 * 4_000 * 512 / 4e6);
     }
 
-    /** The same for each device; two of the four are disks. */
+    /** Writes the same values for each device. Two of the four are disks. */
     private void diskstats(long read, long written) throws IOException {
         StringBuilder lines = new StringBuilder();
         for (String device : new String[] {"vda", "vda1", "vdb", "dm-0"}) {

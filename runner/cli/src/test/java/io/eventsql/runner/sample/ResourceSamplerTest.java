@@ -15,7 +15,7 @@ import org.junit.jupiter.api.Timeout;
 @Timeout(60)
 class ResourceSamplerTest {
 
-    /** Fails twice, then counts its looks. */
+    /** Fails twice, then returns samples. */
     private static final class FlakyProbe implements Probe {
         private final CountDownLatch sampled = new CountDownLatch(4);
 
@@ -35,7 +35,7 @@ class ResourceSamplerTest {
     }
 
     @Test
-    void sample_failures_areSaidOnceAndLookingGoesOn() throws InterruptedException {
+    void sample_failures_areReportedOnceAndSamplingContinues() throws InterruptedException {
         ConcurrentLinkedQueue<String> problems = new ConcurrentLinkedQueue<>();
         FlakyProbe probe = new FlakyProbe();
         long origin = LoadClock.SYSTEM.nanos();
@@ -44,7 +44,7 @@ class ResourceSamplerTest {
             probe.sampled.await();
             ResourceSeries table = sampler.table(10);
 
-            assertThat(problems).containsExactly("Cannot see a.samples: not yet");
+            assertThat(problems).containsExactly("Sampling a.samples failed: not yet");
             assertThat(table.columns().get("a.samples")).contains(7.0).contains((Double) null);
             assertThat(table.columns().get("a.nothing")).containsOnlyNulls();
             assertThat(table.t()).hasSize(10);

@@ -11,10 +11,10 @@ import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.function.Function;
 
-/** An app of the benchmark as far as HTTP goes: answers as it is told, and keeps what it was asked. */
+/** A stub of the benchmark app: returns configured HTTP responses and records requests. */
 public final class StubApp implements AutoCloseable {
 
-    /** An answer. */
+    /** An HTTP response. */
     public record Answer(int status, String body) {}
 
     private final HttpServer server;
@@ -24,7 +24,7 @@ public final class StubApp implements AutoCloseable {
         this.server = server;
     }
 
-    /** @param answers from a request such as {@code GET /benchmark-runs/ab12cd34} */
+    /** @param answers the response to a request such as {@code GET /benchmark-runs/ab12cd34} */
     public static StubApp start(Function<String, Answer> answers) {
         try {
             HttpServer server = HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 0);

@@ -12,8 +12,8 @@ import java.util.concurrent.CompletionStage;
 import java.util.function.UnaryOperator;
 
 /**
- * A system whose publish calls are answered by a {@link SyntheticService}, and which delivers each call's events to all
- * consumers at the moment of its answer. For one thread.
+ * A system whose publish calls are answered by a {@link SyntheticService}, and that delivers each call's events to all
+ * consumers at the moment of its answer. For use by one thread.
  */
 public final class SyntheticDriver implements Driver {
     private final SyntheticService service;
@@ -25,7 +25,7 @@ public final class SyntheticDriver implements Driver {
         this.service = service;
     }
 
-    /** What becomes of the events of a call on their way to the consumers. */
+    /** Sets a transformation of the events of a call before delivery. */
     public void onDelivery(UnaryOperator<List<Event>> change) {
         onDelivery = change;
     }

@@ -20,7 +20,7 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** With real drivers: the stream holds what the last trial sent, and nothing of those before. */
+/** Runs trials with real drivers, and checks that the stream contains only the events of the last trial. */
 @Timeout(120)
 class TrialsIT {
     private static EventsDb server;
@@ -38,11 +38,11 @@ class TrialsIT {
     }
 
     @Test
-    void blast_eventSqlOutbox_leavesTheLastTrial() throws Exception {
+    void blast_eventSqlOutbox_keepsOnlyTheLastTrial() throws Exception {
         CompletedTrials<BlastTrial> blast;
         try (Driver driver = open(new EventSqlOutboxDriverProvider())) {
             blast = trials(driver, "0b1a57ed").blast(new BlastSettings(300, 3, 1 << 30, 500));
-            // Published is not relayed yet: clearing waits for that.
+            // Published events are not relayed yet. Clearing waits for the relay.
             driver.clear("blast_0b1a57ed");
         }
 
@@ -53,7 +53,7 @@ class TrialsIT {
     }
 
     @Test
-    void sweep_outboxTable_leavesTheLastTrial() throws Exception {
+    void sweep_outboxTable_keepsOnlyTheLastTrial() throws Exception {
         CompletedTrials<SweepTrial> sweep;
         try (Driver driver = open(new OutboxTableDriverProvider())) {
             sweep = trials(driver, "5eed0001")

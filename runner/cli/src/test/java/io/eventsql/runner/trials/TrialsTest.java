@@ -31,7 +31,7 @@ class TrialsTest {
     private boolean clears = true;
     private SyntheticService service;
 
-    /** Streams that are all the same service; notes what is asked of it. */
+    /** A driver whose streams share one service. Records its calls. */
     private final Driver driver = new Driver() {
         @Override
         public String version() {
@@ -118,7 +118,7 @@ class TrialsTest {
     }
 
     @Test
-    void blast_answersThatNeverCome_areFailures() throws Exception {
+    void blast_unansweredCalls_areFailures() throws Exception {
         service = new SyntheticService(clock, call -> call == 3 ? Long.MAX_VALUE / 2 : MS);
 
         CompletedTrials<BlastTrial> blast = trials().blast(new BlastSettings(2, 1, 1 << 30, 100));
@@ -133,7 +133,7 @@ class TrialsTest {
     }
 
     @Test
-    void sweep_waiting_callsOneAfterTheOther() throws Exception {
+    void sweep_waiting_callsSequentially() throws Exception {
         service = new SyntheticService(clock, call -> 7 * MS);
 
         CompletedTrials<SweepTrial> sweep =
@@ -166,7 +166,7 @@ class TrialsTest {
     }
 
     @Test
-    void sweep_eventLargerThanTheBuffer_goesAlone() throws Exception {
+    void sweep_eventLargerThanTheBuffer_isSentAlone() throws Exception {
         service = new SyntheticService(clock, call -> MS);
 
         trials().sweep(settings(List.of(3), 1, new SweepSettings.Buffer(1, true)));
@@ -175,7 +175,7 @@ class TrialsTest {
     }
 
     @Test
-    void sweep_trialWithFailures_doesNotCount() throws Exception {
+    void sweep_trialWithFailures_isInvalid() throws Exception {
         LongUnaryOperator second = call -> call == 2 ? Long.MAX_VALUE / 2 : MS;
         service = new SyntheticService(clock, second);
 
@@ -187,7 +187,7 @@ class TrialsTest {
     }
 
     @Test
-    void sweep_stopSignal_leavesOutTheTrialThatBroke() throws Exception {
+    void sweep_stopSignal_discardsTheIncompleteTrial() throws Exception {
         service = new SyntheticService(clock, call -> MS);
         service.whenCalled(call -> {
             if (call == 15) {
@@ -198,7 +198,7 @@ class TrialsTest {
         CompletedTrials<SweepTrial> sweep =
                 trials().sweep(settings(List.of(5), 10, new SweepSettings.Buffer(100, true)));
 
-        // Calls 0 to 4 warm up, 5 to 9 and 10 to 14 are whole.
+        // Calls 0 to 4 are the warm-up, 5 to 9 and 10 to 14 are complete trials.
         assertThat(sweep.trials()).extracting(SweepTrial::trial).containsExactly(1, 2);
         assertThat(sweep.interrupted()).isTrue();
     }
@@ -214,7 +214,7 @@ class TrialsTest {
     }
 
     @Test
-    void files_holdARowATrial(@TempDir Path folder) throws Exception {
+    void files_haveOneRowPerTrial(@TempDir Path folder) throws Exception {
         TrialFiles.writeCsv(
                 folder.resolve("trials.csv"),
                 List.of(new SweepTrial(

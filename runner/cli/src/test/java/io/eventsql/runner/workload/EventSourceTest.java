@@ -29,7 +29,7 @@ class EventSourceTest {
     }
 
     @Test
-    void events_setSize_haveExactlyIt() {
+    void events_fixedSize_haveThatSize() {
         EventSource source = new EventSource("0123abcd", 5, OptionalInt.of(1_234), List.of());
 
         assertThat(source.createEvents(KeyShare.withoutKeys(), false, 0, 1, 1)

@@ -3,12 +3,12 @@ package io.eventsql.runner.driver;
 import io.eventsql.Event;
 import java.util.List;
 
-/** Takes what a consumer gets. Thread-safe, and quick. */
+/** Callbacks for the deliveries to a consumer. Implementations must be thread-safe and fast. */
 public interface DeliveryListener {
 
-    /** Events in the order in which they came; those of one key come one after the other, in the order of their delivery. */
+    /** Called with events in the order of their delivery. Events of one key are never delivered concurrently. */
     void delivered(List<Event> events);
 
-    /** Consuming goes on badly or not at all; the run fails and shows it. */
+    /** Called when consuming fails temporarily or permanently. The run then fails and reports it. */
     void failed(Throwable failure);
 }

@@ -11,9 +11,9 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * For clients that can only block: makes their calls for callers that do not wait, with a few threads, each with a
- * bounded queue. While the queue of its thread is full, a call's caller waits. Calls of one event with a key go to the key's thread, so they keep
- * their order; calls of several events with keys all go to one thread; calls without a key take turns. Thread-safe.
+ * Makes the calls of blocking clients asynchronous, with a few threads and a bounded queue for each. A full queue
+ * blocks the caller. Calls with one keyed event run on the thread of the key, so that they keep their order. Calls with
+ * several keyed events all run on one thread, and calls without keys are distributed in rotation. Thread-safe.
  */
 public final class KeyedExecutor implements AutoCloseable {
     private static final int QUEUED_CALLS_MAX = 1_000;
@@ -22,7 +22,7 @@ public final class KeyedExecutor implements AutoCloseable {
     private final List<ThreadPoolExecutor> threads = new ArrayList<>();
     private final AtomicLong turn = new AtomicLong();
 
-    /** @param threadCount 1 or more */
+    /** @param threadCount the number of threads, at least 1 */
     public KeyedExecutor(int threadCount) {
         for (int i = 0; i < threadCount; i++) {
             threads.add(new ThreadPoolExecutor(
@@ -36,7 +36,7 @@ public final class KeyedExecutor implements AutoCloseable {
         }
     }
 
-    /** The call's stage: it completes when the call returns, or fails as it does. */
+    /** Submits a call. The stage completes when the call returns, and fails with its exception. */
     public CompletionStage<?> submit(List<Event> events, Runnable call) {
         return CompletableFuture.runAsync(call, threads.get(threadOf(events)));
     }
@@ -57,11 +57,11 @@ public final class KeyedExecutor implements AutoCloseable {
             thread.getQueue().put(call);
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
-            throw new IllegalStateException("Interrupted while the call waited for its turn", e);
+            throw new IllegalStateException("Interrupted while the call was queued", e);
         }
     }
 
-    /** Makes the calls that wait, for at most 10 seconds. */
+    /** Completes queued calls, for at most 10 seconds. */
     @Override
     public void close() {
         threads.forEach(ThreadPoolExecutor::shutdown);

@@ -4,7 +4,7 @@ import io.eventsql.Event;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Keeps what is delivered. Thread-safe. */
+/** Collects delivered events. Thread-safe. */
 final class DeliveryCollector implements DeliveryListener {
     private final List<Event> events = new ArrayList<>();
     private Throwable failure;
@@ -21,7 +21,7 @@ final class DeliveryCollector implements DeliveryListener {
         notifyAll();
     }
 
-    /** What arrived, once it is so many events; the test's timeout ends it if they do not come. */
+    /** Waits for the given number of events and returns all received ones. Relies on the timeout of the test. */
     synchronized List<Event> await(int count) throws InterruptedException {
         while (events.size() < count && failure == null) {
             wait();

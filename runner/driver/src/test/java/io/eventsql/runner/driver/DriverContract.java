@@ -17,19 +17,19 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** What every driver must do, against the real system. */
+/** The contract of drivers, tested against the real system. */
 @Timeout(120)
 public abstract class DriverContract {
     private Driver driver;
     private String stream;
 
-    /** The driver's provider, as the runner finds it. */
+    /** Returns the provider of the driver. */
     protected abstract DriverProvider provider();
 
-    /** How its servers are found. */
+    /** Returns the settings of the driver. */
     protected abstract DriverSettings settings();
 
-    /** Skips the test, and says so, where the environment names no server. */
+    /** Skips the test with a message if the environment configures no server. */
     protected static void requireVariable(String variable, String command) {
         if (System.getenv(variable) == null) {
             String why = "skipped: " + variable + " is not set (" + command + ")";
@@ -38,17 +38,17 @@ public abstract class DriverContract {
         }
     }
 
-    /** Whether events of one key arrive in the order in which they were published. */
+    /** Returns whether events of one key arrive in publish order. */
     protected boolean keepsOrderOfKeys() {
         return true;
     }
 
-    /** Whether a stream may have several consumers. */
+    /** Returns whether a stream may have several consumers. */
     protected boolean hasSeveralConsumers() {
         return true;
     }
 
-    /** Whether a stream can be cleared. */
+    /** Returns whether a stream can be cleared. */
     protected boolean clears() {
         return true;
     }
@@ -71,10 +71,11 @@ public abstract class DriverContract {
     }
 
     @Test
-    void guarantees_areSaid() {
-        Guarantees said = provider().guarantees();
+    void guarantees_areNotBlank() {
+        Guarantees guarantees = provider().guarantees();
 
-        assertThat(List.of(said.durability(), said.order(), said.delivery())).noneMatch(String::isBlank);
+        assertThat(List.of(guarantees.durability(), guarantees.order(), guarantees.delivery()))
+                .noneMatch(String::isBlank);
         assertThat(provider().name()).matches("[a-z][a-z0-9-]*");
     }
 
@@ -102,7 +103,7 @@ public abstract class DriverContract {
     }
 
     @Test
-    void publish_withKeys_keysAndOrderAreKept() throws Exception {
+    void publish_withKeys_keepsKeysAndOrder() throws Exception {
         PublishTarget publisher = driver.publisher(stream);
         Map<String, List<String>> sent = new TreeMap<>();
         for (int i = 0; i < 300; i++) {
@@ -130,7 +131,7 @@ public abstract class DriverContract {
     }
 
     @Test
-    void consume_severalConsumers_eachGetsAllFromTheFirstOn() throws Exception {
+    void consume_severalConsumers_eachReceivesAllEvents() throws Exception {
         driver.publisher(stream).publish(events("before", 10));
         DeliveryCollector first = new DeliveryCollector();
         DeliveryCollector second = new DeliveryCollector();
@@ -148,7 +149,7 @@ public abstract class DriverContract {
     }
 
     @Test
-    void clear_eventsAreGone_laterOnesArrive() throws Exception {
+    void clear_removesEvents_laterOnesArrive() throws Exception {
         PublishTarget publisher = driver.publisher(stream);
         publisher.publish(events("before", 100));
         if (!clears()) {

@@ -12,15 +12,21 @@ import io.eventsql.spring.EventPayloadException;
 import io.eventsql.spring.EventSerializer;
 import io.eventsql.spring.EventSqlListener;
 import io.eventsql.spring.OutgoingEvent;
+import java.io.IOException;
 import java.lang.reflect.Type;
 import java.util.List;
 import java.util.Map;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicInteger;
+import org.aopalliance.intercept.MethodInterceptor;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
+import org.springframework.aop.framework.ProxyFactory;
+import org.springframework.boot.test.system.CapturedOutput;
+import org.springframework.boot.test.system.OutputCaptureExtension;
 import org.springframework.messaging.handler.annotation.Header;
 import org.springframework.messaging.handler.annotation.Payload;
 import org.springframework.validation.Errors;
@@ -208,6 +214,63 @@ class FailingListenersIT extends ListenerFixture {
             awaitLag(0);
             assertThat(context.getBean(Flaky.class).tried)
                     .containsExactly("fatal", "checked", "checked", "checked", "fine");
+        });
+    }
+
+    interface Checked {
+        void on(String text) throws Exception;
+    }
+
+    static class CheckedFailure implements Checked {
+        final AtomicInteger calls = new AtomicInteger();
+
+        @Override
+        @EventSqlListener(
+                stream = "${stream}",
+                consumer = "c",
+                fatal = IOException.class,
+                failurePolicy = "dead-letter")
+        public void on(String text) {
+            calls.incrementAndGet();
+        }
+    }
+
+    /** Throws a checked exception that the method does not declare, so that the proxy wraps it. */
+    static Object proxied(CheckedFailure target) {
+        ProxyFactory proxies = new ProxyFactory(target);
+        proxies.setProxyTargetClass(true);
+        proxies.addAdvice((MethodInterceptor) call -> {
+            call.proceed();
+            throw new IOException("thrown by an advice");
+        });
+        return proxies.getProxy();
+    }
+
+    @Test
+    void exception_wrappedByAProxy_countsAsItself() {
+        publish("text");
+        CheckedFailure target = new CheckedFailure();
+        application().withBean(Object.class, () -> proxied(target)).run(context -> {
+            awaitLag(0);
+            assertThat(target.calls).hasValue(1);
+            assertThat(eventSql.consumer(stream, "c").parkedEvents(10))
+                    .singleElement()
+                    .satisfies(
+                            event -> assertThat(event.error()).startsWith("java.io.IOException: thrown by an advice"));
+        });
+    }
+
+    @Test
+    @ExtendWith(OutputCaptureExtension.class)
+    void failure_isLoggedWithPositionAndKey(CapturedOutput output) {
+        publish("fatal");
+        application().withBean(Flaky.class).run(context -> {
+            awaitLag(0);
+            assertThat(output)
+                    .containsPattern(
+                            "Listener Flaky#on\\[1 args\\] of consumer c failed on the event at EventPosition\\[stream="
+                                    + stream + ", shard=0, partition=0, offset=0\\] \\(key key\\):"
+                                    + " java.lang.IllegalArgumentException: never again");
         });
     }
 

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.awaitility.Awaitility.await;
 
+import io.eventsql.InvalidInputException;
 import io.eventsql.StoredEvent;
 import io.eventsql.StreamSpec;
 import io.eventsql.UnknownStreamException;
@@ -12,6 +13,7 @@ import io.eventsql.spring.EventSqlListener;
 import io.eventsql.spring.EventSqlListenerContainer;
 import io.eventsql.spring.EventSqlListenerRegistry;
 import io.eventsql.spring.InvalidListenerException;
+import java.time.Duration;
 import java.util.List;
 import java.util.NoSuchElementException;
 import java.util.Queue;
@@ -224,6 +226,58 @@ class ListenerLifecycleIT extends ListenerFixture {
     static class BatchOfKeys {
         @EventSqlListener(stream = "${stream}", consumer = "d", batch = true, keyConcurrency = "4")
         void on(List<StoredEvent> events) {}
+    }
+
+    @Test
+    void settings_rejected_areReportedByTheirProperties() {
+        application()
+                .withPropertyValues("eventsql.listeners." + stream + "-c.batch-size=0")
+                .withBean(Recorder.class)
+                .run(context -> assertThat(context)
+                        .getFailure()
+                        .isInstanceOf(InvalidListenerException.class)
+                        .hasMessageContaining("eventsql.listeners." + stream + "-c.batch-size must be"));
+        application()
+                .withPropertyValues(
+                        "eventsql.listener.failure-policy=dead-letter",
+                        "eventsql.listener.dead-letter-stream=" + stream)
+                .withBean(Recorder.class)
+                .run(context -> assertThat(context)
+                        .getFailure()
+                        .rootCause()
+                        .isInstanceOf(InvalidInputException.class)
+                        .satisfies(failure -> assertThat(context.getStartupFailure())
+                                .hasStackTraceContaining(
+                                        "eventsql.listener.dead-letter-stream must not be the consumer's own stream")));
+    }
+
+    static class Hanging {
+        final CountDownLatch begun = new CountDownLatch(1);
+        final CountDownLatch release = new CountDownLatch(1);
+
+        @EventSqlListener(stream = "${stream}", consumer = "c")
+        void on(String text) throws InterruptedException {
+            begun.countDown();
+            release.await();
+        }
+    }
+
+    @Test
+    void close_withAMethodThatDoesNotEnd_takesTheCloseTimeoutOnce() {
+        publish("1");
+        Hanging[] hanging = new Hanging[1];
+        long[] started = new long[1];
+        application()
+                .withPropertyValues("eventsql.close-timeout=2s")
+                .withBean(Hanging.class)
+                .run(context -> {
+                    hanging[0] = context.getBean(Hanging.class);
+                    hanging[0].begun.await();
+                    started[0] = System.nanoTime();
+                });
+        Duration took = Duration.ofNanos(System.nanoTime() - started[0]);
+        hanging[0].release.countDown();
+        assertThat(took).isBetween(Duration.ofMillis(1_500), Duration.ofMillis(3_500));
     }
 
     static Stream<Arguments> mistakes() {

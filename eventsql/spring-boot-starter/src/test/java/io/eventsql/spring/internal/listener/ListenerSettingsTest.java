@@ -188,6 +188,23 @@ class ListenerSettingsTest {
                 .withMessageContaining("consumer.concurrency");
     }
 
+    @Test
+    void rejectedValue_isDescribedByItsSource() {
+        InvalidInputException rejected = new InvalidInputException("consumer.pageEvents", "must be 1 or more");
+        ListenerSettings byProperty = settings("batch-size", "0");
+        ListenerSettings none = ListenerSettings.NONE;
+
+        assertThat(new ListenerSettingSources("orders-mailer", byProperty, none, none).describe(rejected))
+                .isEqualTo("eventsql.listeners.orders-mailer.batch-size must be 1 or more");
+        assertThat(new ListenerSettingSources("orders-mailer", none, byProperty, none).describe(rejected))
+                .isEqualTo("the attribute batchSize must be 1 or more");
+        assertThat(new ListenerSettingSources("orders-mailer", none, none, byProperty).describe(rejected))
+                .isEqualTo("eventsql.listener.batch-size must be 1 or more");
+        assertThat(new ListenerSettingSources("x", settings("retry-max-delay", "0"), none, none)
+                        .describe(new InvalidInputException("retry.delayMax", "must be 1 ms or more")))
+                .isEqualTo("eventsql.listeners.x.retry-max-delay must be 1 ms or more");
+    }
+
     @ParameterizedTest
     @ValueSource(strings = {"noNumber", "noPolicy", "noProperty", "noStream"})
     void attribute_thatCannotBeRead_isRefusedWithItsName(String method) {

@@ -382,7 +382,7 @@ class TransactionalListenerIT extends ListenerFixture {
                     .run(context -> assertThat(context)
                             .getFailure()
                             .isInstanceOf(InvalidListenerException.class)
-                            .hasMessageContaining("not exactly one transaction manager"));
+                            .hasMessageContaining("several transaction managers or none"));
             two.withPropertyValues("manager=nobody")
                     .run(context -> assertThat(context)
                             .getFailure()
@@ -460,7 +460,7 @@ class TransactionalListenerIT extends ListenerFixture {
                             .isInstanceOf(InvalidListenerException.class)
                             .hasMessageContaining("is not that of shard '")
                             .satisfies(e -> assertThat(((InvalidListenerException) e).action())
-                                    .contains("lies on 2 shards")));
+                                    .contains("is stored on 2 shards")));
             sharded.withPropertyValues("second=secondTransactions").run(context -> {
                 EventSqlTemplate events = context.getBean(EventSqlTemplate.class);
                 for (int key = 0; key < 20; key++) {

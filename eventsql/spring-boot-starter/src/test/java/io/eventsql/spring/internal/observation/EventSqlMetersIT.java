@@ -88,14 +88,14 @@ class EventSqlMetersIT {
             assertThat(registry.get("eventsql.append").timer().totalTime(TimeUnit.NANOSECONDS))
                     .isPositive();
             assertThat(registry.get("eventsql.append.batch")
-                            .tag("shard", "0")
+                            .tag("shard", "shard0")
                             .summary()
                             .totalAmount())
                     .isEqualTo(2);
             assertThat(registry.get("eventsql.append.size").summary().totalAmount())
                     .isGreaterThanOrEqualTo(4);
-            await().untilAsserted(() ->
-                    assertThat(value(registry, "eventsql.buffer", "shard", "0")).isZero());
+            await().untilAsserted(() -> assertThat(value(registry, "eventsql.buffer", "shard", "shard0"))
+                    .isZero());
             assertThat(value(registry, "eventsql.buffer.limit")).isEqualTo(33_554_432);
             assertThat(value(registry, "eventsql.buffer.waiting")).isZero();
             assertThat(value(registry, "eventsql.buffer.blocked")).isZero();
@@ -110,7 +110,7 @@ class EventSqlMetersIT {
             assertThatThrownBy(() -> eventSql.publisher().publish("orders", Event.ofText("bad", "x")))
                     .hasMessageContaining("no_bad_keys");
 
-            assertThat(count(registry, "eventsql.append.failures", "shard", "0", "exception", "PSQLException"))
+            assertThat(count(registry, "eventsql.append.failures", "shard", "shard0", "exception", "PSQLException"))
                     .isOne();
             await().untilAsserted(() -> assertThat(
                             count(registry, "eventsql.publish.failures", "exception", "EventNotStoredException"))

@@ -24,7 +24,7 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.apache.kafka.common.serialization.StringSerializer;
 import org.apache.kafka.common.utils.AppInfoParser;
 
-/** A connection to a Kafka cluster. Keys and values are kept, headers are not. Thread-safe. */
+/** A connection to a Kafka cluster. Stores keys and values, but not headers. Thread-safe. */
 final class KafkaDriver implements Driver {
     private static final long CONNECT_SECONDS = 10;
 
@@ -41,7 +41,7 @@ final class KafkaDriver implements Driver {
         this.producer = producer;
     }
 
-    /** @throws TimeoutException if no broker answers within 10 seconds */
+    /** @throws TimeoutException if no broker responds within 10 seconds */
     static KafkaDriver open(DriverSettings settings) throws InterruptedException, ExecutionException, TimeoutException {
         String servers = settings.requiredVariable("KAFKA_BOOTSTRAP_SERVERS");
         String known = settings.environment().get("KAFKA_VERSION");

@@ -7,9 +7,9 @@ import io.eventsql.runner.driver.Guarantees;
 import java.util.Map;
 
 /**
- * Apache Kafka: a topic for each stream, idempotent producer, {@code acks=all}, lingering as the client does by default;
- * a consumer is a group with one member. Variables: {@code KAFKA_BOOTSTRAP_SERVERS}; {@code KAFKA_FSYNC} ({@code true} or
- * {@code false}) and {@code KAFKA_VERSION} say what the broker is, which it does not tell itself.
+ * Apache Kafka: a topic per stream, idempotent producer, {@code acks=all}, default linger; a consumer is a group with
+ * one member. Variables: {@code KAFKA_BOOTSTRAP_SERVERS}; {@code KAFKA_FSYNC} ({@code true} or {@code false}) and
+ * {@code KAFKA_VERSION} describe the broker, which does not report them.
  */
 public final class KafkaDriverProvider implements DriverProvider {
     private final Map<String, String> environment;
@@ -36,7 +36,7 @@ public final class KafkaDriverProvider implements DriverProvider {
         return switch (environment.getOrDefault("KAFKA_FSYNC", "")) {
             case "true" -> "flushed to disk (fsync) by all in-sync replicas";
             case "false" -> "in the page cache of all in-sync replicas, not flushed";
-            default -> "in all in-sync replicas; whether flushed is not said (KAFKA_FSYNC)";
+            default -> "in all in-sync replicas; flush policy unknown (set KAFKA_FSYNC)";
         };
     }
 

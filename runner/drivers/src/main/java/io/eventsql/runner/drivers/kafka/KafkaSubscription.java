@@ -14,7 +14,7 @@ import org.apache.kafka.common.errors.WakeupException;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.StringDeserializer;
 
-/** The only member of a group, with a thread of its own. Offsets are committed behind each page that was handed on. */
+/** The only member of a consumer group, with its own thread. Commits offsets after the delivery of each page. */
 final class KafkaSubscription implements AutoCloseable {
     private static final Duration POLL = Duration.ofSeconds(1);
 
@@ -23,7 +23,7 @@ final class KafkaSubscription implements AutoCloseable {
     private final Thread thread;
     private volatile boolean closing;
 
-    /** Starts it. */
+    /** Starts consuming. */
     KafkaSubscription(String servers, String topic, String group, DeliveryListener listener) {
         Map<String, Object> config = Map.of(
                 ConsumerConfig.BOOTSTRAP_SERVERS_CONFIG,

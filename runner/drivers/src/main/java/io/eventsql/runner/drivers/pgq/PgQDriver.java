@@ -16,7 +16,7 @@ import java.util.List;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.CopyOnWriteArrayList;
 
-/** Queues of PgQ in one database. Keys and values are kept as texts, headers are not. Thread-safe. */
+/** PgQ queues in one database. Stores keys and values as text, but not headers. Thread-safe. */
 final class PgQDriver implements Driver {
     private static final int CONNECTIONS_MAX = 20;
     private static final int ASYNC_CALLS = 8;
@@ -38,13 +38,14 @@ final class PgQDriver implements Driver {
     }
 
     /**
-     * @throws IllegalArgumentException if a variable or an option is missing or wrong, naming it
-     * @throws SQLException if the database does not have the extension
+     * @throws IllegalArgumentException if a variable or an option is missing or invalid; the message names it
+     * @throws SQLException if the extension is not installed in the database
      */
     static PgQDriver open(DriverSettings settings) throws SQLException {
         List<DatabaseAddress> addresses = DatabaseVariables.read(new Variables(settings.environment()::get));
         if (addresses.size() > 1) {
-            throw new IllegalArgumentException("A queue is in one database, but there are " + addresses.size());
+            throw new IllegalArgumentException(
+                    "Driver pgq requires exactly one database, but " + addresses.size() + " are configured");
         }
         int tickMs = new Variables(settings.options()::get).number("tick_ms", DEFAULT_TICK_MS, 1, TICK_MAX_MS);
         PgQDriver driver = new PgQDriver(pool(addresses.getFirst()), tickMs);
@@ -73,7 +74,7 @@ final class PgQDriver implements Driver {
         try {
             return statements.version();
         } catch (SQLException e) {
-            throw new IllegalStateException("The database does not say its version: " + e.getMessage(), e);
+            throw new IllegalStateException("Cannot determine the version of the database: " + e.getMessage(), e);
         }
     }
 
@@ -115,13 +116,13 @@ final class PgQDriver implements Driver {
     }
 
     /**
-     * Cannot be done.
+     * Not supported.
      *
-     * @throws UnsupportedOperationException always: PgQ gives space back by its rotation only
+     * @throws UnsupportedOperationException always, because PgQ reclaims space only by table rotation
      */
     @Override
     public void clear(String stream) {
-        throw new UnsupportedOperationException("PgQ gives space back by its rotation only");
+        throw new UnsupportedOperationException("PgQ reclaims space only by table rotation");
     }
 
     @Override

@@ -7,8 +7,8 @@ import io.eventsql.runner.driver.Guarantees;
 import java.sql.SQLException;
 
 /**
- * PgQ 3: a queue for each stream, in one database that has the extension. The driver ticks itself, in place of {@code
- * pgqd}: every {@code tick_ms} (100) milliseconds, an option.
+ * PgQ 3: a queue per stream, in one database with the extension. The driver ticks instead of {@code pgqd}, every {@code
+ * tick_ms} (100) milliseconds. Option: {@code tick_ms}.
  */
 public final class PgQDriverProvider implements DriverProvider {
 
@@ -20,7 +20,7 @@ public final class PgQDriverProvider implements DriverProvider {
     @Override
     public Guarantees guarantees() {
         return new Guarantees(
-                "committed, as the server's synchronous_commit and fsync say",
+                "committed, subject to the server's synchronous_commit and fsync",
                 "per key, between transactions that exclude each other",
                 "at least once, in batches between two ticks");
     }

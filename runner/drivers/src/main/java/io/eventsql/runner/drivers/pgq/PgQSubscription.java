@@ -8,17 +8,17 @@ import java.util.OptionalLong;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 
-/** A consumer with a thread of its own. Each batch is finished when it was handed on. */
+/** A consumer with its own thread. Finishes each batch after its delivery. */
 final class PgQSubscription implements AutoCloseable {
     private static final int POLL_MIN_MS = 5;
     private static final int POLLS_PER_TICK = 4;
 
     /**
-     * Who reads.
+     * A consumer of a queue.
      *
      * @param queue the queue
-     * @param consumer the consumer, which is registered
-     * @param tickMs how often batches end
+     * @param consumer the registered consumer
+     * @param tickMs the tick interval in milliseconds
      */
     record QueueConsumer(String queue, String consumer, int tickMs) {}
 
@@ -28,7 +28,7 @@ final class PgQSubscription implements AutoCloseable {
     private final CountDownLatch closing = new CountDownLatch(1);
     private final Thread thread;
 
-    /** Starts it. */
+    /** Starts consuming. */
     PgQSubscription(PgQStatements statements, QueueConsumer queueConsumer, DeliveryListener listener) {
         this.statements = statements;
         this.queueConsumer = queueConsumer;

@@ -15,7 +15,7 @@ import java.util.concurrent.CopyOnWriteArrayList;
 import redis.clients.jedis.ConnectionPoolConfig;
 import redis.clients.jedis.RedisClient;
 
-/** A connection to a Redis server. Keys and values are kept, headers are not. Thread-safe. */
+/** A connection to a Redis server. Stores keys and values, but not headers. Thread-safe. */
 final class RedisDriver implements Driver {
     private static final int DEFAULT_PORT = 6_379;
     private static final int PORT_MAX = 65_535;
@@ -31,7 +31,7 @@ final class RedisDriver implements Driver {
         this.client = client;
     }
 
-    /** @throws IllegalArgumentException if a variable is missing or wrong, naming it */
+    /** @throws IllegalArgumentException if a variable is missing or invalid; the message names it */
     static RedisDriver open(DriverSettings settings) {
         String host = settings.requiredVariable("REDIS_HOST");
         int port = new Variables(settings.environment()::get).number("REDIS_PORT", DEFAULT_PORT, 1, PORT_MAX);
@@ -56,10 +56,10 @@ final class RedisDriver implements Driver {
                 .filter(line -> line.startsWith(VERSION_FIELD))
                 .map(line -> "Redis " + line.substring(VERSION_FIELD.length()).strip())
                 .findFirst()
-                .orElseThrow(() -> new IllegalStateException("The server does not say its version"));
+                .orElseThrow(() -> new IllegalStateException("Cannot determine the version of the server"));
     }
 
-    /** Does nothing: the first event makes the stream. */
+    /** Does nothing, because the first event creates the stream. */
     @Override
     public void createStream(String name, int partitions) {}
 

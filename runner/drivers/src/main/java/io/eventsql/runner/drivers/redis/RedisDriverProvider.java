@@ -7,8 +7,8 @@ import io.eventsql.runner.driver.Guarantees;
 import java.util.Map;
 
 /**
- * Redis Streams: {@code XADD}, pipelined for a call of several events; a consumer is a group with one member. Variables:
- * {@code REDIS_HOST}, {@code REDIS_PORT} (6379); {@code REDIS_APPENDFSYNC} says how the server is set.
+ * Redis Streams: {@code XADD}, pipelined for a call of several events; a consumer is a group with one member.
+ * Variables: {@code REDIS_HOST}, {@code REDIS_PORT} (6379); {@code REDIS_APPENDFSYNC} describes the server's setting.
  */
 public final class RedisDriverProvider implements DriverProvider {
     private final Map<String, String> environment;
@@ -35,7 +35,7 @@ public final class RedisDriverProvider implements DriverProvider {
         return switch (environment.getOrDefault("REDIS_APPENDFSYNC", "")) {
             case "always" -> "flushed to disk (fsync)";
             case "everysec" -> "in memory; flushed to disk within about a second";
-            default -> "in memory; how it is flushed is not said (REDIS_APPENDFSYNC)";
+            default -> "in memory; flush policy unknown (set REDIS_APPENDFSYNC)";
         };
     }
 

@@ -13,7 +13,7 @@ import redis.clients.jedis.StreamEntryID;
 import redis.clients.jedis.params.XReadGroupParams;
 import redis.clients.jedis.resps.StreamEntryBinary;
 
-/** The only member of a group, with a thread of its own. Each page is acknowledged when it was handed on. */
+/** The only member of a consumer group, with its own thread. Acknowledges each page after its delivery. */
 final class RedisSubscription implements AutoCloseable {
     private static final int PAGE_EVENTS = 1_000;
     private static final int BLOCK_MS = 100;
@@ -26,7 +26,7 @@ final class RedisSubscription implements AutoCloseable {
     private final Thread thread;
     private volatile boolean closing;
 
-    /** Makes the group, which begins at the first event, and starts. */
+    /** Creates the group at the first event and starts consuming. */
     RedisSubscription(RedisClient client, String stream, String group, DeliveryListener listener) {
         this.client = client;
         this.stream = stream.getBytes(UTF_8);
@@ -67,7 +67,7 @@ final class RedisSubscription implements AutoCloseable {
                         .toArray(byte[][]::new));
     }
 
-    /** Arrays are no keys that can be looked up. */
+    /** Iterates over the fields, because byte arrays cannot be looked up in the map. */
     private static Event event(StreamEntryBinary entry) {
         byte[] value = {};
         @Nullable String key = null;

@@ -13,7 +13,7 @@ class RedisTest {
         assertThat(durability(Map.of("REDIS_APPENDFSYNC", "everysec")))
                 .contains("in memory")
                 .contains("a second");
-        assertThat(durability(Map.of())).contains("not said");
+        assertThat(durability(Map.of())).contains("unknown");
     }
 
     private static String durability(Map<String, String> environment) {
