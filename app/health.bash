@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Succeeds if the app answers that it is well. Run by the image, which need not have curl.
+# Succeeds if the app reports healthy. Used by the image, which may lack curl.
 set -euo pipefail
 
 exec 3<>"/dev/tcp/127.0.0.1/${SERVER_PORT:-8080}"

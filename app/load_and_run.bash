@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Loads the image beside this script and runs it in place of the previous version. Copied to the machine.
-# settings.env beside it holds DB0_HOST, DB0_PASSWORD and so on.
+# Loads the image in this folder and replaces the running version. Copied to the machine.
+# settings.env in this folder contains DB0_HOST, DB0_PASSWORD and so on.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")"

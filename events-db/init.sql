@@ -1,13 +1,13 @@
--- The login role and the database of EventSQL, made once in an empty server by its superuser.
--- The library creates its own tables, so none are here.
+-- The login role and the database of EventSQL, created once by the superuser of a new server.
+-- The library creates its own tables.
 --
--- The password comes from outside: psql fills in :'eventsql_password' (psql -v eventsql_password=...),
--- the embedded launcher puts a quoted literal there. The launcher sends one statement at a time and splits
--- the file where a line ends with a semicolon: no psql commands and no function bodies here.
+-- The password is a variable: psql replaces :'eventsql_password' (psql -v eventsql_password=...),
+-- and the embedded launcher inserts a quoted literal. The launcher sends one statement at a time and splits
+-- the file at semicolons at line ends. Do not use psql commands or function bodies here.
 
 CREATE ROLE eventsql LOGIN PASSWORD :'eventsql_password';
 
 CREATE DATABASE eventsql OWNER eventsql;
 
--- Whatever the server's or the client's machine says.
+-- Independent of the time zones of server and client.
 ALTER DATABASE eventsql SET timezone TO 'UTC';

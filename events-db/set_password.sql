@@ -1,3 +1,3 @@
--- Gives the role the password the container was started with: a database keeps its data, a password may change.
+-- Sets the password with which the container was started, because the existing data may have an older one.
 \getenv eventsql_password EVENTSQL_PASSWORD
 ALTER ROLE eventsql PASSWORD :'eventsql_password';

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Loads the image beside this script, for run_runner.bash to use. Copied to the machine.
-# The version before stays as eventsql-runner:previous.
+# Loads the image in this folder for run_runner.bash. Copied to the machine.
+# The previous version remains as eventsql-runner:previous.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")"
@@ -9,7 +9,7 @@ source container.bash
 
 require_only_deployment eventsql-runner
 image=$(load_image image.tar.gz)
-# Nothing is replaced by a version that does not start.
+# Replaces the current version only if the new one starts.
 docker run --rm --network none "$image" --help >/dev/null
 if [[ $(docker image inspect --format '{{.Id}}' eventsql-runner:current 2>/dev/null) \
   != $(docker image inspect --format '{{.Id}}' "$image") ]]; then

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the runner on this machine with the arguments given; its files are in ../results, which outlives versions of the
-# runner. Copied to the machine. settings.env beside it holds everything else: databases, apps, rates.
+# Runs the runner on this machine with the given arguments. Its files are in ../results, which is kept across versions of
+# the runner. Copied to the machine. settings.env in this folder contains all other settings: databases, apps, rates.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")"
@@ -9,7 +9,7 @@ source container.bash
 
 mkdir -p ../results
 results=$(cd ../results && pwd)
-# One whose caller was killed may still be there.
+# A container may remain from a killed caller.
 docker rm --force eventsql-runner >/dev/null 2>&1 || true
 exec docker run --rm --name eventsql-runner --network host --user "$(id -u):$(id -g)" \
   --memory 2g --memory-swap 2g --cpus "$(at_most_processors 2)" --env-file settings.env \

@@ -12,18 +12,24 @@ usage() {
   cat <<'EOF'
 Usage: scripts/run_tests.bash [options] [-- maven arguments]
 
-Runs what decides whether a change is good:
+Builds everything and runs every check:
   maven       ./mvnw verify: format, Error Prone, NullAway, unit and integration tests
               (against real PostgreSQL servers, no Docker needed), dependency analysis
-  python      pytest (pages in headless Chromium), ruff and mypy, in .venv; beside maven, which mostly waits, and shown after it
+  python      pytest (pages in headless Chromium), ruff and mypy, in .venv; runs in parallel with maven, which
+              mostly waits, and is printed after it
+  language    scripts/check_language.py: no phrase of scripts/language/banned.txt outside allowed.txt
   shellcheck  over every Bash script
 
 Options:
   --only STEP  run only this step; may be repeated
+  --quick      run everything but slow tests: of the integration tests one for each step of an event's way
+               (scripts/lib/quick_tests.txt), of pytest those without servers, containers, browsers or plots.
+               Under 4 minutes on 2 cores; only the run without it decides whether a change is good
   --help       show this text
 
 Examples:
   scripts/run_tests.bash
+  scripts/run_tests.bash --quick
   scripts/run_tests.bash --only shellcheck
   scripts/run_tests.bash --only maven -- -pl events-db -Dit.test=EmbeddedEventsDbIT
 
@@ -31,9 +37,12 @@ Exit code: 0 all good, 1 something failed, 2 wrong usage or no JDK.
 EOF
 }
 
-STEPS=(maven python shellcheck)
+STEPS=(maven python language shellcheck)
+QUICK_TESTS=scripts/lib/quick_tests.txt
 only=()
+quick=false
 maven_arguments=()
+pytest_arguments=(--junit-xml=target/pytest/TEST-pytest.xml)
 
 while (($#)); do
   case $1 in
@@ -49,13 +58,17 @@ while (($#)); do
       only+=("$2")
       shift 2
       ;;
+    --quick)
+      quick=true
+      shift
+      ;;
     --)
       shift
       maven_arguments=("$@")
       break
       ;;
     *)
-      echo "unknown option $1 (--help shows the usage)" >&2
+      echo "unknown option $1 (see --help)" >&2
       exit 2
       ;;
   esac
@@ -75,7 +88,7 @@ is_wanted() {
   ((${#only[@]} == 0)) || [[ " ${only[*]} " == *" $1 "* ]]
 }
 
-# Runs the step $1 and notes how it ended: 0 ok, 3 skipped with the reason in skip_reason, else failed.
+# Runs the step $1 and records its outcome: 0 ok, 3 skipped with the reason in skip_reason, else failed.
 skip_reason=''
 step() {
   local name=$1 rc=0
@@ -84,6 +97,7 @@ step() {
   case $name in
     maven) run_maven || rc=$? ;;
     python) run_or_finish_python || rc=$? ;;
+    language) run_language || rc=$? ;;
     shellcheck) run_shellcheck || rc=$? ;;
   esac
   case $rc in
@@ -99,8 +113,8 @@ step() {
   esac
 }
 
-# Servers of tests make hundreds of databases of hundreds of files each: half of their work is the file system's. Where
-# there is much memory, their data is there. Their settings stay durable, and what tests kill are processes.
+# Test servers create hundreds of databases with hundreds of files each, and half of the time goes to the file system. With
+# enough memory, their data is kept there. Their settings stay durable, because tests kill only processes.
 MEMORY=/dev/shm
 MEMORY_FREE_MB=16384
 make_test_folder() {
@@ -110,20 +124,47 @@ make_test_folder() {
   if ((${free:-0} >= MEMORY_FREE_MB && ${available:-0} >= MEMORY_FREE_MB)); then
     test_folder=$(mktemp -d "$MEMORY/eventsql-tests.XXXXXX")
     maven_arguments+=("-Dtest.folder=$test_folder")
-    echo "Data of the tests' servers is in memory, $test_folder"
+    echo "Data of the test servers is in memory, $test_folder"
   fi
+}
+
+# The entries of QUICK_TESTS, one a line.
+quick_tests() {
+  grep --invert-match --extended-regexp '^(#|$)' "$QUICK_TESTS"
+}
+
+# An entry of QUICK_TESTS that matches no test is an error: its step would go untested.
+check_quick_tests_ran() {
+  local class missing=0
+  while read -r class; do
+    if [[ -z $(find . -path "*/failsafe-reports/TEST-*.$class.xml" -newer "$reports_since" \
+      -exec grep --files-with-matches '<testcase' {} +) ]]; then
+      echo "$QUICK_TESTS: no test of $class ran" >&2
+      missing=1
+    fi
+  done < <(quick_tests | sed 's/[$#].*//')
+  return "$missing"
 }
 
 run_maven() {
   make_test_folder
-  # The quick compiler only: a build runs most of its code too few times to gain from the other one. Nor does it gain
-  # from a collector with threads of its own, where tests use all processors.
+  if $quick; then
+    maven_arguments=(
+      "-Dit.test=$(quick_tests | paste --serial --delimiters=,)"
+      -Dfailsafe.failIfNoSpecifiedTests=false
+      "${maven_arguments[@]}"
+    )
+  fi
+  # Only the C1 compiler, because a build runs most of its code too few times for the other one to pay off. Nor does a
+  # parallel collector, since tests use all processors.
   export MAVEN_OPTS=${MAVEN_OPTS:--XX:TieredStopAtLevel=1 -XX:+UseSerialGC}
-  "${MAVEN[@]}" -B -ntp -T2 verify "${maven_arguments[@]}"
+  "${MAVEN[@]}" -B -ntp -T2 verify "${maven_arguments[@]}" || return
+  if $quick; then
+    check_quick_tests_ran
+  fi
 }
 
-# Installs the Debian package $1 if there is no program $2 (default: of its name) and this user may; else says so
-# in skip_reason.
+# Installs the Debian package $1 unless the program $2 (default: of its name) exists. Sets skip_reason where it cannot.
 install_program() {
   local program=${2:-$1}
   if command -v "$program" >/dev/null || [[ -x /usr/sbin/$program ]]; then
@@ -142,7 +183,7 @@ install_program() {
   fi
 }
 
-# Starts the step python beside maven, in a process group of its own, to be ended as a whole.
+# Starts the step python in parallel with maven, in a process group of its own, which can be killed as a whole.
 start_python() {
   set -m
   run_python </dev/null >"$python_output" 2>&1 &
@@ -164,15 +205,26 @@ run_or_finish_python() {
 
 run_python() {
   local rc=0
-  if ! { install_program chromium && install_program chromium-driver chromedriver; }; then
+  if $quick; then
+    pytest_arguments+=(-m 'not slow')
+  elif ! { install_program chromium && install_program chromium-driver chromedriver; }; then
     echo "chromium is $skip_reason: the tests that open pages in a browser are skipped"
   fi
   make_venv || return 1
-  .venv/bin/python -m pytest --junit-xml=target/pytest/TEST-pytest.xml || rc=1
+  .venv/bin/python -m pytest "${pytest_arguments[@]}" || rc=1
   .venv/bin/ruff check scripts || rc=1
   .venv/bin/ruff format --check scripts || rc=1
   .venv/bin/mypy --strict scripts || rc=1
   return $rc
+}
+
+run_language() {
+  local python
+  if ! python=$(find_python); then
+    skip_reason='Python >= 3.11 is needed (Debian: apt-get install python3)'
+    return 3
+  fi
+  "$python" scripts/check_language.py
 }
 
 run_shellcheck() {
@@ -184,7 +236,7 @@ run_shellcheck() {
   shellcheck --external-sources --source-path="$ROOT" .ci/run "${scripts[@]}"
 }
 
-# Only reports of this run: those of earlier runs or of removed tests lie beside them.
+# Only reports of this run, because those of earlier runs or of removed tests may still exist.
 print_totals() {
   local passed failed skipped reports
   mapfile -t reports < <(
@@ -204,8 +256,8 @@ if is_wanted maven; then
   echo "JAVA_HOME=$JAVA_HOME"
   require_maven
 fi
-if is_wanted maven; then
-  # Before the others begin: apt-get runs only once at a time.
+if is_wanted maven && ! $quick; then
+  # Before the other steps start, because apt-get runs only once at a time.
   install_program pgbouncer || echo "pgbouncer is $skip_reason: its test is skipped"
 fi
 if is_wanted maven && is_wanted python; then

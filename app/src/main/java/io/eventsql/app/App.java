@@ -3,7 +3,7 @@ package io.eventsql.app;
 import org.springframework.boot.SpringApplication;
 import org.springframework.boot.autoconfigure.SpringBootApplication;
 
-/** Consumes a stream of benchmark events and answers over HTTP what arrived; {@link AppSettings} says how it is set. */
+/** Consumes a stream of benchmark events and serves counts over HTTP. See {@link AppSettings} for its configuration. */
 @SpringBootApplication(proxyBeanMethods = false)
 public class App {
 

@@ -6,7 +6,7 @@ import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 import org.springframework.core.env.Environment;
 
-/** What the app adds to EventSQL's starter: how it is set, and the stream that is created if it does not exist. */
+/** The app's additions to EventSQL's starter: its settings, and the stream to create if it does not exist. */
 @Configuration(proxyBeanMethods = false)
 class AppConfiguration {
 

@@ -13,13 +13,13 @@ import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * How the app is set, except for the HTTP port, which Spring Boot reads from {@code SERVER_PORT}.
+ * The settings of the app, except for the HTTP port, which Spring Boot reads from {@code SERVER_PORT}.
  *
  * @param stream the stream to consume: {@code STREAM} and {@code PARTITIONS}
- * @param consumer who consumes it, and how many events it takes at once: {@code CONSUMER} and {@code PAGE_EVENTS}
- * @param shards the databases, one for each shard, see {@link DatabaseVariables}
- * @param poolSize connections to each of them: {@code DB_POOL_SIZE}
- * @param portFile where to write the port that HTTP is served on: {@code PORT_FILE}, or {@code null}
+ * @param consumer the consumer and its page size: {@code CONSUMER} and {@code PAGE_EVENTS}
+ * @param shards the databases, one per shard, see {@link DatabaseVariables}
+ * @param poolSize the connections to each database: {@code DB_POOL_SIZE}
+ * @param portFile the file to which the HTTP port is written: {@code PORT_FILE}, or {@code null}
  */
 public record AppSettings(
         StreamSpec stream,
@@ -30,16 +30,16 @@ public record AppSettings(
     public static final String DEFAULT_STREAM = "account_created";
     public static final String DEFAULT_CONSUMER = "app";
     public static final int DEFAULT_POOL_SIZE = 12;
-    public static final int MAX_POOL_SIZE = 1_000;
+    public static final int POOL_SIZE_MAX = 1_000;
 
     public AppSettings {
         shards = List.copyOf(shards);
     }
 
     /**
-     * The settings that the variables stand for.
+     * Reads the settings from variables.
      *
-     * @throws InvalidSettingException if one is missing or wrong
+     * @throws InvalidSettingException if a variable is missing or invalid
      */
     public static AppSettings read(Variables variables) {
         String streamName = variables.text("STREAM", DEFAULT_STREAM);
@@ -55,16 +55,16 @@ public record AppSettings(
                 stream,
                 consumer,
                 DatabaseVariables.read(variables),
-                variables.number("DB_POOL_SIZE", DEFAULT_POOL_SIZE, 1, MAX_POOL_SIZE),
+                variables.number("DB_POOL_SIZE", DEFAULT_POOL_SIZE, 1, POOL_SIZE_MAX),
                 portFile == null ? null : Path.of(portFile));
     }
 
-    /** The library knows what a name may look like; only the variable's name is added here. */
+    /** Adds the variable's name to the library's validation error. */
     private static <T> T named(String variable, Supplier<T> spec) {
         try {
             return spec.get();
         } catch (InvalidInputException e) {
-            throw new InvalidSettingException(variable, "is not accepted: " + e.getMessage(), e);
+            throw new InvalidSettingException(variable, "is invalid: " + e.getMessage(), e);
         }
     }
 }

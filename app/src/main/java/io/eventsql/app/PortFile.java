@@ -11,7 +11,7 @@ import org.springframework.boot.web.server.context.WebServerInitializedEvent;
 import org.springframework.context.event.EventListener;
 import org.springframework.stereotype.Component;
 
-/** Writes the port that HTTP is served on into a file, for whoever started the app with a free port. */
+/** Writes the HTTP port to a file, for a parent process that started the app with a free port. */
 @Component
 final class PortFile {
     private static final Logger log = LoggerFactory.getLogger(PortFile.class);
@@ -22,7 +22,7 @@ final class PortFile {
         file = settings.portFile();
     }
 
-    /** The file appears whole, by a rename: whoever waits for it never reads half a number. */
+    /** Writes the file atomically by a rename, so that a reader never sees a partial number. */
     @EventListener
     void write(WebServerInitializedEvent event) throws IOException {
         if (file == null) {

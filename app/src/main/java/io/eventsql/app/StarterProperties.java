@@ -11,12 +11,12 @@ import org.springframework.core.env.ConfigurableEnvironment;
 import org.springframework.core.env.MapPropertySource;
 
 /**
- * Gives EventSQL's starter the app's settings as its properties: {@code DB0_HOST} and the others as {@code
- * eventsql.shards}, what is consumed as {@code app.*}, which the listener names.
+ * Maps the app's settings to properties of EventSQL's starter: {@code DB0_HOST} and the others to {@code
+ * eventsql.shards}, and the consumed stream to {@code app.*}, to which the listener refers.
  */
 final class StarterProperties implements EnvironmentPostProcessor {
 
-    /** @throws InvalidSettingException if a variable is missing or wrong */
+    /** @throws InvalidSettingException if a variable is missing or invalid */
     @Override
     public void postProcessEnvironment(ConfigurableEnvironment environment, SpringApplication application) {
         if (!environment.getProperty("eventsql.enabled", Boolean.class, true)) {

@@ -1,4 +1,4 @@
-/** The consumer app of benchmarks: what it is made of and how it is set up. */
+/** The consumer app of benchmarks: its components and configuration. */
 @NullMarked
 package io.eventsql.app;
 

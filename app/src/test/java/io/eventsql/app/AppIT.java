@@ -1,6 +1,6 @@
 package io.eventsql.app;
 
-import static io.eventsql.app.HttpClientOfApp.json;
+import static io.eventsql.app.AppHttpClient.json;
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
@@ -28,7 +28,7 @@ import org.springframework.boot.builder.SpringApplicationBuilder;
 import org.springframework.context.ConfigurableApplicationContext;
 import tools.jackson.databind.JsonNode;
 
-/** The whole app over two shards. */
+/** The complete app on two shards. */
 class AppIT {
     private static final String RUN = "0123abcd";
     private static final String STREAM = "account_created";
@@ -112,11 +112,11 @@ class AppIT {
                         "--DB_PASSWORD=" + eventsDb.password());
     }
 
-    private static HttpClientOfApp clientOf(ConfigurableApplicationContext app) {
-        return new HttpClientOfApp(Integer.parseInt(app.getEnvironment().getRequiredProperty("local.server.port")));
+    private static AppHttpClient clientOf(ConfigurableApplicationContext app) {
+        return new AppHttpClient(Integer.parseInt(app.getEnvironment().getRequiredProperty("local.server.port")));
     }
 
-    /** Events 0 to EVENTS - 1 in turn over the keys, then number 0 again, one warm-up event and one foreign event. */
+    /** Publishes events 0 to EVENTS - 1 with rotating keys, then number 0 again, one warm-up event and one foreign event. */
     private Set<Integer> publish() {
         Set<Integer> shardsUsed = new HashSet<>();
         try (EventSql eventSql = EventSql.builder(shards).build()) {
@@ -137,18 +137,18 @@ class AppIT {
         return Event.of(key, new BenchmarkEvent(RUN, 0, warmup, number, EpochMicros.now()).encode());
     }
 
-    private static long received(HttpClientOfApp client, String phase) throws Exception {
+    private static long received(AppHttpClient client, String phase) throws Exception {
         JsonNode runner = runner(client);
         return runner.at("/" + phase + "/received").asLong(0);
     }
 
-    /** The report of runner 0, or a missing node while nothing arrived. */
-    private static JsonNode runner(HttpClientOfApp client) throws Exception {
+    /** Returns the report of runner 0, or a missing node before the first event. */
+    private static JsonNode runner(AppHttpClient client) throws Exception {
         return json(client.send("GET", "/benchmark-runs/" + RUN)).at("/runners/0");
     }
 
-    /** The sum over the shards. */
-    private static double metric(HttpClientOfApp client, String name) throws Exception {
+    /** Returns the sum over the shards. */
+    private static double metric(AppHttpClient client, String name) throws Exception {
         return client.send("GET", "/actuator/prometheus")
                 .body()
                 .lines()

@@ -64,22 +64,22 @@ class AppSettingsTest {
         "DB_POOL_SIZE, 0, 1 and 1000",
         "DB_POOL_SIZE, 1.5, 1 and 1000",
     })
-    void read_numberOutOfRange_isRefused(String variable, String value, String range) {
+    void read_numberOutOfRange_isRejected(String variable, String value, String range) {
         environment.put(variable, value);
 
         assertThatThrownBy(this::read)
                 .isInstanceOf(InvalidSettingException.class)
-                .hasMessage(variable + " must be a whole number between " + range + ", but is '" + value + "'");
+                .hasMessage(variable + " must be an integer between " + range + ", but is '" + value + "'");
     }
 
     @ParameterizedTest
     @CsvSource({"STREAM, Account-Created", "CONSUMER, app__1"})
-    void read_nameTheLibraryRefuses_namesTheVariable(String variable, String value) {
+    void read_nameRejectedByTheLibrary_namesTheVariable(String variable, String value) {
         environment.put(variable, value);
 
         assertThatThrownBy(this::read)
                 .isInstanceOf(InvalidSettingException.class)
-                .hasMessageStartingWith(variable + " is not accepted: ")
+                .hasMessageStartingWith(variable + " is invalid: ")
                 .hasMessageContaining("'" + value + "'");
     }
 

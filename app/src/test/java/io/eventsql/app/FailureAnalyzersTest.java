@@ -10,12 +10,12 @@ import org.springframework.boot.diagnostics.FailureAnalyzer;
 import org.springframework.core.io.support.SpringFactoriesLoader;
 import org.springframework.core.io.support.SpringFactoriesLoader.FailureHandler;
 
-/** What is shown when the app does not start, found as Spring Boot finds it. */
+/** The failure analysis shown when the app fails to start, loaded like Spring Boot does. */
 class FailureAnalyzersTest {
     private static final FailureHandler SKIP_THOSE_THAT_NEED_BEANS = FailureHandler.handleMessage((message, e) -> {});
 
     @Test
-    void wrongSetting_isToldInOneSentence() {
+    void invalidSetting_isReportedInOneSentence() {
         var failure = new IllegalStateException("bean", new InvalidSettingException("DB0_PASSWORD", "is missing"));
 
         assertThat(analysis(failure).getDescription()).isEqualTo("DB0_PASSWORD is missing");

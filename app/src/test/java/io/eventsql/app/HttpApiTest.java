@@ -1,6 +1,6 @@
 package io.eventsql.app;
 
-import static io.eventsql.app.HttpClientOfApp.json;
+import static io.eventsql.app.AppHttpClient.json;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.eventsql.EventPosition;
@@ -33,19 +33,18 @@ import org.springframework.context.annotation.ComponentScan;
 import org.springframework.context.annotation.Import;
 import tools.jackson.databind.JsonNode;
 
-/** The app's HTTP server on a free port, without databases: events are handed to the handler by the test. */
+/** The app's HTTP server on a free port without databases. The test passes events to the handler. */
 class HttpApiTest {
     @TempDir
     private static Path folder;
 
     private static ConfigurableApplicationContext app;
-    private static HttpClientOfApp client;
+    private static AppHttpClient client;
 
     @BeforeAll
     static void start() throws Exception {
         app = new SpringApplicationBuilder(WithoutDatabases.class).run("--server.port=0", "--eventsql.enabled=false");
-        client = new HttpClientOfApp(
-                Integer.parseInt(Files.readString(portFile()).strip()));
+        client = new AppHttpClient(Integer.parseInt(Files.readString(portFile()).strip()));
     }
 
     @AfterAll
@@ -55,7 +54,7 @@ class HttpApiTest {
     }
 
     @Test
-    void portFile_holdsThePortAndNothingIsLeftBesideIt() throws Exception {
+    void portFile_containsThePortAndNoTemporaryFileRemains() throws Exception {
         assertThat(Files.readString(portFile()).strip())
                 .isEqualTo(app.getEnvironment().getProperty("local.server.port"));
         try (var files = Files.list(folder)) {
@@ -64,7 +63,7 @@ class HttpApiTest {
     }
 
     @Test
-    void run_seen_isReportedWhole() throws Exception {
+    void run_received_isReportedCompletely() throws Exception {
         long intendedAtMicros = EpochMicros.now() - 2_000_000;
         handle(
                 new BenchmarkEvent("aaaa0001", 4, false, 0, intendedAtMicros),
@@ -132,11 +131,11 @@ class HttpApiTest {
     }
 
     @Test
-    void run_notSeen_is404() throws Exception {
+    void run_unknown_is404() throws Exception {
         HttpResponse<String> response = client.send("GET", "/benchmark-runs/aaaa0002");
 
         assertThat(response.statusCode()).isEqualTo(404);
-        assertThat(json(response).get("detail").asString()).isEqualTo("Nothing of run aaaa0002 was seen");
+        assertThat(json(response).get("detail").asString()).isEqualTo("No events of run aaaa0002 received");
     }
 
     @Test
@@ -202,7 +201,7 @@ class HttpApiTest {
         "POST, /benchmark-runs/aaaa0001/barriers/start?runner=0, runners",
         "POST, /benchmark-runs/aaaa0001/barriers/start?runner=a&runners=1, runner",
     })
-    void request_wrong_is400AndNamesTheParameter(String method, String path, String problem) throws Exception {
+    void request_invalid_is400AndNamesTheParameter(String method, String path, String problem) throws Exception {
         HttpResponse<String> response = client.send(method, path);
 
         assertThat(response.statusCode()).isEqualTo(400);
@@ -239,7 +238,7 @@ class HttpApiTest {
         return folder.resolve("app.port");
     }
 
-    /** No {@code @Configuration}: the whole app's component scan must not find it. */
+    /** Without {@code @Configuration}, so that the component scan of the app does not find it. */
     @EnableAutoConfiguration(excludeName = "org.springframework.boot.jdbc.autoconfigure.DataSourceAutoConfiguration")
     @ComponentScan("io.eventsql.app.benchmark")
     @Import(PortFile.class)

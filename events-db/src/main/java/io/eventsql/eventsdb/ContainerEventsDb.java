@@ -8,7 +8,7 @@ import org.postgresql.ds.PGSimpleDataSource;
 import org.testcontainers.postgresql.PostgreSQLContainer;
 import org.testcontainers.utility.DockerImageName;
 
-/** A PostgreSQL in a Docker container, for those who have Docker. */
+/** A PostgreSQL server in a Docker container. */
 final class ContainerEventsDb implements EventsDb {
 
     static final String DEFAULT_IMAGE = "postgres:18";
@@ -40,7 +40,7 @@ final class ContainerEventsDb implements EventsDb {
             return eventsDb;
         } catch (SQLException | RuntimeException e) {
             container.stop();
-            throw new IllegalStateException("the container of " + image + " could not be set up", e);
+            throw new IllegalStateException("cannot set up the container of " + image, e);
         }
     }
 

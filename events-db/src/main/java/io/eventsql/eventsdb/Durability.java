@@ -2,14 +2,14 @@ package io.eventsql.eventsdb;
 
 import java.util.List;
 
-/** The settings without which a commit promises nothing. */
+/** The settings required for durable commits. */
 final class Durability {
 
     static final List<String> SETTINGS = List.of("fsync", "synchronous_commit", "full_page_writes");
 
     private Durability() {}
 
-    /** @throws IllegalStateException unless the running server, asked as the library's own role, has all of them on */
+    /** @throws IllegalStateException unless all of them are on, as seen by the library's role */
     static void require(EventsDb eventsDb) {
         for (String setting : SETTINGS) {
             String value = eventsDb.show(setting);

@@ -14,9 +14,8 @@ import org.jspecify.annotations.Nullable;
 import org.postgresql.ds.PGSimpleDataSource;
 
 /**
- * A PostgreSQL server of this process, from the binaries on the class path. It listens on the loopback address only, and
- * it ends with this process, however that ends. It can be crashed and started again on the same data and port.
- * Thread-safe.
+ * A PostgreSQL server run by this process from binaries on the class path. Listens on the loopback address only, and
+ * stops with this process, even if that is killed. Can be crashed and restarted on the same data and port. Thread-safe.
  */
 public final class EmbeddedEventsDb implements EventsDb {
 
@@ -26,7 +25,7 @@ public final class EmbeddedEventsDb implements EventsDb {
     private final ServerFolder folder;
     private final boolean durable;
     private final PostgresConf conf;
-    private final Standbys standbyKind;
+    private final StandbyMode standbyMode;
     private final List<EmbeddedStandby> standbys;
     private final Thread shutdownHook = new Thread(this::stopAndRemove, "events-db-shutdown");
 
@@ -35,7 +34,7 @@ public final class EmbeddedEventsDb implements EventsDb {
     private boolean closed;
 
     private EmbeddedEventsDb(Builder builder, ServerFolder folder) {
-        this.binaries = PostgresBinaries.unpacked();
+        this.binaries = PostgresBinaries.unpack();
         this.folder = folder;
         this.durable = builder.durable;
         var overrides = new LinkedHashMap<String, String>();
@@ -48,8 +47,8 @@ public final class EmbeddedEventsDb implements EventsDb {
         }
         this.conf = PostgresConf.load().with(overrides);
         this.port = builder.port;
-        this.standbyKind = builder.standbys;
-        this.standbys = standbyKind.names().stream()
+        this.standbyMode = builder.standbys;
+        this.standbys = standbyMode.names().stream()
                 .map(name -> new EmbeddedStandby(binaries, folder, name))
                 .toList();
     }
@@ -58,7 +57,7 @@ public final class EmbeddedEventsDb implements EventsDb {
         return new Builder();
     }
 
-    /** What a server is started with. Not thread-safe. */
+    /** The settings of a server. Not thread-safe. */
     public static final class Builder {
 
         private int port;
@@ -66,12 +65,12 @@ public final class EmbeddedEventsDb implements EventsDb {
         private boolean durable = true;
         private boolean stopsAtExit = true;
         private int recycledWalMegabytes;
-        private Standbys standbys = Standbys.NONE;
+        private StandbyMode standbys = StandbyMode.NONE;
         private final Map<String, String> settings = new LinkedHashMap<>();
 
         private Builder() {}
 
-        /** The TCP port on the loopback address; 0, the default, takes a free one. */
+        /** Sets the TCP port on the loopback address; 0, the default, selects a free one. */
         public Builder port(int port) {
             if (port < 0 || port > 65535) {
                 throw new IllegalArgumentException("not a port: " + port);
@@ -81,8 +80,8 @@ public final class EmbeddedEventsDb implements EventsDb {
         }
 
         /**
-         * A folder that is kept at close, and used again where it holds the data of an earlier start. Without one, a
-         * temporary folder is made, and removed at close.
+         * Sets a data folder that is kept on close and reused if it contains data from an earlier start. By default, a
+         * temporary folder is created, and removed on close.
          */
         public Builder dataFolder(Path dataFolder) {
             this.dataFolder = dataFolder;
@@ -95,16 +94,19 @@ public final class EmbeddedEventsDb implements EventsDb {
             return this;
         }
 
-        /** Whether commits survive a power cut; true by default. False only for tests that do not need it. */
+        /**
+         * Sets whether commits survive a power failure; true by default. Use false only in tests that do not depend on
+         * it.
+         */
         public Builder durable(boolean durable) {
             this.durable = durable;
             return this;
         }
 
         /**
-         * Whether the server is stopped as soon as this JVM begins to exit; true by default. False where somebody else
-         * calls {@link EmbeddedEventsDb#close()} then: shutdown hooks run at the same time, and what still uses the server
-         * must be closed first.
+         * Sets whether the server stops as soon as this JVM starts to exit; true by default. Use false if other code
+         * calls {@link EmbeddedEventsDb#close()} on exit, because shutdown hooks run concurrently and users of the
+         * server must be closed first.
          */
         public Builder stopsAtExit(boolean stopsAtExit) {
             this.stopsAtExit = stopsAtExit;
@@ -112,31 +114,31 @@ public final class EmbeddedEventsDb implements EventsDb {
         }
 
         /**
-         * Megabytes of WAL files that a new server has ready, as one that has been in use has; 0, the default, to 2,000.
-         * Making them takes seconds. For benchmarks of a steady state.
+         * Sets the megabytes of WAL files to preallocate in a new server, as in one that has been in use; 0, the
+         * default, to 2,000. Takes seconds. For benchmarks of a steady state.
          */
         public Builder recycledWal(int megabytes) {
-            if (megabytes < 0 || megabytes > RecycledWal.MAX_MEGABYTES) {
+            if (megabytes < 0 || megabytes > RecycledWal.WAL_MAX_MEGABYTES) {
                 throw new IllegalArgumentException(
-                        "recycledWal must be between 0 and " + RecycledWal.MAX_MEGABYTES + ", but is " + megabytes);
+                        "recycledWal must be between 0 and " + RecycledWal.WAL_MAX_MEGABYTES + ", but is " + megabytes);
             }
             this.recycledWalMegabytes = megabytes;
             return this;
         }
 
         /**
-         * Servers that keep a copy, each on a free port and with the same settings; none by default. All of them run and
-         * stream when the start returns.
+         * Sets the standby servers, each on a free port and with the same settings; none by default. All of them run
+         * and stream when the start returns.
          */
-        public Builder standbys(Standbys standbys) {
+        public Builder standbys(StandbyMode standbys) {
             this.standbys = standbys;
             return this;
         }
 
         /**
-         * Starts the server and creates role and database.
+         * Starts the server and creates the role and the database.
          *
-         * @throws IllegalStateException if the server does not start, or is not durable though it should be
+         * @throws IllegalStateException if the server does not start, or is not durable although it should be
          */
         public EmbeddedEventsDb start() {
             try {
@@ -165,7 +167,7 @@ public final class EmbeddedEventsDb implements EventsDb {
                 eventsDb.createRoleAndDatabase();
                 folder.finish();
                 if (builder.recycledWalMegabytes > 0) {
-                    RecycledWal.make(eventsDb.adminDataSource(), builder.recycledWalMegabytes);
+                    RecycledWal.create(eventsDb.adminDataSource(), builder.recycledWalMegabytes);
                 }
             }
             if (!eventsDb.standbys.isEmpty()) {
@@ -181,24 +183,24 @@ public final class EmbeddedEventsDb implements EventsDb {
         }
     }
 
-    /** Commits wait for standbys only once these are there: nothing could be made before. */
+    /** Enables synchronous replication only after the standbys exist, because earlier commits would block. */
     private void startWithStandbys(int givenPort) throws IOException {
         stop();
         for (EmbeddedStandby standby : standbys) {
             standby.copy();
         }
-        Map<String, String> names = Map.of("synchronous_standby_names", standbyKind.synchronousStandbyNames());
+        Map<String, String> names = Map.of("synchronous_standby_names", standbyMode.synchronousStandbyNames());
         Files.writeString(
                 folder.data().resolve("postgresql.conf"), conf.with(names).text());
         launchOnFreePort(givenPort);
-        Replication.createSlots(adminDataSource(), standbyKind.names());
+        Replication.createSlots(adminDataSource(), standbyMode.names());
         for (EmbeddedStandby standby : standbys) {
             standby.start(conf, port);
         }
-        Replication.awaitStreaming(adminDataSource(), standbyKind);
+        Replication.awaitStreaming(adminDataSource(), standbyMode);
     }
 
-    /** The servers that keep a copy, in the order of their names; those of {@link Builder#standbys}. */
+    /** Returns the standbys configured by {@link Builder#standbys}, in the order of their names. */
     public List<EmbeddedStandby> standbys() {
         return standbys;
     }
@@ -226,7 +228,7 @@ public final class EmbeddedEventsDb implements EventsDb {
         return port;
     }
 
-    /** The folder with the data and the server's log. */
+    /** Returns the folder with the data and the server log. */
     public Path folder() {
         return folder.path();
     }
@@ -242,19 +244,19 @@ public final class EmbeddedEventsDb implements EventsDb {
     }
 
     /**
-     * The process id of the postmaster, whose children are all other processes of the server.
+     * Returns the process id of the postmaster, the parent of all other server processes.
      *
-     * @throws IllegalStateException if the server does not run
+     * @throws IllegalStateException if the server is not running
      */
     public synchronized long processId() {
         return running().processId();
     }
 
     /**
-     * Kills every process of the server at once, as a crash of the machine would, except that what was given to the
-     * operating system stays. Returns when all are gone.
+     * Kills all server processes at once, like a crash of the machine, except that data passed to the operating system
+     * is kept. Returns when all processes have ended.
      *
-     * @throws IllegalStateException if the server does not run
+     * @throws IllegalStateException if the server is not running
      */
     public synchronized void crash() {
         Postmaster crashing = running();
@@ -262,7 +264,7 @@ public final class EmbeddedEventsDb implements EventsDb {
         crashing.crash();
     }
 
-    /** Stops the server in an orderly way and keeps its data. Open transactions are rolled back. */
+    /** Stops the server with a fast shutdown and keeps its data. Open transactions are rolled back. */
     public synchronized void stop() {
         if (postmaster != null) {
             Postmaster stopping = postmaster;
@@ -272,8 +274,8 @@ public final class EmbeddedEventsDb implements EventsDb {
     }
 
     /**
-     * Starts the server again on the same data and port, after a {@link #crash()} or a {@link #stop()}; stops it first
-     * where it runs. Returns when it accepts connections.
+     * Restarts the server on the same data and port, for example after a {@link #crash()} or a {@link #stop()}. Stops
+     * it first if it is running. Returns when it accepts connections.
      */
     public synchronized void restart() {
         if (closed) {
@@ -281,7 +283,7 @@ public final class EmbeddedEventsDb implements EventsDb {
         }
         stop();
         try {
-            // The port may briefly serve as somebody's outgoing one.
+            // The port may briefly be in use by an outgoing connection.
             for (int attempt = 1; ; attempt++) {
                 try {
                     launch();
@@ -300,14 +302,14 @@ public final class EmbeddedEventsDb implements EventsDb {
         }
     }
 
-    /** Stops the server, and removes its folder where it is a temporary one. Does nothing the second time. */
+    /** Stops the server and removes its folder if it is temporary. Idempotent. */
     @Override
     public void close() {
         stopAndRemove();
         try {
             Runtime.getRuntime().removeShutdownHook(shutdownHook);
         } catch (IllegalStateException e) {
-            // The process is ending; the hook has nothing left to do.
+            // The process is exiting, and the hook has nothing left to do.
             return;
         }
     }
@@ -318,7 +320,7 @@ public final class EmbeddedEventsDb implements EventsDb {
         }
         closed = true;
         if (postmaster != null && folder.isTemporary()) {
-            // The data is thrown away, so no checkpoint.
+            // The data is discarded, so no checkpoint is needed.
             postmaster.stopImmediately();
             postmaster = null;
         }
@@ -337,11 +339,11 @@ public final class EmbeddedEventsDb implements EventsDb {
     }
 
     private void launch() throws IOException {
-        var place = new Postmaster.Place(
+        var paths = new Postmaster.ServerPaths(
                 folder.data(),
                 folder.log(),
                 folder.isTemporary() ? folder.path().toString() : "");
-        postmaster = Postmaster.start(binaries, place, HOST, port);
+        postmaster = Postmaster.start(binaries, paths, HOST, port);
     }
 
     private void createRoleAndDatabase() {
@@ -357,7 +359,7 @@ public final class EmbeddedEventsDb implements EventsDb {
 
     private Postmaster running() {
         if (postmaster == null) {
-            throw new IllegalStateException("the server does not run");
+            throw new IllegalStateException("the server is not running");
         }
         return postmaster;
     }

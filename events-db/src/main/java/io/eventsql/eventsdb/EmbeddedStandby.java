@@ -12,10 +12,7 @@ import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
 import org.postgresql.ds.PGSimpleDataSource;
 
-/**
- * A streaming standby of an {@link EmbeddedEventsDb}: another server with a copy of its data, which answers queries. It
- * ends with its primary. Thread-safe.
- */
+/** A hot standby of an {@link EmbeddedEventsDb} with streaming replication. It stops with its primary. Thread-safe. */
 public final class EmbeddedStandby {
 
     private final PostgresBinaries binaries;
@@ -31,29 +28,29 @@ public final class EmbeddedStandby {
         this.name = name;
     }
 
-    /** The name by which the primary knows it, such as {@code standby1}. */
+    /** Returns its application name, such as {@code standby1}. */
     public String name() {
         return name;
     }
 
-    /** The TCP port on the loopback address. */
+    /** Returns the TCP port on the loopback address. */
     public int port() {
         return port;
     }
 
     /**
-     * The process id of its postmaster.
+     * Returns the process id of its postmaster.
      *
-     * @throws IllegalStateException if it does not run
+     * @throws IllegalStateException if it is not running
      */
     public synchronized long processId() {
         if (postmaster == null) {
-            throw new IllegalStateException(name + " does not run");
+            throw new IllegalStateException(name + " is not running");
         }
         return postmaster.processId();
     }
 
-    /** Connections to the database {@code eventsql} as a superuser, not pooled; nothing can be written. */
+    /** Returns unpooled read-only superuser connections to the database {@code eventsql}. */
     public DataSource adminDataSource() {
         var dataSource = new PGSimpleDataSource();
         dataSource.setUrl("jdbc:postgresql://" + EmbeddedEventsDb.HOST + ":" + port + "/" + InitSql.DATABASE);
@@ -62,7 +59,7 @@ public final class EmbeddedStandby {
         return dataSource;
     }
 
-    /** Stops it in an orderly way and keeps its data; commits that need it wait. */
+    /** Stops it with a fast shutdown and keeps its data. Commits that require it wait. */
     public synchronized void stop() {
         if (postmaster != null) {
             Postmaster stopping = postmaster;
@@ -71,7 +68,7 @@ public final class EmbeddedStandby {
         }
     }
 
-    /** Starts it again on the same data and port; it gets what it has missed. Does nothing where it runs. */
+    /** Restarts it on the same data and port. It catches up with the primary. Does nothing if it is running. */
     public synchronized void restart() {
         if (postmaster == null) {
             try {
@@ -82,7 +79,7 @@ public final class EmbeddedStandby {
         }
     }
 
-    /** Copies the primary's data, which is not in use, unless there is a copy from an earlier start. */
+    /** Copies the data of the stopped primary, unless a copy from an earlier start exists. */
     void copy() throws IOException {
         if (Files.exists(data().resolve("standby.signal"))) {
             return;
@@ -90,7 +87,7 @@ public final class EmbeddedStandby {
         try (Stream<Path> paths = Files.walk(primary.data())) {
             for (Path each : paths.toList()) {
                 Path relative = primary.data().relativize(each);
-                // Slots belong to the primary.
+                // Replication slots belong to the primary.
                 if (!relative.startsWith("pg_replslot") || relative.getNameCount() == 1) {
                     Files.createDirectories(folder());
                     Files.copy(each, data().resolve(relative.toString()), StandardCopyOption.COPY_ATTRIBUTES);
@@ -100,7 +97,7 @@ public final class EmbeddedStandby {
         Files.createFile(data().resolve("standby.signal"));
     }
 
-    /** Starts it as a copy of the server on a port. */
+    /** Starts it as a standby of the server on the given port. */
     synchronized void start(PostgresConf conf, int primaryPort) throws IOException {
         var settings = new LinkedHashMap<String, String>();
         settings.put("primary_slot_name", name);
@@ -122,7 +119,7 @@ public final class EmbeddedStandby {
         });
     }
 
-    /** Ends it without a checkpoint: its data is thrown away. */
+    /** Stops it without a checkpoint, because its data is discarded. */
     synchronized void stopImmediately() {
         if (postmaster != null) {
             postmaster.stopImmediately();
@@ -131,12 +128,12 @@ public final class EmbeddedStandby {
     }
 
     private void launch() throws IOException {
-        // The last guard to act finds no server left, and removes everything.
-        var place = new Postmaster.Place(
+        // The last guard finds no server left and removes everything.
+        var paths = new Postmaster.ServerPaths(
                 data(),
                 folder().resolve("server.log"),
                 primary.isTemporary() ? primary.path().toString() : "");
-        postmaster = Postmaster.start(binaries, place, EmbeddedEventsDb.HOST, port);
+        postmaster = Postmaster.start(binaries, paths, EmbeddedEventsDb.HOST, port);
     }
 
     private Path folder() {

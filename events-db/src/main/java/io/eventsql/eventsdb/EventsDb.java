@@ -10,17 +10,19 @@ import org.postgresql.ds.PGSimpleDataSource;
  */
 public interface EventsDb extends AutoCloseable {
 
-    /** The system property that says where servers come from: {@code embedded} (the default) or {@code testcontainers}. */
+    /**
+     * The system property that selects the kind of server: {@code embedded} (the default) or {@code testcontainers}.
+     */
     String DATABASE_PROPERTY = "eventsql.test.database";
 
-    /** The system property with the image of {@code testcontainers}; {@code postgres:18} by default. */
+    /** The system property for the image of {@code testcontainers}; {@code postgres:18} by default. */
     String IMAGE_PROPERTY = "eventsql.test.image";
 
     /**
-     * Starts a server of the kind that {@value #DATABASE_PROPERTY} asks for. Docker is never looked for unasked: where
-     * no registry can be reached, that look alone takes minutes.
+     * Starts a server of the kind selected by {@value #DATABASE_PROPERTY}. Docker is used only on request, because
+     * detecting it takes minutes if no registry is reachable.
      *
-     * @throws IllegalArgumentException if the property holds another value
+     * @throws IllegalArgumentException if the property has another value
      * @throws IllegalStateException if the server does not start, or is not durable
      */
     static EventsDb start() {
@@ -35,39 +37,42 @@ public interface EventsDb extends AutoCloseable {
         };
     }
 
-    /** The address of the database {@code eventsql}, without user and password. */
+    /** Returns the JDBC URL of the database {@code eventsql}, without user and password. */
     String jdbcUrl();
 
-    /** The address of another database on the same server, as {@link #createDatabase} makes them. */
+    /** Returns the JDBC URL of another database on the same server, created by {@link #createDatabase}. */
     default String jdbcUrl(String database) {
         return jdbcUrl().replaceFirst("/" + InitSql.DATABASE + "(?=\\?|$)", "/" + database);
     }
 
-    /** The role that owns the database; not a superuser. */
+    /** Returns the role that owns the database; not a superuser. */
     String username();
 
     String password();
 
-    /** Connections to {@link #jdbcUrl()} as {@link #username()}, not pooled. */
+    /** Returns unpooled connections to {@link #jdbcUrl()} as {@link #username()}. */
     DataSource dataSource();
 
-    /** Connections to the same database as a superuser, not pooled: to end backends, take checkpoints, read statistics. */
+    /**
+     * Returns unpooled superuser connections to the same database, to terminate backends, run checkpoints or read
+     * statistics.
+     */
     DataSource adminDataSource();
 
     /**
      * Creates another empty database on the same server, owned by {@link #username()}.
      *
      * @param name an identifier of lower-case letters, digits and underscores
-     * @return connections to it as {@link #username()}, not pooled
+     * @return unpooled connections to it as {@link #username()}
      */
     default DataSource createDatabase(String name) {
         return createDatabase(name, "template1");
     }
 
     /**
-     * The same, as a copy of another database of the server, to which nobody may be connected meanwhile.
+     * Creates a copy of another database of the server, which must not have connections during the copy.
      *
-     * @param template an identifier likewise
+     * @param template the database to copy
      */
     default DataSource createDatabase(String name, String template) {
         for (String identifier : new String[] {name, template}) {
@@ -89,7 +94,10 @@ public interface EventsDb extends AutoCloseable {
         return dataSource;
     }
 
-    /** A setting's value as {@code SHOW} prints it to {@link #username()}, such as {@code on} or {@code 512MB}. */
+    /**
+     * Returns the value of a setting as {@code SHOW} prints it for {@link #username()}, such as {@code on} or {@code
+     * 512MB}.
+     */
     default String show(String setting) {
         try (var connection = dataSource().getConnection();
                 var statement = connection.prepareStatement("SELECT current_setting(?)")) {

@@ -17,7 +17,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
-/** Runs EventSQL databases in the foreground, without Docker. The usage text says how. */
+/** Runs EventSQL databases in the foreground without Docker. See the usage text. */
 public final class EventsDbLauncher {
 
     private static final int FAILED = 1;
@@ -27,22 +27,22 @@ public final class EventsDbLauncher {
             Usage: java -jar events-db.jar [options]
 
             Starts PostgreSQL servers with EventSQL's settings on the loopback address and keeps them
-            running until SIGTERM or SIGINT. Temporary data is removed at the end.
+            running until SIGTERM or SIGINT. Temporary data is removed on exit.
 
               --count N               servers to start (default 1)
-              --ports P1,P2,...       one port per server; 0, the default, takes a free one
-              --data-folder DIR       keep the data in DIR/db-1, DIR/db-2, ... and use it again next time
-                                      (default: temporary folders; a benchmark's must not lie on a tmpfs)
-              --setting NAME=VALUE    override a line of postgresql.conf, may be repeated
-              --recycled-wal MB       WAL files that new servers have ready, as those in use have (0 to 2000,
-                                      default 0); for benchmarks, takes seconds to make
-              --standbys KIND         servers that keep a copy of each: none (default), asynchronous (one),
-                                      synchronous (one that commits wait for), quorum (two, commits wait
+              --ports P1,P2,...       one port per server; 0, the default, selects a free one
+              --data-folder DIR       keep the data in DIR/db-1, DIR/db-2, ... and reuse it next time
+                                      (default: temporary folders; do not use a tmpfs for benchmarks)
+              --setting NAME=VALUE    override a line of postgresql.conf; repeatable
+              --recycled-wal MB       WAL files to preallocate in new servers, as in servers in use (0 to 2000,
+                                      default 0); for benchmarks; takes seconds
+              --standbys KIND         standbys of each server: none (default), asynchronous (one),
+                                      synchronous (one; commits wait for it), quorum (two; commits wait
                                       for one of them)
-              --not-durable           fsync and synchronous_commit off; never for a benchmark
-              --out FILE              write how to connect to FILE as JSON, once all servers are ready;
-                                      only its owner can read it, and it is removed at the end
-              --stop-on-stdin-close   stop also when standard input ends
+              --not-durable           turn fsync and synchronous_commit off; never for a benchmark
+              --out FILE              write connection details as JSON to FILE when all servers are ready;
+                                      readable only by its owner and removed on exit
+              --stop-on-stdin-close   also stop when standard input ends
               --help                  show this text
 
             Examples:
@@ -51,8 +51,8 @@ public final class EventsDbLauncher {
               java -jar events-db.jar --standbys synchronous
               java -jar events-db.jar --ports 5433 --data-folder ./data --setting shared_buffers=1GB
 
-            Exit codes: 0 stopped because standard input ended, or help shown; 1 a server did not start;
-            2 wrong usage; 130 after SIGINT, 143 after SIGTERM (all servers are stopped then too).
+            Exit codes: 0 standard input ended, or help shown; 1 a server did not start;
+            2 invalid usage; 130 after SIGINT, 143 after SIGTERM (all servers are stopped as well).
             """;
 
     private record Options(
@@ -61,7 +61,7 @@ public final class EventsDbLauncher {
             @Nullable Path dataFolder,
             Map<String, String> settings,
             int recycledWal,
-            Standbys standbys,
+            StandbyMode standbys,
             boolean durable,
             @Nullable Path out,
             boolean stopOnStdinClose) {}
@@ -85,7 +85,7 @@ public final class EventsDbLauncher {
             System.err.println(e.getMessage() + " (--help shows the usage)");
             System.exit(WRONG_USAGE);
         } catch (IOException | RuntimeException e) {
-            System.err.println("The databases could not be started: " + e.getMessage());
+            System.err.println("Starting the databases failed: " + e.getMessage());
             System.exit(FAILED);
         }
     }
@@ -114,7 +114,7 @@ public final class EventsDbLauncher {
             }
             if (out != null) {
                 write(out, json(servers));
-                // By a signal, this process ends without coming back here; the servers have hooks of their own.
+                // After a signal, this process exits without returning here. The servers have their own hooks.
                 Runtime.getRuntime().addShutdownHook(new Thread(() -> removeQuietly(out), "remove-out-file"));
             }
             console.println("Ready: " + options.count + " running, stop with Ctrl-C");
@@ -144,7 +144,7 @@ public final class EventsDbLauncher {
         Path dataFolder = null;
         var settings = new LinkedHashMap<String, String>();
         int recycledWal = 0;
-        Standbys standbys = Standbys.NONE;
+        StandbyMode standbys = StandbyMode.NONE;
         boolean durable = true;
         Path out = null;
         boolean stopOnStdinClose = false;
@@ -157,20 +157,20 @@ public final class EventsDbLauncher {
                 case "--stop-on-stdin-close" -> stopOnStdinClose = true;
                 case "--count", "--ports", "--data-folder", "--setting", "--recycled-wal", "--standbys", "--out" -> {
                     if (!rest.hasNext()) {
-                        throw new UsageException(option + " needs a value");
+                        throw new UsageException(option + " requires a value");
                     }
                     String value = rest.next();
                     switch (option) {
                         case "--count" -> count = number(option, value, 1, 64);
                         case "--ports" -> ports = ports(option, value);
-                        case "--recycled-wal" -> recycledWal = number(option, value, 0, RecycledWal.MAX_MEGABYTES);
+                        case "--recycled-wal" -> recycledWal = number(option, value, 0, RecycledWal.WAL_MAX_MEGABYTES);
                         case "--standbys" -> standbys = standbys(value);
                         case "--data-folder" -> dataFolder = Path.of(value);
                         case "--out" -> out = Path.of(value).toAbsolutePath();
                         default -> {
                             String[] parts = value.split("=", 2);
                             if (parts.length < 2) {
-                                throw new UsageException("--setting needs NAME=VALUE, not " + value);
+                                throw new UsageException("--setting must be NAME=VALUE, but is " + value);
                             }
                             settings.put(parts[0], parts[1]);
                         }
@@ -196,11 +196,13 @@ public final class EventsDbLauncher {
         return List.copyOf(ports);
     }
 
-    private static Standbys standbys(String value) throws UsageException {
-        return Standbys.of(value)
-                .orElseThrow(() -> new UsageException("--standbys needs "
-                        + Arrays.stream(Standbys.values()).map(Standbys::word).collect(joining(", "))
-                        + ", not " + value));
+    private static StandbyMode standbys(String value) throws UsageException {
+        return StandbyMode.of(value)
+                .orElseThrow(() -> new UsageException("--standbys must be one of "
+                        + Arrays.stream(StandbyMode.values())
+                                .map(StandbyMode::label)
+                                .collect(joining(", "))
+                        + ", but is " + value));
     }
 
     private static int number(String option, String value, int min, int max) throws UsageException {
@@ -210,9 +212,9 @@ public final class EventsDbLauncher {
                 return number;
             }
         } catch (NumberFormatException e) {
-            // Said below.
+            // Reported below.
         }
-        throw new UsageException(option + " needs a number from " + min + " to " + max + ", not " + value);
+        throw new UsageException(option + " must be between " + min + " and " + max + ", but is " + value);
     }
 
     private static String json(List<EmbeddedEventsDb> servers) {
@@ -244,7 +246,7 @@ public final class EventsDbLauncher {
         return '"' + text.replace("\\", "\\\\").replace("\"", "\\\"") + '"';
     }
 
-    /** Whoever waits for the file never sees half of it. */
+    /** Writes the file atomically, so that a reader never sees a partial file. */
     private static void write(Path file, String text) throws IOException {
         Path folder = file.resolveSibling(".").normalize();
         Files.createDirectories(folder);

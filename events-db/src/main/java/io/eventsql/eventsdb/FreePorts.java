@@ -6,7 +6,7 @@ import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.util.concurrent.ThreadLocalRandom;
 
-/** Ports of the loopback address for servers. */
+/** Selects free ports of the loopback address for servers. */
 final class FreePorts {
     static final int ATTEMPTS = 20;
 
@@ -14,26 +14,26 @@ final class FreePorts {
 
     /** Starts a server on a port. */
     @FunctionalInterface
-    interface Launch {
+    interface ServerStart {
         /**
-         * Starts it.
+         * Starts the server.
          *
          * @throws Postmaster.PortTakenException if another process listens on the port
          */
-        void on(int port) throws IOException;
+        void start(int port) throws IOException;
     }
 
     /**
-     * Launches on the port that is given, or on one that is free until it works.
+     * Starts a server on the given port, or tries free ports until one works.
      *
-     * @param given 0: a free one
+     * @param given the port; 0 for a free one
      * @return the port
      */
-    static int launch(int given, Launch launch) throws IOException {
+    static int launch(int given, ServerStart server) throws IOException {
         for (int attempt = 1; ; attempt++) {
             int port = given == 0 ? find() : given;
             try {
-                launch.on(port);
+                server.start(port);
                 return port;
             } catch (Postmaster.PortTakenException e) {
                 if (given != 0 || attempt == ATTEMPTS) {
@@ -43,14 +43,14 @@ final class FreePorts {
         }
     }
 
-    /** Below the range that systems give to outgoing connections, so that the port is still free after a crash. */
+    /** Returns a free port below the ephemeral port range, so that it is still free after a crash. */
     private static int find() throws IOException {
         for (int attempt = 0; attempt < 1000; attempt++) {
             int candidate = ThreadLocalRandom.current().nextInt(15_000, 32_000);
             try (var socket = new ServerSocket(candidate, 1, InetAddress.getByAddress(new byte[] {127, 0, 0, 1}))) {
                 return socket.getLocalPort();
             } catch (BindException e) {
-                // Taken: the next one.
+                // Taken, so try the next one.
             }
         }
         throw new IOException("no free port between 15000 and 32000");

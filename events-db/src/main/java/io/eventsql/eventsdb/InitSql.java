@@ -5,17 +5,20 @@ import java.sql.SQLException;
 import java.util.List;
 import java.util.stream.Stream;
 
-/** Runs {@code init.sql} through JDBC, as psql would. */
+/** Runs {@code init.sql} through JDBC like psql. */
 final class InitSql {
 
-    /** The database and the role that {@code init.sql} creates. */
+    /** The database created by {@code init.sql}; the role has the same name. */
     static final String DATABASE = "eventsql";
 
     static final String USERNAME = "eventsql";
 
     private InitSql() {}
 
-    /** @param connection a superuser's, with auto-commit: a database cannot be created inside a transaction */
+    /**
+     * @param connection a superuser connection in auto-commit mode, because CREATE DATABASE cannot run inside a
+     *     transaction
+     */
     static void run(Connection connection, String password) throws SQLException {
         try (var statement = connection.createStatement()) {
             for (String sql : statements(Resources.text("init.sql"), password)) {

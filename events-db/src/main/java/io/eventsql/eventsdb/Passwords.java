@@ -3,7 +3,7 @@ package io.eventsql.eventsdb;
 import java.security.SecureRandom;
 import java.util.HexFormat;
 
-/** Passwords of servers that live as long as a test or a launcher. */
+/** Creates random passwords for short-lived servers. */
 final class Passwords {
 
     private static final SecureRandom RANDOM = new SecureRandom();

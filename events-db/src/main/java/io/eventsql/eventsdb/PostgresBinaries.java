@@ -22,8 +22,8 @@ import org.apache.commons.compress.archivers.tar.TarArchiveInputStream;
 import org.tukaani.xz.XZInputStream;
 
 /**
- * PostgreSQL's programs, unpacked from the class path once per user and version into {@code ~/.cache/eventsql}, or
- * into the folder for temporary files where the home folder cannot be written. Immutable.
+ * The PostgreSQL programs, unpacked from the class path once per user and version into {@code ~/.cache/eventsql}, or
+ * into the temporary folder if the home folder is not writable. Immutable.
  */
 final class PostgresBinaries {
 
@@ -34,10 +34,10 @@ final class PostgresBinaries {
     }
 
     /**
-     * Unpacks the programs unless that has been done. Several threads and several processes may call this at once: one
-     * of them unpacks, and the folder gets its name only when it is complete.
+     * Unpacks the programs if necessary. Safe for concurrent calls by several threads and processes: one of them
+     * unpacks, and the folder gets its final name only when it is complete.
      */
-    static synchronized PostgresBinaries unpacked() {
+    static synchronized PostgresBinaries unpack() {
         String archive = archive();
         try {
             Path cache = cacheFolder();
@@ -48,20 +48,20 @@ final class PostgresBinaries {
                         var lock = lockFile.lock()) {
                     if (lock.isValid() && !Files.isDirectory(folder)) {
                         Path unfinished = Files.createTempDirectory(cache, "unpacking-");
-                        unpack(archive, unfinished);
+                        extract(archive, unfinished);
                         Files.move(unfinished, folder, StandardCopyOption.ATOMIC_MOVE);
                     }
                 }
             }
             return new PostgresBinaries(folder);
         } catch (IOException e) {
-            throw new UncheckedIOException("cannot unpack PostgreSQL's programs", e);
+            throw new UncheckedIOException("cannot unpack the PostgreSQL programs", e);
         }
     }
 
     /**
-     * A process that runs one of the programs. PostgreSQL refuses to run as root; as root it is put into a user
-     * namespace, where it has the same process id, still owns its files, and is nobody.
+     * Returns a builder for a process of one of the programs. PostgreSQL refuses to run as root. For root, the process
+     * runs in a user namespace as an unprivileged user, with the same process id and ownership of its files.
      */
     ProcessBuilder process(String program, List<String> arguments) {
         var command = new ArrayList<String>();
@@ -71,7 +71,7 @@ final class PostgresBinaries {
         command.add(folder.resolve("bin").resolve(program).toString());
         command.addAll(arguments);
         var process = new ProcessBuilder(command);
-        // Variables such as PGDATA and PGPORT of whoever calls are not meant for this server.
+        // Removes variables of the parent process such as PGDATA and PGPORT, which are not meant for this server.
         process.environment().keySet().removeIf(name -> name.startsWith("PG"));
         process.environment().put("LC_ALL", "C");
         return process;
@@ -88,7 +88,7 @@ final class PostgresBinaries {
             case "aarch64", "arm64" -> "arm_64";
             default ->
                 throw new IllegalStateException(
-                        "no PostgreSQL programs for the processor " + System.getProperty("os.arch"));
+                        "no PostgreSQL programs for the architecture " + System.getProperty("os.arch"));
         };
         return "/postgres-" + os + "-" + architecture + ".txz";
     }
@@ -108,7 +108,7 @@ final class PostgresBinaries {
                 : Path.of(System.getProperty("java.io.tmpdir"), "eventsql-" + System.getProperty("user.name"));
         Files.createDirectories(cache);
         if (!Files.getOwner(cache).getName().equals(System.getProperty("user.name"))) {
-            throw new IOException(cache + " belongs to somebody else; programs are not run from there");
+            throw new IOException(cache + " belongs to another user; refusing to run programs from there");
         }
         return cache;
     }
@@ -117,7 +117,7 @@ final class PostgresBinaries {
         try (var in = new DigestInputStream(open(archive), MessageDigest.getInstance("SHA-256"))) {
             byte[] buffer = new byte[1 << 16];
             while (in.read(buffer) >= 0) {
-                // The digest sees what is read.
+                // Reading updates the digest.
             }
             return HexFormat.of().formatHex(in.getMessageDigest().digest(), 0, 8);
         } catch (NoSuchAlgorithmException e) {
@@ -125,12 +125,12 @@ final class PostgresBinaries {
         }
     }
 
-    private static void unpack(String archive, Path target) throws IOException {
+    private static void extract(String archive, Path target) throws IOException {
         try (var tar = new TarArchiveInputStream(new XZInputStream(open(archive)))) {
             for (TarArchiveEntry entry = tar.getNextEntry(); entry != null; entry = tar.getNextEntry()) {
                 Path path = target.resolve(entry.getName()).normalize();
                 if (!path.startsWith(target)) {
-                    throw new IOException("an entry outside the archive: " + entry.getName());
+                    throw new IOException("archive entry outside the target folder: " + entry.getName());
                 }
                 if (entry.isDirectory()) {
                     Files.createDirectories(path);

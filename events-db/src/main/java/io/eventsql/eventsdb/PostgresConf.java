@@ -19,12 +19,15 @@ final class PostgresConf {
         this.settings = settings;
     }
 
-    /** The file in this module's jar. */
+    /** Returns the settings of the file in this module's jar. */
     static PostgresConf load() {
         return parse(Resources.text("postgresql.conf"));
     }
 
-    /** @throws IllegalArgumentException at a line that is neither a setting, nor a comment, nor empty, and at a repeated setting */
+    /**
+     * @throws IllegalArgumentException for a line that is neither a setting, a comment nor empty, and for a repeated
+     *     setting
+     */
     static PostgresConf parse(String text) {
         var settings = new LinkedHashMap<String, String>();
         text.lines()
@@ -43,7 +46,7 @@ final class PostgresConf {
         return new PostgresConf(settings);
     }
 
-    /** These settings with others added or put in their place. */
+    /** Returns a copy with some settings added or replaced. */
     PostgresConf with(Map<String, String> overrides) {
         var merged = new LinkedHashMap<>(settings);
         merged.putAll(overrides);
@@ -54,7 +57,7 @@ final class PostgresConf {
         return Map.copyOf(settings);
     }
 
-    /** The text of a configuration file that holds these settings. */
+    /** Returns the text of a configuration file with these settings. */
     String text() {
         return settings.entrySet().stream().map(PostgresConf::line).collect(joining("\n", "", "\n"));
     }

@@ -12,8 +12,8 @@ import java.util.List;
 import java.util.concurrent.TimeUnit;
 
 /**
- * The process of one running server, whose children are all other processes of it. It does not outlive this process: a
- * guard ends it when this process dies without having done so. Not thread-safe.
+ * The main process of a running server and parent of its other processes. It never outlives this process: a guard stops
+ * it if this process dies without doing so. Not thread-safe.
  */
 final class Postmaster {
 
@@ -24,8 +24,8 @@ final class Postmaster {
     private static final Duration POLL_INTERVAL = Duration.ofMillis(20);
 
     /**
-     * A shell that waits for a line from this process. Where its input ends without one, this process has died, even by
-     * SIGKILL: then it ends the server, and removes a temporary folder.
+     * A shell that waits for a line from this process. If its input ends without one, this process has died, possibly
+     * by SIGKILL. The shell then stops the server and removes a temporary folder.
      */
     private static final String GUARD_SCRIPT = """
             trap '' INT TERM HUP
@@ -43,27 +43,30 @@ final class Postmaster {
         this.guard = guard;
     }
 
-    /** The port was taken by somebody else between its choice and its use. */
+    /** Thrown if another process took the port between its selection and its use. */
     static final class PortTakenException extends IllegalStateException {
         PortTakenException(String message) {
             super(message);
         }
     }
 
-    /** What a server is started on: PostgreSQL's folder, its log, and the folder that goes when this process dies, or "". */
-    record Place(Path data, Path log, String temporaryFolder) {}
+    /**
+     * The paths of a server: the data folder, the log file, and a temporary folder to remove when this process dies, or
+     * "".
+     */
+    record ServerPaths(Path data, Path log, String temporaryFolder) {}
 
     /**
      * Starts a server and waits until it accepts connections.
      *
      * @throws PortTakenException if another process listens on the port
-     * @throws IllegalStateException if the server ends while starting, with what it logged, or is not ready in time
+     * @throws IllegalStateException if the server fails to start, with its log output, or is not ready in time
      */
-    static Postmaster start(PostgresBinaries binaries, Place place, String host, int port) throws IOException {
-        long logStart = Files.exists(place.log) ? Files.size(place.log) : 0;
+    static Postmaster start(PostgresBinaries binaries, ServerPaths paths, String host, int port) throws IOException {
+        long logStart = Files.exists(paths.log) ? Files.size(paths.log) : 0;
         var arguments = List.of(
                 "-D",
-                place.data.toString(),
+                paths.data.toString(),
                 "-c",
                 "listen_addresses=" + host,
                 "-c",
@@ -72,7 +75,7 @@ final class Postmaster {
                 "unix_socket_directories=");
         Process process = binaries.process("postgres", arguments)
                 .redirectErrorStream(true)
-                .redirectOutput(ProcessBuilder.Redirect.appendTo(place.log.toFile()))
+                .redirectOutput(ProcessBuilder.Redirect.appendTo(paths.log.toFile()))
                 .start();
         Process guard = new ProcessBuilder(
                         "sh",
@@ -80,14 +83,14 @@ final class Postmaster {
                         GUARD_SCRIPT,
                         "events-db-guard",
                         Long.toString(process.pid()),
-                        place.temporaryFolder)
+                        paths.temporaryFolder)
                 .redirectOutput(ProcessBuilder.Redirect.DISCARD)
                 .redirectError(ProcessBuilder.Redirect.DISCARD)
                 .start();
         var postmaster = new Postmaster(process, guard);
         boolean ready = false;
         try {
-            postmaster.awaitReady(place, logStart);
+            postmaster.awaitReady(paths, logStart);
             ready = true;
             return postmaster;
         } finally {
@@ -101,20 +104,20 @@ final class Postmaster {
         return process.pid();
     }
 
-    /** Rolls open transactions back, takes a checkpoint, ends. */
+    /** Fast shutdown: rolls back open transactions, writes a checkpoint and exits. */
     void stopOrderly() {
         stop("INT");
     }
 
-    /** Ends without a checkpoint; the next start recovers. */
+    /** Immediate shutdown without a checkpoint. The next start performs crash recovery. */
     void stopImmediately() {
         stop("QUIT");
     }
 
-    /** Kills every process of the server by SIGKILL. Returns when all are gone. */
+    /** Kills all server processes by SIGKILL. Returns when all have ended. */
     void crash() {
         try {
-            // Stopped first, so that it neither starts another process nor sees one die.
+            // Stops the postmaster first, so that it neither starts another process nor notices a dead one.
             Signals.send("STOP", process.pid());
             var children = new ArrayList<ProcessHandle>(process.descendants().toList());
             children.forEach(ProcessHandle::destroyForcibly);
@@ -148,20 +151,20 @@ final class Postmaster {
         }
     }
 
-    private void awaitReady(Place place, long logStart) throws IOException {
+    private void awaitReady(ServerPaths paths, long logStart) throws IOException {
         long deadline = System.nanoTime() + START_DEADLINE.toNanos();
-        while (!isReady(place.data)) {
+        while (!isReady(paths.data)) {
             if (!process.isAlive()) {
-                byte[] log = Files.readAllBytes(place.log);
+                byte[] log = Files.readAllBytes(paths.log);
                 int from = Math.toIntExact(logStart);
-                String message = "PostgreSQL ended while starting:\n" + new String(log, from, log.length - from, UTF_8);
+                String message = "PostgreSQL failed to start:\n" + new String(log, from, log.length - from, UTF_8);
                 throw message.contains("could not bind")
                         ? new PortTakenException(message)
                         : new IllegalStateException(message);
             }
             if (System.nanoTime() - deadline > 0) {
                 throw new IllegalStateException(
-                        "PostgreSQL is not ready after " + START_DEADLINE + ", see " + place.log);
+                        "PostgreSQL is not ready after " + START_DEADLINE + ", see " + paths.log);
             }
             try {
                 pause();
@@ -171,7 +174,7 @@ final class Postmaster {
         }
     }
 
-    /** As pg_ctl does it: the server says so itself in line 8 of its file. */
+    /** Returns whether the server is ready, according to line 8 of its pid file, like pg_ctl. */
     private boolean isReady(Path data) throws IOException {
         Path file = data.resolve("postmaster.pid");
         if (!Files.exists(file)) {
@@ -187,7 +190,7 @@ final class Postmaster {
         try (var out = guard.outputWriter(UTF_8)) {
             out.write("done\n");
         } catch (IOException e) {
-            // It is gone already.
+            // The guard has already ended.
             guard.destroyForcibly();
         }
     }

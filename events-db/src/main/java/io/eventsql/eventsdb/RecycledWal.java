@@ -4,19 +4,22 @@ import java.sql.SQLException;
 import javax.sql.DataSource;
 
 /**
- * Gives a new server WAL files for its next megabytes, as one that has been in use has them: its checkpoints keep old
- * files for later. A new server has none, and a commit that needs one first fills 16 MB with zeros and syncs them.
+ * Preallocates WAL files in a new server, as in a server in use, whose checkpoints recycle old files. Without recycled
+ * files, a commit that needs a new one first writes and syncs 16 MB of zeros.
  */
 final class RecycledWal {
-    static final int MAX_MEGABYTES = 2_000;
+    static final int WAL_MAX_MEGABYTES = 2_000;
 
     private static final String WRITE = "SELECT count(pg_logical_emit_message(false, 'filler', repeat('.', 1 << 20)))"
             + " FROM generate_series(1, ?)";
 
     private RecycledWal() {}
 
-    /** Writes so much WAL, and a checkpoint makes it old. The server keeps it if its min_wal_size is as large. */
-    static void make(DataSource admin, int megabytes) {
+    /**
+     * Writes the given amount of WAL and a checkpoint, which recycles it. The server keeps the files if its
+     * min_wal_size is large enough.
+     */
+    static void create(DataSource admin, int megabytes) {
         try (var connection = admin.getConnection();
                 var write = connection.prepareStatement(WRITE);
                 var checkpoint = connection.prepareStatement("CHECKPOINT")) {
@@ -24,7 +27,7 @@ final class RecycledWal {
             write.execute();
             checkpoint.execute();
         } catch (SQLException e) {
-            throw new IllegalStateException("the WAL files could not be made", e);
+            throw new IllegalStateException("cannot preallocate WAL files", e);
         }
     }
 }

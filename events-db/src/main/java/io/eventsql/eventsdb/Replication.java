@@ -6,14 +6,14 @@ import java.util.List;
 import java.util.concurrent.TimeUnit;
 import javax.sql.DataSource;
 
-/** The primary's side of its standbys. */
+/** Configures and monitors replication on the primary. */
 final class Replication {
     private static final Duration DEADLINE = Duration.ofMinutes(1);
     private static final Duration POLL_INTERVAL = Duration.ofMillis(50);
 
     private Replication() {}
 
-    /** Makes a slot for each standby: what it has not got yet is kept for it. */
+    /** Creates a replication slot for each standby, so that the primary retains the WAL that it still needs. */
     static void createSlots(DataSource admin, List<String> names) {
         String sql = "SELECT pg_create_physical_replication_slot(?)"
                 + " WHERE NOT EXISTS (SELECT FROM pg_replication_slots WHERE slot_name = ?)";
@@ -25,16 +25,16 @@ final class Replication {
                 statement.execute();
             }
         } catch (SQLException e) {
-            throw new IllegalStateException("the slots of the standbys could not be made", e);
+            throw new IllegalStateException("cannot create the replication slots", e);
         }
     }
 
     /**
-     * Waits until each standby streams and counts for commits as it should.
+     * Waits until each standby streams with the expected sync state.
      *
-     * @throws IllegalStateException if they do not within a minute
+     * @throws IllegalStateException after a minute
      */
-    static void awaitStreaming(DataSource admin, Standbys standbys) {
+    static void awaitStreaming(DataSource admin, StandbyMode standbys) {
         String sql = "SELECT count(*) FROM pg_stat_replication WHERE application_name = ANY (?)"
                 + " AND state = 'streaming' AND sync_state = ?";
         long deadline = System.nanoTime() + DEADLINE.toNanos();
@@ -51,12 +51,12 @@ final class Replication {
                     }
                 }
                 if (System.nanoTime() - deadline > 0) {
-                    throw new IllegalStateException("not every standby streams after " + DEADLINE);
+                    throw new IllegalStateException("not all standbys stream after " + DEADLINE);
                 }
                 TimeUnit.NANOSECONDS.sleep(POLL_INTERVAL.toNanos());
             }
         } catch (SQLException e) {
-            throw new IllegalStateException("the primary does not tell of its standbys", e);
+            throw new IllegalStateException("cannot read the replication status", e);
         } catch (InterruptedException e) {
             throw Postmaster.interrupted(e);
         }

@@ -5,7 +5,7 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 
-/** Text files in this module's jar. */
+/** Reads text files from this module's jar. */
 final class Resources {
 
     private Resources() {}

@@ -15,28 +15,28 @@ import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A server's folder: {@code data} (PostgreSQL's), {@code server.log} and {@code secrets.properties}, which is written
- * last and so says that the server was made completely.
+ * The folder of a server: {@code data} (PostgreSQL's), {@code server.log} and {@code secrets.properties}. The latter is
+ * written last and marks the server as completely initialized.
  *
- * @param isTemporary whether it goes with the server
- * @param isNew whether the server in it is yet to be made
+ * @param isTemporary whether it is removed with the server
+ * @param isNew whether the server is not yet initialized
  */
 record ServerFolder(Path path, boolean isTemporary, boolean isNew, String superuserPassword, String password) {
 
     static final String SUPERUSER = "postgres";
 
     /**
-     * Repeating the hash makes it expensive to guess what people chose. These passwords are random, and each new
-     * connection would pay for it.
+     * A single SCRAM iteration. Iterations make it expensive to guess passwords chosen by humans. These passwords are
+     * random, and iterations would slow down each new connection.
      */
     static final String SCRAM_ITERATIONS = "scram_iterations=1";
 
     private static final String SECRETS = "secrets.properties";
 
     /**
-     * The folder of an earlier start, or of a first one.
+     * Opens the folder of an earlier start, or creates a new one.
      *
-     * @param given where it lies; {@code null} makes a temporary one
+     * @param given the path; {@code null} for a temporary folder
      * @throws IllegalStateException if an earlier start in it did not finish
      */
     static ServerFolder open(@Nullable Path given) throws IOException {
@@ -56,7 +56,7 @@ record ServerFolder(Path path, boolean isTemporary, boolean isNew, String superu
                     secrets.getProperty(InitSql.USERNAME, ""));
         }
         if (Files.exists(path.resolve("data"))) {
-            throw new IllegalStateException("an earlier start in " + path + " did not finish: remove the folder");
+            throw new IllegalStateException("an earlier start in " + path + " did not complete; remove the folder");
         }
         return new ServerFolder(path, given == null, true, Passwords.random(), Passwords.random());
     }
@@ -69,7 +69,7 @@ record ServerFolder(Path path, boolean isTemporary, boolean isNew, String superu
         return path.resolve("server.log");
     }
 
-    /** Makes PostgreSQL's data: the superuser, no role and database of ours yet. */
+    /** Runs initdb. Creates only the superuser. */
     void createCluster(PostgresBinaries binaries) throws IOException {
         Path passwordFile = Files.createTempFile(path, "password", "");
         try {
@@ -84,7 +84,7 @@ record ServerFolder(Path path, boolean isTemporary, boolean isNew, String superu
                     "--locale=C",
                     "--no-instructions"));
             if (isTemporary) {
-                // The empty cluster itself need not survive a power cut; what the server writes later does.
+                // The empty cluster need not survive a power failure, unlike later writes of the server.
                 arguments.add("--no-sync");
             }
             Process initdb = binaries.process("initdb", arguments)
@@ -96,8 +96,8 @@ record ServerFolder(Path path, boolean isTemporary, boolean isNew, String superu
             }
             int exitCode = initdb.waitFor();
             if (exitCode != 0) {
-                throw new IllegalStateException("initdb ended with " + exitCode + ":\n" + output
-                        + "\n(PostgreSQL refuses to run as root; as root it needs `unshare --user`)");
+                throw new IllegalStateException("initdb failed with exit code " + exitCode + ":\n" + output
+                        + "\n(PostgreSQL refuses to run as root; root requires `unshare --user`)");
             }
         } catch (InterruptedException e) {
             throw Postmaster.interrupted(e);
@@ -106,7 +106,7 @@ record ServerFolder(Path path, boolean isTemporary, boolean isNew, String superu
         }
     }
 
-    /** Keeps the passwords: role and database are there. */
+    /** Writes the passwords after the role and the database are created. */
     void finish() throws IOException {
         Path file = path.resolve(SECRETS);
         Files.deleteIfExists(file);
@@ -124,7 +124,7 @@ record ServerFolder(Path path, boolean isTemporary, boolean isNew, String superu
         }
     }
 
-    /** Without the passwords. */
+    /** Omits the passwords. */
     @Override
     public String toString() {
         return path.toString();

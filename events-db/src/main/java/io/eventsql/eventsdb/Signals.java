@@ -2,14 +2,14 @@ package io.eventsql.eventsdb;
 
 import java.io.IOException;
 
-/** Signals that {@link ProcessHandle} cannot send. */
+/** Sends signals that {@link ProcessHandle} does not support. */
 final class Signals {
 
     private Signals() {}
 
-    /** Sends a signal such as {@code INT} to one process by its id; nothing happens where the process is gone. */
+    /** Sends a signal such as {@code INT} to a process. Does nothing if the process has ended. */
     static void send(String signal, long processId) throws IOException {
-        // The shell's own kill: /bin/kill is missing on small systems.
+        // Uses the shell builtin, because minimal systems lack /bin/kill.
         Process shell = new ProcessBuilder("sh", "-c", "kill -" + signal + " " + processId)
                 .redirectErrorStream(true)
                 .start();

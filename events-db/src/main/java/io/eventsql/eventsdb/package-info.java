@@ -1,6 +1,6 @@
 /**
- * Real PostgreSQL servers with EventSQL's settings, for running and testing without Docker. Not part of the library's
- * API: nothing here is promised to stay.
+ * Real PostgreSQL servers with EventSQL's settings, for running and testing without Docker. This is not part of the
+ * library's API and may change at any time.
  */
 @NullMarked
 package io.eventsql.eventsdb;

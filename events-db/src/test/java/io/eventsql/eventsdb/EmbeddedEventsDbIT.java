@@ -33,7 +33,7 @@ class EmbeddedEventsDbIT {
     }
 
     @Test
-    void start_eventsqlOwnsTheDatabaseAndLivesInUtc() throws SQLException {
+    void start_eventsqlOwnsTheDatabaseAndUsesUtc() throws SQLException {
         try (var db = small().start();
                 var connection = db.dataSource().getConnection()) {
             assertThat(query(connection, "SELECT current_user || '@' || current_database()"))
@@ -69,14 +69,14 @@ class EmbeddedEventsDbIT {
     }
 
     @Test
-    void recycledWal_outOfRange_isRefused() {
+    void recycledWal_outOfRange_isRejected() {
         assertThatThrownBy(() -> small().recycledWal(2_001))
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessage("recycledWal must be between 0 and 2000, but is 2001");
     }
 
     @Test
-    void start_notDurableByASetting_isRefused() {
+    void start_notDurableByASetting_isRejected() {
         assertThatThrownBy(() -> small().setting("fsync", "off").start())
                 .isInstanceOf(IllegalStateException.class)
                 .hasMessageContaining("fsync is off");
@@ -91,14 +91,14 @@ class EmbeddedEventsDbIT {
     }
 
     @Test
-    void start_settingPostgresRefuses_saysWhatItLogged() {
+    void start_invalidSetting_reportsTheServerLog() {
         assertThatThrownBy(() -> small().setting("no_such_setting", "1").start())
                 .isInstanceOf(IllegalStateException.class)
                 .hasMessageContaining("no_such_setting");
     }
 
     @Test
-    void crashThenRestart_keepsWhatWasCommittedAndNothingElse() throws SQLException {
+    void crashThenRestart_keepsOnlyCommittedData() throws SQLException {
         try (var db = small().start()) {
             long processIdBefore = db.processId();
             int portBefore = db.port();
@@ -115,7 +115,7 @@ class EmbeddedEventsDbIT {
 
                 assertThatThrownBy(() -> query(committed, "SELECT 1")).isInstanceOf(SQLException.class);
             } catch (SQLException e) {
-                // Closing the open transaction fails, its server is gone.
+                // Closing the open transaction fails, because its server was killed.
                 assertThat(e.getMessage()).contains("I/O error");
             }
             assertThat(children).isNotEmpty().noneMatch(ProcessHandle::isAlive);
@@ -146,7 +146,7 @@ class EmbeddedEventsDbIT {
     }
 
     @Test
-    void close_endsTheServerAndRemovesItsTemporaryFolder() {
+    void close_stopsTheServerAndRemovesItsTemporaryFolder() {
         var db = small().start();
         var postmaster = ProcessHandle.of(db.processId()).orElseThrow();
         assertThat(db.folder()).isDirectory();
@@ -159,7 +159,7 @@ class EmbeddedEventsDbIT {
     }
 
     @Test
-    void close_keepsAGivenFolder_whichTheNextStartUses(@TempDir Path folder) throws SQLException {
+    void close_keepsADataFolder_whichTheNextStartReuses(@TempDir Path folder) throws SQLException {
         try (var db = small().dataFolder(folder).start();
                 var connection = db.dataSource().getConnection()) {
             execute(connection, "CREATE TABLE t AS SELECT 1 AS a");

@@ -13,7 +13,7 @@ import java.util.regex.Pattern;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/** The launcher as a process of its own, as scripts use it. */
+/** Runs the launcher in its own process, as scripts do. */
 class EventsDbLauncherIT {
 
     private static final Pattern PROCESS_ID = Pattern.compile("\"pid\": (\\d+)");
@@ -57,7 +57,7 @@ class EventsDbLauncherIT {
     }
 
     @Test
-    void sigkill_theServerEndsByItsGuard(@TempDir Path folder) throws Exception {
+    void sigkill_theGuardStopsTheServer(@TempDir Path folder) throws Exception {
         Path out = folder.resolve("servers.json");
         Process launcher = launch("--setting", "shared_buffers=32MB", "--out", out.toString());
         awaitReady(launcher);
@@ -74,7 +74,7 @@ class EventsDbLauncherIT {
     }
 
     @Test
-    void standbys_areToldAndStopped(@TempDir Path folder) throws Exception {
+    void standbys_areListedAndStopped(@TempDir Path folder) throws Exception {
         Path out = folder.resolve("servers.json");
         Process launcher = launch(
                 "--standbys",
@@ -98,7 +98,7 @@ class EventsDbLauncherIT {
     }
 
     @Test
-    void standbys_sigkill_endByTheirGuards(@TempDir Path folder) throws Exception {
+    void standbys_sigkill_theGuardsStopThem(@TempDir Path folder) throws Exception {
         Path out = folder.resolve("servers.json");
         Process launcher =
                 launch("--standbys", "synchronous", "--setting", "shared_buffers=32MB", "--out", out.toString());
@@ -121,7 +121,7 @@ class EventsDbLauncherIT {
         Process launcher = launch("--standbys", "many");
 
         assertThat(launcher.errorReader(UTF_8).readLine())
-                .contains("--standbys needs none, asynchronous, synchronous, quorum, not many");
+                .contains("--standbys must be one of none, asynchronous, synchronous, quorum, but is many");
         assertThat(launcher.waitFor()).isEqualTo(2);
     }
 

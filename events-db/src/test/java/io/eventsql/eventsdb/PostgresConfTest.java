@@ -9,7 +9,7 @@ import org.junit.jupiter.api.Test;
 class PostgresConfTest {
 
     @Test
-    void load_statesTheDurableSettings() {
+    void load_containsTheDurableSettings() {
         assertThat(PostgresConf.load().settings())
                 .containsEntry("fsync", "on")
                 .containsEntry("synchronous_commit", "on")
@@ -17,7 +17,7 @@ class PostgresConfTest {
     }
 
     @Test
-    void postgresqlConf_everySettingHasItsReason() {
+    void postgresqlConf_everySettingHasAComment() {
         assertThat(Resources.text("postgresql.conf")
                         .lines()
                         .filter(line -> line.contains("=") && !line.startsWith("#")))
@@ -34,7 +34,7 @@ class PostgresConfTest {
     }
 
     @Test
-    void parse_somethingElse_isRefused() {
+    void parse_somethingElse_isRejected() {
         assertThatThrownBy(() -> PostgresConf.parse("work_mem 8MB")).hasMessageContaining("work_mem 8MB");
         assertThatThrownBy(() -> PostgresConf.parse("a = 1\na = 2")).hasMessageContaining("set twice: a");
     }

@@ -17,19 +17,19 @@ class StandbysIT {
     private static final String WAITING =
             "SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND state = 'active'";
 
-    private static EmbeddedEventsDb.Builder small(Standbys standbys) {
+    private static EmbeddedEventsDb.Builder small(StandbyMode standbys) {
         return EmbeddedEventsDb.builder().setting("shared_buffers", "32MB").standbys(standbys);
     }
 
     @Test
     void synchronous_commitIsOnTheStandby_andWaitsForIt() throws Exception {
-        try (var db = small(Standbys.SYNCHRONOUS).start();
+        try (var db = small(StandbyMode.SYNCHRONOUS).start();
                 var threads = Executors.newSingleThreadExecutor()) {
             assertThat(db.show("synchronous_standby_names")).isEqualTo("FIRST 1 (standby1)");
             EmbeddedStandby standby = db.standbys().getFirst();
             execute(db.dataSource(), "CREATE TABLE t (x int)");
             execute(db.dataSource(), "INSERT INTO t VALUES (1)");
-            // Flushed there when the commit returns, replayed a moment later.
+            // Flushed when the commit returns, replayed shortly after.
             awaitTrue(standby.adminDataSource(), "SELECT to_regclass('t') IS NOT NULL");
             awaitTrue(standby.adminDataSource(), "SELECT count(*) = 1 FROM t");
             assertThatThrownBy(() -> execute(standby.adminDataSource(), "INSERT INTO t VALUES (2)"))
@@ -56,7 +56,7 @@ class StandbysIT {
 
     @Test
     void asynchronous_stoppedStandby_doesNotHoldCommitsUp() throws Exception {
-        try (var db = small(Standbys.ASYNCHRONOUS).start()) {
+        try (var db = small(StandbyMode.ASYNCHRONOUS).start()) {
             EmbeddedStandby standby = db.standbys().getFirst();
             standby.stop();
             execute(db.dataSource(), "CREATE TABLE t (x int)");
@@ -70,7 +70,7 @@ class StandbysIT {
 
     @Test
     void quorum_oneOfTwoIsEnough_noneIsNot() throws Exception {
-        try (var db = small(Standbys.QUORUM).start();
+        try (var db = small(StandbyMode.QUORUM).start();
                 var threads = Executors.newSingleThreadExecutor()) {
             assertThat(db.show("synchronous_standby_names")).isEqualTo("ANY 1 (standby1, standby2)");
             execute(db.dataSource(), "CREATE TABLE t (x int)");
@@ -97,10 +97,10 @@ class StandbysIT {
 
     @Test
     void dataFolder_usedAgain_keepsItsStandby(@TempDir Path folder) throws Exception {
-        try (var db = small(Standbys.SYNCHRONOUS).dataFolder(folder).start()) {
+        try (var db = small(StandbyMode.SYNCHRONOUS).dataFolder(folder).start()) {
             execute(db.dataSource(), "CREATE TABLE t AS SELECT 1 AS x");
         }
-        try (var db = small(Standbys.SYNCHRONOUS).dataFolder(folder).start()) {
+        try (var db = small(StandbyMode.SYNCHRONOUS).dataFolder(folder).start()) {
             execute(db.dataSource(), "INSERT INTO t VALUES (2)");
             awaitTrue(db.standbys().getFirst().adminDataSource(), "SELECT count(*) = 2 FROM t");
         }
@@ -113,15 +113,15 @@ class StandbysIT {
         }
     }
 
-    /** Asks until it is so; the test's timeout ends it otherwise. */
+    /** Polls until the query returns true. Relies on the timeout of the test. */
     private static void awaitTrue(DataSource dataSource, String sql) throws SQLException {
         try (var connection = dataSource.getConnection();
                 var statement = connection.prepareStatement(sql)) {
-            boolean so = false;
-            while (!so) {
+            boolean isTrue = false;
+            while (!isTrue) {
                 try (var row = statement.executeQuery()) {
                     row.next();
-                    so = row.getBoolean(1);
+                    isTrue = row.getBoolean(1);
                 }
                 Thread.onSpinWait();
             }

@@ -21,7 +21,7 @@ import org.jooq.SQLDialect;
 import org.jooq.impl.DSL;
 import org.junit.jupiter.api.Test;
 
-/** The README's quick start, compiled and run: what stands between the tags stands there. */
+/** The code of README and docs, compiled and run: {@link ReadmeTest} compares the tagged regions with the pages. */
 class QuickStartIT {
 
     @Test
@@ -60,7 +60,7 @@ class QuickStartIT {
             assertThat(position.offset()).isZero();
 
             // tag::close[]
-            mailer.close(); // commits what was handled: the next start goes on there
+            mailer.close(); // commits the offsets: the next start resumes there
             eventSql.close();
             // end::close[]
         }
@@ -88,12 +88,14 @@ class QuickStartIT {
                 outbox.publish(connection, "order_events", Event.ofText("order-4712", "{\"status\": \"new\"}"));
                 connection.commit(); // both or neither
             }
+            // end::outbox[]
 
+            // tag::outbox-jooq[]
             dsl.transaction(trx -> {
                 trx.dsl().execute("INSERT INTO orders (id) VALUES (?)", "order-4713");
                 outbox.publish(trx, "order_events", Event.ofText("order-4713", "{\"status\": \"new\"}"));
             });
-            // end::outbox[]
+            // end::outbox-jooq[]
 
             handled.awaitSize(2);
             assertThat(handled.events())
@@ -110,33 +112,33 @@ class QuickStartIT {
             eventSql.createStream(StreamSpec.of("order_events"));
             eventSql.publisher().publish("order_events", Event.ofText("order-4711", "{}"));
 
-            // tag::consumers[]
+            // tag::handler[]
             ConsumerSpec mailer = ConsumerSpec.of("order_events", "mailer")
                     .withRetry(
                             RetryPolicy.defaults().withMaxAttempts(5).withFatal(Set.of(IllegalArgumentException.class)))
                     .withFailurePolicy(FailurePolicy.PARK_KEY);
             eventSql.subscribe(mailer, event -> send(event)); // at least once
-            // end::consumers[]
+            // end::handler[]
 
-            // tag::consumers[]
+            // tag::transactional-handler[]
             eventSql.subscribeTransactional(ConsumerSpec.of("order_events", "stock"), (event, connection) -> {
                 try (PreparedStatement update =
                         connection.prepareStatement("UPDATE stock SET left_over = left_over - 1")) {
                     update.execute(); // committed together with the offset: exactly once
                 }
             });
-            // end::consumers[]
+            // end::transactional-handler[]
             await().until(() ->
                     eventSql.positions("order_events", "stock").stream().allMatch(p -> p.lag() == 0));
             await().until(() -> SENT.get() == 1);
 
-            // tag::consumers[]
+            // tag::control[]
             ConsumerControl control = eventSql.consumer("order_events", "mailer");
             control.state().forEach(System.out::println); // lag, member, lease, error, parked keys of each partition
-            control.parkedEvents(100).forEach(System.out::println); // what could not be handled
-            control.redrive(); // have it handled again, in order
-            control.seek(StartPosition.at(Instant.now().minus(Duration.ofHours(1)))); // replay the last hour
-            // end::consumers[]
+            control.parkedEvents(100).forEach(System.out::println); // the events that could not be handled
+            control.redrive(); // sends them to the handler again, in order
+            control.seek(StartPosition.at(Instant.now().minus(Duration.ofHours(1)))); // replays the last hour
+            // end::control[]
             await().until(() -> SENT.get() == 2);
             assertThat(Sql.queryLong(cluster.dataSources().getFirst(), "SELECT left_over FROM stock"))
                     .isEqualTo(9);

@@ -9,9 +9,11 @@ import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.classes;
 import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.noClasses;
 import static com.tngtech.archunit.library.Architectures.layeredArchitecture;
 import static com.tngtech.archunit.library.dependencies.SlicesRuleDefinition.slices;
+import static org.assertj.core.api.Assertions.assertThat;
 
 import com.tngtech.archunit.base.DescribedPredicate;
 import com.tngtech.archunit.core.domain.JavaClass;
+import com.tngtech.archunit.core.domain.JavaClasses;
 import com.tngtech.archunit.core.domain.JavaCodeUnit;
 import com.tngtech.archunit.core.domain.JavaField;
 import com.tngtech.archunit.core.domain.JavaMember;
@@ -25,6 +27,7 @@ import com.tngtech.archunit.lang.ArchCondition;
 import com.tngtech.archunit.lang.ArchRule;
 import com.tngtech.archunit.lang.ConditionEvents;
 import com.tngtech.archunit.lang.SimpleConditionEvent;
+import io.eventsql.architecture.ClassCycles;
 import java.util.Set;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
@@ -128,6 +131,12 @@ class ArchitectureTest {
     @ArchTest
     static final ArchRule internals_haveNoCycles =
             slices().matching("io.eventsql.internal.(*)..").should().beFreeOfCycles();
+
+    /** A larger knot cannot be understood, or tested, in parts. */
+    @ArchTest
+    static void packages_haveNoClassCycleAboveThree(JavaClasses classes) {
+        assertThat(ClassCycles.largerThan(3, classes)).isEmpty();
+    }
 
     /** The API's records, specs and exceptions are plain: only its entrance starts the machinery. */
     @ArchTest

@@ -3,19 +3,19 @@ package io.eventsql.app.benchmark;
 import java.util.BitSet;
 import org.jspecify.annotations.Nullable;
 
-/** Lets a number of runners start at the same moment. Thread-safe. */
+/** Synchronizes the start of several runners. Thread-safe. */
 final class Barrier {
-    /** From the last arrival to the start at least: long enough for every runner to ask again and hear of it. */
+    /** The minimum time between the last arrival and the start, sufficient for every runner to poll the start time. */
     static final long START_DELAY_MICROS = 500_000;
 
-    /** A start is a whole second, so that the seconds runners count are those the app counts. */
+    /** Runs start at a full second, so that the runners and the app count the same seconds. */
     private static final long MICROS_PER_SECOND = 1_000_000;
 
     private final int runners;
     private final BitSet arrived = new BitSet();
     private @Nullable Long startAtMicros;
 
-    /** @param runners how many different runners it waits for, at least 1 */
+    /** @param runners the number of expected runners, at least 1 */
     Barrier(int runners) {
         this.runners = runners;
     }
@@ -24,7 +24,7 @@ final class Barrier {
         return runners;
     }
 
-    /** Lets a runner arrive, again or for the first time. Once all have, the start stays the same for ever. */
+    /** Records the arrival of a runner. Idempotent. The start time is fixed once all runners have arrived. */
     synchronized BarrierState arrive(int runner, long nowMicros) {
         arrived.set(runner);
         if (startAtMicros == null && arrived.cardinality() >= runners) {

@@ -9,11 +9,11 @@ import org.springframework.web.bind.annotation.RequestParam;
 import org.springframework.web.bind.annotation.RestController;
 import org.springframework.web.server.ResponseStatusException;
 
-/** Lets the runners of a run start together: each asks again until it hears when. */
+/** Synchronizes the start of the runners of a run. Each runner polls until it receives the start time. */
 @RestController
 @RequestMapping("/benchmark-runs/{run}/barriers/{name}")
 final class BarrierController {
-    private static final int RUNNERS_MAX = BenchmarkEvent.MAX_RUNNER + 1;
+    private static final int RUNNERS_MAX = BenchmarkEvent.RUNNER_MAX + 1;
 
     private final Barriers barriers;
 
@@ -26,7 +26,7 @@ final class BarrierController {
             @PathVariable String run, @PathVariable String name, @RequestParam int runner, @RequestParam int runners) {
         Requests.requireRun(run);
         Requests.requireBarrierName(name);
-        Requests.requireRange("runner", runner, 0, BenchmarkEvent.MAX_RUNNER);
+        Requests.requireRange("runner", runner, 0, BenchmarkEvent.RUNNER_MAX);
         Requests.requireRange("runners", runners, 1, RUNNERS_MAX);
         try {
             return barriers.arrive(run, name, runner, runners);

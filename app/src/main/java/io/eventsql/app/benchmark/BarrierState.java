@@ -3,11 +3,11 @@ package io.eventsql.app.benchmark;
 import org.jspecify.annotations.Nullable;
 
 /**
- * How far a barrier is.
+ * The state of a barrier.
  *
- * @param arrived how many different runners have arrived
- * @param runners how many it waits for
- * @param startAtMicros when all of them shall start, in microseconds since 1970; {@code null} while one is missing
- * @param nowMicros this app's clock, in microseconds since 1970, for runners to compare theirs with
+ * @param arrived the number of runners that have arrived
+ * @param runners the number of expected runners
+ * @param startAtMicros the common start time in epoch microseconds; {@code null} until all runners have arrived
+ * @param nowMicros the app's current time in epoch microseconds, for clock comparison
  */
 record BarrierState(int arrived, int runners, @Nullable Long startAtMicros, long nowMicros) {}

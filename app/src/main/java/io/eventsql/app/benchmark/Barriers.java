@@ -2,25 +2,25 @@ package io.eventsql.app.benchmark;
 
 import java.util.function.LongSupplier;
 
-/** The newest {@value #BARRIERS_MAX} barriers; each run has its own, told apart by name. Thread-safe. */
+/** The newest {@value #BARRIERS_MAX} barriers, identified by run and name. Thread-safe. */
 final class Barriers {
     static final int BARRIERS_MAX = 200;
 
-    private final NewestEntries<BarrierName, Barrier> barriers = new NewestEntries<>(BARRIERS_MAX);
+    private final BoundedMap<BarrierName, Barrier> barriers = new BoundedMap<>(BARRIERS_MAX);
     private final LongSupplier epochMicros;
 
-    /** @param epochMicros the clock that start times are on */
+    /** @param epochMicros the clock for start times */
     Barriers(LongSupplier epochMicros) {
         this.epochMicros = epochMicros;
     }
 
     /**
-     * Lets a runner arrive. The first one decides how many are waited for.
+     * Records the arrival of a runner. The first one determines the number of expected runners.
      *
-     * @throws IllegalStateException if the barrier waits for another number of runners
+     * @throws IllegalStateException if the barrier expects another number of runners
      */
     BarrierState arrive(String run, String name, int runner, int runners) {
-        Barrier barrier = barriers.findOrMake(new BarrierName(run, name), () -> new Barrier(runners));
+        Barrier barrier = barriers.getOrCreate(new BarrierName(run, name), () -> new Barrier(runners));
         if (barrier.runners() != runners) {
             throw new IllegalStateException("The barrier " + name + " of run " + run + " waits for " + barrier.runners()
                     + " runners, not for " + runners);

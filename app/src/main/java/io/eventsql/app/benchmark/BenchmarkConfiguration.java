@@ -6,7 +6,7 @@ import io.micrometer.core.instrument.MeterRegistry;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
 
-/** What counts and what is asked, on the system's clock. */
+/** The beans that count events and serve the counts, using the system clock. */
 @Configuration(proxyBeanMethods = false)
 class BenchmarkConfiguration {
 

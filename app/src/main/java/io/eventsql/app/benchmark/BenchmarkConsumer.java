@@ -5,13 +5,13 @@ import io.eventsql.spring.EventSqlListener;
 import java.util.List;
 import java.util.function.LongSupplier;
 
-/** Handles the events of a benchmark: decodes and records them, and does nothing else. Thread-safe. */
+/** Handles benchmark events by decoding and recording them. Thread-safe. */
 public final class BenchmarkConsumer {
     private final BenchmarkRuns runs;
     private final ConsumeMetrics metrics;
     private final LongSupplier epochMicros;
 
-    /** @param epochMicros the clock that says when a batch was handled */
+    /** @param epochMicros the clock for handling times */
     BenchmarkConsumer(BenchmarkRuns runs, ConsumeMetrics metrics, LongSupplier epochMicros) {
         this.runs = runs;
         this.metrics = metrics;
@@ -21,16 +21,16 @@ public final class BenchmarkConsumer {
     /**
      * Records a batch.
      *
-     * @param events of one partition, in their order
+     * @param events the events of one partition in order
      */
     @EventSqlListener(
             stream = "${app.stream}",
             consumer = "${app.consumer}",
-            pageEvents = "${app.page-events}",
+            batchSize = "${app.page-events}",
             batch = true)
     public void handle(List<StoredEvent> events) {
         DecodedBatch batch = DecodedBatch.of(events);
         runs.record(batch, epochMicros.getAsLong());
-        metrics.foreign(batch.foreign());
+        metrics.countForeign(batch.foreign());
     }
 }

@@ -3,19 +3,19 @@ package io.eventsql.app.benchmark;
 import io.micrometer.core.instrument.Counter;
 import io.micrometer.core.instrument.MeterRegistry;
 
-/** What the starter cannot count: events that are none of a benchmark. Thread-safe. */
+/** Counts events that are not benchmark events, which the starter cannot count. Thread-safe. */
 final class ConsumeMetrics {
     private final Counter foreignEvents;
 
     ConsumeMetrics(MeterRegistry registry, String stream) {
         foreignEvents = Counter.builder("eventsql.app.events.foreign")
-                .description("Events handled that are no benchmark events")
+                .description("Handled events that are not benchmark events")
                 .tags("stream", stream)
                 .register(registry);
     }
 
-    /** Counts those of a handled batch. */
-    void foreign(int events) {
+    /** Counts the foreign events of a handled batch. */
+    void countForeign(int events) {
         foreignEvents.increment(events);
     }
 }

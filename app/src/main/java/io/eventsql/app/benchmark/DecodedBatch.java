@@ -7,8 +7,8 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The benchmark events of one batch, which is of one partition, with their keys, in order; other events are only counted.
- * Not thread-safe.
+ * The benchmark events of one batch of a partition with their keys, in order. Other events are only counted. Not
+ * thread-safe.
  */
 final class DecodedBatch {
     private final String partition;
@@ -23,7 +23,7 @@ final class DecodedBatch {
         keys = new String[capacity];
     }
 
-    /** @param storedEvents at least one */
+    /** @param storedEvents the events, at least one */
     static DecodedBatch of(List<StoredEvent> storedEvents) {
         StoredEvent first = storedEvents.getFirst();
         DecodedBatch batch = new DecodedBatch(first.shard() + "/" + first.partition(), storedEvents.size());
@@ -43,17 +43,17 @@ final class DecodedBatch {
         }
     }
 
-    /** Where the batch is from, as {@code shard/partition}. */
+    /** Returns the partition of the batch as {@code shard/partition}. */
     String partition() {
         return partition;
     }
 
-    /** How many benchmark events there are. */
+    /** Returns the number of benchmark events. */
     int size() {
         return size;
     }
 
-    /** How many other events there were. */
+    /** Returns the number of other events. */
     int foreign() {
         return foreign;
     }
@@ -67,8 +67,11 @@ final class DecodedBatch {
         return keys[index];
     }
 
-    /** The index behind the last of the events from {@code from} on that share its run, runner and phase. */
-    int endOfStretch(int from) {
+    /**
+     * Returns the end index (exclusive) of the consecutive events from {@code from} with the same run, runner and
+     * phase.
+     */
+    int endOfPhase(int from) {
         int end = from + 1;
         while (end < size && sharePhase(events[from], events[end])) {
             end++;

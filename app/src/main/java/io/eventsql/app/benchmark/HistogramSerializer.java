@@ -8,7 +8,7 @@ import tools.jackson.core.JsonGenerator;
 import tools.jackson.databind.SerializationContext;
 import tools.jackson.databind.ValueSerializer;
 
-/** Writes a histogram as the Base64 of HdrHistogram's compressed form, from which it can be read back whole. */
+/** Serializes a histogram losslessly as Base64 of HdrHistogram's compressed encoding. */
 @JacksonComponent
 final class HistogramSerializer extends ValueSerializer<Histogram> {
 

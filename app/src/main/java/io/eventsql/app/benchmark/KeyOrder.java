@@ -3,12 +3,12 @@ package io.eventsql.app.benchmark;
 import java.util.HashMap;
 import java.util.Map;
 
-/** The highest number seen of each key; its memory grows with the number of keys. Not thread-safe. */
+/** Tracks the highest number of each key. Memory grows with the number of keys. Not thread-safe. */
 final class KeyOrder {
     private final Map<String, Highest> highestOfKeys = new HashMap<>();
 
-    /** Takes the number and returns whether it is higher than all earlier ones of its key. */
-    boolean rises(String key, long number) {
+    /** Records a number. Returns whether it is higher than all earlier ones of its key. */
+    boolean record(String key, long number) {
         Highest highest = highestOfKeys.get(key);
         if (highest == null) {
             highestOfKeys.put(key, new Highest(number));
@@ -17,7 +17,7 @@ final class KeyOrder {
         return highest.raiseTo(number);
     }
 
-    /** Changed in place, so that an event costs no garbage. */
+    /** Mutable, to avoid allocations per event. */
     private static final class Highest {
         private long number;
 

@@ -5,8 +5,8 @@ import java.util.TreeMap;
 import org.HdrHistogram.Histogram;
 
 /**
- * The latencies of each second, of which only those of the newest one are kept open; the others take some hundred bytes
- * each. Not thread-safe.
+ * The latencies by second. Only the newest second has an open histogram. The others are compressed to some hundred
+ * bytes. Not thread-safe.
  */
 final class LatenciesBySecond {
     private static final long MICROS_PER_SECOND = 1_000_000;
@@ -18,12 +18,12 @@ final class LatenciesBySecond {
     private long newestSecond;
 
     /**
-     * Turns to the second of that time. A second that is over does not open again: a batch that came to its turn late
-     * counts in the newest one.
+     * Advances to the second of the given time. Closed seconds are not reopened, so a late batch counts in the newest
+     * second.
      *
-     * @param atMicros microseconds since 1970
+     * @param atMicros the time in epoch microseconds
      */
-    void turnTo(long atMicros) {
+    void advanceTo(long atMicros) {
         long second = Math.floorDiv(atMicros, MICROS_PER_SECOND);
         if (second > newestSecond) {
             if (newest.getTotalCount() > 0) {
@@ -35,19 +35,19 @@ final class LatenciesBySecond {
         }
     }
 
-    /** Adds a latency to the second turned to; however long it is, it is recorded as it was. */
+    /** Records a latency in the current second, without an upper limit. */
     void record(long micros) {
         newest.recordValue(micros);
     }
 
-    /** The latencies of all seconds; a copy. */
+    /** Returns a copy of the latencies of all seconds. */
     Histogram all() {
         Histogram all = allClosed.copy();
         all.add(newest);
         return all;
     }
 
-    /** The latencies of each second since 1970 that has any, encoded; a copy. */
+    /** Returns a copy of the encoded latencies by epoch second. */
     SortedMap<Long, String> encoded() {
         SortedMap<Long, String> all = new TreeMap<>(closed);
         if (newest.getTotalCount() > 0) {

@@ -6,7 +6,7 @@ import tools.jackson.core.JsonGenerator;
 import tools.jackson.databind.SerializationContext;
 import tools.jackson.databind.ValueSerializer;
 
-/** Writes a set of numbers as its text, from which it can be read back whole. */
+/** Serializes a set of numbers losslessly in its text form. */
 @JacksonComponent
 final class NumberSetSerializer extends ValueSerializer<NumberSet> {
 

@@ -8,8 +8,8 @@ import java.util.concurrent.locks.ReentrantLock;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What arrived of one runner's warm-up or measured events. Thread-safe: partitions are handled at the same time, and
- * each takes the lock once for many events. One set of numbers for all of them, because a duplicate may lie in another
+ * Counts one runner's warm-up or measured events. Thread-safe: partitions are handled concurrently, and each takes the
+ * lock once for many events. All partitions share one set of numbers, because a duplicate may arrive in another
  * partition than its original.
  */
 final class PhaseTracker {
@@ -27,14 +27,16 @@ final class PhaseTracker {
     private long firstHandledAtMicros;
     private long lastHandledAtMicros;
 
-    /** Records the batch's events {@code from} (inclusive) to {@code to} (exclusive), which all belong here. */
+    /**
+     * Records the batch's events {@code from} (inclusive) to {@code to} (exclusive), which all belong to this phase.
+     */
     void record(DecodedBatch batch, int from, int to, long handledAtMicros) {
         lock.lock();
         try {
             firstHandledAtMicros = received == 0 ? handledAtMicros : Math.min(firstHandledAtMicros, handledAtMicros);
             lastHandledAtMicros = Math.max(lastHandledAtMicros, handledAtMicros);
             received += to - from;
-            endToEndMicros.turnTo(handledAtMicros);
+            endToEndMicros.advanceTo(handledAtMicros);
             partitions.add(batch.partition());
             for (int i = from; i < to; i++) {
                 BenchmarkEvent event = batch.event(i);
@@ -46,10 +48,13 @@ final class PhaseTracker {
         }
     }
 
-    /** A repeated number is a duplicate and nothing else: delivered again after a crash, it comes late by right. */
+    /**
+     * Records a number. A repeated number counts only as a duplicate, because a redelivery after a crash is
+     * legitimately late.
+     */
     private void recordNumber(@Nullable String key, long number) {
         highestNumber = Math.max(highestNumber, number);
-        if (numbers.add(number) && key != null && !keyOrder.rises(key, number)) {
+        if (numbers.add(number) && key != null && !keyOrder.record(key, number)) {
             orderViolations++;
         }
     }
@@ -62,9 +67,9 @@ final class PhaseTracker {
     }
 
     /**
-     * The counts of one moment.
+     * Returns a snapshot of the counts.
      *
-     * @param detailed whether with the numbers themselves and the seconds
+     * @param detailed whether to include the numbers and the latencies by second
      */
     PhaseReport report(boolean detailed) {
         lock.lock();
@@ -79,7 +84,9 @@ final class PhaseTracker {
                     firstHandledAtMicros,
                     lastHandledAtMicros,
                     endToEndMicros.all(),
-                    detailed ? new Detail(numbers.copy(), new TreeSet<>(partitions), endToEndMicros.encoded()) : null);
+                    detailed
+                            ? new PhaseDetail(numbers.copy(), new TreeSet<>(partitions), endToEndMicros.encoded())
+                            : null);
         } finally {
             lock.unlock();
         }

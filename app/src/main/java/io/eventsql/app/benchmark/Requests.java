@@ -5,7 +5,9 @@ import java.util.regex.Pattern;
 import org.springframework.http.HttpStatus;
 import org.springframework.web.server.ResponseStatusException;
 
-/** What is refused with status 400: the answer names the parameter and its limit. */
+/**
+ * Validates requests. Rejects invalid parameters with status 400 and a message that names the parameter and its limit.
+ */
 final class Requests {
     private static final Pattern BARRIER_NAME = Pattern.compile("[A-Za-z0-9_-]{1,40}");
 

@@ -12,7 +12,7 @@ import org.springframework.web.bind.annotation.ResponseStatus;
 import org.springframework.web.bind.annotation.RestController;
 import org.springframework.web.server.ResponseStatusException;
 
-/** Answers what arrived of a run. */
+/** Serves the counts of runs. */
 @RestController
 @RequestMapping("/benchmark-runs/{run}")
 final class RunController {
@@ -26,13 +26,13 @@ final class RunController {
         this.consumer = settings.consumer().name();
     }
 
-    /** @param detail whether with what unites the counts of several members */
+    /** @param detail whether to include the detail needed to merge reports of several members */
     @GetMapping
     RunReport report(@PathVariable String run, @RequestParam(defaultValue = "false") boolean detail) {
         Requests.requireRun(run);
         List<RunnerReport> runners = runs.report(run, detail);
         if (runners == null) {
-            throw new ResponseStatusException(HttpStatus.NOT_FOUND, "Nothing of run " + run + " was seen");
+            throw new ResponseStatusException(HttpStatus.NOT_FOUND, "No events of run " + run + " received");
         }
         return new RunReport(run, consumer, runners);
     }

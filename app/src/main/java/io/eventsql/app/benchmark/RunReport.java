@@ -3,10 +3,10 @@ package io.eventsql.app.benchmark;
 import java.util.List;
 
 /**
- * What arrived of one run.
+ * The counts of one run.
  *
  * @param run the run's id
- * @param consumer the name of the consumer that counted
- * @param runners the runners of which something arrived, by their numbers
+ * @param consumer the name of the counting consumer
+ * @param runners the reports of the runners whose events were received, in the order of their numbers
  */
 record RunReport(String run, String consumer, List<RunnerReport> runners) {}

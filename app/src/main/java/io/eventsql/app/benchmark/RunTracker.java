@@ -5,20 +5,20 @@ import java.util.List;
 import java.util.concurrent.ConcurrentNavigableMap;
 import java.util.concurrent.ConcurrentSkipListMap;
 
-/** What arrived of one run. Thread-safe. */
+/** Counts the events of one run. Thread-safe. */
 final class RunTracker {
     private final ConcurrentNavigableMap<Integer, RunnerTracker> runners = new ConcurrentSkipListMap<>();
 
-    /** Where the event belongs. */
-    PhaseTracker phase(BenchmarkEvent event) {
+    /** Returns the tracker of the event's runner and phase, creating it if necessary. */
+    PhaseTracker getOrCreatePhase(BenchmarkEvent event) {
         return runners.computeIfAbsent(event.runner(), runner -> new RunnerTracker())
                 .phase(event.warmup());
     }
 
     /**
-     * The runners' reports, by their numbers.
+     * Returns the runners' reports in the order of their numbers.
      *
-     * @param detailed whether with the numbers themselves
+     * @param detailed whether to include the detail
      */
     List<RunnerReport> report(boolean detailed) {
         return runners.entrySet().stream()

@@ -1,7 +1,7 @@
 package io.eventsql.app.benchmark;
 
 /**
- * What arrived of one runner.
+ * The counts of one runner.
  *
  * @param runner the runner's number
  */

@@ -1,6 +1,6 @@
 package io.eventsql.app.benchmark;
 
-/** What arrived of one runner in one run. Thread-safe. */
+/** Counts the events of one runner in one run. Thread-safe. */
 record RunnerTracker(PhaseTracker measured, PhaseTracker warmup) {
 
     RunnerTracker() {

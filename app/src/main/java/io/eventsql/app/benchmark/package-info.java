@@ -1,4 +1,4 @@
-/** Counts the events of benchmark runs as they are handled, and answers runners over HTTP. */
+/** Counts the handled events of benchmark runs and serves the counts over HTTP. */
 @NullMarked
 package io.eventsql.app.benchmark;
 

@@ -18,7 +18,7 @@ class BarriersTest {
     private final Barriers barriers = new Barriers(epochMicros::get);
 
     @Test
-    void arrive_all_giveTheSameStartAtAWholeSecondHalfASecondAfterTheLast() {
+    void arrive_all_getTheSameStartAtAFullSecond() {
         assertThat(barriers.arrive(RUN, "start", 0, 3)).isEqualTo(new BarrierState(1, 3, null, 1_000_000));
         assertThat(barriers.arrive(RUN, "start", 2, 3)).isEqualTo(new BarrierState(2, 3, null, 1_000_000));
         epochMicros.set(7_600_000);
@@ -38,12 +38,12 @@ class BarriersTest {
     }
 
     @Test
-    void arrive_oneRunnerAlone_startsAtOnce() {
+    void arrive_singleRunner_startsImmediately() {
         assertThat(barriers.arrive(RUN, "start", 0, 1)).isEqualTo(new BarrierState(1, 1, 2_000_000L, 1_000_000));
     }
 
     @Test
-    void arrive_otherNamesAndRuns_areApart() {
+    void arrive_otherNamesAndRuns_areIndependent() {
         barriers.arrive(RUN, "warmup", 0, 2);
 
         assertThat(barriers.arrive(RUN, "measure", 1, 2).arrived()).isEqualTo(1);
@@ -52,7 +52,7 @@ class BarriersTest {
     }
 
     @Test
-    void arrive_otherNumberOfRunners_isRefused() {
+    void arrive_otherNumberOfRunners_isRejected() {
         barriers.arrive(RUN, "start", 0, 2);
 
         assertThatIllegalStateException()

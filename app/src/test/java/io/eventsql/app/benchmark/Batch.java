@@ -10,7 +10,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 
-/** Builds a batch of stored events, as a handler gets them. */
+/** Builds a batch of stored events for a handler. */
 final class Batch {
     static final String RUN = "0123abcd";
 
@@ -38,10 +38,10 @@ final class Batch {
     }
 
     Batch add(String key, BenchmarkEvent event) {
-        return addValue(key, event.encode(BenchmarkEvent.MIN_EVENT_BYTES));
+        return addValue(key, event.encode(BenchmarkEvent.EVENT_BYTES_MIN));
     }
 
-    /** Adds measured events of the run, with that key, in that order. */
+    /** Adds measured events of the run with the given key, in order. */
     Batch addNumbers(String key, long... numbers) {
         for (long number : numbers) {
             add(key, measured(number));

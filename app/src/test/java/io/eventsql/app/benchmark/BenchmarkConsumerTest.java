@@ -13,7 +13,7 @@ class BenchmarkConsumerTest {
             new BenchmarkConsumer(runs, new ConsumeMetrics(registry, "account_created"), () -> 5_000);
 
     @Test
-    void handle_foreignEvents_areCountedApartAndBreakNothing() {
+    void handle_foreignEvents_areCountedSeparately() {
         consumer.handle(Batch.ofPartition(0)
                 .addForeign("{\"id\":1}")
                 .addNumbers("a", 0)

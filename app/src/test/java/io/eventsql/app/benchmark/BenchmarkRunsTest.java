@@ -23,7 +23,7 @@ class BenchmarkRunsTest {
     private final BenchmarkRuns runs = new BenchmarkRuns();
 
     @Test
-    void report_nothingSeen_isNull() {
+    void report_unknownRun_isNull() {
         runs.record(Batch.of(new BenchmarkEvent("ffffffff", 0, false, 0, 0)).decoded(), 1);
 
         assertThat(runs.report(RUN, false)).isNull();
@@ -43,7 +43,7 @@ class BenchmarkRunsTest {
     }
 
     @Test
-    void record_numbersOfAKeyThatFall_areOrderViolations() {
+    void record_decreasingNumbersOfAKey_areOrderViolations() {
         runs.record(Batch.ofPartition(0).addNumbers("a", 1, 5, 3, 4, 6).decoded(), 1);
         runs.record(Batch.ofPartition(0).addNumbers("a", 2).decoded(), 2);
 
@@ -81,7 +81,7 @@ class BenchmarkRunsTest {
     }
 
     @Test
-    void record_sameKeyOfOtherRunnersAndPhases_isTrackedApart() {
+    void record_sameKeyOfOtherRunnersAndPhases_isTrackedSeparately() {
         runs.record(
                 Batch.ofPartition(0)
                         .add("a", new BenchmarkEvent(RUN, 0, false, 9, 0))
@@ -134,7 +134,7 @@ class BenchmarkRunsTest {
     }
 
     @Test
-    void report_doesNotChangeAfterwards() {
+    void report_isASnapshot() {
         runs.record(Batch.of(measured(0)).decoded(), 1);
         PhaseReport before = measuredReport();
         runs.record(Batch.of(measured(1)).decoded(), 2);
@@ -150,7 +150,7 @@ class BenchmarkRunsTest {
 
         assertThat(measuredReport().detail()).isNull();
         RunnerReport runner = runs.report(RUN, true).getFirst();
-        Detail detail = runner.measured().detail();
+        PhaseDetail detail = runner.measured().detail();
         runs.record(Batch.ofPartition(5).addNumbers(null, 3).decoded(), 3);
 
         assertThat(detail.partitions()).containsExactly("2/3", "2/4");
@@ -207,8 +207,8 @@ class BenchmarkRunsTest {
     }
 
     /**
-     * Goal: no count is lost when partitions are handled at the same time. Method: each thread is one partition with a
-     * key of its own; the common numbers come from all threads, the last two of each only from it, falling.
+     * Goal: no count is lost when partitions are handled concurrently. Method: each thread is one partition with its own
+     * key. All threads send the common numbers, and each one also sends two decreasing numbers of its own.
      */
     @Test
     void record_fromManyThreads_countsExactly() throws Exception {

@@ -29,14 +29,14 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 
-/** Closing subscriptions and whole instances: what is under way ends, nothing is lost or handled twice. */
+/** Closing subscriptions and instances: running calls complete, no event is lost or handled twice. */
 abstract class ClosingContract extends Contract {
     ClosingContract(int shards) {
         super(shards);
     }
 
     @Test
-    void close_whileEventsKeepComing_nextSubscriptionGoesOnExactlyThere() throws Exception {
+    void close_whileEventsArrive_nextSubscriptionResumesExactlyThere() throws Exception {
         String stream = newStream();
         AtomicBoolean end = new AtomicBoolean();
         AtomicInteger published = new AtomicInteger();
@@ -64,7 +64,7 @@ abstract class ClosingContract extends Contract {
     }
 
     @Test
-    void close_handlerStillRunning_returnsFalseAtTheTimeoutAndItsEventsComeAgain() {
+    void close_handlerExceedsTimeout_returnsFalseAndEventsAreRedelivered() {
         String stream = newStream(StreamSpec.of(newName()).withPartitions(1));
         publisher.publish(stream, Event.ofText("x"));
         CountDownLatch begun = new CountDownLatch(1);
@@ -84,7 +84,7 @@ abstract class ClosingContract extends Contract {
     }
 
     @Test
-    void close_handlerEndsInTime_returnsTrueAndCommitsIt() {
+    void close_handlerEndsInTime_returnsTrueAndCommits() {
         String stream = newStream(StreamSpec.of(newName()).withPartitions(1));
         publisher.publish(stream, Event.ofText("k", "x"));
         publisher.publish(stream, Event.ofText("k", "y"));
@@ -102,13 +102,13 @@ abstract class ClosingContract extends Contract {
         await().until(() -> !subscription.isRunning());
         release.countDown();
         assertThat(closed.join()).isTrue();
-        assertThat(handled.texts()).as("none is begun once it is closing").containsExactly("x");
+        assertThat(handled.texts()).as("no handler starts after close").containsExactly("x");
         assertThat(committed(stream, "c")).isEqualTo(1);
-        assertThat(subscription.close(Duration.ZERO)).as("again").isTrue();
+        assertThat(subscription.close(Duration.ZERO)).as("second close").isTrue();
     }
 
     @Test
-    void closeInstance_whatWaits_isStoredAndFurtherCallsAreRefused() {
+    void closeInstance_bufferedEvents_areStoredAndLaterCallsAreRejected() {
         EventSql closing = cluster.open();
         String stream = newStream();
         EventPublisher ofClosing = closing.publisher();
@@ -124,12 +124,12 @@ abstract class ClosingContract extends Contract {
         assertThatExceptionOfType(EventSqlException.class)
                 .isThrownBy(() -> closing.subscribe(consumer(stream, "c"), event -> {}))
                 .withMessageContaining("closed");
-        assertThat(closing.close(Duration.ZERO)).as("again").isTrue();
+        assertThat(closing.close(Duration.ZERO)).as("second close").isTrue();
         assertThat(readAll(stream)).hasSize(3_000);
     }
 
     @Test
-    void closeInstance_handlerStillRunning_returnsFalseAtTheTimeout() {
+    void closeInstance_handlerExceedsTimeout_returnsFalse() {
         EventSql closing = cluster.open();
         String stream = newStream();
         publishTexts(stream, 0, 10);
@@ -145,7 +145,7 @@ abstract class ClosingContract extends Contract {
     }
 
     @Test
-    void closeInstance_threads_end() {
+    void closeInstance_libraryThreads_terminate() {
         String stream = newStream();
         Set<Thread> before = libraryThreads();
         EventSql closing = cluster.open();

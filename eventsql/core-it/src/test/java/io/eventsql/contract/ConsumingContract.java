@@ -24,14 +24,14 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** What handlers get: everything, once, in order, in pages of bounded size. */
+/** What handlers receive: every event, once, in order, in pages of bounded size. */
 abstract class ConsumingContract extends Contract {
     ConsumingContract(int shards) {
         super(shards);
     }
 
     @Test
-    void subscribe_eventsBeforeAndMeanwhile_eachOnceAndInOrder() {
+    void subscribe_eventsBeforeAndAfterStart_areHandledOnceAndInOrder() {
         String stream = newStream();
         publishTexts(stream, 0, 700);
         Handled handled = new Handled();
@@ -55,7 +55,7 @@ abstract class ConsumingContract extends Contract {
     }
 
     @Test
-    void subscribe_eventHandled_isTheEventPublished() {
+    void subscribe_event_equalsThePublishedOne() {
         String stream = newStream();
         Handled handled = new Handled();
         try (Subscription ignored = eventSql.subscribe(consumer(stream, "c"), handled::add)) {
@@ -70,7 +70,7 @@ abstract class ConsumingContract extends Contract {
     }
 
     @Test
-    void subscribe_manyConsumers_eachGetsEverything() {
+    void subscribe_severalConsumers_eachHandlesAllEvents() {
         String stream = newStream();
         List<Handled> all = List.of(new Handled(), new Handled(), new Handled());
         List<Subscription> subscriptions = new ArrayList<>();
@@ -83,12 +83,12 @@ abstract class ConsumingContract extends Contract {
     }
 
     @Test
-    void subscribe_anotherConsumerFarBehind_doesNotStarve() {
+    void subscribe_anotherConsumerLagsFarBehind_isNotStarved() {
         String stream = newStream();
         for (int i = 0; i < 4; i++) {
             publishTexts(stream, i * 5_000, (i + 1) * 5_000);
         }
-        // Far behind for the whole test: it gets every page ten times.
+        // Lags for the whole test, because its pages are this small.
         AtomicInteger handledBehind = new AtomicInteger();
         ConsumerSpec behind = consumer(stream, "behind").withPageEvents(10);
         ConsumerSpec latest = consumer(stream, "latest").withStartPosition(StartPosition.LATEST);
@@ -100,11 +100,11 @@ abstract class ConsumingContract extends Contract {
             handled.awaitSize(100);
             missing = 20_100 - handledBehind.get();
         }
-        assertThat(missing).as("events the other one still had before it").isPositive();
+        assertThat(missing).as("lag of the other consumer").isPositive();
     }
 
     @Test
-    void subscribeBatch_pages_areBoundedInEventsAndWithinOnePartition() {
+    void subscribeBatch_page_hasLimitedEventsOfOnePartition() {
         String stream = newStream();
         publishTexts(stream, 0, 500);
         Handled handled = new Handled();
@@ -126,7 +126,7 @@ abstract class ConsumingContract extends Contract {
 
     @ParameterizedTest
     @ValueSource(ints = {100, 1_500, 3_000})
-    void subscribeBatch_pages_areBoundedInBytes(int valueBytes) {
+    void subscribeBatch_page_hasLimitedBytes(int valueBytes) {
         String stream = newStream(StreamSpec.of(newName()).withPartitions(1));
         int pageBytes = 10_000;
         int total = 5 * pageBytes / valueBytes;
@@ -144,13 +144,13 @@ abstract class ConsumingContract extends Contract {
                 })) {
             handled.awaitSize(total).assertOnceAndInOrder();
         }
-        // A page ends with the event that brings it to the limit.
+        // A page ends with the event that reaches the limit.
         int most = Math.ceilDiv(pageBytes, valueBytes);
         assertThat(sizes).allMatch(size -> size <= most).contains(most);
     }
 
     @Test
-    void subscribeBatch_eventLargerThanAPage_isHandledAlone() {
+    void subscribeBatch_eventLargerThanPage_isHandledAlone() {
         String stream = newStream(StreamSpec.of(newName()).withPartitions(1));
         for (int i = 0; i < 3; i++) {
             publisher.publish(stream, Event.of("k", new byte[5_000]));
@@ -168,7 +168,7 @@ abstract class ConsumingContract extends Contract {
     }
 
     @Test
-    void subscribe_acrossSegments_goesOn() {
+    void subscribe_acrossSegments_handlesAllEvents() {
         EventSql small = cluster.open(settings -> settings.maxBatchEvents(50));
         String stream = newStream(StreamSpec.of(newName()).withPartitions(2).withSegmentSize(100));
         Handled handled = new Handled();
@@ -203,7 +203,7 @@ abstract class ConsumingContract extends Contract {
     }
 
     @Test
-    void subscribe_fewerPlacesThanPartitions_theseTakeTurns() {
+    void subscribe_concurrencyBelowPartitions_partitionsTakeTurns() {
         String stream = newStream();
         for (int i = 0; i < 4; i++) {
             publishTexts(stream, i * 1_000, (i + 1) * 1_000);
@@ -213,7 +213,7 @@ abstract class ConsumingContract extends Contract {
         try (Subscription ignored = eventSql.subscribe(spec, handled::add)) {
             handled.awaitSize(4_000).assertOnceAndInOrder();
         }
-        // By shard, because each is joined at its own time.
+        // Per shard, because the consumer joins each shard at a different time.
         for (int shard = 0; shard < shards; shard++) {
             int number = shard;
             List<Integer> partitions = handled.positions().stream()
@@ -227,7 +227,7 @@ abstract class ConsumingContract extends Contract {
     }
 
     @Test
-    void subscribe_blockedPartition_othersGoOn() {
+    void subscribe_partitionBlocked_othersContinue() {
         String stream = newStream();
         EventPosition blocked = publisher.publish(stream, Event.ofText("blocked", "x"));
         CountDownLatch release = new CountDownLatch(1);

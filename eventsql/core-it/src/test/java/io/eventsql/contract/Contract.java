@@ -23,9 +23,8 @@ import org.junit.jupiter.api.TestInstance;
 import org.junit.jupiter.api.Timeout;
 
 /**
- * What the contract's classes share: databases of their own, an instance over them, and short ways to use it. The
- * numbers of events are small; the seed of what is random is printed on failure and set by {@code
- * -Deventsql.test.seed}.
+ * Base class of the contract's classes: databases of their own, an instance over them, and shorthands to use it. Event
+ * counts are small. The random seed is printed on failure and set by {@code -Deventsql.test.seed}.
  */
 @TestInstance(TestInstance.Lifecycle.PER_CLASS)
 @Timeout(120)
@@ -56,7 +55,7 @@ abstract class Contract {
         cluster.close();
     }
 
-    /** A stream for one test. */
+    /** Creates a stream for one test. */
     final String newStream() {
         return newStream(StreamSpec.of("s" + STREAMS.incrementAndGet()).withPartitions(PARTITIONS));
     }
@@ -70,7 +69,7 @@ abstract class Contract {
         return "s" + STREAMS.incrementAndGet();
     }
 
-    /** Everything in the stream, by shard, partition and offset. */
+    /** Reads the whole stream, ordered by shard, partition and offset. */
     final List<StoredEvent> readAll(String stream) {
         List<StoredEvent> all = new ArrayList<>();
         StreamSpec spec = eventSql.streams().stream()
@@ -104,7 +103,7 @@ abstract class Contract {
         return eventSql.shards().get(shard).dataSource();
     }
 
-    /** Publishes the numbers as texts, with twenty keys, in one call. */
+    /** Publishes the numbers as texts with twenty keys in one call. */
     final List<EventPosition> publishTexts(String stream, int from, int to) {
         return publisher.publishAll(
                 stream,
@@ -117,12 +116,12 @@ abstract class Contract {
         return IntStream.range(from, to).mapToObj(Integer::toString).toList();
     }
 
-    /** A consumer that tries again soon. */
+    /** A consumer that retries after a few milliseconds. */
     static ConsumerSpec consumer(String stream, String name) {
         return ConsumerSpec.of(stream, name).withRetryDelay(SHORT_RETRY, Duration.ofMillis(5));
     }
 
-    /** How many events the consumer has committed. */
+    /** Returns the number of events that the consumer has committed. */
     final long committed(String stream, String consumer) {
         return eventSql.positions(stream, consumer).stream()
                 .mapToLong(ConsumerPosition::nextOffset)

@@ -18,14 +18,14 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/** Handlers that throw: their events come again, in order, and the member goes on. */
+/** Handlers that throw: their events are retried in order, and the member continues. */
 abstract class FailingHandlersContract extends Contract {
     FailingHandlersContract(int shards) {
         super(shards);
     }
 
     @Test
-    void subscribe_handlerThrows_sameEventComesAgainAndOrderIsKept() {
+    void subscribe_handlerThrows_eventIsRetriedInOrder() {
         String stream = newStream();
         publishTexts(stream, 0, 300);
         Map<EventPosition, Integer> failures = new HashMap<>();
@@ -50,7 +50,7 @@ abstract class FailingHandlersContract extends Contract {
     }
 
     @Test
-    void subscribeBatch_handlerThrows_sameEventsComeAgain() {
+    void subscribeBatch_handlerThrows_sameEventsAreRetried() {
         String stream = newStream(StreamSpec.of(newName()).withPartitions(1));
         publishTexts(stream, 0, 50);
         int ofOne = (int) readAll(stream).stream().filter(e -> e.shard() == 0).count();
@@ -77,7 +77,7 @@ abstract class FailingHandlersContract extends Contract {
         void fail() throws Exception;
     }
 
-    /** What must not end a member, beside ordinary exceptions. */
+    /** Failures besides ordinary exceptions that must not stop a member. */
     private enum Failure implements Failing {
         ERROR {
             @Override
@@ -126,7 +126,7 @@ abstract class FailingHandlersContract extends Contract {
 
     @ParameterizedTest
     @EnumSource
-    void subscribe_handlerThrowsAnythingAtAll_memberGoesOn(Failure failure) {
+    void subscribe_handlerFailsInAnyWay_memberContinues(Failure failure) {
         String stream = newStream();
         publishTexts(stream, 0, 40);
         AtomicInteger failed = new AtomicInteger();

@@ -16,14 +16,14 @@ import java.util.concurrent.CountDownLatch;
 import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
 
-/** Where a consumer begins, how far it is, and who of its members handles events. */
+/** A consumer's start position, its positions, and how its members share partitions. */
 abstract class MembersContract extends Contract {
     MembersContract(int shards) {
         super(shards);
     }
 
     @Test
-    void subscribe_secondMember_getsHalfOfEachShardsPartitions() {
+    void subscribe_secondMember_takesHalfOfEachShardsPartitions() {
         String stream = newStream();
         publishTexts(stream, 0, 100);
         Handled handled = new Handled();
@@ -45,7 +45,7 @@ abstract class MembersContract extends Contract {
     }
 
     @Test
-    void subscribe_startLatest_beginsBehindWhatIsStored() {
+    void subscribe_startLatest_skipsStoredEvents() {
         String stream = newStream();
         publishTexts(stream, 0, 100);
         Handled handled = new Handled();
@@ -56,7 +56,7 @@ abstract class MembersContract extends Contract {
             handled.awaitSize(50);
         }
         assertThat(handled.texts()).containsExactlyInAnyOrderElementsOf(texts(100, 150));
-        // It is known now: the start position no longer matters.
+        // The consumer exists now, so the start position has no effect.
         publishTexts(stream, 150, 200);
         try (Subscription ignored = eventSql.subscribe(spec.withStartPosition(StartPosition.EARLIEST), handled::add)) {
             handled.awaitSize(100);
@@ -65,7 +65,7 @@ abstract class MembersContract extends Contract {
     }
 
     @Test
-    void positions_sayHowFarTheConsumerIs() {
+    void positions_duringAndAfterHandling_showNextOffsetAndLag() {
         String stream = newStream();
         assertThat(eventSql.positions(stream, "never_started")).isEmpty();
         publishTexts(stream, 0, 100);

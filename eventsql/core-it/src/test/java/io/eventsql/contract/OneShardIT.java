@@ -2,7 +2,7 @@ package io.eventsql.contract;
 
 import org.junit.jupiter.api.Nested;
 
-/** The contract with one shard. */
+/** Runs the contract with one shard. */
 class OneShardIT {
     @Nested
     class Streams extends StreamsContract {

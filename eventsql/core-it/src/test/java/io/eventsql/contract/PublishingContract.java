@@ -26,14 +26,14 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** What is published is what is stored, or is refused. */
+/** A published event is stored unchanged, or rejected. */
 abstract class PublishingContract extends Contract {
     PublishingContract(int shards) {
         super(shards);
     }
 
     @Test
-    void publish_event_canBeReadBack() {
+    void publish_event_readsBackEqual() {
         String stream = newStream();
         Event event = Event.ofText("customer-1", "hello")
                 .withHeader("type", "greeting")
@@ -49,7 +49,7 @@ abstract class PublishingContract extends Contract {
     }
 
     @Test
-    void publish_noKeyNoHeaders_areReadBackAsNone() {
+    void publish_withoutKeyAndHeaders_readsBackWithout() {
         StoredEvent stored = readOne(publisher.publish(newStream(), Event.ofText("x")));
         assertThat(stored.key()).isNull();
         assertThat(stored.headers()).isEmpty();
@@ -70,7 +70,7 @@ abstract class PublishingContract extends Contract {
                 "e\u0301 is not \u00e9",
                 "\u200b\u202e\ufeff\ufffe\uffff",
             })
-    void publish_oddTexts_areReadBackEqual(String text) {
+    void publish_unusualText_readsBackEqual(String text) {
         String stream = newStreamOnce("odd_texts");
         Event event = new Event(text, text.getBytes(UTF_8), Map.of(text, text, "plain", "x"));
         StoredEvent stored = readOne(publisher.publish(stream, event));
@@ -84,7 +84,7 @@ abstract class PublishingContract extends Contract {
     }
 
     @Test
-    void publish_anyBytes_areReadBackEqual() {
+    void publish_anyBytes_readBackEqual() {
         String stream = newStream();
         byte[] every = new byte[256];
         for (int i = 0; i < every.length; i++) {
@@ -100,7 +100,7 @@ abstract class PublishingContract extends Contract {
     }
 
     @Test
-    void publish_headers_answerJsonOperators() throws SQLException {
+    void publish_headers_areQueryableByJsonOperators() throws SQLException {
         String stream = newStream();
         String odd = "a\"b\\c\n\t\u0001 \u00e4 \ud83d\ude00";
         EventPosition position = publisher.publish(
@@ -115,7 +115,7 @@ abstract class PublishingContract extends Contract {
     }
 
     @Test
-    void publish_unknownStream_isRefusedUntilItIsCreated() {
+    void publish_unknownStream_isRejectedUntilCreated() {
         String name = newName();
         assertThatExceptionOfType(UnknownStreamException.class)
                 .isThrownBy(() -> publisher.publish(name, Event.ofText("x")))
@@ -127,29 +127,29 @@ abstract class PublishingContract extends Contract {
     }
 
     @Test
-    void publishAll_nothing_returnsNothing() {
+    void publishAll_noEvents_returnsNoPositions() {
         assertThat(publisher.publishAll(newStream(), List.of())).isEmpty();
     }
 
     @Test
-    void publishAll_oneEventRefusedByTheDatabase_itsShardStoresNothingAndOthersAreUnharmed() throws Exception {
+    void publishAll_databaseRejectsOneEvent_onlyItsShardStoresNothing() throws Exception {
         String stream = newStream();
         cluster.execute("ALTER TABLE eventsql.events_" + stream + " ADD CONSTRAINT no_poison CHECK (key <> 'poison')");
-        List<CompletableFuture<EventPosition>> meanwhile = new ArrayList<>();
+        List<CompletableFuture<EventPosition>> concurrent = new ArrayList<>();
         List<Event> events = new ArrayList<>();
         for (int i = 0; i < 60; i++) {
             events.add(Event.ofText("key-" + i, "poisoned call"));
         }
         events.add(30, Event.ofText("poison", "poisoned call"));
         for (int i = 0; i < 50; i++) {
-            meanwhile.add(publisher.publishAsync(stream, Event.ofText("other-" + i, "fine")));
+            concurrent.add(publisher.publishAsync(stream, Event.ofText("other-" + i, "fine")));
         }
         CompletableFuture<List<EventPosition>> poisoned = publisher.publishAllAsync(stream, events);
         for (int i = 50; i < 100; i++) {
-            meanwhile.add(publisher.publishAsync(stream, Event.ofText("other-" + i, "fine")));
+            concurrent.add(publisher.publishAsync(stream, Event.ofText("other-" + i, "fine")));
         }
 
-        for (CompletableFuture<EventPosition> fine : meanwhile) {
+        for (CompletableFuture<EventPosition> fine : concurrent) {
             assertThat(readOne(fine.get(30, TimeUnit.SECONDS)).text()).isEqualTo("fine");
         }
         assertThatThrownBy(() -> poisoned.get(30, TimeUnit.SECONDS)).cause().satisfies(failure -> {

@@ -20,14 +20,14 @@ import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 
-/** Order and completeness of what many calls publish. */
+/** Order and completeness of events published by many calls. */
 abstract class PublishingOrderContract extends Contract {
     PublishingOrderContract(int shards) {
         super(shards);
     }
 
     @Test
-    void publishAsync_withoutWaiting_storesAKeyInCallOrder() {
+    void publishAsync_withoutWaiting_storesKeyInCallOrder() {
         String stream = newStream();
         List<CompletableFuture<EventPosition>> futures = IntStream.range(0, 2_000)
                 .mapToObj(i -> publisher.publishAsync(stream, Event.ofText("one key", Integer.toString(i))))
@@ -63,17 +63,18 @@ abstract class PublishingOrderContract extends Contract {
                         .mapToObj(i -> positions.get(i).shard() + "/"
                                 + positions.get(i).partition())
                         .distinct())
-                .as("events without a key stay together")
+                .as("partitions of events without a key")
                 .hasSize(1);
     }
 
     /**
-     * Goal: events of one key are stored in the order in which they were published, once each, in one place, and what
-     * was acknowledged is what is stored, with many callers of every kind at once. Method: each thread has keys of its
-     * own and counts up in each; afterwards everything is read.
+     * Goal: with many concurrent callers of every kind, events of one key are stored once, in the order in which they
+     * were published, in one partition, and the stored events are exactly the acknowledged ones.
+     *
+     * <p>Method: each thread has its own keys and counts up in each; at the end the whole stream is read.
      */
     @Test
-    void publish_concurrentCallersOfEveryKind_keepTheOrderOfEachKey() throws Exception {
+    void publish_concurrentCallersOfEveryKind_keepOrderOfEachKey() throws Exception {
         String stream = newStream();
         int threads = 8;
         int callsEach = 150;
@@ -95,20 +96,21 @@ abstract class PublishingOrderContract extends Contract {
         assertThat(found).as("seed %d", seed).isEqualTo(acknowledged);
 
         Map<String, Integer> lastOf = new HashMap<>();
-        Map<String, String> placeOf = new HashMap<>();
+        Map<String, String> partitionOf = new HashMap<>();
         Map<String, Instant> timeOf = new HashMap<>();
         for (StoredEvent event : stored) {
-            String place = event.shard() + "/" + event.partition();
-            Instant before = timeOf.put(place, event.publishedAt());
+            String partition = event.shard() + "/" + event.partition();
+            Instant before = timeOf.put(partition, event.publishedAt());
             assertThat(before == null || !event.publishedAt().isBefore(before))
-                    .as("published_at never runs backwards")
+                    .as("published_at never decreases")
                     .isTrue();
             if (event.key() != null) {
                 int number =
                         Integer.parseInt(event.text().substring(event.text().indexOf('=') + 1));
                 Integer last = lastOf.put(event.key(), number);
                 assertThat(number).as("of key %s, seed %d", event.key(), seed).isEqualTo(last == null ? 0 : last + 1);
-                assertThat(placeOf.computeIfAbsent(event.key(), k -> place)).isEqualTo(place);
+                assertThat(partitionOf.computeIfAbsent(event.key(), k -> partition))
+                        .isEqualTo(partition);
             }
         }
     }
@@ -145,7 +147,7 @@ abstract class PublishingOrderContract extends Contract {
     }
 
     @Test
-    void publish_streamOfOnePartition_manyAtOnceAllAreStored() {
+    void publish_manyConcurrentCallsToOnePartition_storesAllEvents() {
         String stream = newStream(StreamSpec.of(newName()).withPartitions(1));
         List<CompletableFuture<EventPosition>> futures = IntStream.range(0, 5_000)
                 .mapToObj(i -> publisher.publishAsync(stream, Event.ofText("" + i)))

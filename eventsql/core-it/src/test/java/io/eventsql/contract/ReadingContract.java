@@ -15,14 +15,14 @@ import java.util.List;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 
-/** Reading ranges of events, without a consumer. */
+/** Reading ranges of events without a consumer. */
 abstract class ReadingContract extends Contract {
     ReadingContract(int shards) {
         super(shards);
     }
 
     @Test
-    void read_acrossSegments_returnsAllInPagesOfAnySize() {
+    void read_acrossSegmentsWithAnyPageSize_returnsAllEvents() {
         EventSql small = cluster.open(settings -> settings.maxBatchEvents(50));
         String stream =
                 newStream(StreamSpec.of(newName()).withPartitions(2).withSegmentSize(StreamSpec.SEGMENT_SIZE_MIN));
@@ -46,7 +46,7 @@ abstract class ReadingContract extends Contract {
     }
 
     @Test
-    void read_atTheHead_isEmptyBeyondOutOfRange() {
+    void read_atTheHead_isEmptyAndBeyondItOutOfRange() {
         String stream = newStream();
         EventPosition position = publisher.publish(stream, Event.ofText("x"));
         EventPosition head = new EventPosition(stream, position.shard(), position.partition(), 1);
@@ -67,7 +67,7 @@ abstract class ReadingContract extends Contract {
     }
 
     @Test
-    void read_headAtASegmentsEnd_isEmpty() {
+    void read_headAtSegmentEnd_isEmpty() {
         EventSql small = cluster.open(settings -> settings.maxBatchEvents(50));
         String stream = newStream(StreamSpec.of(newName()).withPartitions(1).withSegmentSize(100));
         List<Event> fifty =
@@ -82,7 +82,7 @@ abstract class ReadingContract extends Contract {
     }
 
     @Test
-    void read_manyBytes_returnsAPageOfBoundedSize() {
+    void read_manyBytes_returnsPageOfLimitedSize() {
         String stream = newStream();
         List<EventPosition> positions = new ArrayList<>();
         for (int i = 0; i < 7; i++) {

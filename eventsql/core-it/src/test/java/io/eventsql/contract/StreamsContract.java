@@ -21,14 +21,14 @@ import java.util.concurrent.TimeUnit;
 import javax.sql.DataSource;
 import org.junit.jupiter.api.Test;
 
-/** Creating and listing streams, and the view of those that hold JSON. */
+/** Creating and listing streams, and the view of JSON streams. */
 abstract class StreamsContract extends Contract {
     StreamsContract(int shards) {
         super(shards);
     }
 
     @Test
-    void createStream_existsWithTheSameValues_doesNothing() {
+    void createStream_existsWithSameValues_doesNothing() {
         StreamSpec spec =
                 StreamSpec.of(newName()).withPartitions(2).withSegmentSize(200).asJson();
         eventSql.createStream(spec);
@@ -40,7 +40,7 @@ abstract class StreamsContract extends Contract {
     }
 
     @Test
-    void createStream_existsWithOtherValues_isRefusedNamingTheField() {
+    void createStream_existsWithOtherValues_isRejectedNamingTheField() {
         StreamSpec spec = StreamSpec.of(newName()).withPartitions(2).withSegmentSize(200);
         eventSql.createStream(spec);
         Map<String, StreamSpec> others = Map.of(
@@ -57,7 +57,7 @@ abstract class StreamsContract extends Contract {
     }
 
     @Test
-    void createStream_byManyAtOnce_isCreatedOnce() throws Exception {
+    void createStream_concurrently_createsOneStream() throws Exception {
         List<EventSql> instances = List.of(eventSql, cluster.open(), cluster.open());
         StreamSpec spec = StreamSpec.of(newName()).withPartitions(3);
         CountDownLatch start = new CountDownLatch(1);
@@ -81,7 +81,7 @@ abstract class StreamsContract extends Contract {
     }
 
     @Test
-    void streams_ofAnotherInstance_areListedByName() {
+    void streams_createdByAnotherInstance_areListedByName() {
         String b = newStream(StreamSpec.of("zz_" + newName()));
         String a = newStream(StreamSpec.of("aa_" + newName()));
         List<String> names =
@@ -90,7 +90,7 @@ abstract class StreamsContract extends Contract {
     }
 
     @Test
-    void jsonView_values_arePresentedAsJsonb() throws SQLException {
+    void jsonView_jsonValues_areReadAsJsonbAndOthersAsNull() throws SQLException {
         String stream = newStream(StreamSpec.of(newName()).withPartitions(1).asJson());
         List<String> values = List.of(
                 "{\"id\": 7, \"name\": \"K\u00e4se\"}",
@@ -118,7 +118,7 @@ abstract class StreamsContract extends Contract {
     }
 
     @Test
-    void jsonView_streamNotDeclaredAsJson_isNotThere() throws SQLException {
+    void jsonView_streamIsNotJson_doesNotExist() throws SQLException {
         String stream = newStream();
         assertThat(cluster.sum("SELECT count(*) FROM pg_views WHERE viewname = 'events_" + stream + "__json'"))
                 .isZero();

@@ -23,7 +23,7 @@ import java.util.stream.Stream;
 import javax.sql.DataSource;
 import org.junit.jupiter.api.Test;
 
-/** How consumers learn of new events: by signals, by looking again, by the poll. */
+/** How consumers find new events: by notification, by fetching again, by polling. */
 abstract class WakeUpContract extends Contract {
     WakeUpContract(int shards) {
         super(shards);
@@ -33,7 +33,7 @@ abstract class WakeUpContract extends Contract {
         return openConsuming(Duration.ofMinutes(1));
     }
 
-    /** An instance that each test closes itself: then nobody else listens in the next one. */
+    /** Opens an instance that the test closes itself, so that it does not listen during the next test. */
     private EventSql openConsuming(Duration pollInterval) {
         return cluster.open(settings -> settings.pollInterval(pollInterval));
     }
@@ -54,12 +54,12 @@ abstract class WakeUpContract extends Contract {
     }
 
     @Test
-    void wakeUp_publishedByAnotherInstance_arrivesWithoutAPoll() {
+    void wakeUp_publishedByAnotherInstance_arrivesBeforeThePoll() {
         String stream = newStream();
         Handled handled = new Handled();
         try (EventSql consuming = openConsuming()) {
             consuming.subscribe(consumer(stream, "c"), handled::add);
-            publisher.publish(stream, Event.ofText("key-0", "0")); // may be found as it starts
+            publisher.publish(stream, Event.ofText("key-0", "0")); // may be found by the first fetch
             handled.awaitSize(1);
             awaitListening();
             for (int i = 1; i < 20; i++) {
@@ -69,9 +69,9 @@ abstract class WakeUpContract extends Contract {
         }
     }
 
-    /** Nothing of these streams was handled before, so nobody looks at them: only a signal tells. */
+    /** No event of these streams was handled before, so the consumers do not fetch them until a notification arrives. */
     @Test
-    void wakeUp_firstEventsOfManyStreams_areSignalled() {
+    void wakeUp_firstEventsOfManyStreams_sendNotifications() {
         List<String> names = Stream.generate(this::newStream).limit(10).toList();
         Handled handled = new Handled();
         try (EventSql consuming = openConsuming()) {
@@ -87,23 +87,24 @@ abstract class WakeUpContract extends Contract {
     }
 
     /**
-     * The publisher signals once and then not for a long time; as long as events come, the consumer finds them. Where the
-     * disk or the processors are held up meanwhile, nobody looks any more, as is meant: then it is tried again.
+     * The publisher notifies once and then not for a long time; as long as events keep coming, the consumer finds them by
+     * fetching again. If the disk or the processors stall, the consumer stops fetching, as designed; then the attempt is
+     * repeated.
      */
     @Test
-    void wakeUp_eventsFollowEachOther_areFoundWithoutSignals() {
-        await().pollDelay(Duration.ZERO).atMost(Duration.ofMinutes(1)).until(this::findsPagesWithoutSignals);
+    void wakeUp_eventsInQuickSuccession_areFoundWithoutNotifications() {
+        await().pollDelay(Duration.ZERO).atMost(Duration.ofMinutes(1)).until(this::findsPagesWithoutNotifications);
     }
 
-    /** Publishes for a second at most; whether more pages are found meanwhile than those that are signalled. */
-    private boolean findsPagesWithoutSignals() {
+    /** Publishes for at most a second; returns whether more pages arrive than notifications were sent. */
+    private boolean findsPagesWithoutNotifications() {
         String stream = newStream(StreamSpec.of(newName()).withPartitions(1));
         AtomicInteger pages = new AtomicInteger();
         try (EventSql consuming = openConsuming();
                 EventSql publishing = cluster.open(settings -> settings.notifyInterval(Duration.ofSeconds(10)))) {
             consuming.subscribeBatch(consumer(stream, "c"), page -> pages.incrementAndGet());
             long start = System.nanoTime();
-            // Not one by one: on a busy machine the next would come when nobody looks any more.
+            // Not one by one: on a busy machine the next event would come after the consumer has stopped fetching.
             Semaphore room = new Semaphore(8 * shards);
             while (pages.get() < 5 * shards && System.nanoTime() - start < TimeUnit.SECONDS.toNanos(1)) {
                 room.acquireUninterruptibly();
@@ -117,7 +118,7 @@ abstract class WakeUpContract extends Contract {
     }
 
     @Test
-    void wakeUp_listeningConnectionIsCut_listensAgain() throws SQLException {
+    void wakeUp_listeningConnectionIsCut_reconnects() throws SQLException {
         String stream = newStream();
         Handled handled = new Handled();
         try (EventSql consuming = openConsuming()) {
@@ -136,25 +137,25 @@ abstract class WakeUpContract extends Contract {
     }
 
     @Test
-    void wakeUp_signalLost_isFoundByThePoll() throws SQLException {
+    void wakeUp_notificationLost_eventIsFoundByPolling() throws SQLException {
         String stream = newStream(StreamSpec.of(newName()).withPartitions(1));
         Handled handled = new Handled();
         try (EventSql consuming = openConsuming(Duration.ofMillis(100))) {
             consuming.subscribe(consumer(stream, "c"), handled::add);
-            publisher.publish(stream, Event.ofText("signalled"));
+            publisher.publish(stream, Event.ofText("notified"));
             handled.awaitSize(1);
             int expected = 1;
             for (int shard = 0; shard < shards; shard++) {
-                // As a publisher does that dies between its commit and its signal.
+                // As a publisher that is killed between its commit and its notification.
                 try (Connection connection = database(shard).getConnection()) {
-                    appendWithoutSignal(connection, stream);
+                    appendWithoutNotification(connection, stream);
                 }
                 handled.awaitSize(++expected);
             }
         }
     }
 
-    private static void appendWithoutSignal(Connection connection, String stream) throws SQLException {
+    private static void appendWithoutNotification(Connection connection, String stream) throws SQLException {
         int streamId =
                 Integer.parseInt(Sql.query(connection, "SELECT stream_id FROM eventsql.stream WHERE name = ?", stream)
                         .getFirst());

@@ -13,13 +13,19 @@ import io.eventsql.EventSql;
 import io.eventsql.Settings;
 import io.eventsql.StreamSpec;
 import io.eventsql.eventsdb.EventsDb;
-import io.eventsql.fault.FaultProxy.RequestFault;
+import io.eventsql.fixture.Pools;
+import io.eventsql.fixture.Seeds;
+import io.eventsql.fixture.check.Ledger;
+import io.eventsql.fixture.load.PublishLoad;
+import io.eventsql.fixture.proxy.FaultProxy;
+import io.eventsql.fixture.proxy.FaultProxy.RequestFault;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.List;
 import java.util.Random;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterAll;
@@ -29,13 +35,14 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
 /**
- * Goal: whatever happens to the connection of an append, every acknowledged event is stored exactly once and where the
- * publisher said, no event is stored twice, one reported as not stored is not stored, and the events of a key are stored
- * in call order.
+ * Goal: whatever happens to the connection of an append, every acknowledged event is stored exactly once and at the
+ * acknowledged position, no event is stored twice, an event reported as not stored is not stored, and the events of a key
+ * are stored in call order.
  *
- * <p>Method: a proxy cuts, holds and delays the connections at every point of an append's request and response, at
- * seeded moments, while several callers publish in every way; then the table is compared with what the callers were
- * told. {@code -Deventsql.test.seconds=N} runs the two random tests for N seconds each instead of 4.
+ * <p>Method: a proxy cuts, holds and delays connections at every point of an append's request and response, at seeded
+ * moments, while several callers publish in every way; then the table is compared with the outcomes that the callers got.
+ *
+ * <p>{@code -Deventsql.test.seconds=N} runs the two random tests for N seconds each instead of 4.
  */
 class AppendInDoubtIT {
     private static final String APPEND = "append_v1";
@@ -89,7 +96,7 @@ class AppendInDoubtIT {
     }
 
     @Test
-    void publish_connectionsCutAtEveryPointOfTheAppend_everyEventIsStoredOnceInKeyOrder() throws Exception {
+    void publish_connectionsCutAtEveryPointOfAppend_storesEveryEventOnceInKeyOrder() throws Exception {
         Random random = Seeds.random("AppendInDoubtIT.cut");
         open(settings(), StreamSpec.of("cut_anywhere").withPartitions(5).withSegmentSize(500));
         List<RequestFault> cuts = Stream.of(RequestFault.values())
@@ -102,7 +109,7 @@ class AppendInDoubtIT {
                         ? null
                         : cuts.get(Math.floorMod(faults.getAndIncrement() + random.nextInt(2), cuts.size())));
         Ledger ledger = new Ledger();
-        Load load = new Load(eventSql.publisher(), "cut_anywhere", ledger);
+        PublishLoad load = new PublishLoad(eventSql.publisher(), "cut_anywhere", ledger);
         load.startAll(3, "k", random, 3);
         TimeUnit.SECONDS.sleep(RUN_SECONDS);
         await().atMost(Duration.ofSeconds(60)).until(() -> faults.get() > 20); // a slow machine takes longer
@@ -111,12 +118,14 @@ class AppendInDoubtIT {
         List<Ledger.Stored> stored = read("cut_anywhere");
         System.out.println(ledger + ", " + proxy.requests() + " appends, " + faults + " of them cut");
         ledger.verify(stored);
-        assertThat(ledger.storedCount()).as("the deadline is far").isEqualTo(stored.size());
+        assertThat(ledger.storedCount())
+                .as("acknowledged, with a distant deadline")
+                .isEqualTo(stored.size());
         assertThat(ledger.notStoredCount() + ledger.unknownCount()).isZero();
     }
 
     @Test
-    void publish_databaseComesAndGoesAndDeadlinesAreShort_outcomesAreTrue() throws Exception {
+    void publish_databaseUnstableAndDeadlinesShort_outcomesAreCorrect() throws Exception {
         Random random = Seeds.random("AppendInDoubtIT.chaos");
         open(
                 settings()
@@ -125,7 +134,7 @@ class AppendInDoubtIT {
                         .bufferBytes(64 << 10),
                 StreamSpec.of("chaos").withPartitions(5).withSegmentSize(500));
         Ledger ledger = new Ledger();
-        Load load = new Load(eventSql.publisher(), "chaos", ledger);
+        PublishLoad load = new PublishLoad(eventSql.publisher(), "chaos", ledger);
         load.startAll(3, "k", random, 5);
         long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(RUN_SECONDS);
         while (System.nanoTime() < end) {
@@ -145,7 +154,7 @@ class AppendInDoubtIT {
             TimeUnit.MILLISECONDS.sleep(random.nextInt(200));
         }
         load.stop();
-        awaitNothingOnItsWay();
+        awaitNoAppendRunning();
 
         System.out.println(ledger);
         assertThat(ledger.storedCount()).isPositive();
@@ -154,8 +163,8 @@ class AppendInDoubtIT {
         ledger.verify(read("chaos"));
     }
 
-    /** Until no backend works on an append any more: late originals have come to their end. */
-    private static void awaitNothingOnItsWay() {
+    /** Waits until no backend executes an append, so that all late originals have ended. */
+    private static void awaitNoAppendRunning() {
         await().atMost(Duration.ofSeconds(30)).until(() -> {
             try (var connection = eventsDb.adminDataSource().getConnection();
                     var statement = connection.createStatement();
@@ -167,15 +176,15 @@ class AppendInDoubtIT {
         });
     }
 
-    private void letTheLateOriginalsArrive() {
+    private void releaseLateOriginals() {
         assertThat(proxy.heldConnections()).isPositive();
         proxy.releaseHeld();
         await().atMost(Duration.ofSeconds(10)).until(() -> proxy.heldConnections() == 0);
-        awaitNothingOnItsWay();
+        awaitNoAppendRunning();
     }
 
     @Test
-    void publish_appendIsHeldInTheNetwork_isResentAndTheLateOriginalIsNotStoredAgain() throws Exception {
+    void publish_appendIsHeldInNetwork_isResentAndLateOriginalIsNotStoredAgain() throws Exception {
         open(
                 settings().networkTimeout(Duration.ofMillis(300)),
                 StreamSpec.of("held").withPartitions(1));
@@ -184,7 +193,7 @@ class AppendInDoubtIT {
         EventPosition first = eventSql.publisher().publish("held", Event.ofText("k", "first"));
         assertThat(proxy.requests()).as("resent after the network timeout").isGreaterThanOrEqualTo(2);
         assertThat(first.offset()).isZero();
-        letTheLateOriginalsArrive();
+        releaseLateOriginals();
         EventPosition second = eventSql.publisher().publish("held", Event.ofText("k", "second"));
 
         assertThat(second.offset()).isEqualTo(1);
@@ -192,24 +201,24 @@ class AppendInDoubtIT {
     }
 
     @Test
-    void publish_lateOriginalOfAGivenUpBatch_isNeverStoredBehindALaterOne() throws Exception {
+    void publish_lateOriginalOfAbandonedBatch_isNotStoredAfterLaterBatch() throws Exception {
         open(
                 settings().networkTimeout(Duration.ofMillis(200)).publishTimeout(Duration.ofMillis(500)),
-                StreamSpec.of("given_up").withPartitions(1));
-        proxy.planRequests("key_of_the_first", number -> RequestFault.HOLD_REQUEST);
-        assertThatThrownBy(() -> eventSql.publisher().publish("given_up", Event.ofText("key_of_the_first", "first")))
+                StreamSpec.of("abandoned").withPartitions(1));
+        proxy.planRequests("first_key", number -> RequestFault.HOLD_REQUEST);
+        assertThatThrownBy(() -> eventSql.publisher().publish("abandoned", Event.ofText("first_key", "first")))
                 .isInstanceOf(EventOutcomeUnknownException.class);
         assertThat(proxy.requests()).as("held requests").isPositive();
-        publishWithinTheDeadline("given_up", Event.ofText("k", "second"));
+        publishWithRetries("abandoned", Event.ofText("k", "second"));
 
-        letTheLateOriginalsArrive();
-        publishWithinTheDeadline("given_up", Event.ofText("k", "third"));
+        releaseLateOriginals();
+        publishWithRetries("abandoned", Event.ofText("k", "third"));
 
-        assertThat(read("given_up")).extracting(Ledger.Stored::value).containsExactly("second", "third");
+        assertThat(read("abandoned")).extracting(Ledger.Stored::value).containsExactly("second", "third");
     }
 
-    /** A new connection may take longer than a short deadline: what was not stored then may be published again. */
-    private void publishWithinTheDeadline(String stream, Event event) {
+    /** A new connection may take longer than a short deadline; an event that was not stored may be published again. */
+    private void publishWithRetries(String stream, Event event) {
         await().ignoreException(EventNotStoredException.class).until(() -> {
             eventSql.publisher().publish(stream, event);
             return true;
@@ -217,7 +226,7 @@ class AppendInDoubtIT {
     }
 
     @Test
-    void publish_networkIsABlackHole_goesOnWhenItIsBack() throws Exception {
+    void publish_networkIsBlackhole_continuesWhenItRecovers() throws Exception {
         open(
                 settings().networkTimeout(Duration.ofMillis(300)),
                 StreamSpec.of("blackhole").withPartitions(2));
@@ -230,13 +239,13 @@ class AppendInDoubtIT {
                 .map(event -> eventSql.publisher().publishAsync("blackhole", event))
                 .toList();
         assertThatThrownBy(() -> futures.getFirst().get(1, TimeUnit.SECONDS))
-                .as("nothing is acknowledged without the database")
-                .isInstanceOf(java.util.concurrent.TimeoutException.class);
+                .as("acknowledgement while the database is unavailable")
+                .isInstanceOf(TimeoutException.class);
         proxy.heal();
         for (int i = 0; i < events.size(); i++) {
             ledger.stored(events.get(i), futures.get(i).get(30, TimeUnit.SECONDS));
         }
-        awaitNothingOnItsWay();
+        awaitNoAppendRunning();
         ledger.verify(read("blackhole"));
     }
 }

@@ -12,8 +12,10 @@ import io.eventsql.EventSql;
 import io.eventsql.Settings;
 import io.eventsql.StreamSpec;
 import io.eventsql.eventsdb.EmbeddedEventsDb;
-import io.eventsql.fault.FaultProxy.RequestFault;
 import io.eventsql.fixture.DelegatingDataSource;
+import io.eventsql.fixture.check.Ledger;
+import io.eventsql.fixture.proxy.FaultProxy.RequestFault;
+import io.eventsql.fixture.proxy.ProxiedDatabase;
 import io.eventsql.internal.append.PublishListeners;
 import io.eventsql.internal.append.Publisher;
 import io.eventsql.internal.retain.SegmentKeeper;
@@ -45,11 +47,11 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /**
- * Goal: when a database is away, frozen or slow, memory stays bounded, publishers wait and then fail at their deadline
- * with the truth, and afterwards everything goes on by itself.
+ * Goal: while a database is unavailable, frozen or slow, memory stays bounded, and publishers wait and then fail at their
+ * deadline with the correct outcome; when it recovers, publishing resumes without intervention.
  *
- * <p>Method: a proxy refuses or swallows what is sent, or all processes of the server are stopped (SIGSTOP), while more
- * is published than the buffer holds.
+ * <p>Method: a proxy refuses connections or drops all traffic, or all processes of the server are stopped (SIGSTOP), while
+ * more is published than the buffer holds.
  */
 class BackpressureIT {
     private static final String APPEND = "append_v1";
@@ -84,14 +86,14 @@ class BackpressureIT {
         return opened(ProxiedDatabase.on(eventsDb));
     }
 
-    /** A publisher with its parts, so that its buffer can be looked at. */
-    private final class Parts implements AutoCloseable {
+    /** A publisher whose buffer can be observed. */
+    private final class ObservablePublisher implements AutoCloseable {
         final Shards shards;
         final Publisher publisher;
         private final WakeUp wakeUp;
         private final ScheduledExecutorService timer = Executors.newSingleThreadScheduledExecutor();
 
-        Parts(DataSource pool, Settings settings, StreamSpec stream) {
+        ObservablePublisher(DataSource pool, Settings settings, StreamSpec stream) {
             shards = Shards.open(List.of(pool), settings);
             StreamRegistry streams = new StreamRegistry(shards);
             streams.create(stream);
@@ -121,7 +123,7 @@ class BackpressureIT {
         }
     }
 
-    private enum Trouble {
+    private enum Outage {
         REFUSED {
             @Override
             void begin(ProxiedDatabase database) {
@@ -140,13 +142,13 @@ class BackpressureIT {
             void begin(ProxiedDatabase database) throws Exception {
                 ProcessHandle server = server();
                 signal("STOP", List.of(server));
-                signal("STOP", server.descendants().toList()); // no more are made now
+                signal("STOP", server.descendants().toList()); // after the postmaster, which would start more
             }
 
             @Override
             void end(ProxiedDatabase database) throws Exception {
                 ProcessHandle server = server();
-                signal("CONT", server.descendants().toList()); // none goes away while the server stands still
+                signal("CONT", server.descendants().toList()); // before the postmaster, while all of them still exist
                 signal("CONT", List.of(server));
             }
         };
@@ -171,8 +173,7 @@ class BackpressureIT {
 
     @ParameterizedTest
     @EnumSource
-    void publish_databaseIsAway_bufferIsBoundedCallersFailAtTheirDeadlineThenItGoesOn(Trouble trouble)
-            throws Exception {
+    void publish_databaseUnavailable_bufferIsBoundedAndCallersFailAtTheirDeadline(Outage outage) throws Exception {
         ProxiedDatabase database = proxied();
         Settings settings = Settings.builder()
                 .bufferBytes(64 << 10)
@@ -180,62 +181,64 @@ class BackpressureIT {
                 .networkTimeout(Duration.ofMillis(300))
                 .maxBatchEvents(10)
                 .build();
-        Parts parts = opened(
-                new Parts(database.pool(), settings, StreamSpec.of("events").withPartitions(4)));
+        ObservablePublisher observable = opened(new ObservablePublisher(
+                database.pool(), settings, StreamSpec.of("events").withPartitions(4)));
         Ledger ledger = new Ledger();
-        publish(parts.publisher, ledger, "before");
+        publish(observable.publisher, ledger, "before");
         assertThat(ledger.storedCount()).isEqualTo(1);
 
         AtomicLong bufferedMost = new AtomicLong();
         AtomicBoolean watching = new AtomicBoolean(true);
         Thread watcher = Thread.ofPlatform().start(() -> {
             while (watching.get()) {
-                bufferedMost.accumulateAndGet(parts.bufferedBytes(), Math::max);
+                bufferedMost.accumulateAndGet(observable.bufferedBytes(), Math::max);
                 Thread.onSpinWait();
             }
         });
-        trouble.begin(database);
+        outage.begin(database);
         try {
             List<Thread> callers = new ArrayList<>();
             for (int caller = 0; caller < 200; caller++) { // 200 events of 1 KB: three times the buffer
                 String key = caller % 2 == 0 ? "k" + caller : null;
                 callers.add(Thread.ofVirtual().start(() -> {
                     for (int i = 0; i < 3; i++) {
-                        publish(parts.publisher, ledger, key);
+                        publish(observable.publisher, ledger, key);
                     }
                 }));
             }
             for (Thread caller : callers) {
                 assertThat(caller.join(Duration.ofSeconds(30)))
-                        .as("a caller is told at its deadline")
+                        .as("caller returns at its deadline")
                         .isTrue();
             }
         } finally {
-            trouble.end(database);
+            outage.end(database);
             watching.set(false);
             watcher.join();
         }
-        System.out.println(trouble + ": " + ledger + ", at most " + bufferedMost + " bytes in the buffer");
-        assertThat(ledger.storedCount()).as("acknowledged without the database").isEqualTo(1);
+        System.out.println(outage + ": " + ledger + ", at most " + bufferedMost + " bytes in the buffer");
+        assertThat(ledger.storedCount())
+                .as("acknowledged while the database was unavailable")
+                .isEqualTo(1);
         assertThat(ledger.notStoredCount()).isPositive();
         assertThat(ledger.unknownCount())
-                .as("only what was on its way may have been sent")
+                .as("outcome unknown, for batches in flight only")
                 .isLessThanOrEqualTo(2L * settings.appendConnections() * settings.maxBatchEvents());
         assertThat(bufferedMost.get()).isPositive().isLessThanOrEqualTo(settings.bufferBytes());
 
         await().atMost(Duration.ofSeconds(60)).until(() -> {
             long before = ledger.storedCount();
-            publish(parts.publisher, ledger, "after");
-            publish(parts.publisher, ledger, null);
+            publish(observable.publisher, ledger, "after");
+            publish(observable.publisher, ledger, null);
             return ledger.storedCount() == before + 2;
         });
-        await().atMost(Duration.ofSeconds(10)).until(() -> parts.bufferedBytes() == 0);
+        await().atMost(Duration.ofSeconds(10)).until(() -> observable.bufferedBytes() == 0);
         ledger.verify(Ledger.read("events", List.of(database.direct())));
     }
 
     private static void publish(Publisher publisher, Ledger ledger, String key) {
         Event named = ledger.next(key);
-        // The ledger knows it by its value; the headers make it big.
+        // The ledger identifies an event by its value; the header makes it large.
         Event event = named.withHeader("padding", "x".repeat(900));
         try {
             ledger.stored(named, publisher.publish("events", event));
@@ -245,7 +248,7 @@ class BackpressureIT {
     }
 
     @Test
-    void publish_noConnectionCanBeMade_failsAsNotStoredBecauseNothingWasSent() throws Exception {
+    void publish_connectionsRefused_failsAsNotStored() throws Exception {
         ProxiedDatabase database = proxied();
         EventSql eventSql = opened(EventSql.builder(database.pool())
                 .settings(Settings.builder()
@@ -261,7 +264,7 @@ class BackpressureIT {
             assertThatThrownBy(() -> eventSql.publisher().publish("not_sent", Event.ofText(key, "e")))
                     .isInstanceOf(EventNotStoredException.class)
                     .satisfies(failure -> assertThat(failure.getStackTrace())
-                            .as("shows the call that failed")
+                            .as("stack trace with the failed call")
                             .anyMatch(frame -> frame.getClassName().startsWith(BackpressureIT.class.getName())));
         }
         database.proxy().heal();
@@ -280,9 +283,9 @@ class BackpressureIT {
         return false;
     }
 
-    /** A write blocks, too, once the buffers of the sockets are full, and a read's time limit does not end it. */
+    /** A write blocks once the socket buffers are full, and a read timeout does not end it. */
     @Test
-    void publishAll_connectionTakesNoMoreOfABigBatch_isResentOnAnotherOne() throws Exception {
+    void publishAll_connectionStallsDuringLargeBatch_isResentOnAnother() throws Exception {
         ProxiedDatabase database = proxied();
         EventSql eventSql = opened(EventSql.builder(database.pool())
                 .settings(Settings.builder()
@@ -309,7 +312,7 @@ class BackpressureIT {
     }
 
     @Test
-    void publish_muchWaitsForAStreamWithOnePartition_allIsStored() throws Exception {
+    void publish_manyEventsWaitForOnePartition_allAreStored() throws Exception {
         ProxiedDatabase database = proxied();
         EventSql eventSql = opened(EventSql.builder(database.pool()).build());
         eventSql.createStream(StreamSpec.of("one_partition").withPartitions(1));
@@ -327,12 +330,12 @@ class BackpressureIT {
         ledger.verify(Ledger.read("one_partition", List.of(database.direct())));
     }
 
-    /** Whatever a data source throws, the publisher goes on with the next calls. */
+    /** Whatever a data source throws, the publisher continues with the next calls. */
     @Test
-    void publish_dataSourceThrowsAnError_laterCallsAreStored() throws Exception {
+    void publish_dataSourceThrowsError_laterCallsAreStored() throws Exception {
         ProxiedDatabase database = proxied();
         AtomicBoolean failing = new AtomicBoolean();
-        DataSource moody = new DelegatingDataSource(database.pool()) {
+        DataSource faulty = new DelegatingDataSource(database.pool()) {
             @Override
             public Connection getConnection() throws SQLException {
                 if (failing.get()) {
@@ -341,13 +344,13 @@ class BackpressureIT {
                 return super.getConnection();
             }
         };
-        EventSql eventSql = opened(EventSql.builder(moody)
+        EventSql eventSql = opened(EventSql.builder(faulty)
                 .settings(
                         Settings.builder().publishTimeout(Duration.ofSeconds(5)).build())
                 .build());
         eventSql.createStream(StreamSpec.of("errors").withPartitions(2));
         failing.set(true);
-        for (int i = 0; i < 8; i++) { // more than there are threads
+        for (int i = 0; i < 8; i++) { // more than there are append threads
             String key = "k" + i;
             assertThatThrownBy(() -> eventSql.publisher().publish("errors", Event.ofText(key, "bad")))
                     .isInstanceOfAny(EventNotStoredException.class, EventOutcomeUnknownException.class);

@@ -1,7 +1,6 @@
 package io.eventsql.fault;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.fail;
 import static org.awaitility.Awaitility.await;
 
 import com.zaxxer.hikari.HikariDataSource;
@@ -10,8 +9,11 @@ import io.eventsql.EventSql;
 import io.eventsql.StoredEvent;
 import io.eventsql.StreamSpec;
 import io.eventsql.eventsdb.EventsDb;
-import java.io.BufferedReader;
-import java.io.File;
+import io.eventsql.fixture.Pools;
+import io.eventsql.fixture.Seeds;
+import io.eventsql.fixture.check.Ledger;
+import io.eventsql.fixture.process.ChildProcess;
+import io.eventsql.fixture.process.PublisherProcess;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -32,15 +34,14 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /**
- * Goal: several processes publish to the same partitions at the same time, and some are killed at any moment. Offsets
- * are gapless and become visible in order: what a reader saw as the end is never followed by something that appears
- * before it. Every acknowledged event is there exactly once, where the publisher said, and the events of each key are in
- * the order of the calls.
+ * Goal: while several processes publish to the same partitions and some of them are killed, offsets are gapless and become
+ * visible in order: no event ever appears before the end that a reader has seen. Every acknowledged event is stored exactly
+ * once at the acknowledged position, and the events of each key are in call order.
  *
- * <p>Method: four Java processes publish singly, asynchronously and in batches, with and without keys; twice one of them
- * is killed (SIGKILL) at a seeded moment and replaced. Each writes its acknowledgements to a file before it goes on.
- * Meanwhile one reader follows each partition through {@link EventSql#read}, another counts with plain SQL, in one
- * statement, the events behind a moving offset. At the end files and table are compared.
+ * <p>Method: four Java processes publish singly, asynchronously and in batches, with and without keys; twice, one of them is
+ * killed (SIGKILL) at a seeded moment and replaced. Each writes its acknowledgements to a file before its next call.
+ * Concurrently, one reader follows each partition through {@link EventSql#read}, and another one counts the events from a
+ * moving offset in a single SQL statement. At the end, files and table are compared.
  *
  * <p>{@code -Deventsql.test.kills=N} kills N times instead of 2.
  */
@@ -49,10 +50,10 @@ class ConcurrentPublishersIT {
     private static final int PARTITIONS = 4;
     private static final int PROCESSES = 4;
     private static final int KILLS = Integer.getInteger("eventsql.test.kills", 2);
-    private static final int BETWEEN_KILLS_MS_MIN = 500;
-    private static final int BETWEEN_KILLS_MS_MAX = 2_000;
-    /** How far back the counting reader looks. */
-    private static final int WINDOW = 2_000;
+    private static final int KILL_INTERVAL_MS_MIN = 500;
+    private static final int KILL_INTERVAL_MS_MAX = 2_000;
+    /** How many events before the end the counting reader includes. */
+    private static final int WINDOW_EVENTS = 2_000;
 
     private final List<Publisher> publishers = new ArrayList<>();
     private final ConcurrentLinkedQueue<Throwable> readerFailures = new ConcurrentLinkedQueue<>();
@@ -63,58 +64,35 @@ class ConcurrentPublishersIT {
 
     @AfterEach
     void killPublishers() {
-        publishers.forEach(publisher -> publisher.process.destroyForcibly());
+        publishers.forEach(publisher -> publisher.process().close());
     }
 
-    /** A publishing process. */
-    private static final class Publisher {
-        final Process process;
-        final BufferedReader output;
-        final Path acknowledgements;
-
-        Publisher(EventsDb eventsDb, Path folder, String name, long seed) throws IOException {
-            acknowledgements = folder.resolve(name);
-            List<String> arguments = List.of(
-                    eventsDb.jdbcUrl(),
-                    eventsDb.username(),
-                    eventsDb.password(),
-                    STREAM,
-                    name,
-                    acknowledgements.toString(),
-                    Long.toString(seed));
-            process = new ProcessBuilder(JavaProcesses.command(PublisherProcess.class, arguments))
-                    .redirectError(new File(folder.toFile(), name + ".err"))
-                    .start();
-            output = process.inputReader();
-        }
-
-        void awaitLine(String expected) throws IOException {
-            String line = output.readLine();
-            while (line != null && !line.equals(expected)) {
-                line = output.readLine();
-            }
-            if (line == null) {
-                fail("a publisher ended before %s: %s", expected, Files.readString(Path.of(acknowledgements + ".err")));
-            }
+    /** A publishing process and the file of its acknowledgements. */
+    private record Publisher(ChildProcess process, Path acknowledgements) {
+        static Publisher start(EventsDb eventsDb, Path folder, String name, long seed) throws IOException {
+            Path acknowledgements = folder.resolve(name);
+            return new Publisher(
+                    new ChildProcess(
+                            folder,
+                            PublisherProcess.class,
+                            List.of(
+                                    eventsDb.jdbcUrl(),
+                                    eventsDb.username(),
+                                    eventsDb.password(),
+                                    STREAM,
+                                    name,
+                                    acknowledgements.toString(),
+                                    Long.toString(seed))),
+                    acknowledgements);
         }
 
         boolean hasPublished() {
             return acknowledgements.toFile().length() > 0;
         }
-
-        void kill() throws InterruptedException {
-            process.destroyForcibly().waitFor();
-        }
-
-        void finish() throws IOException, InterruptedException {
-            process.getOutputStream().close();
-            awaitLine("DONE");
-            assertThat(process.waitFor(1, TimeUnit.MINUTES)).isTrue();
-        }
     }
 
     @Test
-    void publish_fromSeveralProcessesOfWhichSomeAreKilled_offsetsAreGaplessAndVisibleInOrder() throws Exception {
+    void publish_severalProcessesSomeKilled_offsetsAreGaplessAndVisibleInOrder() throws Exception {
         Random random = Seeds.random("ConcurrentPublishersIT");
         try (EventsDb eventsDb = EventsDb.start();
                 HikariDataSource pool = Pools.pool(eventsDb);
@@ -127,24 +105,24 @@ class ConcurrentPublishersIT {
             Thread counting = reader("counting", () -> count(pool));
 
             for (int i = 0; i < PROCESSES; i++) {
-                publishers.add(new Publisher(eventsDb, folder, "p" + i, random.nextLong()));
+                publishers.add(Publisher.start(eventsDb, folder, "p" + i, random.nextLong()));
             }
             for (Publisher publisher : publishers) {
-                publisher.awaitLine("READY");
+                publisher.process().awaitLine("READY");
             }
             await().until(() -> publishers.stream().allMatch(Publisher::hasPublished));
             List<Publisher> all = new ArrayList<>(publishers);
             for (int kill = 0; kill < KILLS; kill++) {
-                TimeUnit.MILLISECONDS.sleep(random.nextInt(BETWEEN_KILLS_MS_MIN, BETWEEN_KILLS_MS_MAX));
+                TimeUnit.MILLISECONDS.sleep(random.nextInt(KILL_INTERVAL_MS_MIN, KILL_INTERVAL_MS_MAX));
                 int victim = random.nextInt(PROCESSES);
-                publishers.get(victim).kill();
-                Publisher successor = new Publisher(eventsDb, folder, "p" + (PROCESSES + kill), random.nextLong());
+                publishers.get(victim).process().kill();
+                Publisher successor = Publisher.start(eventsDb, folder, "p" + (PROCESSES + kill), random.nextLong());
                 publishers.set(victim, successor);
                 all.add(successor);
-                successor.awaitLine("READY");
+                successor.process().awaitLine("READY");
             }
             for (Publisher publisher : publishers) {
-                publisher.finish();
+                publisher.process().finish();
             }
             readersStop = true;
             following.join();
@@ -168,12 +146,12 @@ class ConcurrentPublishersIT {
         });
     }
 
-    /** Leaves the processors to the publishers for a moment. */
+    /** Yields the processors to the publishers. */
     private static void pause() throws InterruptedException {
         TimeUnit.MILLISECONDS.sleep(5);
     }
 
-    /** Reads each partition from where it stopped: the next event must be the next offset, for ever. */
+    /** Reads each partition from where the last read ended; each event must have the next offset. */
     private void follow(EventSql eventSql) throws InterruptedException {
         long[] next = new long[PARTITIONS];
         while (!readersStop) {
@@ -187,7 +165,7 @@ class ConcurrentPublishersIT {
         }
     }
 
-    /** Counts, in one snapshot, what lies between an old offset and the end that is visible. */
+    /** Counts, in one snapshot, the events between an old offset and the visible end. */
     private void count(HikariDataSource pool) throws Exception {
         long[] ends = new long[PARTITIONS];
         try (Connection connection = pool.getConnection();
@@ -196,7 +174,7 @@ class ConcurrentPublishersIT {
             while (!readersStop) {
                 pause();
                 for (int partition = 0; partition < PARTITIONS; partition++) {
-                    long from = Math.max(0, ends[partition] - WINDOW);
+                    long from = Math.max(0, ends[partition] - WINDOW_EVENTS);
                     statement.setInt(1, partition);
                     statement.setLong(2, from);
                     try (ResultSet row = statement.executeQuery()) {
@@ -231,8 +209,8 @@ class ConcurrentPublishersIT {
         }
         Map<String, Integer> acknowledged = new TreeMap<>();
         for (Publisher publisher : publishers) {
-            // A line that the kill cut off was never completed by its caller.
-            String lines = Files.readString(publisher.acknowledgements);
+            // An incomplete last line belongs to a call that never returned.
+            String lines = Files.readString(publisher.acknowledgements());
             for (String line :
                     lines.substring(0, lines.lastIndexOf('\n') + 1).lines().toList()) {
                 String[] fields = line.split(" ", -1);
@@ -241,7 +219,7 @@ class ConcurrentPublishersIT {
                 assertThat(line)
                         .isEqualTo(
                                 event.value() + " " + event.shard() + " " + event.partition() + " " + event.offset());
-                acknowledged.merge(publisher.acknowledgements.getFileName().toString(), 1, Integer::sum);
+                acknowledged.merge(publisher.acknowledgements().getFileName().toString(), 1, Integer::sum);
             }
         }
         System.out.println(stored.size() + " events stored; acknowledged by process: " + acknowledged);

@@ -4,7 +4,13 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.eventsql.StreamSpec;
 import io.eventsql.eventsdb.EventsDb;
-import io.eventsql.fault.ConsumerProcess.Mode;
+import io.eventsql.fixture.HandlerMode;
+import io.eventsql.fixture.Seeds;
+import io.eventsql.fixture.check.Effects;
+import io.eventsql.fixture.check.HandledRecords;
+import io.eventsql.fixture.process.ConsumerGroup;
+import io.eventsql.fixture.process.MemberProcess;
+import io.eventsql.fixture.proxy.FaultProxy;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -17,15 +23,15 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /**
- * Goal: whatever happens to the members of two consumers, one plain and one exactly-once, in whatever order: every
- * acknowledged event is handled, in order per key, and each effect happens exactly once.
+ * Chaos test. Goal: whatever happens to the members of two consumers, one plain and one exactly-once, every acknowledged
+ * event is handled in order per key, and each effect happens exactly once.
  *
- * <p>Method: 3 to 5 member processes, each of both consumers and behind a proxy of its own, are started, closed, killed,
- * frozen, thawed, cut off for a moment and cut from the network at random, while a publisher goes on. At the end all are
- * thawed, what is left is handled, and everything is compared ({@link HandledRecords}, {@link Effects}).
+ * <p>Method: 3 to 5 member processes, each with a member of both consumers and its own proxy, are started, closed, killed,
+ * frozen, thawed, disconnected and cut off from the network at random while a publisher runs. At the end all are thawed, the
+ * remaining events are handled, and everything is compared ({@link HandledRecords}, {@link Effects}).
  *
- * <p>{@code -Deventsql.test.chaosSeconds=N} goes on for N seconds instead of 15; {@code -Deventsql.test.seed=N} repeats
- * the choices, though not their moments.
+ * <p>{@code -Deventsql.test.chaosSeconds=N} runs for N seconds instead of 15; {@code -Deventsql.test.seed=N} repeats the
+ * choices, but not their timing.
  */
 class ConsumerChaosIT {
     private static final long SECONDS = Long.getLong("eventsql.test.chaosSeconds", 15);
@@ -38,12 +44,12 @@ class ConsumerChaosIT {
     @TempDir
     private Path folder;
 
-    private final Map<String, Integer> done = new TreeMap<>();
+    private final Map<String, Integer> injected = new TreeMap<>();
     private final List<Victim> victims = new ArrayList<>();
     private final List<Victim> dead = new ArrayList<>();
     private int started;
 
-    /** A process and its way to the database. */
+    /** A member process and the proxy between it and the database. */
     private static final class Victim {
         final MemberProcess process;
         final FaultProxy proxy;
@@ -56,10 +62,10 @@ class ConsumerChaosIT {
     }
 
     @Test
-    void members_hurtAtRandom_everyEventIsHandledAndEveryEffectHappensOnce() throws Exception {
+    void members_randomFaults_everyEventIsHandledAndEveryEffectHappensOnce() throws Exception {
         Random random = Seeds.random("ConsumerChaosIT");
-        Mode plain = pick(random, List.of(Mode.SINGLE, Mode.BATCH, Mode.KEYS));
-        Mode once = pick(random, List.of(Mode.TRANSACTIONAL, Mode.TRANSACTIONAL_BATCH));
+        HandlerMode plain = pick(random, List.of(HandlerMode.SINGLE, HandlerMode.BATCH, HandlerMode.KEYS));
+        HandlerMode once = pick(random, List.of(HandlerMode.TRANSACTIONAL, HandlerMode.TRANSACTIONAL_BATCH));
         System.out.println("ConsumerChaosIT: " + plain + " and " + once + " for " + SECONDS + " s");
         try (EventsDb eventsDb = EventsDb.start();
                 ConsumerGroup group = new ConsumerGroup(
@@ -78,12 +84,12 @@ class ConsumerChaosIT {
                 }
                 while (System.nanoTime() - end < 0) {
                     TimeUnit.MILLISECONDS.sleep(random.nextLong(PAUSE_MAX_MS));
-                    hurt(random, group, eventsDb);
+                    injectFault(random, group, eventsDb);
                 }
                 for (Victim victim : victims) {
                     heal(victim);
                 }
-                System.out.println("ConsumerChaosIT did " + done);
+                System.out.println("ConsumerChaosIT injected " + injected);
                 group.awaitFair(victims.size());
                 int stored = group.finish().size();
                 System.out.println("ConsumerChaosIT: " + stored + " events, handled "
@@ -105,7 +111,7 @@ class ConsumerChaosIT {
         victims.add(new Victim(group.begin("m" + ++started, "url=" + proxy.jdbcUrl()), proxy));
     }
 
-    private void hurt(Random random, ConsumerGroup group, EventsDb eventsDb) throws Exception {
+    private void injectFault(Random random, ConsumerGroup group, EventsDb eventsDb) throws Exception {
         Victim victim = pick(random, victims);
         String what;
         switch (random.nextInt(10)) {
@@ -113,8 +119,9 @@ class ConsumerChaosIT {
                 what = "kill";
                 victim.process.kill();
                 victims.remove(victim);
-                // Behind a black hole the server keeps a dead process's connections; for a while, as there are not so
-                // many.
+                // Behind a blackhole the server keeps the connections of a dead process. The proxy is closed at the
+                // next
+                // kill, because connections are limited.
                 dead.forEach(earlier -> earlier.proxy.close());
                 dead.clear();
                 dead.add(victim);
@@ -151,11 +158,11 @@ class ConsumerChaosIT {
                 victims.forEach(one -> one.proxy.heal());
             }
         }
-        done.merge(what, 1, Integer::sum);
-        int least = MEMBERS_MIN + random.nextInt(MEMBERS_MAX - MEMBERS_MIN + 1);
-        while (victims.size() < MEMBERS_MIN || (victims.size() < least && random.nextInt(3) == 0)) {
+        injected.merge(what, 1, Integer::sum);
+        int target = MEMBERS_MIN + random.nextInt(MEMBERS_MAX - MEMBERS_MIN + 1);
+        while (victims.size() < MEMBERS_MIN || (victims.size() < target && random.nextInt(3) == 0)) {
             start(group, eventsDb);
-            done.merge("start", 1, Integer::sum);
+            injected.merge("start", 1, Integer::sum);
         }
     }
 

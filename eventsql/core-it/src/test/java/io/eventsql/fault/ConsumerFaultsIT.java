@@ -4,7 +4,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.eventsql.StreamSpec;
 import io.eventsql.eventsdb.EmbeddedEventsDb;
-import io.eventsql.fault.ConsumerProcess.Mode;
+import io.eventsql.fixture.HandlerMode;
+import io.eventsql.fixture.Seeds;
+import io.eventsql.fixture.process.ConsumerGroup;
+import io.eventsql.fixture.proxy.FaultProxy;
 import java.nio.file.Path;
 import java.util.Map;
 import java.util.Random;
@@ -19,12 +22,12 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /**
- * Goal: members go on by themselves when their connections break, at any statement, and when the database crashes; no
- * event is lost, effects of exactly-once handlers happen once. An event whose handler never failed by itself is not set
- * aside for it, however few attempts it has.
+ * Goal: members recover without intervention when their connections break at any statement and when the database crashes;
+ * no event is lost, and effects of exactly-once handlers happen once. Such a failure does not count as an attempt of the
+ * handler, so that no event is parked because of it.
  *
  * <p>Method: two member processes behind a proxy that cuts all connections at seeded moments, or cuts COMMITs before and
- * after they are executed; and a server whose processes all get SIGKILL and that is started again on the same data.
+ * after their execution; and a server whose processes all get SIGKILL and that is restarted on the same data.
  *
  * <p>{@code -Deventsql.test.cuts=N} cuts all connections N times instead of 6.
  */
@@ -50,7 +53,7 @@ class ConsumerFaultsIT {
         eventsDb.close();
     }
 
-    private ConsumerGroup group(Mode mode) throws Exception {
+    private ConsumerGroup group(HandlerMode mode) throws Exception {
         StreamSpec stream = StreamSpec.of("cuts" + STREAMS.incrementAndGet()).withPartitions(PARTITIONS);
         return new ConsumerGroup(eventsDb, folder, stream, Map.of("c", mode), 20)
                 .with("leaseMs", 3_000)
@@ -59,12 +62,12 @@ class ConsumerFaultsIT {
 
     private static void awaitMore(ConsumerGroup group, long events) {
         long before = group.load().published();
-        group.awaitThat("events go on", () -> group.load().published() > before + events);
+        group.awaitThat("more events are published", () -> group.load().published() > before + events);
     }
 
     @ParameterizedTest
-    @MethodSource("io.eventsql.fault.ConsumerProcess$Mode#tested")
-    void cut_atAnyMoment_membersGoOnByThemselves(Mode mode) throws Exception {
+    @MethodSource("io.eventsql.fixture.HandlerMode#tested")
+    void connectionsCut_atAnyMoment_membersRecover(HandlerMode mode) throws Exception {
         Random random = Seeds.random("ConsumerFaultsIT cut " + mode);
         try (FaultProxy proxy = FaultProxy.to(eventsDb.jdbcUrl());
                 ConsumerGroup group = group(mode).with("url", proxy.jdbcUrl())) {
@@ -93,15 +96,15 @@ class ConsumerFaultsIT {
     }
 
     @Test
-    void databaseCrash_inExactlyOnceMode_effectsHappenOnce() throws Exception {
+    void databaseCrash_exactlyOnceHandlers_effectsHappenOnce() throws Exception {
         Random random = Seeds.random("ConsumerFaultsIT crash");
-        try (ConsumerGroup group = group(Mode.TRANSACTIONAL)) {
+        try (ConsumerGroup group = group(HandlerMode.TRANSACTIONAL)) {
             group.start("a");
             group.start("b");
             group.awaitFair(2);
             for (int crash = 0; crash < 3; crash++) {
                 awaitMore(group, 100);
-                TimeUnit.MILLISECONDS.sleep(random.nextInt(300)); // any moment
+                TimeUnit.MILLISECONDS.sleep(random.nextInt(300)); // a random moment
                 eventsDb.crash();
                 TimeUnit.MILLISECONDS.sleep(random.nextInt(500));
                 eventsDb.restart();
@@ -113,15 +116,15 @@ class ConsumerFaultsIT {
     }
 
     @ParameterizedTest
-    @MethodSource("io.eventsql.fault.ConsumerProcess$Mode#testedTransactional")
-    void databaseCrash_withFewAttempts_isNotTheHandlersFailure(Mode mode) throws Exception {
+    @MethodSource("io.eventsql.fixture.HandlerMode#testedTransactional")
+    void databaseCrash_oneAttemptAllowed_countsAsNoAttempt(HandlerMode mode) throws Exception {
         try (ConsumerGroup group = group(mode).with("maxAttempts", 1)) {
             group.start("a");
             group.start("b");
             group.awaitFair(2);
             awaitMore(group, 100);
             eventsDb.crash();
-            TimeUnit.MILLISECONDS.sleep(1_000); // longer than a connection is waited for
+            TimeUnit.MILLISECONDS.sleep(1_000); // longer than the connection timeout
             eventsDb.restart();
             awaitMore(group, 100);
             group.awaitFair(2);

@@ -11,6 +11,10 @@ import io.eventsql.StoredEvent;
 import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
 import io.eventsql.eventsdb.EmbeddedEventsDb;
+import io.eventsql.fixture.Pools;
+import io.eventsql.fixture.Seeds;
+import io.eventsql.fixture.check.Ledger;
+import io.eventsql.fixture.load.PublishLoad;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -24,30 +28,32 @@ import java.util.stream.Collectors;
 import org.junit.jupiter.api.Test;
 
 /**
- * Goal: PostgreSQL is killed under load, several times, and everything goes on by itself: nothing acknowledged is lost,
- * nothing is stored twice, events of a key keep their order, and a consumer handles every event at least once and in the
- * order of its partition.
+ * Goal: when PostgreSQL is killed under load several times, publishing and consuming recover without intervention: no
+ * acknowledged event is lost, none is stored twice, events of a key keep their order, and a consumer handles every event at
+ * least once and in the order of its partition.
  *
  * <p>Method: all processes of a real server get SIGKILL at seeded moments while callers publish in every way and two
- * consumers read; the server is started again on the same data. The callers' deadline is far beyond that, so no call may
- * fail. {@code -Deventsql.test.crashes=N} crashes it N times instead of 3.
+ * consumers read; the server is restarted on the same data. The callers' deadline is much longer than the outage, so no call
+ * may fail.
+ *
+ * <p>{@code -Deventsql.test.crashes=N} crashes it N times instead of 3.
  */
 class DatabaseCrashIT {
     private static final String STREAM = "crashes";
     private static final int PARTITIONS = 4;
     private static final int CRASHES = Integer.getInteger("eventsql.test.crashes", 3);
 
-    /** What a consumer was given, by partition, in the order in which it was given. */
+    /** The offsets that a consumer handled, per partition, in the order in which it handled them. */
     private static final class Handled {
         private final Map<Integer, List<Long>> offsets = new ConcurrentHashMap<>();
-        private final Queue<String> jumps = new ConcurrentLinkedQueue<>();
+        private final Queue<String> gaps = new ConcurrentLinkedQueue<>();
 
         /** Called for one partition by one thread at a time. */
         void handle(StoredEvent event) {
             List<Long> before = offsets.computeIfAbsent(event.partition(), partition -> new ArrayList<>());
             long next = before.isEmpty() ? 0 : before.getLast() + 1;
             if (event.offset() > next) {
-                jumps.add(event.position() + " came after offset " + (next - 1));
+                gaps.add(event.position() + " was handled after offset " + (next - 1));
             }
             before.add(event.offset());
         }
@@ -60,7 +66,7 @@ class DatabaseCrashIT {
     }
 
     @Test
-    void publishAndConsume_databaseCrashesUnderLoad_everythingGoesOnAndNothingIsLost() throws Exception {
+    void publishAndConsume_databaseCrashesUnderLoad_bothRecoverAndNothingIsLost() throws Exception {
         Random random = Seeds.random("DatabaseCrashIT");
         Settings settings = Settings.builder()
                 .publishTimeout(Duration.ofMinutes(2))
@@ -78,7 +84,7 @@ class DatabaseCrashIT {
             Subscription other = eventSql.subscribeBatch(
                     ConsumerSpec.of(STREAM, "batch").withPageEvents(100), page -> page.forEach(batch::handle));
             Ledger ledger = new Ledger();
-            Load load = new Load(eventSql.publisher(), STREAM, ledger);
+            PublishLoad load = new PublishLoad(eventSql.publisher(), STREAM, ledger);
             load.startAll(2, "k", random, 12);
 
             for (int crash = 0; crash < CRASHES; crash++) {
@@ -96,10 +102,10 @@ class DatabaseCrashIT {
             List<Ledger.Stored> stored = Ledger.read(STREAM, List.of(pool));
             System.out.println(ledger);
             ledger.verify(stored);
-            assertThat(ledger.storedCount()).as("no call failed").isEqualTo(stored.size());
+            assertThat(ledger.storedCount()).as("acknowledged events").isEqualTo(stored.size());
             for (Handled handled : List.of(single, batch)) {
                 await().atMost(Duration.ofMinutes(1)).until(() -> handled.distinct() >= stored.size());
-                assertThat(handled.jumps).isEmpty();
+                assertThat(handled.gaps).isEmpty();
                 assertThat(handled.distinct()).isEqualTo(stored.size());
             }
             assertThat(one.isRunning() && other.isRunning()).isTrue();

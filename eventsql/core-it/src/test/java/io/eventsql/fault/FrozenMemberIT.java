@@ -2,9 +2,12 @@ package io.eventsql.fault;
 
 import io.eventsql.StreamSpec;
 import io.eventsql.eventsdb.EventsDb;
-import io.eventsql.fault.ConsumerProcess.Mode;
-import io.eventsql.fault.FaultProxy.RequestFault;
+import io.eventsql.fixture.HandlerMode;
 import io.eventsql.fixture.Sql;
+import io.eventsql.fixture.process.ConsumerGroup;
+import io.eventsql.fixture.process.MemberProcess;
+import io.eventsql.fixture.proxy.FaultProxy;
+import io.eventsql.fixture.proxy.FaultProxy.RequestFault;
 import java.nio.file.Path;
 import java.util.Map;
 import java.util.Set;
@@ -20,13 +23,14 @@ import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /**
- * Goal: a member that stands still past its lease, as in a long pause of its machine, holds up nobody; and when it goes on
- * it does no harm. Its commits are refused, it hands its handler nothing more of what was moved, its open transactions
- * are ended and rolled back, and it takes part again by itself.
+ * Goal: a member that is frozen past its lease, as in a long pause of its machine, does not block the others, and does no
+ * harm when it resumes. Its commits are rejected, its handlers get no more events of partitions that have moved, its open
+ * transactions are terminated and rolled back, and it rejoins without intervention.
  *
- * <p>Method: a process gets SIGSTOP at a known place in its handler or at its COMMIT (which a proxy holds back), others
- * go on, then it gets SIGCONT. Frozen transactions hold row locks that the taker needs. Where the taker's role may not
- * end them, the server does: in a handler after its {@code handlerTimeout}, at COMMIT after the lease.
+ * <p>Method: a process gets SIGSTOP at a known place in its handler or at its COMMIT (which a proxy holds), the others
+ * continue, then it gets SIGCONT. Frozen transactions hold row locks that the next owner of the partition needs. If the role
+ * of that member may not terminate them, the server does: in a handler after its {@code handlerTimeout}, at COMMIT after the
+ * lease.
  */
 @Timeout(300)
 class FrozenMemberIT {
@@ -55,14 +59,14 @@ class FrozenMemberIT {
         eventsDb.close();
     }
 
-    private ConsumerGroup group(Mode mode) throws Exception {
+    private ConsumerGroup group(HandlerMode mode) throws Exception {
         return new ConsumerGroup(
                         eventsDb, folder, StreamSpec.of(stream).withPartitions(PARTITIONS), Map.of("c", mode), 30)
                 .with("leaseMs", LEASE_MS)
                 .with("heartbeatMs", 500);
     }
 
-    /** A role that may do all that a member does, and may not end transactions of the others' role. */
+    /** Returns the options of a member whose role may not terminate the transactions of the other members' role. */
     private static String[] otherRole() throws Exception {
         DataSource owner = eventsDb.dataSource();
         Sql.execute(
@@ -76,8 +80,8 @@ class FrozenMemberIT {
     }
 
     @ParameterizedTest
-    @MethodSource("io.eventsql.fault.ConsumerProcess$Mode#testedPlain")
-    void freeze_pastTheLease_othersGoOnAndItsCommitsAreRefused(Mode mode) throws Exception {
+    @MethodSource("io.eventsql.fixture.HandlerMode#testedPlain")
+    void freeze_pastTheLease_othersTakeOverAndItsCommitsAreRejected(HandlerMode mode) throws Exception {
         try (ConsumerGroup group = group(mode)) {
             MemberProcess frozen = group.start("frozen");
             MemberProcess other = group.start("other");
@@ -91,7 +95,7 @@ class FrozenMemberIT {
                     "all partitions are taken", () -> group.partitionsOf(other).size() == PARTITIONS);
             group.awaitHandlesMore(other);
             group.awaitThat(
-                    "the event at hand is handled elsewhere",
+                    "the held event is handled by another member",
                     () -> group.records().handledBy("other").stream()
                             .anyMatch(line -> line.value().equals(event[1])));
             frozen.go();
@@ -106,13 +110,13 @@ class FrozenMemberIT {
     }
 
     @ParameterizedTest
-    @MethodSource("io.eventsql.fault.ConsumerProcess$Mode#testedTransactional")
-    void freeze_insideATransaction_theTakerEndsItAndEffectsHappenOnce(Mode mode) throws Exception {
+    @MethodSource("io.eventsql.fixture.HandlerMode#testedTransactional")
+    void freeze_insideTransaction_nextOwnerTerminatesItAndEffectsHappenOnce(HandlerMode mode) throws Exception {
         try (ConsumerGroup group = group(mode)) {
             MemberProcess frozen = group.start("frozen");
             group.start("other");
             group.awaitFair(2);
-            String[] event = frozen.hold().split(" ", -1); // it has written, and locks a row of this key
+            String[] event = frozen.hold().split(" ", -1); // it has written and holds a row lock on this key
             frozen.freeze();
             awaitEffect(group, event[1], "other");
             frozen.go();
@@ -125,33 +129,34 @@ class FrozenMemberIT {
 
     private static void awaitEffect(ConsumerGroup group, String value, String process) {
         group.awaitThat(
-                "the effect of the event at hand by " + process,
+                "the effect of the held event by " + process,
                 () -> Sql.query(group.pool(), "SELECT process FROM public.effect WHERE value = ?", value)
                         .contains(process));
     }
 
     @ParameterizedTest
     @ValueSource(booleans = {true, false})
-    void freeze_betweenTheLastStatementAndCommit_effectsHappenOnce(boolean mayTerminate) throws Exception {
+    void freeze_betweenLastStatementAndCommit_effectsHappenOnce(boolean mayTerminate) throws Exception {
         try (FaultProxy proxy = FaultProxy.to(eventsDb.jdbcUrl());
-                ConsumerGroup group = group(Mode.TRANSACTIONAL)) {
+                ConsumerGroup group = group(HandlerMode.TRANSACTIONAL)) {
             MemberProcess frozen = group.start("frozen", "url=" + proxy.jdbcUrl());
             group.start("other", mayTerminate ? new String[0] : otherRole());
             group.awaitFair(2);
             proxy.planRequests(FaultProxy.COMMIT, number -> RequestFault.HOLD_REQUEST);
-            group.awaitThat("a COMMIT is held back", () -> proxy.heldConnections() > 0);
+            group.awaitThat("a COMMIT is held", () -> proxy.heldConnections() > 0);
             Set<Integer> held = group.partitionsOf(frozen);
             frozen.freeze();
             long since = System.nanoTime();
             long before = group.load().published();
-            group.awaitThat("events go on", () -> group.load().published() > before + 100);
+            group.awaitThat("more events are published", () -> group.load().published() > before + 100);
             for (int partition : held) {
                 long handled = effects(group, partition, "other");
                 group.awaitThat(
-                        "partition " + partition + " goes on", () -> effects(group, partition, "other") > handled + 5);
+                        "partition " + partition + " is handled",
+                        () -> effects(group, partition, "other") > handled + 5);
             }
             System.out.printf(
-                    "MEASURED frozen before COMMIT, the taker %s end it: all goes on after %d ms, with a lease of %d ms%n",
+                    "MEASURED frozen before COMMIT, next owner %s terminate it: all partitions handled after %d ms, lease %d ms%n",
                     mayTerminate ? "may" : "may not", (System.nanoTime() - since) / 1_000_000, LEASE_MS);
             proxy.heal();
             frozen.thaw();
@@ -170,8 +175,8 @@ class FrozenMemberIT {
     }
 
     @Test
-    void freeze_insideATransactionNobodyMayEnd_theServerEndsItAfterTheHandlersTimeout() throws Exception {
-        try (ConsumerGroup group = group(Mode.TRANSACTIONAL).with("handlerTimeoutMs", LEASE_MS)) {
+    void freeze_noMemberMayTerminateTransaction_serverTerminatesItAfterHandlerTimeout() throws Exception {
+        try (ConsumerGroup group = group(HandlerMode.TRANSACTIONAL).with("handlerTimeoutMs", LEASE_MS)) {
             MemberProcess frozen = group.start("frozen");
             group.start("other", otherRole());
             group.awaitFair(2);
@@ -180,8 +185,8 @@ class FrozenMemberIT {
             long since = System.nanoTime();
             awaitEffect(group, event[1], "other");
             System.out.printf(
-                    "MEASURED frozen in a transaction that nobody may end: its event is handled after %d ms, with a"
-                            + " lease and a handlerTimeout of %d ms%n",
+                    "MEASURED frozen in a transaction that no member may terminate: its event handled after %d ms,"
+                            + " lease and handlerTimeout %d ms%n",
                     (System.nanoTime() - since) / 1_000_000, LEASE_MS);
             frozen.go();
             frozen.thaw();

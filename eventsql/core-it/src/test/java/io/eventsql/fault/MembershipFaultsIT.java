@@ -14,9 +14,11 @@ import io.eventsql.Settings;
 import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
 import io.eventsql.eventsdb.EventsDb;
-import io.eventsql.fault.FaultProxy.RequestFault;
 import io.eventsql.fixture.Handled;
+import io.eventsql.fixture.Pools;
 import io.eventsql.fixture.Sql;
+import io.eventsql.fixture.proxy.FaultProxy;
+import io.eventsql.fixture.proxy.FaultProxy.RequestFault;
 import java.sql.PreparedStatement;
 import java.sql.SQLException;
 import java.time.Duration;
@@ -38,11 +40,11 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /**
- * Goal: whatever single statement of a member is slow, cut or answered late, partitions are neither lost for longer than
- * it takes to notice, nor stopped, nor handled by two.
+ * Goal: whichever single statement of a member is slow, cut or answered late, a partition is without an owner only until
+ * that is detected, is not stopped, and is never handled by two members.
  *
- * <p>Method: one of two instances reaches the database through a proxy that holds or cuts a chosen statement, so that
- * each case happens every time.
+ * <p>Method: one of two instances connects through a proxy that holds or cuts a chosen statement, so that each case happens
+ * every time.
  */
 @Timeout(300)
 class MembershipFaultsIT {
@@ -113,9 +115,9 @@ class MembershipFaultsIT {
         return Sql.queryLong(goodPool, "SELECT count(*) FROM eventsql.consumer_member");
     }
 
-    /** The member of each partition; those that nobody holds are left out. */
-    private Map<Integer, String> holders() throws SQLException {
-        Map<Integer, String> holders = new HashMap<>();
+    /** Returns the owner of each partition; partitions without an owner are omitted. */
+    private Map<Integer, String> owners() throws SQLException {
+        Map<Integer, String> owners = new HashMap<>();
         for (String row : Sql.query(
                 goodPool,
                 "SELECT p.partition || ' ' || p.member_id FROM eventsql.consumer_partition p"
@@ -123,22 +125,22 @@ class MembershipFaultsIT {
                         + " WHERE p.member_id IS NOT NULL AND s.name = ?",
                 stream)) {
             String[] fields = row.split(" ", -1);
-            holders.put(Integer.parseInt(fields[0]), fields[1]);
+            owners.put(Integer.parseInt(fields[0]), fields[1]);
         }
-        return holders;
+        return owners;
     }
 
-    /** Waits until so many members hold all partitions. */
-    private void awaitHeldBy(int members) {
+    /** Waits until all partitions are assigned to this number of members. */
+    private void awaitAssignedTo(int members) {
         await().atMost(DEADLINE)
-                .until(() -> holders().size() == PARTITIONS
-                        && Set.copyOf(holders().values()).size() == members);
+                .until(() -> owners().size() == PARTITIONS
+                        && Set.copyOf(owners().values()).size() == members);
     }
 
     @Test
-    void close_whileItsHeartbeatIsUnderWay_theMemberCountsNoMore() throws Exception {
+    void close_duringHeartbeat_removesTheMember() throws Exception {
         Subscription member = faulty.subscribe(spec, event -> {});
-        awaitHeldBy(1);
+        awaitAssignedTo(1);
         proxy.planRequests("heartbeat_v1", number -> number == 1 ? RequestFault.HOLD_REQUEST : null);
         await().atMost(DEADLINE).until(() -> proxy.heldConnections() == 1);
         CompletableFuture<Boolean> closing =
@@ -146,7 +148,7 @@ class MembershipFaultsIT {
         closing.copy().completeOnTimeout(false, 1, TimeUnit.SECONDS).join(); // it may wait for the heartbeat
         proxy.releaseHeld();
         assertThat(closing.join()).isTrue();
-        assertThat(faulty.close(Duration.ofSeconds(20))).isTrue(); // whatever was under way has ended
+        assertThat(faulty.close(Duration.ofSeconds(20))).isTrue(); // running calls have ended
         assertThat(members()).isZero();
         Handled handled = new Handled();
         good.subscribe(spec, handled::add);
@@ -155,12 +157,12 @@ class MembershipFaultsIT {
     }
 
     @Test
-    void take_whileTheHeadsAreRead_isNotTakenForALostLog() throws Exception {
+    void takeover_whileHeadsAreRead_isNotMistakenForLostLog() throws Exception {
         Handled handled = new Handled();
         Subscription former = good.subscribe(spec, handled::add);
         publish(20);
         handled.awaitSize(20);
-        String formerId = holders().get(0);
+        String formerId = owners().get(0);
         proxy.planRequests("heads_v1", number -> number == 1 ? RequestFault.HOLD_RESPONSE : null);
         List<String> stopped = new CopyOnWriteArrayList<>();
         faulty.close();
@@ -174,16 +176,16 @@ class MembershipFaultsIT {
                 })
                 .build();
         faulty.subscribe(spec, handled::add);
-        await().atMost(DEADLINE).until(() -> proxy.heldConnections() == 1); // it has read the heads as they are now
-        awaitHeldBy(2);
+        await().atMost(DEADLINE).until(() -> proxy.heldConnections() == 1); // the heads have been read
+        awaitAssignedTo(2);
         publish(20);
-        Map<Integer, String> holders = holders();
+        Map<Integer, String> owners = owners();
         await().atMost(DEADLINE)
                 .until(() -> states().stream()
-                        .filter(state -> formerId.equals(holders.get(state.partition())))
+                        .filter(state -> formerId.equals(owners.get(state.partition())))
                         .allMatch(state -> state.lag() == 0));
         former.close();
-        awaitHeldBy(1);
+        awaitAssignedTo(1);
         proxy.releaseHeld();
         publish(20);
         handled.awaitSize(60);
@@ -192,21 +194,21 @@ class MembershipFaultsIT {
     }
 
     @Test
-    void take_answerLost_theMemberTakesThemAgainAtOnce() throws Exception {
+    void takeover_responseLost_memberTakesPartitionsAgainAtOnce() throws Exception {
         publish(20);
         Handled handled = new Handled();
-        proxy.planRequests("parked_key", number -> RequestFault.HOLD_RESPONSE); // before the COMMIT of taking
+        proxy.planRequests("parked_key", number -> RequestFault.HOLD_RESPONSE); // before the COMMIT of the takeover
         faulty.subscribe(spec, handled::add);
         await().atMost(DEADLINE).until(() -> proxy.heldConnections() == 1);
         proxy.planRequests(FaultProxy.COMMIT, number -> number == 1 ? RequestFault.CUT_BEFORE_RESPONSE : null);
         proxy.releaseHeld();
-        handled.awaitSize(20); // the lease of those that it does not know it has taken is longer
+        handled.awaitSize(20); // before the lease expires of the partitions it took unknowingly
         assertThat(proxy.requests()).isGreaterThan(1);
         assertThat(handled.size()).isEqualTo(20);
     }
 
     @Test
-    void take_standsStillInItsTransaction_othersTakeThePartitions() throws Exception {
+    void takeover_transactionHangs_othersTakeThePartitions() throws Exception {
         open(Settings.builder()
                 .lease(Duration.ofSeconds(2))
                 .heartbeat(Duration.ofMillis(200))
@@ -216,7 +218,7 @@ class MembershipFaultsIT {
         Handled byFaulty = new Handled();
         faulty.subscribe(spec, byFaulty::add);
         await().atMost(DEADLINE).until(() -> proxy.heldConnections() == 1); // it has locked the partitions
-        proxy.blackhole(); // and nothing more is heard of it
+        proxy.blackhole(); // and cut off from now on
         Handled byGood = new Handled();
         good.subscribe(spec, byGood::add);
         byGood.awaitSize(20);
@@ -224,15 +226,15 @@ class MembershipFaultsIT {
     }
 
     @Test
-    void commit_isHeldBack_leasesAreRenewedAllTheSame() throws Exception {
+    void commit_hangs_leasesAreStillRenewed() throws Exception {
         open(Settings.builder().lease(Duration.ofSeconds(4)).heartbeat(Duration.ofMillis(500)));
         Handled handled = new Handled();
         faulty.subscribe(spec, handled::add);
-        awaitHeldBy(1);
+        awaitAssignedTo(1);
         proxy.planRequests("commit_offsets_v1", number -> number == 1 ? RequestFault.HOLD_REQUEST : null);
         publish(20);
         await().atMost(DEADLINE).until(() -> proxy.heldConnections() == 1);
-        good.subscribe(spec, handled::add); // the other gives partitions back, which it would commit before
+        good.subscribe(spec, handled::add); // makes the first member release partitions, which needs a commit
         long from = renewedUntilMs();
         AtomicBoolean expired = new AtomicBoolean();
         await().atMost(DEADLINE).until(() -> {
@@ -246,10 +248,10 @@ class MembershipFaultsIT {
     }
 
     @Test
-    void heartbeat_isNeverAnswered_anotherOneRenewsTheLeasesInTime() throws Exception {
+    void heartbeat_hangs_nextOneRenewsTheLeasesInTime() throws Exception {
         open(Settings.builder().lease(Duration.ofSeconds(6)).heartbeat(Duration.ofSeconds(2)));
         faulty.subscribe(spec, event -> {});
-        awaitHeldBy(1);
+        awaitAssignedTo(1);
         proxy.planRequests("heartbeat_v1", number -> number == 1 ? RequestFault.HOLD_REQUEST : null);
         await().atMost(DEADLINE).until(() -> proxy.heldConnections() == 1);
         long from = renewedUntilMs();
@@ -263,11 +265,11 @@ class MembershipFaultsIT {
     }
 
     @Test
-    void commit_storedAfterItWasGivenUp_theEffectHappensOnce() throws Exception {
+    void commit_storedAfterTimeout_effectHappensOnce() throws Exception {
         open(Settings.builder().networkTimeout(Duration.ofSeconds(1)));
         Sql.execute(goodPool, "CREATE TABLE public.effect_of_late_commit (value text)");
         AtomicInteger calls = new AtomicInteger();
-        CountDownLatch goOn = new CountDownLatch(1);
+        CountDownLatch resume = new CountDownLatch(1);
         faulty.subscribeTransactional(spec, (event, connection) -> {
             try (PreparedStatement insert =
                     connection.prepareStatement("INSERT INTO public.effect_of_late_commit VALUES (?)")) {
@@ -275,18 +277,18 @@ class MembershipFaultsIT {
                 insert.executeUpdate();
             }
             if (event.text().equals("first") && calls.incrementAndGet() == 2) {
-                goOn.await();
-                throw new IllegalStateException("has to be tried once more");
+                resume.await();
+                throw new IllegalStateException("needs another attempt");
             }
         });
-        awaitHeldBy(1);
+        awaitAssignedTo(1);
         proxy.planRequests(FaultProxy.COMMIT, number -> number == 1 ? RequestFault.HOLD_REQUEST : null);
         int partition =
                 good.publisher().publish(stream, Event.ofText("key", "first")).partition();
-        await().atMost(DEADLINE).until(() -> calls.get() == 2); // the answer is not waited for any longer
+        await().atMost(DEADLINE).until(() -> calls.get() == 2); // the member no longer waits for the response
         proxy.releaseHeld();
         await().atMost(DEADLINE).until(() -> states().get(partition).nextOffset() == 1);
-        // Another partition's commit is in doubt, so that all offsets are read.
+        // The commit of another partition is in doubt, so the member reads all offsets.
         proxy.planRequests(FaultProxy.COMMIT, number -> number == 1 ? RequestFault.CUT_BEFORE_RESPONSE : null);
         String otherKey = "other";
         while (good.publisher()
@@ -298,7 +300,7 @@ class MembershipFaultsIT {
         int more = otherKey.length() - "other".length();
         await().atMost(DEADLINE)
                 .until(() -> states().stream().mapToLong(PartitionState::lag).sum() == more);
-        goOn.countDown();
+        resume.countDown();
         await().atMost(DEADLINE).until(() -> states().stream().allMatch(state -> state.lag() == 0));
         good.publisher().publish(stream, Event.ofText("key", "last"));
         await().atMost(DEADLINE).until(() -> states().stream().allMatch(state -> state.lag() == 0));
@@ -308,7 +310,7 @@ class MembershipFaultsIT {
                 .hasSize(3 + more);
     }
 
-    /** When the next lease of this stream's consumer ends. */
+    /** Returns when the next lease of this stream's consumer expires. */
     private long renewedUntilMs() throws SQLException {
         return Long.parseLong(Sql.query(
                         goodPool,

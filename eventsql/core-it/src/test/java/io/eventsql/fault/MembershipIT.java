@@ -4,7 +4,12 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.eventsql.StreamSpec;
 import io.eventsql.eventsdb.EventsDb;
-import io.eventsql.fault.ConsumerProcess.Mode;
+import io.eventsql.fixture.HandlerMode;
+import io.eventsql.fixture.check.Effects;
+import io.eventsql.fixture.check.HandledRecords;
+import io.eventsql.fixture.process.ConsumerGroup;
+import io.eventsql.fixture.process.ConsumerProcess;
+import io.eventsql.fixture.process.MemberProcess;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -22,14 +27,16 @@ import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /**
- * Goal: processes join and leave a consumer, are closed and killed, have limits and stuck handlers. The partitions are
- * shared fairly, nobody starves, what one leaves others take, and no event is lost or handled out of order.
+ * Goal: while processes join and leave a consumer, are closed and killed, have limits and stuck handlers, partitions are
+ * shared fairly, no member starves, the partitions of one that leaves are taken over, and no event is lost or handled out of
+ * order.
  *
- * <p>Method: member processes ({@link ConsumerProcess}) beside a publisher that goes on; what they wrote is compared with
- * what is stored ({@link HandledRecords}, {@link Effects}). Leases are long where their end must not be what helps.
+ * <p>Method: member processes ({@link ConsumerProcess}) run while a publisher publishes steadily; their records are compared
+ * with the stored events ({@link HandledRecords}, {@link Effects}). Leases are long where expiry must not be the reason for a
+ * takeover.
  *
- * <p>The times from closing and from killing a member to the first event of each of its partitions that is handled
- * elsewhere are printed: lines that begin with {@code MEASURED}.
+ * <p>Lines that begin with {@code MEASURED} show the time from closing or killing a member until every partition it owned is
+ * handled by another member.
  */
 @Timeout(300)
 class MembershipIT {
@@ -52,25 +59,25 @@ class MembershipIT {
         eventsDb.close();
     }
 
-    private ConsumerGroup group(Mode mode, int partitions, long tickMs) throws Exception {
+    private ConsumerGroup group(HandlerMode mode, int partitions, long tickMs) throws Exception {
         String stream = "members" + STREAMS.incrementAndGet();
         return new ConsumerGroup(
                 eventsDb, folder, StreamSpec.of(stream).withPartitions(partitions), Map.of("c", mode), tickMs);
     }
 
-    /** From that moment to the first event of each of these partitions that another process handled, the longest. */
-    private static double movedMs(ConsumerGroup group, String from, Set<Integer> partitions, long since) {
+    /** Returns the longest time from {@code since} until another process handles an event of one of these partitions. */
+    private static double takeoverMs(ConsumerGroup group, String from, Set<Integer> partitions, long since) {
         List<Long> firsts = new ArrayList<>();
         for (int partition : partitions) {
             group.awaitThat(
-                    "partition " + partition + " is handled elsewhere",
-                    () -> first(group, from, partition, since) < Long.MAX_VALUE);
-            firsts.add(first(group, from, partition, since) - since);
+                    "partition " + partition + " is handled by another member",
+                    () -> firstHandled(group, from, partition, since) < Long.MAX_VALUE);
+            firsts.add(firstHandled(group, from, partition, since) - since);
         }
         return firsts.stream().mapToLong(Long::longValue).max().orElseThrow() / 1e6;
     }
 
-    private static long first(ConsumerGroup group, String from, int partition, long since) {
+    private static long firstHandled(ConsumerGroup group, String from, int partition, long since) {
         return group.records().handled().stream()
                 .filter(line -> line.partition() == partition && line.nanos() > since)
                 .filter(line -> !line.process().equals(from))
@@ -80,8 +87,8 @@ class MembershipIT {
     }
 
     @Test
-    void join_oneAfterTheOther_partitionsAreSharedFairlyAndNobodyStarves() throws Exception {
-        try (ConsumerGroup group = group(Mode.SINGLE, 10, 40).with("leaseMs", LONG_LEASE_MS)) {
+    void join_oneByOne_partitionsAreSharedFairlyAndNoMemberStarves() throws Exception {
+        try (ConsumerGroup group = group(HandlerMode.SINGLE, 10, 40).with("leaseMs", LONG_LEASE_MS)) {
             List<MemberProcess> members = new ArrayList<>();
             for (int i = 1; i <= 4; i++) {
                 members.add(group.start("m" + i));
@@ -101,8 +108,8 @@ class MembershipIT {
     }
 
     @ParameterizedTest
-    @MethodSource("io.eventsql.fault.ConsumerProcess$Mode#tested")
-    void close_whileEventsFlow_othersHandleItsPartitionsWithoutWaitingForTheLease(Mode mode) throws Exception {
+    @MethodSource("io.eventsql.fixture.HandlerMode#tested")
+    void close_whileEventsArrive_othersTakeOverBeforeTheLeaseExpires(HandlerMode mode) throws Exception {
         try (ConsumerGroup group = group(mode, PARTITIONS, 30).with("leaseMs", LONG_LEASE_MS)) {
             MemberProcess leaver = group.start("leaver");
             MemberProcess other = group.start("other");
@@ -114,9 +121,9 @@ class MembershipIT {
                 Set<Integer> held = group.partitionsOf(leaver);
                 long since = System.nanoTime();
                 leaver.beginClose();
-                double moved = movedMs(group, "leaver", held, since);
-                System.out.printf("MEASURED close to handled elsewhere, %s: %.0f ms%n", mode, moved);
-                assertThat(moved).isLessThan(LONG_LEASE_MS / 2.0);
+                double takeoverMs = takeoverMs(group, "leaver", held, since);
+                System.out.printf("MEASURED close until handled by another member, %s: %.0f ms%n", mode, takeoverMs);
+                assertThat(takeoverMs).isLessThan(LONG_LEASE_MS / 2.0);
             } else {
                 leaver.beginClose();
             }
@@ -130,8 +137,8 @@ class MembershipIT {
     }
 
     @Test
-    void close_withOneSlowHandler_theOtherPartitionsDoNotWaitForIt() throws Exception {
-        try (ConsumerGroup group = group(Mode.SINGLE, PARTITIONS, 30).with("leaseMs", 4_000)) {
+    void close_oneHandlerSlow_otherPartitionsMoveAtOnce() throws Exception {
+        try (ConsumerGroup group = group(HandlerMode.SINGLE, PARTITIONS, 30).with("leaseMs", 4_000)) {
             MemberProcess leaver = group.start("leaver", "closeMs=60000");
             group.start("other");
             group.awaitFair(2);
@@ -140,8 +147,9 @@ class MembershipIT {
             held.remove(slow);
             long since = System.nanoTime();
             leaver.beginClose();
-            double moved = movedMs(group, "leaver", held, since);
-            System.out.printf("MEASURED close with a slow handler to the others handled elsewhere: %.0f ms%n", moved);
+            double takeoverMs = takeoverMs(group, "leaver", held, since);
+            System.out.printf(
+                    "MEASURED close with a slow handler until other partitions are handled: %.0f ms%n", takeoverMs);
             assertThat(leaver.lines("CLOSED")).isEmpty();
             leaver.go();
             leaver.awaitClosed();
@@ -151,10 +159,11 @@ class MembershipIT {
     }
 
     @Test
-    void kill_whileEventsFlow_othersHandleItsPartitionsOnceTheLeaseHasExpired() throws Exception {
+    void kill_whileEventsArrive_othersTakeOverWhenTheLeaseExpires() throws Exception {
         long leaseMs = 3_000;
-        try (ConsumerGroup group =
-                group(Mode.SINGLE, PARTITIONS, 30).with("leaseMs", leaseMs).with("heartbeatMs", 1_000)) {
+        try (ConsumerGroup group = group(HandlerMode.SINGLE, PARTITIONS, 30)
+                .with("leaseMs", leaseMs)
+                .with("heartbeatMs", 1_000)) {
             MemberProcess victim = group.start("victim");
             group.start("other");
             group.start("third");
@@ -163,9 +172,10 @@ class MembershipIT {
             Set<Integer> held = group.partitionsOf(victim);
             long since = System.nanoTime();
             victim.kill();
-            double moved = movedMs(group, "victim", held, since);
-            System.out.printf("MEASURED kill to handled elsewhere: %.0f ms, with a lease of %d ms%n", moved, leaseMs);
-            assertThat(moved).isLessThan(leaseMs + 10_000.0);
+            double takeoverMs = takeoverMs(group, "victim", held, since);
+            System.out.printf(
+                    "MEASURED kill until handled by another member: %.0f ms, lease %d ms%n", takeoverMs, leaseMs);
+            assertThat(takeoverMs).isLessThan(leaseMs + 10_000.0);
             group.awaitFair(2);
             group.finish();
         }
@@ -173,7 +183,7 @@ class MembershipIT {
 
     @ParameterizedTest
     @EnumSource(names = {"SINGLE", "TRANSACTIONAL_BATCH"})
-    void closeAll_whileEventsFlow_thenStartedAgain_nothingIsLost(Mode mode) throws Exception {
+    void restart_allMembersWereClosed_nothingIsLost(HandlerMode mode) throws Exception {
         try (ConsumerGroup group = group(mode, PARTITIONS, 30).with("leaseMs", LONG_LEASE_MS)) {
             List<MemberProcess> first = List.of(group.begin("a1"), group.begin("b1"), group.begin("c1"));
             group.awaitFair(3);
@@ -185,7 +195,7 @@ class MembershipIT {
             }
             assertThat(group.shares("c")).isEmpty();
             long before = group.load().published();
-            group.awaitThat("events go on", () -> group.load().published() > before + 100);
+            group.awaitThat("more events are published", () -> group.load().published() > before + 100);
             group.begin("a2");
             group.begin("b2");
             group.awaitFair(2);
@@ -197,8 +207,8 @@ class MembershipIT {
     }
 
     @Test
-    void maxPartitions_limitsOne_othersTakeTheRest() throws Exception {
-        try (ConsumerGroup group = group(Mode.SINGLE, 8, 40).with("leaseMs", LONG_LEASE_MS)) {
+    void maxPartitions_limitsSomeMembers_othersTakeTheRest() throws Exception {
+        try (ConsumerGroup group = group(HandlerMode.SINGLE, 8, 40).with("leaseMs", LONG_LEASE_MS)) {
             MemberProcess one = group.start("one", "maxPartitions=1");
             group.awaitHandlesMore(one);
             assertThat(group.partitionsOf(one)).hasSize(1);
@@ -212,8 +222,8 @@ class MembershipIT {
     }
 
     @Test
-    void handler_overItsTimeout_isReportedAndItsPartitionMovesAndTheMemberGoesOn() throws Exception {
-        try (ConsumerGroup group = group(Mode.SINGLE, PARTITIONS, 30)
+    void handlerTimeout_oneHandlerHangs_itsPartitionMovesAndTheMemberContinues() throws Exception {
+        try (ConsumerGroup group = group(HandlerMode.SINGLE, PARTITIONS, 30)
                 .with("leaseMs", 2_000)
                 .with("heartbeatMs", 300)
                 .with("handlerTimeoutMs", 1_000)) {
@@ -240,8 +250,8 @@ class MembershipIT {
     }
 
     @Test
-    void handler_overItsTimeoutInTheOnlyPlace_thePartitionsThatWaitForItMove() throws Exception {
-        try (ConsumerGroup group = group(Mode.SINGLE, PARTITIONS, 30)
+    void handlerTimeout_concurrencyOne_waitingPartitionsMoveToo() throws Exception {
+        try (ConsumerGroup group = group(HandlerMode.SINGLE, PARTITIONS, 30)
                 .with("leaseMs", 2_000)
                 .with("heartbeatMs", 300)
                 .with("handlerTimeoutMs", 1_000)) {
@@ -259,10 +269,11 @@ class MembershipIT {
     }
 
     @Test
-    void join_killedAtOnce_itsShareIsTakenOnceItCountsNoMore() throws Exception {
+    void join_killedImmediately_itsShareIsTakenAfterItExpires() throws Exception {
         long leaseMs = 4_000;
-        try (ConsumerGroup group =
-                group(Mode.SINGLE, PARTITIONS, 30).with("leaseMs", leaseMs).with("heartbeatMs", 2_000)) {
+        try (ConsumerGroup group = group(HandlerMode.SINGLE, PARTITIONS, 30)
+                .with("leaseMs", leaseMs)
+                .with("heartbeatMs", 2_000)) {
             group.start("a");
             group.start("b");
             group.awaitFair(2);

@@ -1,4 +1,4 @@
-/** Tests of what must survive: cut connections, crashes, frozen databases, competing processes. */
+/** Crash and competition tests: cut connections, killed processes, frozen databases, concurrent processes. */
 @NullMarked
 package io.eventsql.fault;
 

@@ -6,7 +6,7 @@ import java.util.ArrayList;
 import java.util.List;
 import picocli.CommandLine.Option;
 
-/** Where the consumer's apps are. */
+/** The addresses of the consumer apps. */
 final class AppOptions {
     @Option(
             names = "--app-url",
@@ -14,8 +14,8 @@ final class AppOptions {
             split = ",",
             defaultValue = "http://localhost:8080",
             description = {
-                "the consumer app; once for each, or with commas, where several are members of the consumer",
-                "(in the environment APP_URL or APP_URLS; default: ${DEFAULT-VALUE})"
+                "base URL of a consumer app; comma-separated or repeated if the consumer has several members",
+                "(environment: APP_URL or APP_URLS; default: ${DEFAULT-VALUE})"
             })
     private List<URI> appUrls = new ArrayList<>();
 

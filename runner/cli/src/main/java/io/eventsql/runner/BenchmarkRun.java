@@ -2,7 +2,7 @@ package io.eventsql.runner;
 
 import io.eventsql.ConsumerPosition;
 import io.eventsql.runner.consumption.ConsumptionWait;
-import io.eventsql.runner.consumption.MembersWait;
+import io.eventsql.runner.consumption.RebalanceWait;
 import io.eventsql.runner.consumption.StartBarrier;
 import io.eventsql.runner.load.ClockAnchor;
 import io.eventsql.runner.load.LoadClock;
@@ -11,12 +11,12 @@ import io.eventsql.runner.load.LoadPhase;
 import io.eventsql.runner.load.StopSignal;
 import io.eventsql.runner.measure.PhaseMeasurement;
 import io.eventsql.runner.measure.PublishMeter;
-import io.eventsql.runner.report.ClosingProgress;
-import io.eventsql.runner.report.LoadWatch;
+import io.eventsql.runner.report.LoadWatchdog;
 import io.eventsql.runner.report.Progress;
 import io.eventsql.runner.report.ProgressDisplay;
 import io.eventsql.runner.report.RunnerResult.Ending;
 import io.eventsql.runner.report.RunnerText;
+import io.eventsql.runner.report.SeriesProgress;
 import io.eventsql.runner.series.RunSeries;
 import io.eventsql.runner.series.SeriesListener;
 import io.eventsql.runner.workload.RunSettings;
@@ -28,75 +28,76 @@ import java.util.OptionalLong;
 import java.util.function.Supplier;
 
 /**
- * The steps of a run, in order: wait until the consumer's members share its partitions, warm up, wait until that is consumed, wait for the other runners, publish what is
- * measured, wait until that is consumed. After a stop signal the steps that remain are left out, except for a short last
- * wait: without it, events that are on their way would look lost.
+ * The steps of a run, in order: wait until the members share the consumer's partitions, warm up, wait until the warm-up
+ * is consumed, wait for the other runners, publish the measured events, wait until they are consumed. After a stop
+ * signal, the remaining steps are skipped except for a short final wait. Without that wait, events still in transit
+ * would count as lost.
  */
 final class BenchmarkRun {
-    private static final Duration WAIT_WHEN_STOPPED = Duration.ofSeconds(5);
-    private static final Duration WAIT_FOR_OTHERS = Duration.ofSeconds(60);
+    private static final Duration STOPPED_TIMEOUT = Duration.ofSeconds(5);
+    private static final Duration RUNNERS_TIMEOUT = Duration.ofSeconds(60);
 
     /**
-     * What the run works with.
+     * The collaborators of a run.
      *
      * @param generator sends the load
-     * @param positions where the consumer is
-     * @param lastHandledAtMicros when the app handled the last measured event of this runner, epoch microseconds; empty
-     *     where it does not say
-     * @param members waits until the consumer's members share its partitions
-     * @param barrier where the runners wait for each other
-     * @param series counts what is measured second by second
-     * @param clock the time
-     * @param stop ends the run early
+     * @param positions the consumer's current positions
+     * @param lastHandledAtMicros when the app handled the last measured event of this runner, in epoch microseconds;
+     *     empty if unknown
+     * @param members waits until the members share the consumer's partitions
+     * @param barrier synchronizes the start of all runners
+     * @param series records the measured phase second by second
+     * @param clock the time source
+     * @param stop aborts the run
      */
-    record Surroundings(
+    record RunContext(
             LoadGenerator generator,
             Supplier<List<ConsumerPosition>> positions,
             Supplier<OptionalLong> lastHandledAtMicros,
-            MembersWait members,
+            RebalanceWait members,
             StartBarrier barrier,
             RunSeries series,
             LoadClock clock,
             StopSignal stop) {}
 
     /**
-     * What a run came to.
+     * The outcome of a run.
      *
-     * @param warmup the events before the measured ones
+     * @param warmup the warm-up events
      * @param measured the measured events
      * @param ending how it ended
      */
     record Outcome(PhaseMeasurement warmup, PhaseMeasurement measured, Ending ending) {}
 
     private final RunSettings settings;
-    private final Surroundings surroundings;
+    private final RunContext context;
     private final PrintStream out;
     private final ProgressDisplay progress;
 
     /**
-     * @param out takes the report for people
-     * @param progress shows how far the run is
+     * @param out receives the human-readable report
+     * @param progress displays the progress
      */
-    BenchmarkRun(RunSettings settings, Surroundings surroundings, PrintStream out, ProgressDisplay progress) {
+    BenchmarkRun(RunSettings settings, RunContext context, PrintStream out, ProgressDisplay progress) {
         this.settings = settings;
-        this.surroundings = surroundings;
+        this.context = context;
         this.out = out;
         this.progress = progress;
     }
 
-    /** @throws IOException if the app does not answer, or its members or the other runners do not come */
+    /** @throws IOException if the app does not respond, or its members or the other runners are not ready in time */
     Outcome run() throws IOException {
-        if (!surroundings.members.await()) {
-            return outcome(PhaseMeasurement.nothing(), PhaseMeasurement.nothing(), false);
+        if (!context.members.await()) {
+            return outcome(PhaseMeasurement.empty(), PhaseMeasurement.empty(), false);
         }
         PhaseMeasurement warmup = warmUp();
-        if (!awaitConsumption() || surroundings.stop.isRaised()) {
-            return outcome(warmup, PhaseMeasurement.nothing(), false);
+        if (!awaitConsumption() || context.stop.isRaised()) {
+            return outcome(warmup, PhaseMeasurement.empty(), false);
         }
-        OptionalLong startAtMicros = surroundings.barrier.await(
-                "measured", settings.stream().consumeTimeout().plus(WAIT_FOR_OTHERS), surroundings.stop);
+        OptionalLong startAtMicros = context.barrier.await(
+                "measured", settings.stream().consumeTimeout().plus(RUNNERS_TIMEOUT), context.stop);
         if (startAtMicros.isEmpty()) {
-            return outcome(warmup, PhaseMeasurement.nothing(), false);
+            return outcome(warmup, PhaseMeasurement.empty(), false);
         }
         PhaseMeasurement measured = publishMeasured(startAtMicros.getAsLong());
         RunnerText text = new RunnerText(settings);
@@ -107,8 +108,8 @@ final class BenchmarkRun {
         boolean consumed = awaitConsumption();
         Long firstIntended = measured.firstIntendedAtMicros();
         if (consumed && firstIntended != null) {
-            // The positions tell it a little late; the app knows it to the microsecond.
-            long lastHandled = surroundings.lastHandledAtMicros.get().orElseGet(surroundings.clock::epochMicros);
+            // Positions lag slightly behind. The app knows the exact time.
+            long lastHandled = context.lastHandledAtMicros.get().orElseGet(context.clock::epochMicros);
             text.consumed(measured.publishedEvents(), lastHandled - firstIntended)
                     .forEach(out::println);
         }
@@ -118,9 +119,9 @@ final class BenchmarkRun {
     private PhaseMeasurement warmUp() {
         RunSettings.Load load = settings.load();
         if (load.warmupSeconds() == 0) {
-            return PhaseMeasurement.nothing();
+            return PhaseMeasurement.empty();
         }
-        ClockAnchor anchor = ClockAnchor.now(surroundings.clock);
+        ClockAnchor anchor = ClockAnchor.now(context.clock);
         long events = load.eventsPerSecond() * load.warmupSeconds();
         LoadPhase phase = load.hasRate()
                 ? LoadPhase.ofEvents(true, anchor, anchor.nanos(), events)
@@ -136,41 +137,41 @@ final class BenchmarkRun {
     }
 
     private PhaseMeasurement publishMeasured(long startAtMicros) {
-        ClockAnchor anchor = ClockAnchor.now(surroundings.clock);
+        ClockAnchor anchor = ClockAnchor.now(context.clock);
         long events = settings.load().events();
         LoadPhase phase = LoadPhase.ofEvents(false, anchor, anchor.nanosAt(startAtMicros), events);
-        surroundings.series.begin(phase.startNanos());
+        context.series.begin(phase.startNanos());
         PhaseMeasurement measured = send(phase, "Publishing", events);
-        surroundings.series.phase("measured", phase.startNanos(), surroundings.clock.nanos());
+        context.series.addPhase("measured", phase.startNanos(), context.clock.nanos());
         return measured;
     }
 
-    /** @param total how many events there will be; 0: unknown */
+    /** @param total the expected number of events; 0 if unknown */
     private PhaseMeasurement send(LoadPhase phase, String what, long total) {
         PublishMeter meter = new PublishMeter();
         long sent;
-        Progress shown = new ClosingProgress(progress.start(what, total), surroundings.series, surroundings.clock);
-        try (LoadWatch watch = LoadWatch.start(meter, shown, surroundings.clock, surroundings.stop)) {
-            sent = surroundings.generator.run(phase, new SeriesListener(meter, surroundings.series));
-            watch.check();
+        Progress shown = new SeriesProgress(progress.start(what, total), context.series, context.clock);
+        try (LoadWatchdog watchdog = LoadWatchdog.start(meter, shown, context.clock, context.stop)) {
+            sent = context.generator.run(phase, new SeriesListener(meter, context.series));
+            watchdog.check();
         }
         return meter.measurement(sent, phase.anchor());
     }
 
     private boolean awaitConsumption() {
-        if (!surroundings.stop.isRaised() && awaitConsumption(settings.stream().consumeTimeout(), surroundings.stop)) {
+        if (!context.stop.isRaised() && awaitConsumption(settings.stream().consumeTimeout(), context.stop)) {
             return true;
         }
-        // Nothing stops this one: it is short.
-        return surroundings.stop.isRaised() && awaitConsumption(WAIT_WHEN_STOPPED, new StopSignal());
+        // This wait is short and cannot be interrupted.
+        return context.stop.isRaised() && awaitConsumption(STOPPED_TIMEOUT, new StopSignal());
     }
 
     private boolean awaitConsumption(Duration timeout, StopSignal stop) {
-        return new ConsumptionWait(surroundings.positions, surroundings.clock, timeout, stop, out::println).await();
+        return new ConsumptionWait(context.positions, context.clock, timeout, stop, out::println).await();
     }
 
     private Outcome outcome(PhaseMeasurement warmup, PhaseMeasurement measured, boolean consumed) {
-        StopSignal stop = surroundings.stop;
+        StopSignal stop = context.stop;
         boolean timedOut = !consumed && !stop.isRaised();
         return new Outcome(
                 warmup,

@@ -21,23 +21,23 @@ import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
-/** Deletes all events of a stream; the first call only tells what that would be. */
+/** Deletes all events of a stream. Without a confirmation token, only previews the deletion. */
 @Command(
         name = "clear",
         mixinStandardHelpOptions = true,
         sortOptions = false,
         description = {
-            "Deletes all events of a stream, for good. Without --confirm it tells what would be deleted, and the",
-            "confirmation to call it with. The stream stays; publishers need not stop, consumers must.",
-            "The databases are given in the environment: DB0_HOST, DB0_PORT (5432), DB0_NAME (eventsql),",
+            "Permanently deletes all events of a stream. Without --confirm, shows what would be deleted and the",
+            "confirmation token to pass. The stream itself remains. Stop its consumers first; publishers may continue.",
+            "Configure the databases in the environment: DB0_HOST, DB0_PORT (5432), DB0_NAME (eventsql),",
             "DB0_USER (eventsql), DB0_PASSWORD, DB1_HOST ...; or DB_URLS with DB_USER and DB_PASSWORD.",
             ""
         },
         exitCodeListHeading = "%nExit codes:%n",
         exitCodeList = {
-            "0:told, or cleared",
-            "1:it could not be cleared, or not all of it: the message says why",
-            "2:wrong input: no such stream, or not its confirmation"
+            "0:previewed or cleared",
+            "1:not cleared or only partly cleared; see the message",
+            "2:invalid input, such as an unknown stream or an outdated token"
         },
         footerHeading = "%nExamples:%n",
         footer = {
@@ -50,10 +50,10 @@ final class ClearCommand implements Callable<Integer> {
     @Spec
     private @Nullable CommandSpec spec;
 
-    @Parameters(paramLabel = "STREAM", description = "the stream")
+    @Parameters(paramLabel = "STREAM", description = "name of the stream")
     private String stream = "";
 
-    @Option(names = "--confirm", paramLabel = "TOKEN", description = "what the call without it has told")
+    @Option(names = "--confirm", paramLabel = "TOKEN", description = "confirmation token shown by a call without it")
     private @Nullable String confirmation;
 
     ClearCommand(Map<String, String> environment) {
@@ -68,7 +68,7 @@ final class ClearCommand implements Callable<Integer> {
                 EventSql eventSql = EventSql.builder(databases.dataSources()).build()) {
             String confirmed = confirmation;
             if (confirmed == null) {
-                tell(eventSql.previewClear(stream), out);
+                printPreview(eventSql.previewClear(stream), out);
             } else {
                 out.printf("Deleted %,d events of stream %s%n", eventSql.clear(stream, confirmed), stream);
             }
@@ -86,7 +86,7 @@ final class ClearCommand implements Callable<Integer> {
         }
     }
 
-    private static void tell(ClearPreview preview, PrintWriter out) {
+    private static void printPreview(ClearPreview preview, PrintWriter out) {
         out.printf("Stream %s holds %,d events:%n", preview.stream(), preview.events());
         preview.shards()
                 .forEach(content -> out.printf(

@@ -19,18 +19,18 @@ import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
-/** Puts the results of several runs side by side. */
+/** Compares the results of several runs in one table. */
 @Command(
         name = "compare",
         mixinStandardHelpOptions = true,
         sortOptions = false,
         description = {
-            "Makes a table in Markdown of the results of several runs of any kind, with what each driver promises.",
-            "A run with several measured phases has a row for each.",
+            "Prints a Markdown table of the results of several runs of any kind, with the guarantees of each driver.",
+            "A run with several measured phases has one row per phase.",
             ""
         },
         exitCodeListHeading = "%nExit codes:%n",
-        exitCodeList = {"0:made", "2:wrong input, such as a folder without results"},
+        exitCodeList = {"0:table written", "2:invalid input, such as a folder without results"},
         footerHeading = "%nExamples:%n",
         footer = {
             "  runner compare results/fan-out",
@@ -45,10 +45,13 @@ final class CompareCommand implements Callable<Integer> {
     @Parameters(
             arity = "1..*",
             paramLabel = "DIR",
-            description = "folders of runs, or folders that hold folders of runs")
+            description = "folders of runs, or folders that contain such folders")
     private List<Path> folders = new ArrayList<>();
 
-    @Option(names = "--out", paramLabel = "FILE", description = "writes the table there instead of showing it")
+    @Option(
+            names = "--out",
+            paramLabel = "FILE",
+            description = "write the table to this file instead of standard output")
     private @Nullable Path out;
 
     @Override

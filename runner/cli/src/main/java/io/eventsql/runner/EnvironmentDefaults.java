@@ -8,8 +8,8 @@ import picocli.CommandLine.Model.ArgSpec;
 import picocli.CommandLine.Model.OptionSpec;
 
 /**
- * Takes the default of each option from the environment: of {@code --events-rate} from {@code EVENTS_RATE}, of one that
- * may have several values from the plural, too: {@code APP_URLS}. An empty variable counts as unset.
+ * Reads the default of each option from the environment: {@code EVENTS_RATE} for {@code --events-rate}. For options
+ * with several values, the plural is accepted as well, such as {@code APP_URLS}. An empty variable counts as unset.
  */
 final class EnvironmentDefaults implements IDefaultValueProvider {
     private final Map<String, String> environment;
@@ -18,7 +18,7 @@ final class EnvironmentDefaults implements IDefaultValueProvider {
         this.environment = Map.copyOf(environment);
     }
 
-    /** The variable of an option. */
+    /** Returns the environment variable of an option. */
     static String variable(String option) {
         return option.replaceFirst("^--", "").replace('-', '_').toUpperCase(Locale.ROOT);
     }

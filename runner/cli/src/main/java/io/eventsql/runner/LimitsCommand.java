@@ -8,9 +8,9 @@ import io.eventsql.benchmark.settings.DatabaseAddress;
 import io.eventsql.benchmark.settings.DatabaseVariables;
 import io.eventsql.benchmark.settings.Variables;
 import io.eventsql.runner.database.Databases;
-import io.eventsql.runner.database.ShardServer;
-import io.eventsql.runner.limits.LimitsBench;
-import io.eventsql.runner.limits.LimitsPart;
+import io.eventsql.runner.database.ShardServerInfo;
+import io.eventsql.runner.limits.LimitsBenchmark;
+import io.eventsql.runner.limits.LimitsContext;
 import io.eventsql.runner.limits.LimitsResult;
 import io.eventsql.runner.limits.LimitsRun;
 import io.eventsql.runner.limits.LimitsSettings;
@@ -33,29 +33,29 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
 
-/** Measures how close the library comes to what PostgreSQL and slow handlers allow, on one database. */
+/** Measures how close the library comes to the limits of PostgreSQL and of slow handlers, on one database. */
 @Command(
         name = "limits",
         mixinStandardHelpOptions = true,
         sortOptions = false,
         description = {
-            "Measures how close the library comes to what PostgreSQL and slow handlers allow, on one database:",
-            "  append    the same events through binary COPY into a stream's tables, and through the library",
-            "  read      reading a partition in pages of 10 to 10,000 events, never analyzed and analyzed",
-            "  snapshot  publish latency at a steady rate, without and with an old snapshot held open",
-            "  handlers  a handler that takes 10 ms on one partition, one event and several keys at a time",
-            "  transactions  publishing inside Spring's transactions next to a plain row in them; the relay's rate",
-            "  outbox    publishing inside transactions, and plainly beside it, without and with an old snapshot",
-            "Each option can also be given in the environment: --read-events as READ_EVENTS, and so on.",
-            "The database is given there only: DB0_HOST, DB0_PORT (5432), DB0_NAME (eventsql), DB0_USER (eventsql),"
-                    + " DB0_PASSWORD; or DB_URLS with DB_USER and DB_PASSWORD. New streams, limits_..., stay in it.",
+            "Measures how close the library comes to the limits of PostgreSQL and of slow handlers, on one database:",
+            "  append        the same events appended by binary COPY and by the library",
+            "  read          reads of a partition in pages of 10 to 10,000 events, before and after ANALYZE",
+            "  snapshot      publish latency at a steady rate, with and without a long-running snapshot",
+            "  handlers      a handler that takes 10 ms on one partition, sequentially and by key in parallel",
+            "  transactions  publishing inside Spring transactions, compared to inserting a plain row; relay rate",
+            "  outbox        transactional and direct publishing at once, with and without a long-running snapshot",
+            "Each option can also be set in the environment: --read-events as READ_EVENTS, and so on.",
+            "The database is configured in the environment only: DB0_HOST, DB0_PORT (5432), DB0_NAME (eventsql), DB0_USER (eventsql),"
+                    + " DB0_PASSWORD; or DB_URLS with DB_USER and DB_PASSWORD. The command leaves new streams limits_... in it.",
             ""
         },
         exitCodeListHeading = "%nExit codes:%n",
         exitCodeList = {
             "0:measured",
-            "1:an event failed, was lost, duplicated or out of order, or the run broke off",
-            "2:wrong input"
+            "1:an event failed, was lost, duplicated or out of order, or the run aborted",
+            "2:invalid input"
         },
         footerHeading = "%nExamples:%n",
         footer = {
@@ -66,12 +66,12 @@ import picocli.CommandLine.Spec;
             "  DB0_HOST=localhost DB0_PASSWORD=... runner limits --only outbox --outbox-seconds 600"
         })
 final class LimitsCommand implements Callable<Integer> {
-    private static final int MAX_ROUNDS = 1_000;
-    private static final double MIN_ROUND_SECONDS = 0.05;
-    private static final int MAX_ROUND_SECONDS = 3_600;
-    private static final int MIN_READ_EVENTS = 1_000;
-    private static final int MAX_READ_EVENTS = 1_000_000_000;
-    private static final int MAX_HANDLERS_EVENTS = 10_000_000;
+    private static final int ROUNDS_MAX = 1_000;
+    private static final double ROUND_MIN_SECONDS = 0.05;
+    private static final int ROUND_MAX_SECONDS = 3_600;
+    private static final int READ_EVENTS_MIN = 1_000;
+    private static final int READ_EVENTS_MAX = 1_000_000_000;
+    private static final int HANDLERS_EVENTS_MAX = 10_000_000;
 
     private final Map<String, String> environment;
 
@@ -80,10 +80,10 @@ final class LimitsCommand implements Callable<Integer> {
 
     @Option(
             names = "--only",
-            paramLabel = "PART",
+            paramLabel = "NAME",
             split = ",",
             description =
-                    "measure only append, read, snapshot, handlers, transactions or outbox; several with commas (default: all)")
+                    "run only these benchmarks: append, read, snapshot, handlers, transactions, outbox; comma-separated (default: all)")
     private List<String> only = new ArrayList<>();
 
     @Option(
@@ -91,21 +91,21 @@ final class LimitsCommand implements Callable<Integer> {
             paramLabel = "N",
             defaultValue = "3",
             description =
-                    "measured rounds of append, read and transactions, after one to warm up (default: ${DEFAULT-VALUE})")
+                    "measured rounds of append, read and transactions, after one warm-up round (default: ${DEFAULT-VALUE})")
     private int rounds;
 
     @Option(
             names = "--round-seconds",
             paramLabel = "N",
             defaultValue = "3",
-            description = "length of everything in a round (default: ${DEFAULT-VALUE})")
+            description = "duration of each measurement in a round (default: ${DEFAULT-VALUE})")
     private double roundSeconds;
 
     @Option(
             names = "--read-events",
             paramLabel = "N",
             defaultValue = "300000",
-            description = "events in the partition that is read (default: ${DEFAULT-VALUE})")
+            description = "events in the partition to read (default: ${DEFAULT-VALUE})")
     private int readEvents;
 
     @Option(
@@ -113,8 +113,8 @@ final class LimitsCommand implements Callable<Integer> {
             paramLabel = "N",
             defaultValue = "60",
             description = {
-                "length of each of the four runs of the part snapshot: without and with, 1 and 10 partitions",
-                "(default: ${DEFAULT-VALUE}; long form: 600)"
+                "duration of each of the four snapshot runs: with and without a snapshot, 1 and 10 partitions",
+                "(default: ${DEFAULT-VALUE}; for a long run: 600)"
             })
     private int snapshotSeconds;
 
@@ -122,37 +122,35 @@ final class LimitsCommand implements Callable<Integer> {
             names = "--snapshot-rate",
             paramLabel = "N",
             defaultValue = "2000",
-            description = "events per second in the part snapshot, one a call (default: ${DEFAULT-VALUE})")
+            description = "events per second of snapshot, one per call (default: ${DEFAULT-VALUE})")
     private long snapshotRate;
 
     @Option(
             names = "--warmup-seconds",
             paramLabel = "N",
             defaultValue = "5",
-            description =
-                    "the same load before each run of snapshot and outbox, not measured (default: ${DEFAULT-VALUE})")
+            description = "warm-up before each run of snapshot and outbox, not measured (default: ${DEFAULT-VALUE})")
     private int warmupSeconds;
 
     @Option(
             names = "--handlers-events",
             paramLabel = "N",
             defaultValue = "20000",
-            description =
-                    "events handled with several keys at a time, in the part handlers (default: ${DEFAULT-VALUE})")
+            description = "events handled by key in parallel (default: ${DEFAULT-VALUE})")
     private int handlersEvents;
 
     @Option(
             names = "--handlers-sequential-events",
             paramLabel = "N",
             defaultValue = "500",
-            description = "events handled one at a time there, at most 100 a second (default: ${DEFAULT-VALUE})")
+            description = "events handled sequentially, at most 100 per second (default: ${DEFAULT-VALUE})")
     private int handlersSequentialEvents;
 
     @Option(
             names = "--handlers-concurrency",
             paramLabel = "N",
             defaultValue = "50",
-            description = "keys handled at the same time there, of 1,000 (default: ${DEFAULT-VALUE})")
+            description = "keys handled in parallel, out of 1,000 (default: ${DEFAULT-VALUE})")
     private int handlersConcurrency;
 
     @Option(
@@ -160,8 +158,8 @@ final class LimitsCommand implements Callable<Integer> {
             paramLabel = "N",
             defaultValue = "60",
             description = {
-                "length of each of the two runs of the part outbox: without and with",
-                "(default: ${DEFAULT-VALUE}; long form: 600)"
+                "duration of each of the two outbox runs: with and without a snapshot",
+                "(default: ${DEFAULT-VALUE}; for a long run: 600)"
             })
     private int outboxSeconds;
 
@@ -170,7 +168,7 @@ final class LimitsCommand implements Callable<Integer> {
             paramLabel = "N",
             defaultValue = "500",
             description =
-                    "transactions per second there, of one event, and as many plain publishes (default: ${DEFAULT-VALUE})")
+                    "transactions per second of outbox, one event each, and as many direct publishes (default: ${DEFAULT-VALUE})")
     private long outboxRate;
 
     @Mixin
@@ -183,57 +181,58 @@ final class LimitsCommand implements Callable<Integer> {
     @Override
     public Integer call() throws SQLException {
         CommandSpec commandSpec = Objects.requireNonNull(spec);
-        LimitsSettings settings = settings(new OptionLimits(commandSpec.commandLine()));
+        LimitsSettings settings = settings(new OptionValidator(commandSpec.commandLine()));
         DatabaseAddress address = address(commandSpec);
         StopSignal stop = new StopSignal();
-        try (ShutdownHook hook = ShutdownHook.raising(stop);
+        try (ShutdownHook hook = ShutdownHook.register(stop);
                 Databases databases = Databases.open(List.of(address));
                 EventSql eventSql = EventSql.builder(databases.dataSources()).build()) {
             LimitsResult result = measure(settings, eventSql, stop);
             List<String> report = LimitsText.of(result);
             JsonFiles.write(resultOptions.report(), String.join("\n", report) + "\n");
             JsonFiles.write(resultOptions.out(), result);
-            hook.wrote();
+            hook.release();
             commandSpec.commandLine().getOut().println();
             report.forEach(commandSpec.commandLine().getOut()::println);
-            return result.good() ? Runner.OK : Runner.FAILED;
+            return result.passed() ? Runner.OK : Runner.FAILED;
         }
     }
 
     /** @throws ParameterException if a value is out of range; names the option and the limit */
-    LimitsSettings settings(OptionLimits limits) {
-        limits.requireRange("--rounds", rounds, 1, MAX_ROUNDS);
-        limits.require(
-                roundSeconds >= MIN_ROUND_SECONDS && roundSeconds <= MAX_ROUND_SECONDS,
+    LimitsSettings settings(OptionValidator validator) {
+        validator.requireRange("--rounds", rounds, 1, ROUNDS_MAX);
+        validator.require(
+                roundSeconds >= ROUND_MIN_SECONDS && roundSeconds <= ROUND_MAX_SECONDS,
                 "--round-seconds",
-                "must be between " + MIN_ROUND_SECONDS + " and " + MAX_ROUND_SECONDS + ", but is " + roundSeconds);
-        limits.requireRange("--read-events", readEvents, MIN_READ_EVENTS, MAX_READ_EVENTS);
-        limits.requireRange("--snapshot-seconds", snapshotSeconds, 1, PublishOptions.MAX_SECONDS);
-        limits.requireRange("--snapshot-rate", snapshotRate, 1, PublishOptions.MAX_EVENTS_RATE);
-        limits.requireRange("--warmup-seconds", warmupSeconds, 0, PublishOptions.MAX_SECONDS);
-        limits.requireRange("--handlers-events", handlersEvents, 1, MAX_HANDLERS_EVENTS);
-        limits.requireRange("--handlers-sequential-events", handlersSequentialEvents, 1, MAX_HANDLERS_EVENTS);
-        limits.requireRange("--handlers-concurrency", handlersConcurrency, 1, ConsumerSpec.KEY_CONCURRENCY_MAX);
-        limits.requireRange("--outbox-seconds", outboxSeconds, 1, PublishOptions.MAX_SECONDS);
-        limits.requireRange("--outbox-rate", outboxRate, 1, PublishOptions.MAX_EVENTS_RATE);
+                "must be between " + ROUND_MIN_SECONDS + " and " + ROUND_MAX_SECONDS + ", but is " + roundSeconds);
+        validator.requireRange("--read-events", readEvents, READ_EVENTS_MIN, READ_EVENTS_MAX);
+        validator.requireRange("--snapshot-seconds", snapshotSeconds, 1, PublishOptions.DURATION_MAX_SECONDS);
+        validator.requireRange("--snapshot-rate", snapshotRate, 1, PublishOptions.EVENTS_RATE_MAX);
+        validator.requireRange("--warmup-seconds", warmupSeconds, 0, PublishOptions.DURATION_MAX_SECONDS);
+        validator.requireRange("--handlers-events", handlersEvents, 1, HANDLERS_EVENTS_MAX);
+        validator.requireRange("--handlers-sequential-events", handlersSequentialEvents, 1, HANDLERS_EVENTS_MAX);
+        validator.requireRange("--handlers-concurrency", handlersConcurrency, 1, ConsumerSpec.KEY_CONCURRENCY_MAX);
+        validator.requireRange("--outbox-seconds", outboxSeconds, 1, PublishOptions.DURATION_MAX_SECONDS);
+        validator.requireRange("--outbox-rate", outboxRate, 1, PublishOptions.EVENTS_RATE_MAX);
         return new LimitsSettings(
-                parts(limits),
+                benchmarks(validator),
                 new LimitsSettings.Rounds(rounds, roundSeconds),
                 readEvents,
                 new LimitsSettings.Snapshot(snapshotSeconds, snapshotRate, warmupSeconds),
                 new LimitsSettings.Handlers(handlersEvents, handlersSequentialEvents, handlersConcurrency),
-                new LimitsSettings.OutboxLoads(outboxSeconds, outboxRate, warmupSeconds));
+                new LimitsSettings.OutboxLoad(outboxSeconds, outboxRate, warmupSeconds));
     }
 
-    private List<LimitsPart> parts(OptionLimits limits) {
+    private List<LimitsBenchmark> benchmarks(OptionValidator validator) {
         if (only.isEmpty()) {
-            return List.of(LimitsPart.values());
+            return List.of(LimitsBenchmark.values());
         }
         return only.stream()
-                .map(word -> LimitsPart.of(word)
-                        .orElseThrow(() -> limits.wrong(
+                .map(word -> LimitsBenchmark.of(word)
+                        .orElseThrow(() -> validator.invalid(
                                 "--only",
-                                "must be one of " + String.join(", ", LimitsPart.words()) + ", but is '" + word + "'")))
+                                "must be one of " + String.join(", ", LimitsBenchmark.labels()) + ", but is '" + word
+                                        + "'")))
                 .distinct()
                 .sorted()
                 .toList();
@@ -243,7 +242,8 @@ final class LimitsCommand implements Callable<Integer> {
         try {
             List<DatabaseAddress> addresses = DatabaseVariables.read(new Variables(environment::get));
             if (addresses.size() > 1) {
-                throw new IllegalArgumentException("One database is measured, but " + addresses.size() + " are given");
+                throw new IllegalArgumentException(
+                        "Exactly one database is required, but " + addresses.size() + " are configured");
             }
             return addresses.getFirst();
         } catch (IllegalArgumentException e) {
@@ -253,10 +253,10 @@ final class LimitsCommand implements Callable<Integer> {
 
     private LimitsResult measure(LimitsSettings settings, EventSql eventSql, StopSignal stop) throws SQLException {
         ShardInfo shard = eventSql.shards().getFirst();
-        ShardServer server = ShardServer.ask(shard);
+        ShardServerInfo server = ShardServerInfo.read(shard);
         String run = BenchmarkEvent.randomRun();
-        LimitsBench bench = new LimitsBench(eventSql, shard.dataSource(), run, LoadClock.SYSTEM, stop, System.err);
-        LimitsRun.Measured measured = new LimitsRun(bench, settings).measure();
+        LimitsContext bench = new LimitsContext(eventSql, shard.dataSource(), run, LoadClock.SYSTEM, stop, System.err);
+        LimitsRun.Measurements measurements = new LimitsRun(bench, settings).measure();
         return new LimitsResult(
                 run,
                 stop.isRaised(),
@@ -268,6 +268,6 @@ final class LimitsCommand implements Callable<Integer> {
                         Summary.Machine.thisSystem(),
                         resultOptions.provenance()),
                 settings,
-                measured);
+                measurements);
     }
 }

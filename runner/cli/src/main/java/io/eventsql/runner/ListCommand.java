@@ -19,14 +19,14 @@ import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
 
-/** Shows the workloads there are. */
+/** Lists the available workloads. */
 @Command(
         name = "list",
         mixinStandardHelpOptions = true,
         sortOptions = false,
-        description = {"Shows the workloads: name, kind, number of runs and what each measures.", ""},
+        description = {"Lists the available workloads: name, kind, number of runs and description.", ""},
         exitCodeListHeading = "%nExit codes:%n",
-        exitCodeList = {"0:shown", "2:wrong input, such as a workload file that cannot be run"},
+        exitCodeList = {"0:listed", "2:invalid input, such as an invalid workload file"},
         footerHeading = "%nExample:%n",
         footer = "  runner list --workloads runner/workloads")
 final class ListCommand implements Callable<Integer> {
@@ -59,7 +59,7 @@ final class ListCommand implements Callable<Integer> {
                         workload.description());
             } catch (InvalidWorkloadException e) {
                 commandLine.getErr().println(e.getMessage());
-                exitCode = Runner.WRONG_INPUT;
+                exitCode = Runner.INVALID_INPUT;
             }
         }
         return exitCode;

@@ -2,9 +2,9 @@ package io.eventsql.runner;
 
 import io.eventsql.runner.report.JsonFiles;
 import io.eventsql.runner.spec.EnvironmentSpec;
-import io.eventsql.runner.spec.Kind;
 import io.eventsql.runner.spec.RunSpec;
 import io.eventsql.runner.spec.Workload;
+import io.eventsql.runner.spec.WorkloadKind;
 import java.io.IOException;
 import java.util.List;
 import java.util.Map;
@@ -17,27 +17,27 @@ import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Spec;
 
-/** Says what a workload's runs need, for scripts that start it. */
+/** Prints the requirements of a workload's runs for scripts. */
 @Command(
         name = "plan",
         mixinStandardHelpOptions = true,
         sortOptions = false,
         description = {
-            "Says as JSON what each run of a workload needs: its servers, variables and rough time in seconds.",
+            "Prints as JSON what each run of a workload requires: servers, variables and estimated duration in seconds.",
             ""
         },
         exitCodeListHeading = "%nExit codes:%n",
-        exitCodeList = {"0:shown", "2:wrong input"},
+        exitCodeList = {"0:printed", "2:invalid input"},
         footerHeading = "%nExamples:%n",
         footer = {"  runner plan fan-out", "  runner plan stress --only reading --set phases.1.seconds=10"})
 final class PlanCommand implements Callable<Integer> {
 
-    /** What is printed. */
-    private record Plan(String workload, Kind kind, String description, List<PlannedRun> runs) {}
+    /** The printed JSON. */
+    private record Plan(String workload, WorkloadKind kind, String description, List<PlannedRun> runs) {}
 
     private record PlannedRun(
             String name,
-            Kind kind,
+            WorkloadKind kind,
             EnvironmentSpec environment,
             String driver,
             Map<String, String> variables,
@@ -50,7 +50,7 @@ final class PlanCommand implements Callable<Integer> {
                     run.environment(),
                     run.system().driver(),
                     run.variables(),
-                    run.roughSeconds());
+                    run.estimatedSeconds());
         }
     }
 

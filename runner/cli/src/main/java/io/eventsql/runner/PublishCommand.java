@@ -9,15 +9,15 @@ import io.eventsql.benchmark.settings.DatabaseVariables;
 import io.eventsql.benchmark.settings.InvalidSettingException;
 import io.eventsql.benchmark.settings.Variables;
 import io.eventsql.runner.consumption.Apps;
-import io.eventsql.runner.consumption.MembersWait;
+import io.eventsql.runner.consumption.RebalanceWait;
 import io.eventsql.runner.consumption.StartBarrier;
 import io.eventsql.runner.database.Databases;
-import io.eventsql.runner.database.ShardServer;
+import io.eventsql.runner.database.ShardServerInfo;
 import io.eventsql.runner.load.Callers;
 import io.eventsql.runner.load.EventSqlTarget;
 import io.eventsql.runner.load.LoadClock;
+import io.eventsql.runner.load.LoadContext;
 import io.eventsql.runner.load.LoadGenerator;
-import io.eventsql.runner.load.LoadParts;
 import io.eventsql.runner.load.OpenLoop;
 import io.eventsql.runner.load.StopSignal;
 import io.eventsql.runner.report.JsonFiles;
@@ -54,24 +54,24 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
 
-/** Publishes a run's events and writes what it measured. */
+/** Publishes the events of a run and writes the measurements. */
 @Command(
         name = "publish",
         mixinStandardHelpOptions = true,
         sortOptions = false,
         description = {
-            "Publishes events, waits until they are consumed, and reports both. With several apps it begins when they",
+            "Publishes events, waits until they are consumed, and reports both. With several apps, starts as soon as they",
             "share the consumer's partitions.",
-            "Each option can also be given in the environment: --events-rate as EVENTS_RATE, and so on.",
-            "The databases are given there only: DB0_HOST, DB0_PORT (5432), DB0_NAME (eventsql), DB0_USER (eventsql),"
+            "Each option can also be set in the environment: --events-rate as EVENTS_RATE, and so on.",
+            "Configure the databases in the environment: DB0_HOST, DB0_PORT (5432), DB0_NAME (eventsql), DB0_USER (eventsql),"
                     + " DB0_PASSWORD, likewise DB1_..., DB2_...; or DB_URLS with DB_USER and DB_PASSWORD.",
             ""
         },
         exitCodeListHeading = "%nExit codes:%n",
         exitCodeList = {
-            "0:everything was published and consumed",
-            "1:an event failed, the time-out struck, or the run broke off",
-            "2:wrong input"
+            "0:all events published and consumed",
+            "1:an event failed, the run timed out or aborted",
+            "2:invalid input"
         },
         footerHeading = "%nExamples:%n",
         footer = {
@@ -80,8 +80,8 @@ import picocli.CommandLine.Spec;
             "  EVENTS_RATE=0 CALLERS=4 EVENTS_BATCH_SIZE=100 DB0_HOST=localhost DB0_PASSWORD=... runner"
         })
 final class PublishCommand implements Callable<Integer> {
-    /** Longer than the leases of members that have died. */
-    private static final Duration WAIT_FOR_MEMBERS = Duration.ofSeconds(60);
+    /** Longer than the lease of a dead member. */
+    private static final Duration MEMBERS_TIMEOUT = Duration.ofSeconds(60);
 
     private final Map<String, String> environment;
 
@@ -97,10 +97,10 @@ final class PublishCommand implements Callable<Integer> {
     @Option(
             names = "--db-urls",
             paramLabel = "URLS",
-            description = "JDBC URLS of the databases, separated by commas, instead of DB0_HOST and so on")
+            description = "comma-separated JDBC URLs of the databases, instead of DB0_HOST and so on")
     private @Nullable String dbUrls;
 
-    @Option(names = "--db-user", paramLabel = "NAME", description = "user for --db-urls (default: eventsql)")
+    @Option(names = "--db-user", paramLabel = "NAME", description = "database user for --db-urls (default: eventsql)")
     private @Nullable String dbUser;
 
     @Option(
@@ -108,8 +108,8 @@ final class PublishCommand implements Callable<Integer> {
             paramLabel = "NAME=PID",
             split = ",",
             description = {
-                "a process to look at once a second, with its children, such as database-0=1234;",
-                "or a container: database-0=docker:CONTAINER; may be repeated (in the environment PROCESSES)"
+                "process to sample every second, including its children, such as database-0=1234;",
+                "or a container: database-0=docker:CONTAINER; repeatable (environment: PROCESSES)"
             })
     private List<String> processes = new ArrayList<>();
 
@@ -131,7 +131,7 @@ final class PublishCommand implements Callable<Integer> {
         List<SampledProcess> sampled = sampled(command.commandLine());
         StopSignal stop = new StopSignal();
         RunSeries series = new RunSeries(0);
-        try (ShutdownHook hook = ShutdownHook.raising(stop);
+        try (ShutdownHook hook = ShutdownHook.register(stop);
                 Databases databases = Databases.open(addresses);
                 EventSql eventSql = open(settings, databases.dataSources());
                 Apps apps = appOptions.open();
@@ -140,25 +140,25 @@ final class PublishCommand implements Callable<Integer> {
                         settings.identity().runner() == 0 ? addresses : List.of(),
                         LoadClock.SYSTEM,
                         series::originNanos,
-                        PublishCommand::tell)) {
-            RunnerResult result = run(settings, eventSql, apps, new Watched(series, sampler), stop);
+                        PublishCommand::printError)) {
+            RunnerResult result = run(settings, eventSql, apps, new RunRecorder(series, sampler), stop);
             JsonFiles.write(options.resultFile(), result);
             System.err.println("Result: " + options.resultFile());
-            hook.wrote();
-            return result.ending().good() && result.failedEvents() == 0 ? Runner.OK : Runner.FAILED;
+            hook.release();
+            return result.ending().succeeded() && result.failedEvents() == 0 ? Runner.OK : Runner.FAILED;
         }
     }
 
-    /** What is counted and looked at second by second. */
-    private record Watched(RunSeries series, ResourceSampler sampler) {
+    /** Records the counts and the resource usage of a run. */
+    private record RunRecorder(RunSeries series, ResourceSampler sampler) {
 
         RunnerSeries result() {
-            TimeSeries seconds = series.table(LoadClock.SYSTEM.nanos());
+            TimeSeries seconds = series.finish(LoadClock.SYSTEM.nanos());
             return RunnerSeries.of(series, seconds, sampler.table(seconds.t().size()));
         }
     }
 
-    private static void tell(String line) {
+    private static void printError(String line) {
         System.err.println(line);
     }
 
@@ -190,37 +190,37 @@ final class PublishCommand implements Callable<Integer> {
     }
 
     private static RunnerResult run(
-            RunSettings settings, EventSql eventSql, Apps apps, Watched watched, StopSignal stop)
+            RunSettings settings, EventSql eventSql, Apps apps, RunRecorder recorder, StopSignal stop)
             throws IOException, SQLException {
         RunSettings.Stream stream = settings.stream();
         createStreamIfAbsent(eventSql, stream);
-        List<ShardServer> servers = new ArrayList<>();
+        List<ShardServerInfo> servers = new ArrayList<>();
         for (ShardInfo shard : eventSql.shards()) {
-            servers.add(ShardServer.ask(shard));
+            servers.add(ShardServerInfo.read(shard));
         }
         RunSettings.Identity identity = settings.identity();
         LoadClock clock = LoadClock.SYSTEM;
         PrintStream err = System.err;
         StartBarrier barrier =
                 new StartBarrier(apps.first(), identity.run(), identity.runner(), identity.runners(), clock);
-        BenchmarkRun.Surroundings surroundings = new BenchmarkRun.Surroundings(
+        BenchmarkRun.RunContext context = new BenchmarkRun.RunContext(
                 generator(settings, eventSql.publisher(), clock, stop),
                 () -> eventSql.positions(stream.name(), stream.consumer()),
                 () -> lastHandledAtMicros(apps, identity),
-                new MembersWait(
+                new RebalanceWait(
                         () -> eventSql.consumer(stream.name(), stream.consumer())
                                 .state(),
                         apps.count(),
                         clock,
-                        WAIT_FOR_MEMBERS,
+                        MEMBERS_TIMEOUT,
                         stop,
                         System.out::println),
                 barrier,
-                watched.series,
+                recorder.series,
                 clock,
                 stop);
         BenchmarkRun.Outcome outcome =
-                new BenchmarkRun(settings, surroundings, System.out, ProgressDisplay.on(err, clock)).run();
+                new BenchmarkRun(settings, context, System.out, ProgressDisplay.create(err, clock)).run();
         return new RunnerResult(
                 settings,
                 servers,
@@ -228,7 +228,7 @@ final class PublishCommand implements Callable<Integer> {
                 PhaseResult.of(outcome.warmup()),
                 outcome.ending(),
                 System.getProperty("java.version", "unknown"),
-                watched.result(),
+                recorder.result(),
                 barrier.appClock());
     }
 
@@ -260,11 +260,11 @@ final class PublishCommand implements Callable<Integer> {
                 runner,
                 bytes == null ? OptionalInt.empty() : OptionalInt.of(bytes),
                 events.keyed() ? KeyShare.keysOf(runner, events.keys()) : List.of());
-        LoadParts parts = new LoadParts(
+        LoadContext context = new LoadContext(
                 source, new EventSqlTarget(publisher, settings.stream().name()), load.eventsPerCall(), clock, stop);
         if (load.hasRate()) {
-            return new OpenLoop(parts, load.eventsPerSecond());
+            return new OpenLoop(context, load.eventsPerSecond());
         }
-        return load.async() ? Callers.notWaiting(parts, load.callers()) : Callers.waiting(parts, load.callers());
+        return load.async() ? Callers.notWaiting(context, load.callers()) : Callers.waiting(context, load.callers());
     }
 }

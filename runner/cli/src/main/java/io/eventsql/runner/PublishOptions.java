@@ -9,15 +9,15 @@ import org.jspecify.annotations.Nullable;
 import picocli.CommandLine;
 import picocli.CommandLine.Option;
 
-/** What a runner is asked to do, as it is written on the command line or in the environment. */
+/** The options of a publish run, from the command line or the environment. */
 final class PublishOptions {
-    static final long MAX_EVENTS_RATE = 1_000_000;
-    static final long MAX_EVENTS = 1_000_000_000;
-    static final int MAX_CALLERS = 10_000;
-    static final int MAX_KEYS = 1_000_000;
-    static final int MAX_SECONDS = 86_400;
-    /** Leaves room for keys beside the values. */
-    static final long MAX_CALL_BYTES = Settings.DEFAULT_MAX_BATCH_BYTES * 9 / 10;
+    static final long EVENTS_RATE_MAX = 1_000_000;
+    static final long EVENTS_MAX = 1_000_000_000;
+    static final int CALLERS_MAX = 10_000;
+    static final int KEYS_MAX = 1_000_000;
+    static final int DURATION_MAX_SECONDS = 86_400;
+    /** Leaves room for keys in addition to values. */
+    static final long CALL_BYTES_MAX = Settings.DEFAULT_MAX_BATCH_BYTES * 9 / 10;
 
     @Option(
             names = "--stream",
@@ -30,7 +30,7 @@ final class PublishOptions {
             names = "--partitions",
             paramLabel = "N",
             defaultValue = "10",
-            description = "the stream's partitions on each shard, when it is created (default: ${DEFAULT-VALUE})")
+            description = "partitions per shard if the stream has to be created (default: ${DEFAULT-VALUE})")
     private int partitions;
 
     @Option(
@@ -43,7 +43,7 @@ final class PublishOptions {
     @Option(
             names = "--run-id",
             paramLabel = "ID",
-            description = "the run's id, 8 lower-case hexadecimal characters (default: random)")
+            description = "id of the run, 8 lower-case hexadecimal characters (default: random)")
     private @Nullable String runId;
 
     @Option(
@@ -51,14 +51,14 @@ final class PublishOptions {
             paramLabel = "N",
             defaultValue = "0",
             description =
-                    "number of this runner, from 0; picks its preferred shard and its keys (default: ${DEFAULT-VALUE})")
+                    "number of this runner, from 0; determines its preferred shard and its keys (default: ${DEFAULT-VALUE})")
     private int runnerNumber;
 
     @Option(
             names = "--runners",
             paramLabel = "N",
             defaultValue = "1",
-            description = "runners at the same time; they wait for each other (default: ${DEFAULT-VALUE})")
+            description = "number of concurrent runners; they start together (default: ${DEFAULT-VALUE})")
     private int runners;
 
     @Option(
@@ -72,14 +72,14 @@ final class PublishOptions {
             names = "--events-to-publish",
             paramLabel = "N",
             defaultValue = "100000",
-            description = "events to publish, without warm-up (default: ${DEFAULT-VALUE})")
+            description = "events to publish, excluding the warm-up (default: ${DEFAULT-VALUE})")
     private long eventsToPublish;
 
     @Option(
             names = "--events-batch-size",
             paramLabel = "N",
             defaultValue = "1",
-            description = "events of one publish call (default: ${DEFAULT-VALUE})")
+            description = "events per publish call (default: ${DEFAULT-VALUE})")
     private int eventsBatchSize;
 
     @Option(
@@ -101,14 +101,14 @@ final class PublishOptions {
             arity = "0..1",
             fallbackValue = "true",
             defaultValue = "false",
-            description = "events have keys and go to all shards (default: ${DEFAULT-VALUE})")
+            description = "publish events with keys, distributed over all shards (default: ${DEFAULT-VALUE})")
     private boolean keyed;
 
     @Option(
             names = "--keys",
             paramLabel = "N",
             defaultValue = "1000",
-            description = "different keys of this runner (default: ${DEFAULT-VALUE})")
+            description = "number of distinct keys of this runner (default: ${DEFAULT-VALUE})")
     private int keys;
 
     @Option(
@@ -124,81 +124,78 @@ final class PublishOptions {
             names = "--warmup-seconds",
             paramLabel = "N",
             defaultValue = "5",
-            description = "the same load before, not measured (default: ${DEFAULT-VALUE})")
+            description = "warm-up with the same load, not measured (default: ${DEFAULT-VALUE})")
     private int warmupSeconds;
 
     @Option(
             names = "--consume-timeout",
             paramLabel = "SECONDS",
             defaultValue = "120",
-            description = "how long to wait until everything is consumed (default: ${DEFAULT-VALUE})")
+            description = "maximum time to wait for consumption (default: ${DEFAULT-VALUE})")
     private int consumeTimeout;
 
-    @Option(
-            names = "--runner-result",
-            paramLabel = "FILE",
-            description = "where to write the result (default: runner-<number>.json)")
+    @Option(names = "--runner-result", paramLabel = "FILE", description = "result file (default: runner-<number>.json)")
     private @Nullable Path runnerResult;
 
-    /** Where the result is written. */
+    /** Returns the path of the result file. */
     Path resultFile() {
         return runnerResult == null ? Path.of("runner-" + runnerNumber + ".json") : runnerResult;
     }
 
     /** @throws CommandLine.ParameterException if a value is out of range; names the option and the limit */
     RunSettings settings(CommandLine commandLine) {
-        OptionLimits limits = new OptionLimits(commandLine);
-        limits.require(
+        OptionValidator validator = new OptionValidator(commandLine);
+        validator.require(
                 stream.matches("[a-z][a-z0-9]*(_[a-z0-9]+)*") && stream.length() <= StreamSpec.NAME_LENGTH_MAX,
                 "--stream",
                 "must be lower-case letters, digits and single underscores, at most " + StreamSpec.NAME_LENGTH_MAX
                         + " characters, but is '" + stream + "'");
-        limits.requireRange("--partitions", partitions, 1, StreamSpec.PARTITIONS_MAX);
-        limits.require(!consumer.isBlank(), "--consumer", "must not be empty");
-        limits.requireRange("--consume-timeout", consumeTimeout, 1, MAX_SECONDS);
+        validator.requireRange("--partitions", partitions, 1, StreamSpec.PARTITIONS_MAX);
+        validator.require(!consumer.isBlank(), "--consumer", "must not be empty");
+        validator.requireRange("--consume-timeout", consumeTimeout, 1, DURATION_MAX_SECONDS);
         return new RunSettings(
-                identity(limits),
+                identity(validator),
                 new RunSettings.Stream(stream, partitions, consumer, consumeTimeout),
-                load(limits),
-                events(limits));
+                load(validator),
+                events(validator));
     }
 
-    private RunSettings.Identity identity(OptionLimits limits) {
+    private RunSettings.Identity identity(OptionValidator validator) {
         String run = runId == null ? BenchmarkEvent.randomRun() : runId;
-        limits.require(
+        validator.require(
                 BenchmarkEvent.isRun(run),
                 "--run-id",
                 "must be 8 lower-case hexadecimal characters, but is '" + run + "'");
-        limits.requireRange("--runners", runners, 1, BenchmarkEvent.MAX_RUNNER + 1);
-        limits.requireRange("--runner-number", runnerNumber, 0, runners - 1);
+        validator.requireRange("--runners", runners, 1, BenchmarkEvent.RUNNER_MAX + 1);
+        validator.requireRange("--runner-number", runnerNumber, 0, runners - 1);
         return new RunSettings.Identity(run, runnerNumber, runners);
     }
 
-    private RunSettings.Load load(OptionLimits limits) {
-        limits.requireRange("--events-rate", eventsRate, 0, MAX_EVENTS_RATE);
-        limits.requireRange("--events-to-publish", eventsToPublish, 1, MAX_EVENTS);
-        limits.requireRange("--events-batch-size", eventsBatchSize, 1, Settings.DEFAULT_MAX_BATCH_EVENTS);
-        limits.requireRange("--callers", callers, 1, MAX_CALLERS);
-        limits.requireRange("--warmup-seconds", warmupSeconds, 0, MAX_SECONDS);
+    private RunSettings.Load load(OptionValidator validator) {
+        validator.requireRange("--events-rate", eventsRate, 0, EVENTS_RATE_MAX);
+        validator.requireRange("--events-to-publish", eventsToPublish, 1, EVENTS_MAX);
+        validator.requireRange("--events-batch-size", eventsBatchSize, 1, Settings.DEFAULT_MAX_BATCH_EVENTS);
+        validator.requireRange("--callers", callers, 1, CALLERS_MAX);
+        validator.requireRange("--warmup-seconds", warmupSeconds, 0, DURATION_MAX_SECONDS);
         return new RunSettings.Load(eventsRate, eventsToPublish, eventsBatchSize, callers, async, warmupSeconds);
     }
 
-    private RunSettings.Events events(OptionLimits limits) {
-        limits.requireRange("--keys", keys, 1, MAX_KEYS);
-        limits.require(
+    private RunSettings.Events events(OptionValidator validator) {
+        validator.requireRange("--keys", keys, 1, KEYS_MAX);
+        validator.require(
                 !keyed || eventsRate > 0 || keys >= callers,
                 "--keys",
                 "must be at least the number of --callers (" + callers
                         + "), because a key belongs to one caller, but is " + keys);
         Integer bytes = eventBytes;
         if (bytes != null) {
-            limits.requireRange(
-                    "--event-bytes", bytes, BenchmarkEvent.MIN_EVENT_BYTES, Settings.DEFAULT_MAX_EVENT_BYTES);
+            validator.requireRange(
+                    "--event-bytes", bytes, BenchmarkEvent.EVENT_BYTES_MIN, Settings.DEFAULT_MAX_EVENT_BYTES);
             long callBytes = (long) bytes * eventsBatchSize;
-            limits.require(
-                    callBytes <= MAX_CALL_BYTES,
+            validator.require(
+                    callBytes <= CALL_BYTES_MAX,
                     "--event-bytes",
-                    "times --events-batch-size must be at most " + MAX_CALL_BYTES + ", but is " + callBytes);
+                    "times --events-batch-size must be at most " + CALL_BYTES_MAX + ", but is " + callBytes);
         }
         return new RunSettings.Events(bytes, keyed, keys);
     }

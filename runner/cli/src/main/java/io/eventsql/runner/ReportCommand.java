@@ -13,21 +13,21 @@ import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 
-/** Shows the result of a run for people. */
+/** Prints the result of a run as text. */
 @Command(
         name = "report",
         mixinStandardHelpOptions = true,
         sortOptions = false,
-        description = {"Shows the result of a run of `runner run` as text, made anew from its result.json.", ""},
+        description = {"Prints the result of a run of `runner run` as text, rendered from its result.json.", ""},
         exitCodeListHeading = "%nExit codes:%n",
-        exitCodeList = {"0:shown", "2:wrong input, such as a folder without a result"},
+        exitCodeList = {"0:printed", "2:invalid input, such as a folder without a result"},
         footerHeading = "%nExample:%n",
         footer = "  runner report results/fan-out/1-consumer")
 final class ReportCommand implements Callable<Integer> {
     @Spec
     private @Nullable CommandSpec spec;
 
-    @Parameters(index = "0", paramLabel = "DIR", description = "a run's folder")
+    @Parameters(index = "0", paramLabel = "DIR", description = "folder of a run")
     private Path folder = Path.of("");
 
     @Override
@@ -37,7 +37,7 @@ final class ReportCommand implements Callable<Integer> {
             RunFolder.report(folder).forEach(commandLine.getOut()::println);
             return Runner.OK;
         } catch (IOException e) {
-            throw new ParameterException(commandLine, "There is no result of a run in " + folder + ": " + e, e);
+            throw new ParameterException(commandLine, "No result of a run in " + folder + ": " + e, e);
         }
     }
 }

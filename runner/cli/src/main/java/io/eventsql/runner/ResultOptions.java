@@ -6,41 +6,40 @@ import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Option;
 
-/** Where a result goes, and what only the caller knows about the run. */
+/** The output file of a result and metadata that only the caller knows. */
 final class ResultOptions {
     @Option(
             names = "--out",
             paramLabel = "FILE",
             defaultValue = "result.json",
-            description = "where to write the result; report.txt goes beside it (default: ${DEFAULT-VALUE})")
+            description = "result file; report.txt is written to the same folder (default: ${DEFAULT-VALUE})")
     private Path out = Path.of("result.json");
 
     @Option(
             names = "--command",
             paramLabel = "TEXT",
             defaultValue = "unknown",
-            description = "the command that started the run, for the result")
+            description = "command that started the run, recorded in the result")
     private String command = "";
 
     @Option(
             names = "--git-commit",
             paramLabel = "HASH",
             defaultValue = "unknown",
-            description = "what was measured, for the result")
+            description = "measured Git commit, recorded in the result")
     private String gitCommit = "";
 
-    @Option(names = "--workload", paramLabel = "NAME", description = "the workload the run belongs to, for the result")
+    @Option(names = "--workload", paramLabel = "NAME", description = "workload of the run, recorded in the result")
     private @Nullable String workload;
 
-    @Option(names = "--cpus", paramLabel = "N", description = "processors of the machine (default: those found)")
+    @Option(names = "--cpus", paramLabel = "N", description = "processors of the machine (default: detected)")
     private @Nullable Integer cpus;
 
     @Option(
             names = "--recycled-wal-mb",
             paramLabel = "MB",
             defaultValue = "0",
-            description =
-                    "WAL files the databases were given before the run, for the result (default: ${DEFAULT-VALUE})")
+            description = "WAL files preallocated in the databases, recorded in the result (default: ${DEFAULT-VALUE})")
     private int recycledWalMb;
 
     Path out() {

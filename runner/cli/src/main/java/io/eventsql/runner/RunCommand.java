@@ -10,9 +10,9 @@ import io.eventsql.runner.result.RunText;
 import io.eventsql.runner.result.TrialsResult;
 import io.eventsql.runner.result.TrialsText;
 import io.eventsql.runner.sample.SampledProcess;
-import io.eventsql.runner.spec.Kind;
 import io.eventsql.runner.spec.RunSpec;
 import io.eventsql.runner.spec.Workload;
+import io.eventsql.runner.spec.WorkloadKind;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Path;
@@ -31,27 +31,27 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
 
-/** Measures the runs of a workload on the servers that the environment names. */
+/** Measures the runs of a workload on the servers configured in the environment. */
 @Command(
         name = "run",
         mixinStandardHelpOptions = true,
         sortOptions = false,
         description = {
-            "Measures the runs of a workload, one after the other, on the servers that the environment names, and",
-            "leaves a folder for each: result.json, report.txt, series.csv, resources.csv, publish.hlog,"
-                    + " end_to_end.hlog; of trials trials.jsonl or trials.csv.",
-            "A run that needs other servers is left out, with a line that says why. Servers are named by DB0_HOST,",
+            "Measures the runs of a workload one after the other on the servers configured in the environment, and",
+            "writes a folder for each: result.json, report.txt, series.csv, resources.csv, publish.hlog,"
+                    + " end_to_end.hlog; for trials, trials.jsonl or trials.csv.",
+            "Skips a run that requires other servers and prints the reason. Servers are configured by DB0_HOST,",
             "DB0_PORT (5432), DB0_NAME (eventsql), DB0_USER (eventsql), DB0_PASSWORD, likewise DB1_...; or DB_URLS with",
-            "DB_USER and DB_PASSWORD; what they are is said by EVENTSQL_SERVER (default: postgres) and",
-            "EVENTSQL_STANDBYS (default: none). Other drivers read further variables.",
-            "Ctrl-C ends the phase under way; what was measured until then is written.",
+            "DB_USER and DB_PASSWORD, and described by EVENTSQL_SERVER (default: postgres) and",
+            "EVENTSQL_STANDBYS (default: none). Other drivers read additional variables.",
+            "Ctrl-C aborts the current phase; measurements up to that point are written.",
             ""
         },
         exitCodeListHeading = "%nExit codes:%n",
         exitCodeList = {
             "0:passed",
-            "1:an event was lost, duplicated, out of order, failed or late, or a run broke off",
-            "2:wrong input, or no run fits the servers"
+            "1:an event was lost, duplicated, out of order, failed or late, or a run aborted",
+            "2:invalid input, or no run matches the servers"
         },
         footerHeading = "%nExamples:%n",
         footer = {
@@ -73,21 +73,21 @@ final class RunCommand implements Callable<Integer> {
             names = "--out",
             paramLabel = "DIR",
             required = true,
-            description = "folder in which each run gets a folder of its name")
+            description = "output folder; each run writes a subfolder of its name")
     private Path out = Path.of("");
 
     @Option(
             names = "--command",
             paramLabel = "TEXT",
             defaultValue = "unknown",
-            description = "the command that started it, for the results")
+            description = "command that started the runs, recorded in the results")
     private String command = "";
 
     @Option(
             names = "--git-commit",
             paramLabel = "ID",
             defaultValue = "unknown",
-            description = "what is measured, for the results")
+            description = "measured Git commit, recorded in the results")
     private String gitCommit = "";
 
     @Option(
@@ -95,8 +95,8 @@ final class RunCommand implements Callable<Integer> {
             paramLabel = "NAME=PID",
             split = ",",
             description = {
-                "a process to look at once a second, with its children, such as database-0=1234;",
-                "or a container: database-0=docker:CONTAINER; may be repeated (in the environment PROCESSES)"
+                "process to sample every second, including its children, such as database-0=1234;",
+                "or a container: database-0=docker:CONTAINER; repeatable (environment: PROCESSES)"
             })
     private List<String> processes = new ArrayList<>();
 
@@ -108,46 +108,46 @@ final class RunCommand implements Callable<Integer> {
     public Integer call() throws IOException {
         CommandLine commandLine = Objects.requireNonNull(spec).commandLine();
         Workload workload = options.read(commandLine);
-        GivenEnvironment given = given(commandLine);
+        AvailableServers servers = availableServers(commandLine);
         List<SampledProcess> sampled = sampled(commandLine);
-        List<RunSpec> fitting = fitting(workload, given, commandLine.getErr());
-        if (fitting.isEmpty()) {
-            return Runner.WRONG_INPUT;
+        List<RunSpec> runs = selectRuns(workload, servers, commandLine.getErr());
+        if (runs.isEmpty()) {
+            return Runner.INVALID_INPUT;
         }
-        Map<String, DriverProvider> drivers = drivers(fitting, commandLine);
+        Map<String, DriverProvider> drivers = drivers(runs, commandLine);
         StopSignal stop = new StopSignal();
-        WorkloadRun.Surroundings surroundings = new WorkloadRun.Surroundings(
+        WorkloadRun.RunContext context = new WorkloadRun.RunContext(
                 workload,
                 environment,
-                given.databases(),
+                servers.databases(),
                 sampled,
                 command,
                 gitCommit,
                 stop,
                 commandLine.getOut()::println);
         int exitCode = Runner.OK;
-        try (ShutdownHook hook = ShutdownHook.raising(stop)) {
-            for (RunSpec run : fitting) {
+        try (ShutdownHook hook = ShutdownHook.register(stop)) {
+            for (RunSpec run : runs) {
                 if (stop.isInterrupted()) {
                     break;
                 }
-                boolean passed = run.kind() == Kind.PUBLISH
+                boolean passed = run.kind() == WorkloadKind.PUBLISH
                         ? publish(run)
                         : measure(
                                 run,
                                 Objects.requireNonNull(drivers.get(run.system().driver())),
-                                surroundings,
+                                context,
                                 hook);
                 exitCode = passed ? exitCode : Runner.FAILED;
             }
-            hook.wrote();
+            hook.release();
         }
         return exitCode;
     }
 
-    private GivenEnvironment given(CommandLine commandLine) {
+    private AvailableServers availableServers(CommandLine commandLine) {
         try {
-            return GivenEnvironment.of(environment);
+            return AvailableServers.of(environment);
         } catch (InvalidSettingException e) {
             throw new ParameterException(commandLine, e.getMessage(), e);
         }
@@ -161,15 +161,14 @@ final class RunCommand implements Callable<Integer> {
         }
     }
 
-    private static List<RunSpec> fitting(Workload workload, GivenEnvironment given, PrintWriter err) {
-        List<RunSpec> fitting = new ArrayList<>();
+    private static List<RunSpec> selectRuns(Workload workload, AvailableServers servers, PrintWriter err) {
+        List<RunSpec> runs = new ArrayList<>();
         for (RunSpec run : workload.runs()) {
-            given.mismatch(run)
+            servers.mismatch(run)
                     .ifPresentOrElse(
-                            why -> err.println("The run " + run.name() + " is left out: " + why),
-                            () -> fitting.add(run));
+                            why -> err.println("Skipping run " + run.name() + ": " + why), () -> runs.add(run));
         }
-        return fitting;
+        return runs;
     }
 
     private static Map<String, DriverProvider> drivers(List<RunSpec> runs, CommandLine commandLine) {
@@ -181,43 +180,41 @@ final class RunCommand implements Callable<Integer> {
                     Drivers.find(name)
                             .orElseThrow(() -> new ParameterException(
                                     commandLine,
-                                    "There is no driver " + name + "; there are " + String.join(", ", Drivers.names())
-                                            + ". Others must be on the class path")));
+                                    "Unknown driver " + name + "; known drivers: " + String.join(", ", Drivers.names())
+                                            + ". Add others to the class path")));
         }
         return drivers;
     }
 
-    private boolean measure(
-            RunSpec run, DriverProvider driver, WorkloadRun.Surroundings surroundings, ShutdownHook hook) {
+    private boolean measure(RunSpec run, DriverProvider driver, WorkloadRun.RunContext context, ShutdownHook hook) {
         Path folder = out.resolve(run.name());
         try {
-            if (run.kind() == Kind.BLAST || run.kind() == Kind.SWEEP) {
-                TrialsResult result = new TrialsRun(run, driver, surroundings)
-                        .run(folder, written -> show(TrialsText.of(written), folder, surroundings, hook));
+            if (run.kind() == WorkloadKind.BLAST || run.kind() == WorkloadKind.SWEEP) {
+                TrialsResult result = new TrialsRun(run, driver, context)
+                        .run(folder, written -> show(TrialsText.of(written), folder, context, hook));
                 return result.verdict().passed();
             }
-            RunResult result = new WorkloadRun(run, driver, surroundings)
-                    .run(folder, written -> show(RunText.of(written), folder, surroundings, hook));
+            RunResult result = new WorkloadRun(run, driver, context)
+                    .run(folder, written -> show(RunText.of(written), folder, context, hook));
             return result.verdict().passed();
         } catch (Exception e) {
-            System.err.println("The run " + run.name() + " broke off: " + e);
+            System.err.println("Run " + run.name() + " aborted: " + e);
             e.printStackTrace();
             return false;
         }
     }
 
-    private static void show(
-            List<String> report, Path folder, WorkloadRun.Surroundings surroundings, ShutdownHook hook) {
-        surroundings.out().accept("");
-        report.forEach(surroundings.out());
-        surroundings.out().accept("");
+    private static void show(List<String> report, Path folder, WorkloadRun.RunContext context, ShutdownHook hook) {
+        context.out().accept("");
+        report.forEach(context.out());
+        context.out().accept("");
         System.err.println("Result: " + folder);
-        if (surroundings.stop().isInterrupted()) {
-            hook.wrote();
+        if (context.stop().isInterrupted()) {
+            hook.release();
         }
     }
 
-    /** The main experiment with this as its only runner. */
+    /** Runs the main benchmark with this process as the only runner. */
     private boolean publish(RunSpec run) {
         Path folder = out.resolve(run.name());
         Map<String, String> all = new HashMap<>(environment);

@@ -9,21 +9,21 @@ import picocli.CommandLine.Command;
 import picocli.CommandLine.HelpCommand;
 import picocli.CommandLine.ParameterException;
 
-/** The command line. */
+/** The command line of the benchmark runner. */
 @Command(
         name = "runner",
         mixinStandardHelpOptions = true,
         version = "EventSQL runner",
         subcommands = HelpCommand.class,
         description = {
-            "Publishes events, measures it, and reports what became of every event.",
-            "Without a command: publish."
+            "Publishes events, measures throughput and latency, and accounts for every event.",
+            "`publish` is the default command."
         },
         exitCodeListHeading = "%nExit codes:%n",
         exitCodeList = {
-            "0:everything was published and consumed",
-            "1:an event was lost, duplicated, out of order, failed or late, or the run broke off",
-            "2:wrong input"
+            "0:all events published and consumed",
+            "1:an event was lost, duplicated, out of order, failed or late, or the run aborted",
+            "2:invalid input"
         },
         footerHeading = "%nExamples:%n",
         footer = {
@@ -42,7 +42,7 @@ import picocli.CommandLine.ParameterException;
 final class Runner {
     static final int OK = 0;
     static final int FAILED = 1;
-    static final int WRONG_INPUT = 2;
+    static final int INVALID_INPUT = 2;
 
     private Runner() {}
 
@@ -50,7 +50,7 @@ final class Runner {
         System.exit(commandLine(System.getenv()).execute(withCommand(arguments)));
     }
 
-    /** The command line in a given environment. */
+    /** Returns the command line for the given environment variables. */
     static CommandLine commandLine(Map<String, String> environment) {
         EnvironmentDefaults defaults = new EnvironmentDefaults(environment);
         CommandLine publish = new CommandLine(new PublishCommand(environment)).setDefaultValueProvider(defaults);
@@ -67,31 +67,31 @@ final class Runner {
                 .addSubcommand(new CommandLine(new CompareCommand()).setDefaultValueProvider(defaults))
                 .addSubcommand(new CommandLine(new ClearCommand(environment)))
                 .setUsageHelpWidth(110)
-                .setParameterExceptionHandler(Runner::wrongInput)
+                .setParameterExceptionHandler(Runner::invalidInput)
                 .setExecutionExceptionHandler((failure, commandLine, result) -> failed(failure, commandLine));
     }
 
-    /** Publishing needs not be said. */
+    /** Adds the default command {@code publish} where none is given. */
     static String[] withCommand(String[] arguments) {
         List<String> all = new ArrayList<>(List.of(arguments));
-        boolean forPublish = all.isEmpty()
+        boolean needsDefault = all.isEmpty()
                 || (all.getFirst().startsWith("-")
                         && !List.of("-h", "--help", "-V", "--version").contains(all.getFirst()));
-        if (forPublish) {
+        if (needsDefault) {
             all.addFirst("publish");
         }
         return all.toArray(String[]::new);
     }
 
-    private static int wrongInput(ParameterException wrong, String[] arguments) {
+    private static int invalidInput(ParameterException wrong, String[] arguments) {
         PrintWriter err = wrong.getCommandLine().getErr();
         err.println(wrong.getMessage());
         err.println("Try '" + wrong.getCommandLine().getCommandSpec().qualifiedName() + " --help'.");
-        return WRONG_INPUT;
+        return INVALID_INPUT;
     }
 
     private static int failed(Exception failure, CommandLine commandLine) {
-        commandLine.getErr().println("The run broke off: " + failure);
+        commandLine.getErr().println("Run aborted: " + failure);
         failure.printStackTrace(commandLine.getErr());
         return FAILED;
     }

@@ -4,9 +4,9 @@ import io.eventsql.runner.load.StopSignal;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 
-/** On Ctrl-C and SIGTERM, raises the stop signal and holds the end of the process back until the result is written. */
+/** On Ctrl-C and SIGTERM, raises the stop signal and delays process exit until the result is written. */
 final class ShutdownHook implements AutoCloseable {
-    /** Longer than a run needs to end once it is told to. */
+    /** Longer than a run takes to stop. */
     private static final long WAIT_SECONDS = 20;
 
     private final CountDownLatch done = new CountDownLatch(1);
@@ -21,33 +21,33 @@ final class ShutdownHook implements AutoCloseable {
                 "stop-run");
     }
 
-    /** Registers one. */
-    static ShutdownHook raising(StopSignal stop) {
+    /** Registers a hook that raises the stop signal. */
+    static ShutdownHook register(StopSignal stop) {
         ShutdownHook hook = new ShutdownHook(stop);
         Runtime.getRuntime().addShutdownHook(hook.thread);
         return hook;
     }
 
-    /** The result is written: the process may end, although connections may still be open. */
-    void wrote() {
+    /** Lets the process exit because the result is written. Connections may still be open. */
+    void release() {
         done.countDown();
     }
 
-    /** Also lets go of a process whose run broke off without a result. */
+    /** Also releases the process after a run that aborted without a result. */
     @Override
     public void close() {
         done.countDown();
         try {
             Runtime.getRuntime().removeShutdownHook(thread);
         } catch (IllegalStateException e) {
-            // The process is ending already: the hook is what ends it.
+            // The process is already exiting, and this hook runs.
         }
     }
 
     private void awaitDone() {
         try {
             if (!done.await(WAIT_SECONDS, TimeUnit.SECONDS)) {
-                System.err.println("The run did not end within " + WAIT_SECONDS + " s; there is no result");
+                System.err.println("Run did not stop within " + WAIT_SECONDS + " s; no result was written");
             }
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();

@@ -2,7 +2,7 @@ package io.eventsql.runner;
 
 import io.eventsql.benchmark.event.BenchmarkEvent;
 import io.eventsql.runner.consumption.Apps;
-import io.eventsql.runner.consumption.SeenByMembers;
+import io.eventsql.runner.consumption.MergedRunReport;
 import io.eventsql.runner.report.JsonFiles;
 import io.eventsql.runner.report.MergedSeries;
 import io.eventsql.runner.report.RunnerResult;
@@ -27,22 +27,22 @@ import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
 
-/** Merges what several runners left and what the app has seen into one result. */
+/** Merges the results of several runners and the counts of the app into one result. */
 @Command(
         name = "summarize",
         mixinStandardHelpOptions = true,
         sortOptions = false,
         description = {
-            "Merges the runners' files and the counts of the app, or of several that are members of one consumer,",
-            "into one result, and judges it.",
-            "Each option can also be given in the environment: --app-url as APP_URL, and so on.",
+            "Merges the runners' result files and the counts of the app, or of several apps that are members of one consumer,",
+            "into one result with a verdict.",
+            "Each option can also be set in the environment: --app-url as APP_URL, and so on.",
             ""
         },
         exitCodeListHeading = "%nExit codes:%n",
         exitCodeList = {
-            "0:nothing was lost, duplicated, out of order, failed or late",
-            "1:something was; the result says what",
-            "2:wrong input"
+            "0:no event was lost, duplicated, out of order, failed or late",
+            "1:otherwise; see the problems in the result",
+            "2:invalid input"
         },
         footerHeading = "%nExample:%n",
         footer = {
@@ -52,7 +52,7 @@ final class SummarizeCommand implements Callable<Integer> {
     @Spec
     private @Nullable CommandSpec spec;
 
-    @Option(names = "--run", paramLabel = "ID", required = true, description = "the run's id")
+    @Option(names = "--run", paramLabel = "ID", required = true, description = "id of the run")
     private String run = "";
 
     @Mixin
@@ -62,7 +62,7 @@ final class SummarizeCommand implements Callable<Integer> {
             names = "--runner-results",
             paramLabel = "DIR",
             required = true,
-            description = "folder with the runners' files, runner-<number>.json")
+            description = "folder with the runners' result files, runner-<number>.json")
     private Path runnerResults = Path.of("");
 
     @Mixin
@@ -71,14 +71,14 @@ final class SummarizeCommand implements Callable<Integer> {
     @Override
     public Integer call() throws IOException {
         CommandLine commandLine = Objects.requireNonNull(spec).commandLine();
-        OptionLimits limits = new OptionLimits(commandLine);
-        limits.require(
+        OptionValidator validator = new OptionValidator(commandLine);
+        validator.require(
                 BenchmarkEvent.isRun(run),
                 "--run",
                 "must be 8 lower-case hexadecimal characters, but is '" + run + "'");
-        limits.require(
+        validator.require(
                 Files.isDirectory(runnerResults), "--runner-results", "must be a folder, but is " + runnerResults);
-        List<RunnerResult> runners = read(limits);
+        List<RunnerResult> runners = read(validator);
         Summarizer summarizer = summarizer(runners);
         MergedSeries series = summarizer.series();
         Summary summary = summarizer.summarize(series, resultOptions.provenance());
@@ -96,27 +96,27 @@ final class SummarizeCommand implements Callable<Integer> {
         return summary.verdict().passed() ? Runner.OK : Runner.FAILED;
     }
 
-    private List<RunnerResult> read(OptionLimits limits) throws IOException {
+    private List<RunnerResult> read(OptionValidator validator) throws IOException {
         List<RunnerResult> runners = new ArrayList<>();
         try (DirectoryStream<Path> files = Files.newDirectoryStream(runnerResults, "runner-*.json")) {
             for (Path file : files) {
                 RunnerResult result = JsonFiles.read(file, RunnerResult.class);
-                limits.require(
+                validator.require(
                         result.run().equals(run),
                         "--runner-results",
-                        "must hold results of the run " + run + " only, but " + file + " is of " + result.run());
+                        "must contain results of run " + run + " only, but " + file + " is of " + result.run());
                 runners.add(result);
             }
         }
         if (runners.isEmpty()) {
-            throw new IOException("No runner left a result in " + runnerResults);
+            throw new IOException("No runner results in " + runnerResults);
         }
         return runners;
     }
 
     private Summarizer summarizer(List<RunnerResult> runners) {
         List<String> problems = new ArrayList<>();
-        SeenByMembers seen;
+        MergedRunReport seen;
         try (Apps apps = appOptions.open()) {
             seen = apps.run(run, problems::add);
         }

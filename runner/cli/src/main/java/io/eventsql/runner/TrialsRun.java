@@ -21,7 +21,7 @@ import io.eventsql.runner.spec.RunSpec;
 import io.eventsql.runner.spec.SweepSpec;
 import io.eventsql.runner.trials.BlastSettings;
 import io.eventsql.runner.trials.BlastTrial;
-import io.eventsql.runner.trials.Measured;
+import io.eventsql.runner.trials.CompletedTrials;
 import io.eventsql.runner.trials.SweepSettings;
 import io.eventsql.runner.trials.SweepTrial;
 import io.eventsql.runner.trials.TrialFiles;
@@ -38,54 +38,53 @@ import java.util.OptionalInt;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
-/** Measures one run of the kinds {@code blast} and {@code sweep}, and writes its folder. */
+/** Measures one run of kind {@code blast} or {@code sweep} and writes its folder. */
 final class TrialsRun {
-    /** Besides the first COPY, which is not counted: connection and tables are new. */
+    /** Excludes the first COPY, which pays for the new connection and tables. */
     private static final int COPY_TRIALS = 5;
 
     private final RunSpec spec;
     private final DriverProvider provider;
-    private final WorkloadRun.Surroundings surroundings;
+    private final WorkloadRun.RunContext context;
     private final LoadClock clock = LoadClock.SYSTEM;
     private final Problems problems = new Problems();
     private final String id = BenchmarkEvent.randomRun();
 
-    TrialsRun(RunSpec spec, DriverProvider provider, WorkloadRun.Surroundings surroundings) {
+    TrialsRun(RunSpec spec, DriverProvider provider, WorkloadRun.RunContext context) {
         this.spec = spec;
         this.provider = provider;
-        this.surroundings = surroundings;
+        this.context = context;
     }
 
     /**
-     * Measures it.
+     * Runs the trials.
      *
-     * @param folder takes the result
-     * @param written told once all is written
-     * @throws Exception if it breaks off without a result
+     * @param folder the output folder
+     * @param written receives the result once all files are written
+     * @throws Exception if the run aborts without a result
      */
     TrialsResult run(Path folder, Consumer<TrialsResult> written) throws Exception {
         Instant startedAt = Instant.now();
         long startNanos = clock.nanos();
-        try (Driver driver =
-                        provider.open(new DriverSettings(spec.system().driverOptions(), surroundings.environment()));
+        try (Driver driver = provider.open(new DriverSettings(spec.system().driverOptions(), context.environment()));
                 ResourceSampler sampler = ResourceSampler.start(
-                        surroundings.processes(),
-                        spec.environment().isPostgres() ? surroundings.databases() : List.of(),
+                        context.processes(),
+                        spec.environment().isPostgres() ? context.databases() : List.of(),
                         clock,
                         () -> startNanos,
                         problems::add)) {
-            Trials trials = new Trials(new Trials.Parts(
-                    driver, id, spec.streams().partitions(), clock, surroundings.stop(), surroundings.out()));
+            Trials trials = new Trials(new Trials.TrialContext(
+                    driver, id, spec.streams().partitions(), clock, context.stop(), context.out()));
             BlastSpec blast = spec.blast();
-            Measured<?> measured;
+            CompletedTrials<?> measured;
             TrialsResult.CopyLimit copyLimit = null;
             if (blast != null) {
-                Measured<BlastTrial> bursts = trials.blast(settings(blast));
+                CompletedTrials<BlastTrial> bursts = trials.blast(settings(blast));
                 TrialFiles.writeLines(folder.resolve("trials.jsonl"), bursts.trials());
                 measured = bursts;
             } else {
                 SweepSpec sweep = Objects.requireNonNull(spec.sweep());
-                Measured<SweepTrial> swept = trials.sweep(settings(sweep));
+                CompletedTrials<SweepTrial> swept = trials.sweep(settings(sweep));
                 TrialFiles.writeCsv(folder.resolve("trials.csv"), swept.trials());
                 copyLimit = swept.interrupted() ? null : copyLimit(sweep);
                 measured = swept;
@@ -119,19 +118,18 @@ final class TrialsRun {
                         spec.environment().standbys(), spec.environment().databases()));
     }
 
-    /** What the largest number of events takes without the library; {@code null} where there is no PostgreSQL of ours. */
+    /** Measures a plain COPY of the largest number of events; {@code null} if the run does not use our PostgreSQL. */
     private TrialsResult.@Nullable CopyLimit copyLimit(SweepSpec sweep) throws SQLException {
         if (!spec.environment().server().equals("postgres")) {
             return null;
         }
-        try (Databases databases = Databases.open(surroundings.databases());
+        try (Databases databases = Databases.open(context.databases());
                 EventSql eventSql = EventSql.builder(databases.dataSources()).build()) {
             int events = Collections.max(sweep.eventCounts());
             List<Double> durationsMs = new ArrayList<>();
-            for (int trial = 0; trial <= COPY_TRIALS && !surroundings.stop().isRaised(); trial++) {
+            for (int trial = 0; trial <= COPY_TRIALS && !context.stop().isRaised(); trial++) {
                 CopyTime copied = CopyTime.measure(eventSql, BenchmarkEvent.randomRun(), events, clock);
-                surroundings
-                        .out()
+                context.out()
                         .accept(String.format(Locale.ROOT, "COPY, %,d events: %,.1f ms", events, copied.durationMs()));
                 if (trial > 0) {
                     durationsMs.add(copied.durationMs());
@@ -144,24 +142,24 @@ final class TrialsRun {
     private TrialsResult result(
             Driver driver,
             Instant startedAt,
-            Measured<?> measured,
+            CompletedTrials<?> measured,
             ResourceSeries resources,
             TrialsResult.@Nullable CopyLimit copyLimit)
             throws SQLException {
         measured.problems().forEach(problems::add);
         if (measured.interrupted()) {
-            problems.add("It was interrupted");
+            problems.add("Interrupted");
         }
-        List<String> found = problems.found();
-        RunFacts facts = new RunFacts(spec, provider, surroundings);
+        List<String> found = problems.all();
+        RunMetadata metadata = new RunMetadata(spec, provider, context);
         return new TrialsResult(
                 RunResult.FORMAT,
-                facts.identity(id, startedAt),
+                metadata.identity(id, startedAt),
                 new RunResult.Verdict(found.isEmpty(), measured.interrupted(), found),
                 spec,
-                facts.driver(driver),
-                RunFacts.machine(),
-                facts.databases(clock),
+                metadata.driver(driver),
+                RunMetadata.machine(),
+                metadata.databases(clock),
                 JsonFiles.treeOf(measured.trials()),
                 resources,
                 copyLimit);

@@ -16,9 +16,9 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Parameters;
 
-/** Which runs of which workload, and what is changed in them. */
+/** Selects a workload and its runs, and overrides fields. */
 final class WorkloadOptions {
-    @Parameters(index = "0", paramLabel = "WORKLOAD", description = "name of a workload, or a YAML file")
+    @Parameters(index = "0", paramLabel = "WORKLOAD", description = "name of a workload, or path of a YAML file")
     private String workload = "";
 
     @Mixin
@@ -27,27 +27,30 @@ final class WorkloadOptions {
     @Option(
             names = "--set",
             paramLabel = "FIELD=VALUE",
-            description = "changes a field in every run, such as consumers=5 or phases.1.rate=2000; may be repeated")
+            description = "override a field in every run, such as consumers=5 or phases.1.rate=2000; repeatable")
     private List<String> overrides = new ArrayList<>();
 
     @Option(
             names = "--only",
             paramLabel = "RUN",
             split = ",",
-            description = "only this run; may be repeated (default: all)")
+            description = "run only this run; repeatable (default: all)")
     private List<String> only = new ArrayList<>();
 
-    /** The workload with the runs that are asked for; what is wrong is a {@link ParameterException}. */
+    /**
+     * Reads the workload with the selected runs.
+     *
+     * @throws ParameterException if the workload or an option is invalid
+     */
     Workload read(CommandLine commandLine) throws IOException {
         Path file = file();
         if (!Files.isRegularFile(file)) {
-            throw new ParameterException(
-                    commandLine, "There is no workload " + workload + ": looked for the file " + file);
+            throw new ParameterException(commandLine, "Unknown workload " + workload + ": no file " + file);
         }
         try {
             Workload all = WorkloadFile.read(
                     file, overrides.stream().map(FieldOverride::of).toList());
-            return new Workload(all.name(), all.kind(), all.description(), asked(all, commandLine));
+            return new Workload(all.name(), all.kind(), all.description(), selected(all, commandLine));
         } catch (InvalidWorkloadException e) {
             throw new ParameterException(commandLine, e.getMessage(), e);
         }
@@ -58,7 +61,7 @@ final class WorkloadOptions {
         return isFile ? Path.of(workload) : workloads.folder().resolve(workload + ".yaml");
     }
 
-    private List<RunSpec> asked(Workload all, CommandLine commandLine) {
+    private List<RunSpec> selected(Workload all, CommandLine commandLine) {
         List<String> names = all.runs().stream().map(RunSpec::name).toList();
         for (String name : only) {
             if (!names.contains(name)) {

@@ -1,7 +1,7 @@
 package io.eventsql.runner;
 
 import io.eventsql.benchmark.settings.DatabaseAddress;
-import io.eventsql.runner.database.DatabaseFacts;
+import io.eventsql.runner.database.DatabaseInfo;
 import io.eventsql.runner.driver.Driver;
 import io.eventsql.runner.driver.DriverProvider;
 import io.eventsql.runner.driver.DriverSettings;
@@ -14,20 +14,20 @@ import io.eventsql.runner.phases.PhasesRun;
 import io.eventsql.runner.phases.Problems;
 import io.eventsql.runner.phases.ReplayerCounts;
 import io.eventsql.runner.report.ProgressDisplay;
-import io.eventsql.runner.result.ResultMaker;
+import io.eventsql.runner.result.PhaseSummarizer;
 import io.eventsql.runner.result.RunFolder;
 import io.eventsql.runner.result.RunResult;
-import io.eventsql.runner.result.StressReading;
+import io.eventsql.runner.result.StressAnalysis;
 import io.eventsql.runner.sample.ResourceSampler;
 import io.eventsql.runner.sample.ResourceSeries;
 import io.eventsql.runner.sample.SampledProcess;
 import io.eventsql.runner.search.SearchRun;
 import io.eventsql.runner.series.RunSeries;
 import io.eventsql.runner.series.TimeSeries;
-import io.eventsql.runner.spec.Kind;
 import io.eventsql.runner.spec.RunSpec;
 import io.eventsql.runner.spec.SearchSpec;
 import io.eventsql.runner.spec.Workload;
+import io.eventsql.runner.spec.WorkloadKind;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.time.Instant;
@@ -36,22 +36,22 @@ import java.util.Map;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
-/** Measures one run of the kinds {@code phases} and {@code search}, and writes its folder. */
+/** Measures one run of kind {@code phases} or {@code search} and writes its folder. */
 final class WorkloadRun {
 
     /**
-     * What is the same for all runs of a command.
+     * The context shared by all runs of a command.
      *
-     * @param workload what they belong to
-     * @param environment the variables that say where servers are
-     * @param databases those of the environment
-     * @param processes what is looked at besides this process
-     * @param command how to measure it again
-     * @param gitCommit what is measured
-     * @param stop ends a run early
-     * @param out takes lines for people
+     * @param workload the workload of the runs
+     * @param environment the environment variables that configure the servers
+     * @param databases the databases of the environment
+     * @param processes the processes to sample in addition to this one
+     * @param command the command that reproduces the run
+     * @param gitCommit the measured commit
+     * @param stop aborts a run
+     * @param out receives human-readable lines
      */
-    record Surroundings(
+    record RunContext(
             Workload workload,
             Map<String, String> environment,
             List<DatabaseAddress> databases,
@@ -61,50 +61,49 @@ final class WorkloadRun {
             StopSignal stop,
             Consumer<String> out) {}
 
-    /** What was played on a session. */
-    private record Played(List<PhaseLoad> phases, RunResult.@Nullable SearchFigures search) {}
+    /** The phases that a session ran, and the result of a search. */
+    private record RunPhases(List<PhaseLoad> phases, RunResult.@Nullable SearchResult search) {}
 
     private final RunSpec spec;
     private final DriverProvider provider;
-    private final Surroundings surroundings;
-    private final RunFacts facts;
+    private final RunContext context;
+    private final RunMetadata metadata;
     private final LoadClock clock = LoadClock.SYSTEM;
     private final Problems problems = new Problems();
 
-    WorkloadRun(RunSpec spec, DriverProvider provider, Surroundings surroundings) {
+    WorkloadRun(RunSpec spec, DriverProvider provider, RunContext context) {
         this.spec = spec;
         this.provider = provider;
-        this.surroundings = surroundings;
-        this.facts = new RunFacts(spec, provider, surroundings);
+        this.context = context;
+        this.metadata = new RunMetadata(spec, provider, context);
     }
 
     /**
-     * Measures it.
+     * Runs the phases.
      *
-     * @param folder takes the result
-     * @param written hears of the result once it is written; connections may still be open
-     * @throws Exception if it breaks off without a result
+     * @param folder the output folder
+     * @param written receives the result once it is written; connections may still be open
+     * @throws Exception if the run aborts without a result
      */
     RunResult run(Path folder, Consumer<RunResult> written) throws Exception {
         Instant startedAt = Instant.now();
-        try (Driver driver =
-                provider.open(new DriverSettings(spec.system().driverOptions(), surroundings.environment))) {
-            List<DatabaseFacts> databases = facts.databases(clock);
-            LoadSession session = LoadSession.open(new LoadSession.Setup(
-                    spec, driver, clock, surroundings.stop, problems, ProgressDisplay.on(System.err, clock)));
+        try (Driver driver = provider.open(new DriverSettings(spec.system().driverOptions(), context.environment))) {
+            List<DatabaseInfo> databases = metadata.databases(clock);
+            LoadSession session = LoadSession.open(new LoadSession.Context(
+                    spec, driver, clock, context.stop, problems, ProgressDisplay.create(System.err, clock)));
             RunSeries series = session.series();
             try (session;
                     ResourceSampler sampler = ResourceSampler.start(
-                            surroundings.processes,
-                            spec.environment().isPostgres() ? surroundings.databases : List.of(),
+                            context.processes,
+                            spec.environment().isPostgres() ? context.databases : List.of(),
                             clock,
                             series::originNanos,
                             problems::add)) {
-                Played played = play(session);
-                TimeSeries seconds = series.table(clock.nanos());
+                RunPhases phases = runPhases(session);
+                TimeSeries seconds = series.finish(clock.nanos());
                 ResourceSeries resources = sampler.table(seconds.t().size());
                 RunResult result =
-                        result(driver, databases, session, played, new Measured(seconds, resources, startedAt));
+                        result(driver, databases, session, phases, new RunMeasurement(seconds, resources, startedAt));
                 RunFolder.write(folder, result, series);
                 written.accept(result);
                 return result;
@@ -112,70 +111,72 @@ final class WorkloadRun {
         }
     }
 
-    private record Measured(TimeSeries seconds, ResourceSeries resources, Instant startedAt) {}
+    private record RunMeasurement(TimeSeries seconds, ResourceSeries resources, Instant startedAt) {}
 
-    private Played play(LoadSession session) {
+    private RunPhases runPhases(LoadSession session) {
         SearchSpec search = spec.search();
         if (search == null) {
-            return new Played(new PhasesRun(session, surroundings.stop, problems, this::tell).run(spec.phases()), null);
+            return new RunPhases(
+                    new PhasesRun(session, context.stop, problems, this::reportPhase).run(spec.phases()), null);
         }
-        SearchRun.Found found =
-                new SearchRun(session, surroundings.stop, problems, surroundings.out).run(search, spec.phases());
-        return new Played(found.phases(), found.figures());
+        SearchRun.Outcome outcome =
+                new SearchRun(session, context.stop, problems, context.out).run(search, spec.phases());
+        return new RunPhases(outcome.phases(), outcome.result());
     }
 
-    private void tell(PhaseLoad phase) {
-        surroundings.out.accept("Phase " + phase.spec().name() + ": "
+    private void reportPhase(PhaseLoad phase) {
+        context.out.accept("Phase " + phase.spec().name() + ": "
                 + phase.measurement().publishedEvents() + " events published, "
                 + Math.round(PhasesRun.publishRate(phase.measurement())) + " per second"
                 + (phase.missedEvents() > 0 ? ", " + phase.missedEvents() + " missed" : ""));
     }
 
     private RunResult result(
-            Driver driver, List<DatabaseFacts> databases, LoadSession session, Played played, Measured measured)
+            Driver driver, List<DatabaseInfo> databases, LoadSession session, RunPhases phases, RunMeasurement measured)
             throws IOException {
-        ResultMaker maker = new ResultMaker(spec);
-        List<RunResult.PhaseFigures> figures = maker.figures(played.phases());
+        PhaseSummarizer summarizer = new PhaseSummarizer(spec);
+        List<RunResult.PhaseMetrics> metrics = summarizer.summarize(phases.phases());
         List<ConsumerCounts> consumers = session.consumerCounts();
         List<ReplayerCounts> replayers = session.replayerCounts();
-        judge(figures, consumers);
-        boolean interrupted = surroundings.stop.isInterrupted();
-        List<String> found = problems.found();
+        judge(metrics, consumers);
+        boolean interrupted = context.stop.isInterrupted();
+        List<String> found = problems.all();
         return new RunResult(
                 RunResult.FORMAT,
-                facts.identity(session.run(), measured.startedAt),
+                metadata.identity(session.run(), measured.startedAt),
                 new RunResult.Verdict(found.isEmpty() && !interrupted, interrupted, found),
                 spec,
-                facts.driver(driver),
-                RunFacts.machine(),
+                metadata.driver(driver),
+                RunMetadata.machine(),
                 databases,
-                figures,
+                metrics,
                 consumers,
                 replayers,
-                played.search(),
-                spec.kind() == Kind.PHASES
-                        ? StressReading.of(spec.phases(), figures, measured.seconds, measured.resources)
+                phases.search(),
+                spec.kind() == WorkloadKind.PHASES
+                        ? StressAnalysis.of(spec.phases(), metrics, measured.seconds, measured.resources)
                         : null,
                 measured.seconds,
                 measured.resources,
-                maker.histograms());
+                summarizer.histograms());
     }
 
-    private void judge(List<RunResult.PhaseFigures> phases, List<ConsumerCounts> consumers) {
+    private void judge(List<RunResult.PhaseMetrics> phases, List<ConsumerCounts> consumers) {
         problems.addIfAny(
                 consumers.stream().mapToLong(ConsumerCounts::eventsLost).sum(), "events were lost");
         problems.addIfAny(
-                consumers.stream().mapToLong(ConsumerCounts::eventsDuplicated).sum(), "events were delivered again");
+                consumers.stream().mapToLong(ConsumerCounts::eventsDuplicated).sum(),
+                "events were delivered more than once");
         problems.addIfAny(
                 consumers.stream().mapToLong(ConsumerCounts::orderViolations).sum(),
                 "events were out of order for their key");
         problems.addIfAny(
-                phases.stream().mapToLong(RunResult.PhaseFigures::eventsFailed).sum(), "events failed to publish");
-        if (surroundings.stop.reason() == StopSignal.Reason.NO_PROGRESS) {
-            problems.add("It was given up because nothing was acknowledged any more");
+                phases.stream().mapToLong(RunResult.PhaseMetrics::eventsFailed).sum(), "events failed to publish");
+        if (context.stop.reason() == StopSignal.Reason.NO_PROGRESS) {
+            problems.add("Aborted: no acknowledgement for 60 s");
         }
-        if (surroundings.stop.isInterrupted()) {
-            problems.add("It was interrupted");
+        if (context.stop.isInterrupted()) {
+            problems.add("Interrupted");
         }
     }
 }

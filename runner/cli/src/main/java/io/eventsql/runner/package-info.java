@@ -1,6 +1,6 @@
 /**
- * The benchmark runner's command line: options, and the order of a run's steps. Not a library: nothing here is promised
- * to stay.
+ * The benchmark runner's command line: options, and the order of a run's steps. This is not a library, and its API may
+ * change at any time.
  */
 @NullMarked
 package io.eventsql.runner;

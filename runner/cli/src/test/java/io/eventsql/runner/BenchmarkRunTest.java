@@ -7,15 +7,15 @@ import io.eventsql.ConsumerPosition;
 import io.eventsql.benchmark.event.BenchmarkEvent;
 import io.eventsql.runner.consumption.AppClient;
 import io.eventsql.runner.consumption.ClockOffset;
-import io.eventsql.runner.consumption.MembersWait;
+import io.eventsql.runner.consumption.RebalanceWait;
 import io.eventsql.runner.consumption.StartBarrier;
-import io.eventsql.runner.load.LoadParts;
+import io.eventsql.runner.load.LoadContext;
 import io.eventsql.runner.load.OpenLoop;
 import io.eventsql.runner.load.StopSignal;
 import io.eventsql.runner.report.ProgressDisplay;
 import io.eventsql.runner.series.RunSeries;
-import io.eventsql.runner.testing.HttpApp;
 import io.eventsql.runner.testing.ManualClock;
+import io.eventsql.runner.testing.StubApp;
 import io.eventsql.runner.testing.SyntheticService;
 import io.eventsql.runner.workload.EventSource;
 import io.eventsql.runner.workload.RunSettings;
@@ -32,7 +32,7 @@ import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 
-/** The whole order of steps, on a clock of its own, against a service and an app that answer as they are told. */
+/** All steps of a run on a manual clock, against a synthetic service and a stub app. */
 class BenchmarkRunTest {
     private static final String BARRIER = "POST /benchmark-runs/ab12cd34/barriers/measured?runner=0&runners=3";
     private static final long START_AFTER_MICROS = 60_000_000;
@@ -45,14 +45,14 @@ class BenchmarkRunTest {
     private StartBarrier barrier;
 
     @Test
-    void run_goesThroughAllStepsInOrder() throws IOException {
+    void run_executesAllStepsInOrder() throws IOException {
         AtomicInteger polls = new AtomicInteger();
         BenchmarkRun.Outcome outcome;
         long startAt = ManualClock.START_EPOCH_MICROS + START_AFTER_MICROS;
-        try (HttpApp app =
-                HttpApp.start(request -> polls.incrementAndGet() < 4 ? atBarrier(1, null) : atBarrier(3, startAt))) {
+        try (StubApp app =
+                StubApp.start(request -> polls.incrementAndGet() < 4 ? atBarrier(1, null) : atBarrier(3, startAt))) {
             outcome = run(app, () -> List.of(position(service.calls.size(), service.calls.size())));
-            // Four times until it is told when to start, then again to compare the clocks.
+            // Four requests until the start time is known, then more to compare the clocks.
             assertThat(app.requests).hasSize(9).allMatch(BARRIER::equals);
         }
         assertThat(barrier.appClock()).isEqualTo(new ClockOffset(APP_AHEAD_MICROS / 1_000.0, 0));
@@ -83,9 +83,9 @@ class BenchmarkRunTest {
 
     @Test
     void run_nothingIsConsumed_timesOut() throws IOException {
-        HttpApp.Answer started = atBarrier(3, ManualClock.START_EPOCH_MICROS);
+        StubApp.Answer started = atBarrier(3, ManualClock.START_EPOCH_MICROS);
 
-        try (HttpApp app = HttpApp.start(request -> started)) {
+        try (StubApp app = StubApp.start(request -> started)) {
             BenchmarkRun.Outcome outcome =
                     run(app, () -> List.of(position(Math.min(200, service.calls.size()), service.calls.size())));
 
@@ -98,14 +98,14 @@ class BenchmarkRunTest {
     }
 
     @Test
-    void run_interruptedInTheWarmup_leavesTheRestOut() throws IOException {
+    void run_interruptedInTheWarmup_skipsTheRest() throws IOException {
         clock.whenParked(() -> {
             if (service.calls.size() == 50) {
                 stop.raise(StopSignal.Reason.INTERRUPTED);
             }
         });
 
-        try (HttpApp app = HttpApp.start(request -> new HttpApp.Answer(500, ""))) {
+        try (StubApp app = StubApp.start(request -> new StubApp.Answer(500, ""))) {
             BenchmarkRun.Outcome outcome = run(app, () -> List.of(position(49, 50)));
 
             assertThat(outcome.warmup().sentEvents()).isEqualTo(50);
@@ -117,8 +117,8 @@ class BenchmarkRunTest {
     }
 
     @Test
-    void run_interruptedWhilePublishing_waitsAShortTimeForWhatIsOnItsWay() throws IOException {
-        HttpApp.Answer started = atBarrier(3, ManualClock.START_EPOCH_MICROS);
+    void run_interruptedWhilePublishing_waitsBrieflyForEventsInTransit() throws IOException {
+        StubApp.Answer started = atBarrier(3, ManualClock.START_EPOCH_MICROS);
         AtomicInteger looks = new AtomicInteger();
         Supplier<List<ConsumerPosition>> positions = () -> {
             if (service.calls.size() < 700) {
@@ -132,29 +132,29 @@ class BenchmarkRunTest {
             }
         });
 
-        try (HttpApp app = HttpApp.start(request -> started)) {
+        try (StubApp app = StubApp.start(request -> started)) {
             BenchmarkRun.Outcome outcome = run(app, positions);
 
             assertThat(outcome.measured().publishedEvents()).isEqualTo(500);
             assertThat(outcome.ending().interrupted()).isTrue();
             assertThat(outcome.ending().consumed()).isTrue();
-            assertThat(outcome.ending().good()).isFalse();
+            assertThat(outcome.ending().succeeded()).isFalse();
         }
         assertThat(looks).hasValue(20);
     }
 
     @Test
-    void run_othersNeverCome_failsAndSaysHowManyAreThere() {
-        HttpApp.Answer waiting = atBarrier(2, null);
+    void run_othersNeverArrive_failsWithTheNumberOfArrivals() {
+        StubApp.Answer waiting = atBarrier(2, null);
 
-        try (HttpApp app = HttpApp.start(request -> waiting)) {
+        try (StubApp app = StubApp.start(request -> waiting)) {
             assertThatThrownBy(() -> run(app, () -> List.of(position(0, 0))))
                     .isInstanceOf(IOException.class)
                     .hasMessage("Only 2 of 3 runners were ready to start within 70 s");
         }
     }
 
-    private BenchmarkRun.Outcome run(HttpApp app, Supplier<List<ConsumerPosition>> positions) throws IOException {
+    private BenchmarkRun.Outcome run(StubApp app, Supplier<List<ConsumerPosition>> positions) throws IOException {
         RunSettings settings = new RunSettings(
                 new RunSettings.Identity("ab12cd34", 0, 3),
                 new RunSettings.Stream("account_created", 10, "app", 10),
@@ -164,22 +164,22 @@ class BenchmarkRunTest {
         try (AppClient client = new AppClient(app.uri())) {
             barrier = new StartBarrier(client, "ab12cd34", 0, 3, clock);
             PrintStream text = new PrintStream(out, true, StandardCharsets.UTF_8);
-            BenchmarkRun.Surroundings surroundings = new BenchmarkRun.Surroundings(
-                    new OpenLoop(new LoadParts(source, service, 1, clock, stop), 100),
+            BenchmarkRun.RunContext context = new BenchmarkRun.RunContext(
+                    new OpenLoop(new LoadContext(source, service, 1, clock, stop), 100),
                     positions,
                     () -> OptionalLong.of(ManualClock.START_EPOCH_MICROS + START_AFTER_MICROS + 10_012_000),
-                    new MembersWait(List::of, 1, clock, Duration.ZERO, stop, text::println),
+                    new RebalanceWait(List::of, 1, clock, Duration.ZERO, stop, text::println),
                     barrier,
                     new RunSeries(0),
                     clock,
                     stop);
-            return new BenchmarkRun(settings, surroundings, text, ProgressDisplay.lines(text, clock)).run();
+            return new BenchmarkRun(settings, context, text, ProgressDisplay.lines(text, clock)).run();
         }
     }
 
-    /** The answer of an app whose clock is ahead of the runner's. */
-    private HttpApp.Answer atBarrier(int arrived, @Nullable Long startAtMicros) {
-        return new HttpApp.Answer(
+    /** Returns the response of an app whose clock is ahead of the runner's. */
+    private StubApp.Answer atBarrier(int arrived, @Nullable Long startAtMicros) {
+        return new StubApp.Answer(
                 200,
                 "{\"arrived\":" + arrived + ",\"runners\":3,\"startAtMicros\":" + startAtMicros + ",\"nowMicros\":"
                         + (clock.epochMicros() + APP_AHEAD_MICROS) + "}");

@@ -21,7 +21,7 @@ class ClearCommandIT {
     private final StringWriter err = new StringWriter();
 
     @Test
-    void clear_tellsThenDeletesThenRefusesTheSameConfirmation() {
+    void clear_previewsThenDeletesThenRejectsTheSameConfirmation() {
         try (EventsDb server = EventsDb.start();
                 EventSql eventSql = EventSql.builder(server.dataSource()).build()) {
             eventSql.createStream(StreamSpec.of("orders").withPartitions(1));

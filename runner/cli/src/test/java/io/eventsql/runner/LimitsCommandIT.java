@@ -20,7 +20,7 @@ import org.junit.jupiter.api.io.TempDir;
 import tools.jackson.databind.JsonNode;
 import tools.jackson.databind.json.JsonMapper;
 
-/** The command as it is run, each part with tiny numbers: what is measured is what it is called, not how fast it is. */
+/** Runs each benchmark with tiny numbers, to check what is measured, not how fast it is. */
 @Timeout(120)
 class LimitsCommandIT {
     private static EventsDb server;
@@ -70,7 +70,7 @@ class LimitsCommandIT {
         assertThat(result.get("command").asString()).isEqualTo("this test");
         assertThat(result.has("read")).isFalse();
         assertThat(result.has("snapshot")).isFalse();
-        // COPY wrote the rows that the library would have written.
+        // COPY wrote the same rows as the library.
         String stream = "limits_copy_" + result.get("run").asString();
         assertThat(query("SELECT count(*) > 0 AND count(*) = max(event_offset) + 1 AND min(event_offset) = 0"
                         + " AND bool_and(partition = 2 AND key IS NULL AND headers IS NULL"
@@ -81,7 +81,7 @@ class LimitsCommandIT {
     }
 
     @Test
-    void limits_read_isFirstWithoutStatisticsThenWith() throws IOException {
+    void limits_read_runsWithoutStatisticsThenWithThem() throws IOException {
         JsonNode result = limits("--only=read", "--rounds=1", "--round-seconds=0.05", "--read-events=25000");
 
         JsonNode read = result.get("read");
@@ -106,7 +106,7 @@ class LimitsCommandIT {
     }
 
     @Test
-    void limits_snapshot_isHeldInTheRunsWithItOnly() throws IOException {
+    void limits_snapshot_isHeldOnlyInTheRunsWithIt() throws IOException {
         JsonNode result =
                 limits("--only=snapshot", "--snapshot-seconds=1", "--snapshot-rate=200", "--warmup-seconds=0");
 
@@ -194,17 +194,17 @@ class LimitsCommandIT {
     }
 
     @Test
-    void limits_severalDatabases_areRefused() {
+    void limits_severalDatabases_areRejected() {
         int status = Runner.commandLine(
                         Map.of("DB0_HOST", "a", "DB0_PASSWORD", "p", "DB1_HOST", "b", "DB1_PASSWORD", "p"))
                 .setErr(new PrintWriter(err, true))
                 .execute("limits");
 
         assertThat(status).isEqualTo(2);
-        assertThat(err.toString()).contains("One database is measured, but 2 are given");
+        assertThat(err.toString()).contains("Exactly one database is required, but 2 are configured");
     }
 
-    /** Runs the command; its report is shown and written. */
+    /** Runs the command and checks that it prints and writes its report. */
     private JsonNode limits(String... options) throws IOException {
         List<String> arguments = new ArrayList<>(List.of("limits"));
         arguments.addAll(List.of(options));

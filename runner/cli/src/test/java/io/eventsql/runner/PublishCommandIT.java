@@ -12,7 +12,7 @@ import io.eventsql.benchmark.event.EpochMicros;
 import io.eventsql.eventsdb.EventsDb;
 import io.eventsql.runner.report.JsonFiles;
 import io.eventsql.runner.report.RunnerResult;
-import io.eventsql.runner.testing.HttpApp;
+import io.eventsql.runner.testing.StubApp;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.HashMap;
@@ -30,7 +30,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/** The command as it is run: two real databases, a consumer of their stream, and an app as far as its barrier goes. */
+/** Runs the command with two real databases, a consumer of their stream, and a stub app for the barrier. */
 @Timeout(120)
 class PublishCommandIT {
     private static EventsDb server;
@@ -54,7 +54,7 @@ class PublishCommandIT {
     }
 
     @Test
-    void publish_atARateWithoutKeys_goesToTheRunnersOwnShardAndIsConsumed() throws IOException {
+    void publish_atARateWithoutKeys_usesThePreferredShardAndIsConsumed() throws IOException {
         Map<String, String> environment = Map.of(
                 "WARMUP_SECONDS",
                 "1",
@@ -80,7 +80,7 @@ class PublishCommandIT {
         assertThat(result.measured().eventsPublished()).isEqualTo(1_500);
         assertThat(result.warmupEvents()).isEqualTo(1_000);
         assertThat(result.failedEvents()).isZero();
-        assertThat(result.ending().good()).isTrue();
+        assertThat(result.ending().succeeded()).isTrue();
         assertThat(result.measured().publishLatencyMicros().getTotalCount()).isEqualTo(1_500);
         assertThat(result.measured().publishRate()).isBetween(500.0, 1_001.0);
         assertThat(result.series().seconds().publishRate().stream()
@@ -96,7 +96,7 @@ class PublishCommandIT {
     }
 
     @Test
-    void publish_asFastAsPossibleWithKeysAndBatches_keepsEachKeysOrderOverBothShards() throws IOException {
+    void publish_asFastAsPossibleWithKeysAndBatches_keepsOrderPerKeyOnBothShards() throws IOException {
         Map<String, String> environment = Map.of(
                 "WARMUP_SECONDS",
                 "0",
@@ -129,7 +129,7 @@ class PublishCommandIT {
     }
 
     @Test
-    void publish_twoMembers_beginsWhenEachHoldsItsShare() {
+    void publish_twoMembers_startsWhenEachHasItsShare() {
         eventSql.createStream(StreamSpec.of("two_members").withPartitions(3));
         ConsumerSpec consumer = ConsumerSpec.of("two_members", "app");
         Queue<StoredEvent> first = new ConcurrentLinkedQueue<>();
@@ -138,7 +138,7 @@ class PublishCommandIT {
                 "two_members",
                 Map.of("WARMUP_SECONDS", "0", "KEYED", "true", "EVENTS_RATE", "1000", "EVENTS_TO_PUBLISH", "500"));
         try (Subscription one = eventSql.subscribeBatch(consumer, first::addAll);
-                HttpApp app = HttpApp.start(PublishCommandIT::answer)) {
+                StubApp app = StubApp.start(PublishCommandIT::answer)) {
             awaitHeldByOne("two_members");
             try (Subscription other = eventSql.subscribeBatch(consumer, second::addAll)) {
                 environment.put("APP_URLS", app.uri() + "," + app.uri());
@@ -165,13 +165,13 @@ class PublishCommandIT {
                 .collect(Collectors.toSet());
     }
 
-    /** Runs the command and returns what a consumer of the stream got, each partition in order. */
+    /** Runs the command and returns the events received by a consumer, in order per partition. */
     private List<StoredEvent> publish(String stream, Map<String, String> environment) {
         eventSql.createStream(StreamSpec.of(stream).withPartitions(3));
         ConcurrentLinkedQueue<StoredEvent> consumed = new ConcurrentLinkedQueue<>();
         Map<String, String> all = environment(stream, environment);
         try (Subscription subscription = eventSql.subscribeBatch(ConsumerSpec.of(stream, "app"), consumed::addAll);
-                HttpApp app = HttpApp.start(PublishCommandIT::answer)) {
+                StubApp app = StubApp.start(PublishCommandIT::answer)) {
             all.put("APP_URL", app.uri().toString());
 
             assertThat(Runner.commandLine(all).execute("publish")).isZero();
@@ -190,14 +190,14 @@ class PublishCommandIT {
         return all;
     }
 
-    private static HttpApp.Answer answer(String request) {
+    private static StubApp.Answer answer(String request) {
         if (request.startsWith("POST")) {
-            return new HttpApp.Answer(
+            return new StubApp.Answer(
                     200,
                     "{\"arrived\":2,\"runners\":2,\"startAtMicros\":" + (EpochMicros.now() + 100_000)
                             + ",\"nowMicros\":" + EpochMicros.now() + "}");
         }
-        return new HttpApp.Answer(404, "");
+        return new StubApp.Answer(404, "");
     }
 
     private static void assertEachNumberOnce(List<StoredEvent> events, long measured) {

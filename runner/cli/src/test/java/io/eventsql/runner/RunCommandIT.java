@@ -7,7 +7,7 @@ import io.eventsql.runner.phases.ConsumerCounts;
 import io.eventsql.runner.report.JsonFiles;
 import io.eventsql.runner.result.RunFolder;
 import io.eventsql.runner.result.RunResult;
-import io.eventsql.runner.result.RunResult.PhaseFigures;
+import io.eventsql.runner.result.RunResult.PhaseMetrics;
 import io.eventsql.runner.result.TrialsResult;
 import java.io.BufferedReader;
 import java.io.IOException;
@@ -30,7 +30,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import picocli.CommandLine;
 
-/** Runs of workloads as they are run: on a real database, and in a process that is told to end. */
+/** Runs workloads on a real database, and in a process that receives SIGTERM. */
 @Timeout(120)
 class RunCommandIT {
     private static EventsDb server;
@@ -53,7 +53,7 @@ class RunCommandIT {
     }
 
     @Test
-    void run_phasesOnARealDatabase_leavesAWholeResult() throws IOException {
+    void run_phasesOnARealDatabase_writesACompleteResult() throws IOException {
         Path workload = workload("""
                 description: Two streams, two consumers and a replayer of each, and an overload.
                 kind: phases
@@ -82,10 +82,10 @@ class RunCommandIT {
             assertThat(Math.abs(database.clockOffsetMs())).isLessThan(1_000);
         });
         assertThat(result.phases())
-                .extracting(PhaseFigures::name)
+                .extracting(PhaseMetrics::name)
                 .containsExactly("warm-up", "sustainable", "overload", "recovery");
         long published = result.phases().stream()
-                .mapToLong(PhaseFigures::eventsPublished)
+                .mapToLong(PhaseMetrics::eventsPublished)
                 .sum();
         assertThat(result.consumers()).hasSize(4).allMatch(seen -> seen.eventsLost() == 0);
         assertThat(result.consumers().stream()
@@ -93,7 +93,7 @@ class RunCommandIT {
                         .sum())
                 .isEqualTo(2 * published);
         assertThat(result.replayers()).hasSize(2).allMatch(replayer -> replayer.events() > 0);
-        PhaseFigures overload = result.phases().get(2);
+        PhaseMetrics overload = result.phases().get(2);
         assertThat(overload.eventsSent() + overload.eventsMissed())
                 .isBetween(Math.round(1.98 * overload.offeredRate()), Math.round(2.02 * overload.offeredRate()));
         assertThat(result.stress()).isNotNull();
@@ -150,7 +150,7 @@ class RunCommandIT {
     }
 
     @Test
-    void run_sweep_leavesTrialsWhatWasUsedAndTheLimitOfCopy() throws IOException {
+    void run_sweep_writesTrialsResourcesAndCopyLimit() throws IOException {
         Path workload = workload("""
                 description: A few events, some times.
                 kind: sweep
@@ -177,7 +177,7 @@ class RunCommandIT {
     }
 
     @Test
-    void run_otherServers_isLeftOutAndSaid() throws IOException {
+    void run_otherServers_isSkippedWithReason() throws IOException {
         Path workload = workload("""
                 description: Needs what is not there.
                 kind: phases
@@ -189,17 +189,16 @@ class RunCommandIT {
                 """);
 
         assertThat(execute("run", workload.toString(), "--out", folder.toString()))
-                .isEqualTo(Runner.WRONG_INPUT);
+                .isEqualTo(Runner.INVALID_INPUT);
 
         assertThat(err.toString())
-                .contains("The run kafka is left out: it needs the server kafka, but EVENTSQL_SERVER says postgres")
-                .contains("The run three is left out: it needs 3 databases, but 1 are given")
-                .contains(
-                        "The run synchronous is left out: it needs standbys synchronous, but EVENTSQL_STANDBYS says none");
+                .contains("Skipping run kafka: requires server kafka, but EVENTSQL_SERVER is postgres")
+                .contains("Skipping run three: requires 3 databases, but 1 are configured")
+                .contains("Skipping run synchronous: requires standbys synchronous, but EVENTSQL_STANDBYS is none");
     }
 
     @Test
-    void run_toldToEnd_leavesWhatWasMeasured() throws Exception {
+    void run_sigterm_writesMeasurementsSoFar() throws Exception {
         Path workload = workload("""
                 description: Would take minutes.
                 kind: phases
@@ -219,14 +218,14 @@ class RunCommandIT {
         Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
         try (BufferedReader said =
                 new BufferedReader(new InputStreamReader(process.getInputStream(), StandardCharsets.UTF_8))) {
-            // The first line of progress: the load is under way.
+            // The first progress line: the load is running.
             String line = said.readLine();
             while (line != null && !line.startsWith("steady: ")) {
                 line = said.readLine();
             }
             assertThat(line).isNotNull();
 
-            // Not SIGINT, which Java ignores where whoever started the tests in the background does.
+            // Not SIGINT, which Java ignores if the parent process ignores it, as for background jobs.
             process.toHandle().destroy();
 
             while (line != null) {
@@ -241,7 +240,7 @@ class RunCommandIT {
         assertThat(result.verdict().interrupted()).isTrue();
         assertThat(result.verdict().passed()).isFalse();
         assertThat(result.phases()).hasSize(1);
-        PhaseFigures steady = result.phases().getFirst();
+        PhaseMetrics steady = result.phases().getFirst();
         assertThat(steady.eventsPublished()).isPositive().isEqualTo(steady.eventsSent());
         assertThat(steady.seconds()).isBetween(1.0, 299.0);
         assertThat(result.series().t()).isNotEmpty();

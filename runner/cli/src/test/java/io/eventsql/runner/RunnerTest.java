@@ -23,7 +23,7 @@ class RunnerTest {
     private final StringWriter err = new StringWriter();
 
     @Test
-    void settings_nothingSet_areTheDocumentedDefaults() {
+    void settings_unset_areTheDocumentedDefaults() {
         RunSettings settings = settings(Map.of());
 
         assertThat(settings.load()).isEqualTo(new RunSettings.Load(5_000, 100_000, 1, 50, false, 5));
@@ -35,7 +35,7 @@ class RunnerTest {
     }
 
     @Test
-    void settings_environment_isTaken() {
+    void settings_environment_isUsed() {
         Map<String, String> environment = new HashMap<>();
         environment.putAll(Map.of("EVENTS_RATE", "0", "EVENTS_TO_PUBLISH", "7", "EVENTS_BATCH_SIZE", "3"));
         environment.putAll(Map.of("CALLERS", "4", "ASYNC", "true", "WARMUP_SECONDS", "0", "EVENT_BYTES", "80"));
@@ -52,7 +52,7 @@ class RunnerTest {
     }
 
     @Test
-    void settings_option_winsOverTheEnvironment() {
+    void settings_option_overridesTheEnvironment() {
         RunSettings settings =
                 settings(Map.of("EVENTS_RATE", "7", "KEYED", "true"), "--events-rate=8", "--keyed=false");
 
@@ -94,7 +94,7 @@ class RunnerTest {
                 "--events-rate=abc|--events-rate",
                 "--async=perhaps|--async",
             })
-    void publish_wrongOption_namesItAndTheLimitAndExitsWith2(String options, String message) {
+    void publish_invalidOption_namesItAndTheLimitAndExitsWith2(String options, String message) {
         String[] arguments = Stream.concat(Stream.of("publish"), Arrays.stream(options.split(" ")))
                 .toArray(String[]::new);
 
@@ -104,7 +104,7 @@ class RunnerTest {
     }
 
     @Test
-    void publish_wrongVariable_exitsWith2() {
+    void publish_invalidVariable_exitsWith2() {
         assertThat(execute(Map.of("CALLERS", "many"), "publish")).isEqualTo(2);
 
         assertThat(err.toString()).contains("--callers", "many");
@@ -123,7 +123,7 @@ class RunnerTest {
     }
 
     @Test
-    void publish_help_tellsOptionsDefaultsExitCodesAndExamples() {
+    void publish_help_showsOptionsDefaultsExitCodesAndExamples() {
         assertThat(execute(Map.of(), "publish", "--help")).isZero();
 
         assertThat(out.toString())
@@ -132,7 +132,7 @@ class RunnerTest {
                         "5000",
                         "--consume-timeout",
                         "Exit codes:",
-                        "wrong input",
+                        "invalid input",
                         "Examples:",
                         "DB0_HOST");
     }
@@ -154,21 +154,21 @@ class RunnerTest {
                 "--handlers-concurrency=10001|--handlers-concurrency (HANDLERS_CONCURRENCY) must be between 1 and 10000",
                 "--rounds=3|DB0_HOST is missing",
             })
-    void limits_wrongInput_isNamedWithItsLimitAndExitsWith2(String option, String message) {
+    void limits_invalidInput_isNamedWithItsLimitAndExitsWith2(String option, String message) {
         assertThat(execute(Map.of(), "limits", option)).isEqualTo(2);
 
         assertThat(err.toString()).contains(message);
     }
 
     @Test
-    void help_namesTheCommands() {
+    void help_listsTheCommands() {
         assertThat(execute(Map.of(), "--help")).isZero();
 
         assertThat(out.toString()).contains("publish", "summarize", "limits", "Exit codes:", "Examples:");
     }
 
     @Test
-    void withCommand_publishNeedsNotBeSaid() {
+    void withCommand_noCommand_isPublish() {
         assertThat(Runner.withCommand(new String[] {})).containsExactly("publish");
         assertThat(Runner.withCommand(new String[] {"--keyed"})).containsExactly("publish", "--keyed");
         assertThat(Runner.withCommand(new String[] {"--help"})).containsExactly("--help");
@@ -188,23 +188,23 @@ class RunnerTest {
                 "-|-|--app-url=http://x --app-url=http://y|2|http://x",
                 "-|-|--app-url=http://x,http://y|2|http://x",
             })
-    void appUrl_isGivenOnceForEachMember(
+    void appUrl_isSetOncePerMember(
             @Nullable String variable, @Nullable String value, @Nullable String options, int members, String first) {
-        Parsing parsing = new Parsing();
+        ParsedOptions parsed = new ParsedOptions();
         Map<String, String> environment = variable == null || value == null ? Map.of() : Map.of(variable, value);
-        new CommandLine(parsing)
+        new CommandLine(parsed)
                 .setDefaultValueProvider(new EnvironmentDefaults(environment))
                 .parseArgs(options == null ? new String[0] : options.split(" "));
 
-        try (Apps apps = parsing.apps.open()) {
+        try (Apps apps = parsed.apps.open()) {
             assertThat(apps.count()).isEqualTo(members);
             assertThat(apps.first().uri()).hasToString(first);
         }
     }
 
-    /** Only parses, so that what is parsed can be looked at. */
+    /** Only parses options. */
     @Command
-    private static final class Parsing {
+    private static final class ParsedOptions {
         @Mixin
         private PublishOptions options = new PublishOptions();
 
@@ -213,11 +213,10 @@ class RunnerTest {
     }
 
     private static RunSettings settings(Map<String, String> environment, String... arguments) {
-        Parsing parsing = new Parsing();
-        CommandLine commandLine =
-                new CommandLine(parsing).setDefaultValueProvider(new EnvironmentDefaults(environment));
+        ParsedOptions parsed = new ParsedOptions();
+        CommandLine commandLine = new CommandLine(parsed).setDefaultValueProvider(new EnvironmentDefaults(environment));
         commandLine.parseArgs(arguments);
-        return parsing.options.settings(commandLine);
+        return parsed.options.settings(commandLine);
     }
 
     private int execute(Map<String, String> environment, String... arguments) {

@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.within;
 
 import io.eventsql.benchmark.event.NumberSet;
 import io.eventsql.runner.consumption.ClockOffset;
-import io.eventsql.runner.database.ShardServer;
+import io.eventsql.runner.database.ShardServerInfo;
 import io.eventsql.runner.measure.ErrorCount;
 import io.eventsql.runner.measure.Histograms;
 import io.eventsql.runner.measure.PhaseMeasurement;
@@ -17,7 +17,7 @@ import io.eventsql.runner.report.RunnerSeries;
 import io.eventsql.runner.sample.ResourceSeries;
 import io.eventsql.runner.series.RunSeries;
 import io.eventsql.runner.series.TimeSeries;
-import io.eventsql.runner.testing.HttpApp;
+import io.eventsql.runner.testing.StubApp;
 import io.eventsql.runner.workload.RunSettings;
 import java.io.IOException;
 import java.io.PrintWriter;
@@ -41,7 +41,7 @@ import tools.jackson.databind.json.JsonMapper;
 class SummarizeCommandTest {
     private static final String RUN = "ab12cd34";
     private static final Ending CONSUMED = new Ending(true, false, false, false);
-    /** When the first event was meant to be sent. */
+    /** The intended send time of the first event. */
     private static final long START = 1_800_000_000_000_000L;
 
     private static final String WHOLE_WARMUP = seenByMember(0, 100, "0/0");
@@ -154,7 +154,7 @@ class SummarizeCommandTest {
 
         assertThat(summarize(appRun(seen(1_000, 5, 0, 1), seen(995, 0, 0, 1)))).isEqualTo(1);
 
-        assertThat(problems()).containsExactly("5 events were lost", "5 events were delivered again");
+        assertThat(problems()).containsExactly("5 events were lost", "5 events were delivered more than once");
         assertThat(result().get("events_duplicated").asLong()).isEqualTo(5);
     }
 
@@ -197,7 +197,7 @@ class SummarizeCommandTest {
     }
 
     @Test
-    void summarize_interruptedRun_countsLossAmongWhatWasAcknowledgedAndSaysSo() throws IOException {
+    void summarize_interruptedRun_countsLossAmongAcknowledgedEvents() throws IOException {
         write(0, phase(600, 2_000_000, List.of()), new Ending(false, false, true, false));
         write(1, phase(600, 2_000_000, List.of()), new Ending(false, false, true, false));
 
@@ -215,38 +215,38 @@ class SummarizeCommandTest {
 
         assertThat(summarize(appRun(seen(1_000, 0, 0, 1)))).isEqualTo(1);
 
-        assertThat(problems()).containsExactly("1 of 2 runners left a result");
+        assertThat(problems()).containsExactly("1 of 2 runners wrote a result");
     }
 
     @Test
-    void summarize_theAppKnowsNothing_everythingIsLost() throws IOException {
+    void summarize_appWithoutEvents_everythingIsLost() throws IOException {
         write(0, phase(1_000, 2_000_000, List.of()), CONSUMED);
         write(1, phase(1_000, 2_000_000, List.of()), CONSUMED);
 
-        assertThat(summarize(new HttpApp.Answer(404, ""))).isEqualTo(1);
+        assertThat(summarize(new StubApp.Answer(404, ""))).isEqualTo(1);
 
         assertThat(result().get("events_lost").asLong()).isEqualTo(2_000);
-        assertThat(problems()).contains("2000 events were lost", "200 events of the warm-up were lost");
+        assertThat(problems()).contains("2000 events were lost", "200 warm-up events were lost");
     }
 
     @Test
-    void summarize_theAppFails_isAProblemOfItsOwn() throws IOException {
+    void summarize_appFails_isReportedAsProblem() throws IOException {
         write(0, phase(1_000, 2_000_000, List.of()), CONSUMED);
         write(1, phase(1_000, 2_000_000, List.of()), CONSUMED);
 
-        assertThat(summarize(new HttpApp.Answer(500, "broken"))).isEqualTo(1);
+        assertThat(summarize(new StubApp.Answer(500, "broken"))).isEqualTo(1);
 
         assertThat(problems()).first().asString().contains("status 500: broken");
     }
 
     @Test
-    void summarize_severalMembers_areUnited() throws IOException {
+    void summarize_severalMembers_areMerged() throws IOException {
         write(0, phase(1_000, 2_000_000, List.of()), CONSUMED);
         write(1, phase(1_000, 2_000_000, List.of()), CONSUMED);
-        HttpApp.Answer first = answer(WHOLE_WARMUP, seenByMember(0, 600, "0/0"), seenByMember(500, 1_000, "0/0"));
-        HttpApp.Answer second = answer(NO_WARMUP, seenByMember(600, 1_000, "0/1"), seenByMember(0, 500, "0/1"));
+        StubApp.Answer first = answer(WHOLE_WARMUP, seenByMember(0, 600, "0/0"), seenByMember(500, 1_000, "0/0"));
+        StubApp.Answer second = answer(NO_WARMUP, seenByMember(600, 1_000, "0/1"), seenByMember(0, 500, "0/1"));
 
-        assertThat(summarizeMembers(first, second, new HttpApp.Answer(404, "")))
+        assertThat(summarizeMembers(first, second, new StubApp.Answer(404, "")))
                 .as(err.toString())
                 .isZero();
 
@@ -263,19 +263,19 @@ class SummarizeCommandTest {
     }
 
     @Test
-    void summarize_oneEventLostAndAnotherSeenByTwoMembers_bothAreFound() throws IOException {
+    void summarize_lostAndDuplicatedEvents_areBothDetected() throws IOException {
         write(0, phase(1_000, 2_000_000, List.of()), CONSUMED);
         write(1, phase(1_000, 2_000_000, List.of()), CONSUMED);
-        // Of runner 0, number 599 came to both and number 600 to none: 1,000 were received.
-        HttpApp.Answer first = answer(WHOLE_WARMUP, seenByMember(0, 600, "0/0"), seenByMember(0, 1_000, "0/0"));
-        HttpApp.Answer second = answer(
+        // Of runner 0, both members received number 599 and none received 600, 1,000 events in total.
+        StubApp.Answer first = answer(WHOLE_WARMUP, seenByMember(0, 600, "0/0"), seenByMember(0, 1_000, "0/0"));
+        StubApp.Answer second = answer(
                 NO_WARMUP,
                 seenByMember(LongStream.concat(LongStream.of(599), LongStream.range(601, 1_000)), "0/0"),
                 seenByMember(0, 0, "0/0"));
 
         assertThat(summarizeMembers(first, second)).isEqualTo(1);
 
-        assertThat(problems()).containsExactly("1 events were lost", "1 events were delivered again");
+        assertThat(problems()).containsExactly("1 events were lost", "1 events were delivered more than once");
         assertThat(result().get("per_runner").get(0).get("events_lost").asLong())
                 .isEqualTo(1);
         assertThat(result().get("per_runner").get(0).get("events_duplicated").asLong())
@@ -284,27 +284,27 @@ class SummarizeCommandTest {
     }
 
     @Test
-    void summarize_oneOfTheMembersDoesNotAnswer_itsEventsAreLost() throws IOException {
+    void summarize_unresponsiveMember_itsEventsAreLost() throws IOException {
         write(0, phase(1_000, 2_000_000, List.of()), CONSUMED);
         write(1, phase(1_000, 2_000_000, List.of()), CONSUMED);
-        HttpApp.Answer first = answer(WHOLE_WARMUP, seenByMember(0, 600, "0/0"), seenByMember(0, 1_000, "0/0"));
+        StubApp.Answer first = answer(WHOLE_WARMUP, seenByMember(0, 600, "0/0"), seenByMember(0, 1_000, "0/0"));
 
-        assertThat(summarizeMembers(first, new HttpApp.Answer(500, "broken"))).isEqualTo(1);
+        assertThat(summarizeMembers(first, new StubApp.Answer(500, "broken"))).isEqualTo(1);
 
         assertThat(problems()).first().asString().contains("status 500: broken");
         assertThat(problems()).contains("400 events were lost");
     }
 
     @Test
-    void summarize_membersWithoutDetail_cannotBeUnited() throws IOException {
+    void summarize_membersWithoutDetail_cannotBeMerged() throws IOException {
         write(0, phase(1_000, 2_000_000, List.of()), CONSUMED);
         write(1, phase(1_000, 2_000_000, List.of()), CONSUMED);
-        HttpApp.Answer answer = appRun(seen(1_000, 0, 0, 1), seen(1_000, 0, 0, 1));
+        StubApp.Answer answer = appRun(seen(1_000, 0, 0, 1), seen(1_000, 0, 0, 1));
 
-        assertThat(summarizeMembers(answer, new HttpApp.Answer(404, ""))).isEqualTo(1);
+        assertThat(summarizeMembers(answer, new StubApp.Answer(404, ""))).isEqualTo(1);
 
         assertThat(problems())
-                .contains("What the apps have seen cannot be united: an app does not tell which numbers it has seen");
+                .contains("Cannot merge the reports of the apps: an app does not report the received numbers");
     }
 
     @Test
@@ -315,19 +315,19 @@ class SummarizeCommandTest {
         assertThat(summarize(appRun(seen(1_001, 0, 0, 1), seen(1_000, 0, 0, 1))))
                 .isEqualTo(1);
 
-        assertThat(problems()).containsExactly("Runner 0: the app has seen number 1000, which was never sent");
+        assertThat(problems()).containsExactly("Runner 0: the app received event number 1000, which was never sent");
     }
 
     @Test
-    void summarize_noResults_failsWithoutWritingOne() {
-        assertThat(summarize(new HttpApp.Answer(404, ""))).isEqualTo(1);
+    void summarize_noResults_failsWithoutResult() {
+        assertThat(summarize(new StubApp.Answer(404, ""))).isEqualTo(1);
 
-        assertThat(err.toString()).contains("No runner left a result");
+        assertThat(err.toString()).contains("No runner results in");
         assertThat(folder.resolve("result.json")).doesNotExist();
     }
 
     @Test
-    void summarize_wrongInput_isToldApart() throws IOException {
+    void summarize_invalidInput_exitsWith2() throws IOException {
         assertThat(execute("summarize", "--run", "AB12CD34", "--runner-results", folder.toString()))
                 .isEqualTo(2);
         assertThat(err.toString()).contains("--run (RUN) must be 8 lower-case hexadecimal characters");
@@ -353,10 +353,10 @@ class SummarizeCommandTest {
                 new RunSettings.Stream("account_created", 10, "app", 120),
                 new RunSettings.Load(500, 1_000, 1, 50, false, 5),
                 new RunSettings.Events(null, false, 1_000));
-        List<ShardServer> shards = List.of(
-                new ShardServer(0, "on", "on", "18.6"),
-                new ShardServer(1, "on", "on", "18.6"),
-                new ShardServer(2, "on", "on", "18.6"));
+        List<ShardServerInfo> shards = List.of(
+                new ShardServerInfo(0, "on", "on", "18.6"),
+                new ShardServerInfo(1, "on", "on", "18.6"),
+                new ShardServerInfo(2, "on", "on", "18.6"));
         JsonFiles.write(
                 folder.resolve("runner-" + runner + ".json"),
                 new RunnerResult(
@@ -370,23 +370,23 @@ class SummarizeCommandTest {
                         new ClockOffset(runner + 0.25, 0.5)));
     }
 
-    /** 10 events a second for as many seconds as the runner's number and one more. */
+    /** 10 events per second for (runner number + 1) seconds. */
     private static RunnerSeries series(int runner) {
         RunSeries series = new RunSeries(0);
         series.begin(0);
         long end = (runner + 1) * 1_000_000_000L;
-        series.phase("measured", 0, end);
+        series.addPhase("measured", 0, end);
         for (long nanos = 0; nanos < end; nanos += 100_000_000) {
-            series.sent(nanos, nanos, 1);
-            series.acknowledged(nanos, 2_000 + runner * 2_000, 1);
+            series.recordSent(nanos, nanos, 1);
+            series.recordAcknowledged(nanos, 2_000 + runner * 2_000, 1);
         }
-        TimeSeries seconds = series.table(end);
+        TimeSeries seconds = series.finish(end);
         return RunnerSeries.of(
                 series, seconds, new ResourceSeries(1, seconds.t(), Map.of("runner.cpu_cores", List.of(0.5))));
     }
 
     @Test
-    void summarize_seconds_areThoseOfAllRunnersAndTheAppTogether() throws IOException {
+    void summarize_seconds_areMergedFromAllRunnersAndTheApp() throws IOException {
         write(0, phase(1_000, 2_000_000, List.of()), CONSUMED);
         write(1, phase(1_000, 4_000_000, List.of()), CONSUMED);
 
@@ -417,7 +417,7 @@ class SummarizeCommandTest {
     }
 
     @Test
-    void summarize_appWithoutSeconds_leavesThemOut() throws IOException {
+    void summarize_appWithoutSeconds_omitsThem() throws IOException {
         write(0, phase(1_000, 2_000_000, List.of()), CONSUMED);
         write(1, phase(1_000, 4_000_000, List.of()), CONSUMED);
 
@@ -433,7 +433,7 @@ class SummarizeCommandTest {
         List<Long> counts = new ArrayList<>();
         try (HistogramLogReader reader =
                 new HistogramLogReader(folder.resolve(log).toFile())) {
-            // It says that there is a next one where only comments follow.
+            // hasNext() would be true where only comments follow.
             for (EncodableHistogram second = reader.nextIntervalHistogram();
                     second != null;
                     second = reader.nextIntervalHistogram()) {
@@ -476,7 +476,7 @@ class SummarizeCommandTest {
                         Histograms.encode(endToEnd));
     }
 
-    /** @param events how many were handled in each second of the run, each after 5 ms */
+    /** @param events the number of events handled in each second of the run, each after 5 ms */
     private static String seenBySecond(long distinct, Map<Integer, Integer> events) {
         NumberSet set = new NumberSet();
         LongStream.range(0, distinct).forEach(set::add);
@@ -498,7 +498,7 @@ class SummarizeCommandTest {
         return seenByMember(LongStream.range(from, to), partition);
     }
 
-    /** What a member says that was asked for detail. */
+    /** Returns the report of a member with detail. */
     private static String seenByMember(LongStream numbers, String partition) {
         NumberSet set = new NumberSet();
         numbers.forEach(set::add);
@@ -508,25 +508,25 @@ class SummarizeCommandTest {
                         .formatted(set.encode(), partition);
     }
 
-    private static HttpApp.Answer appRun(String... measured) {
+    private static StubApp.Answer appRun(String... measured) {
         return answer(seen(100, 0, 0, 0), measured);
     }
 
-    /** @param warmup of each runner */
-    private static HttpApp.Answer answer(String warmup, String... measured) {
+    /** @param warmup the warm-up report of each runner */
+    private static StubApp.Answer answer(String warmup, String... measured) {
         StringBuilder runners = new StringBuilder();
         for (int runner = 0; runner < measured.length; runner++) {
             runners.append(runner == 0 ? "" : ",")
                     .append("{\"runner\":%d,\"measured\":%s,\"warmup\":%s}"
                             .formatted(runner, measured[runner], warmup));
         }
-        return new HttpApp.Answer(200, "{\"run\":\"" + RUN + "\",\"consumer\":\"app\",\"runners\":[" + runners + "]}");
+        return new StubApp.Answer(200, "{\"run\":\"" + RUN + "\",\"consumer\":\"app\",\"runners\":[" + runners + "]}");
     }
 
-    private int summarize(HttpApp.Answer answer) {
-        try (HttpApp app = HttpApp.start(request -> request.equals("GET /benchmark-runs/" + RUN + "?detail=true")
+    private int summarize(StubApp.Answer answer) {
+        try (StubApp app = StubApp.start(request -> request.equals("GET /benchmark-runs/" + RUN + "?detail=true")
                 ? answer
-                : new HttpApp.Answer(400, request))) {
+                : new StubApp.Answer(400, request))) {
             return execute(
                     "summarize",
                     "--run",
@@ -548,13 +548,13 @@ class SummarizeCommandTest {
         }
     }
 
-    private int summarizeMembers(HttpApp.Answer... answers) {
-        List<HttpApp> apps = new ArrayList<>();
+    private int summarizeMembers(StubApp.Answer... answers) {
+        List<StubApp> apps = new ArrayList<>();
         try {
-            for (HttpApp.Answer answer : answers) {
-                apps.add(HttpApp.start(request -> request.equals("GET /benchmark-runs/" + RUN + "?detail=true")
+            for (StubApp.Answer answer : answers) {
+                apps.add(StubApp.start(request -> request.equals("GET /benchmark-runs/" + RUN + "?detail=true")
                         ? answer
-                        : new HttpApp.Answer(400, request)));
+                        : new StubApp.Answer(400, request)));
             }
             String urls = apps.stream().map(app -> app.uri().toString()).collect(Collectors.joining(","));
             return execute(
@@ -564,7 +564,7 @@ class SummarizeCommandTest {
                     "--runner-results=" + folder,
                     "--out=" + folder.resolve("result.json"));
         } finally {
-            apps.forEach(HttpApp::close);
+            apps.forEach(StubApp::close);
         }
     }
 

@@ -20,7 +20,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 
-/** Needs databases only because shards are made of them; nothing is stored. */
+/** Routing of events to shards and partitions. Needs databases only because a shard needs one; nothing is stored. */
 class RouterIT {
     private static final StreamSpec STREAM = StreamSpec.of("orders").withPartitions(5);
 
@@ -53,7 +53,7 @@ class RouterIT {
     }
 
     @Test
-    void route_sameKey_alwaysTheSamePlace() {
+    void route_sameKey_returnsSamePartition() {
         Router router = router();
         for (int i = 0; i < 200; i++) {
             Part part = router.route(STREAM, event("key-" + i));
@@ -67,7 +67,7 @@ class RouterIT {
     }
 
     @Test
-    void route_keyOfAnUnhealthyShard_staysThere() {
+    void route_keyOfUnhealthyShard_staysThere() {
         Router router = router();
         Shard home = router.route(STREAM, event("key")).shard();
         home.setHealthy(false);
@@ -75,7 +75,7 @@ class RouterIT {
     }
 
     @Test
-    void route_withoutKey_goesRoundTheHealthyShards() {
+    void route_withoutKey_alternatesBetweenHealthyShards() {
         Router router = router();
         List<Integer> numbers = new ArrayList<>();
         for (int i = 0; i < 30; i++) {
@@ -95,13 +95,13 @@ class RouterIT {
     }
 
     @Test
-    void route_withoutKeyAllUnhealthy_goesAnywhere() {
+    void route_withoutKeyAndAllUnhealthy_returnsAnyShard() {
         shards.all().forEach(shard -> shard.setHealthy(false));
         assertThat(router().route(STREAM, event(null)).shard()).isIn(shards.all());
     }
 
     @Test
-    void route_preferredShard_getsWhatHasNoKeyWhileItIsHealthy() {
+    void route_preferredShardHealthy_takesEventsWithoutKey() {
         Router router = new Router(shards, cluster.dataSources().get(2));
         for (int i = 0; i < 10; i++) {
             assertThat(router.shardForEventsWithoutKey().number()).isEqualTo(2);
@@ -119,16 +119,16 @@ class RouterIT {
     }
 
     @Test
-    void routeAll_mixedEvents_eachIsInOnePartOfItsShard() {
+    void routeAll_mixedEvents_eachIsInThePartOfItsShard() {
         List<Valid> events = IntStream.range(0, 100)
                 .mapToObj(i -> event(i % 4 == 0 ? null : "key-" + i))
                 .toList();
         List<Part> parts = router().route(STREAM, events);
         assertThat(parts).extracting(part -> part.shard().number()).containsExactly(0, 1, 2);
         List<Integer> indexes = new ArrayList<>();
-        Set<String> placesWithoutKey = new HashSet<>();
+        Set<String> partitionsWithoutKey = new HashSet<>();
         for (Part part : parts) {
-            assertThat(part.indexes()).as("in call order").isSorted();
+            assertThat(part.indexes()).as("indexes in call order").isSorted();
             assertThat(part.partitions()).hasSameSizeAs(part.indexes());
             for (int i = 0; i < part.indexes().length; i++) {
                 int index = part.indexes()[i];
@@ -136,7 +136,7 @@ class RouterIT {
                 indexes.add(index);
                 String key = events.get(index).key();
                 if (key == null) {
-                    placesWithoutKey.add(part.shard().number() + "/" + partition);
+                    partitionsWithoutKey.add(part.shard().number() + "/" + partition);
                     assertThat(partition).isBetween(0, 4);
                 } else {
                     assertThat(part.shard().number()).isEqualTo(KeyHash.slot(KeyHash.of(key)) % 3);
@@ -147,11 +147,11 @@ class RouterIT {
         assertThat(indexes)
                 .containsExactlyInAnyOrderElementsOf(
                         IntStream.range(0, 100).boxed().toList());
-        assertThat(placesWithoutKey).hasSize(1);
+        assertThat(partitionsWithoutKey).hasSize(1);
     }
 
     @Test
-    void routeAll_withoutKeys_leavesThePartitionToTheBatch() {
+    void routeAll_withoutKeys_leavesPartitionToTheBatch() {
         List<Part> parts = router().route(STREAM, List.of(event(null), event(null)));
         assertThat(parts).hasSize(1);
         assertThat(parts.getFirst().partitions()).isSameAs(PublishCall.ANY_PARTITION);

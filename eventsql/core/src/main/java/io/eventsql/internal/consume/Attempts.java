@@ -5,44 +5,58 @@ import io.eventsql.EventFailedException;
 import io.eventsql.RetryPolicy;
 import io.eventsql.StoredEvent;
 import java.util.List;
-import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ThreadLocalRandom;
-import java.util.concurrent.TimeUnit;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Has events handled: again after a growing delay when the handler fails, until they succeed or the retry policy allows
- * no more; then the failure policy applies. Nothing a handler throws ends the member. Thread-safe.
+ * Has events handled, again after a growing delay when the handler fails, until they succeed or the {@link RetryPolicy}
+ * allows no further attempt; then the failure policy applies. Nothing a handler throws ends the member. Thread-safe.
  */
 final class Attempts {
     private static final Logger LOG = LoggerFactory.getLogger(Attempts.class);
-    private static final int LEASE_CHECK_MS = 20;
-    private static final long NOT_HANDLED_MIN_MS = 50;
-    private static final long NOT_HANDLED_MAX_MS = 1_000;
+    private static final long LEASE_CHECK_MS = 20;
+    private static final long NOT_HANDLED_RETRY_MIN_MS = 50;
+    private static final long NOT_HANDLED_RETRY_MAX_MS = 1_000;
 
     private final ConsumerSpec spec;
     private final RetryPolicy retry;
     private final HandlerCall call;
     private final Failures failures;
-    private final CountDownLatch closing = new CountDownLatch(1);
+    private final OffsetCommitter committer;
+    private final Listeners listeners;
+    private final CloseSignal closeSignal;
 
-    Attempts(ConsumerSpec spec, HandlerCall call, Failures failures) {
+    Attempts(
+            ConsumerSpec spec,
+            HandlerCall call,
+            Failures failures,
+            OffsetCommitter committer,
+            Listeners listeners,
+            CloseSignal closeSignal) {
         this.spec = spec;
         this.retry = spec.retry();
         this.call = call;
         this.failures = failures;
+        this.committer = committer;
+        this.listeners = listeners;
+        this.closeSignal = closeSignal;
     }
 
-    /** What becomes of events in the end. */
-    interface End {
-        /** They are handled; returns whether to go on with the next one. */
+    /** Completes events that are handled or have failed for good. */
+    interface Outcome {
+        /** Statements that a transactional handler commits together with its effects. */
+        default TransactionStep alsoCommit() {
+            return TransactionStep.NONE;
+        }
+
+        /** Called when the events are handled; returns whether the next event may be handled. */
         boolean handled(StoredEvent first, StoredEvent last);
 
         /**
-         * The event failed and may not be tried again.
+         * Called when the event failed and is not retried.
          *
-         * @return whether to go on with the next one
+         * @return whether the next event may be handled
          */
         boolean failed(StoredEvent event, int attempts, Throwable error);
     }
@@ -50,64 +64,62 @@ final class Attempts {
     /**
      * Handles events of one partition in one call, or each by itself to find the one that fails.
      *
-     * @return whether to go on with the next ones: {@code false} if the partition ends
+     * @return whether the next events may be handled: {@code false} if the partition ends
      */
-    boolean handle(ShardMember member, OwnedPartition partition, List<StoredEvent> events, HandlerClock clock) {
-        return handle(member, partition, events, clock, HandlerCall.Step.NONE, new End() {
+    boolean handle(Assignment assignment, List<StoredEvent> events, HandlerClock clock) {
+        return handle(assignment, events, clock, new Outcome() {
             @Override
             public boolean handled(StoredEvent first, StoredEvent last) {
-                partition.handled(first.offset(), last.offset() + 1);
-                member.threads().committer().request(member);
+                assignment.recordHandled(first.offset(), last.offset() + 1);
+                committer.request();
                 return true;
             }
 
             @Override
             public boolean failed(StoredEvent event, int attempts, Throwable error) {
-                return failures.apply(member, partition, event, attempts, error);
+                return failures.apply(assignment, event, attempts, error);
             }
         });
     }
 
-    boolean handle(
-            ShardMember member,
-            OwnedPartition partition,
-            List<StoredEvent> events,
-            HandlerClock clock,
-            HandlerCall.Step alsoCommit,
-            End end) {
+    /** Handles events as {@link #handle(Assignment, List, HandlerClock)} does, with another outcome. */
+    boolean handle(Assignment assignment, List<StoredEvent> events, HandlerClock clock, Outcome outcome) {
         List<StoredEvent> left = events;
         int notHandled = 0;
-        for (int attempt = 1; awaitMayHandle(partition); attempt++) {
+        for (int attempt = 1; awaitMayHandle(assignment); attempt++) {
             try {
-                callTimed(member, partition, left, clock, alsoCommit);
-                return end.handled(left.getFirst(), left.getLast());
+                callTimed(assignment, left, clock, outcome.alsoCommit());
+                return outcome.handled(left.getFirst(), left.getLast());
             } catch (HandlerCall.LostException e) {
-                LOG.info("{}: {}", member.name(partition), e.getMessage());
+                LOG.info("{}: {}", assignment.name(), e.getMessage());
                 return false;
             } catch (HandlerCall.NotHandledException e) {
-                LOG.warn("{}, tried again: {}", member.name(partition), e.getMessage());
+                long delayMs =
+                        Math.min(NOT_HANDLED_RETRY_MAX_MS, NOT_HANDLED_RETRY_MIN_MS << Math.min(notHandled++, 10));
+                LOG.warn("{}: {}; retrying in {} ms", assignment.name(), e.getMessage(), delayMs);
                 attempt--;
-                if (isClosingAfter(Math.min(NOT_HANDLED_MAX_MS, NOT_HANDLED_MIN_MS << Math.min(notHandled++, 10)))) {
+                if (isClosingAfter(delayMs)) {
                     return false;
                 }
-            } catch (Throwable e) { // whatever a handler throws, even an Error, must not end the member
+            } catch (Throwable e) { // nothing that a handler throws, not even an Error, may end the member
                 int failed = indexOfFailed(left, e);
                 if (failed > 0) {
-                    if (!finish(member, partition, left.subList(0, failed), clock, alsoCommit, end)) {
+                    if (!finish(assignment, left.subList(0, failed), clock, outcome)) {
                         return false;
                     }
                     left = left.subList(failed, left.size());
                     attempt = 1;
                 }
                 Throwable cause = e instanceof EventFailedException && e.getCause() != null ? e.getCause() : e;
-                boolean again = retry.allowsAttemptAfter(attempt, cause);
-                report(member, left.getFirst(), attempt, cause, again);
-                if (!again) {
+                boolean willRetry = retry.allowsAttemptAfter(attempt, cause);
+                long delayMs = delayMs(attempt);
+                report(left.getFirst(), attempt, cause, willRetry, delayMs);
+                if (!willRetry) {
                     return left.size() == 1
-                            ? end.failed(left.getFirst(), attempt, cause)
-                            : handleEach(member, partition, left, clock, alsoCommit, end);
+                            ? outcome.failed(left.getFirst(), attempt, cause)
+                            : handleEach(assignment, left, clock, outcome);
                 }
-                if (isClosingAfter(delayMs(attempt))) {
+                if (isClosingAfter(delayMs)) {
                     return false;
                 }
             }
@@ -115,30 +127,19 @@ final class Attempts {
         return false;
     }
 
-    /** The events before the one that failed are handled, unless they were rolled back with it: then again. */
-    private boolean finish(
-            ShardMember member,
-            OwnedPartition partition,
-            List<StoredEvent> before,
-            HandlerClock clock,
-            HandlerCall.Step alsoCommit,
-            End end) {
-        if (call.isTransactional()) {
-            return handle(member, partition, before, clock, alsoCommit, end);
-        }
-        return end.handled(before.getFirst(), before.getLast());
+    /** The events before the one that failed are handled; if they were rolled back with it, they are handled again. */
+    private boolean finish(Assignment assignment, List<StoredEvent> before, HandlerClock clock, Outcome outcome) {
+        return call.isTransactional()
+                ? handle(assignment, before, clock, outcome)
+                : outcome.handled(before.getFirst(), before.getLast());
     }
 
     private void callTimed(
-            ShardMember member,
-            OwnedPartition partition,
-            List<StoredEvent> events,
-            HandlerClock clock,
-            HandlerCall.Step alsoCommit)
+            Assignment assignment, List<StoredEvent> events, HandlerClock clock, TransactionStep alsoCommit)
             throws Exception {
         clock.start();
         try {
-            call.call(member, partition, events, alsoCommit);
+            call.call(assignment, events, alsoCommit);
         } catch (Throwable e) {
             clock.stop();
             throw e;
@@ -146,24 +147,18 @@ final class Attempts {
             Thread.interrupted(); // an interrupt that a handler leaves would break the next use of a connection
         }
         long nanos = clock.stop();
-        if (member.listeners().any()) {
-            member.listeners().tell(l -> l.handled(member.name(partition), events.size(), nanos));
+        if (listeners.any()) {
+            listeners.call(l -> l.handled(assignment.name(), events.size(), nanos));
         }
     }
 
-    private boolean handleEach(
-            ShardMember member,
-            OwnedPartition partition,
-            List<StoredEvent> events,
-            HandlerClock clock,
-            HandlerCall.Step alsoCommit,
-            End end) {
+    private boolean handleEach(Assignment assignment, List<StoredEvent> events, HandlerClock clock, Outcome outcome) {
         for (StoredEvent event : events) {
-            boolean parked = partition.isParked(event.key()); // by one of those before it
-            boolean goesOn = parked
-                    ? failures.parkBehind(member, partition, List.of(event))
-                    : handle(member, partition, List.of(event), clock, alsoCommit, end);
-            if (!goesOn) {
+            boolean parked = assignment.isParked(event.key()); // by one of those before it
+            boolean mayContinue = parked
+                    ? failures.parkFollowing(assignment, List.of(event))
+                    : handle(assignment, List.of(event), clock, outcome);
+            if (!mayContinue) {
                 return false;
             }
         }
@@ -181,21 +176,34 @@ final class Attempts {
         return 0;
     }
 
-    private void report(ShardMember member, StoredEvent event, int attempt, Throwable error, boolean again) {
-        LOG.warn(
-                "Handler of consumer {} failed at {}, attempt {}, {}",
-                spec.name(),
-                event.position(),
-                attempt,
-                again ? "is tried again" : "is not tried again",
-                error);
-        member.listeners().tell(l -> l.handlerFailed(event, spec.name(), attempt, error, again));
+    private void report(StoredEvent event, int attempt, Throwable error, boolean willRetry, long delayMs) {
+        if (willRetry) {
+            LOG.warn(
+                    "Handler of consumer {} failed at {}, attempt {}; retrying in {} ms",
+                    spec.name(),
+                    event.position(),
+                    attempt,
+                    delayMs,
+                    error);
+        } else {
+            LOG.warn(
+                    "Handler of consumer {} failed at {}, attempt {}; not retrying",
+                    spec.name(),
+                    event.position(),
+                    attempt,
+                    error);
+        }
+        listeners.call(l -> l.handlerFailed(event, spec.name(), attempt, error, willRetry));
     }
 
-    /** Waits while the lease has run out and nobody has taken it; {@code false} if events must not be handled. */
-    boolean awaitMayHandle(OwnedPartition partition) {
-        while (!partition.isEnding() && closing.getCount() > 0) {
-            if (partition.isHeld()) {
+    /**
+     * Waits while the lease has expired and no other member has taken the partition (rule 3, Handle).
+     *
+     * @return {@code false} if no further event may be handled
+     */
+    private boolean awaitMayHandle(Assignment assignment) {
+        while (!assignment.isEnding() && !closeSignal.isClosing()) {
+            if (assignment.isLeaseValid()) {
                 return true;
             }
             if (isClosingAfter(LEASE_CHECK_MS)) {
@@ -205,30 +213,21 @@ final class Attempts {
         return false;
     }
 
-    /** Waits before the next attempt. Only handlers interrupt these threads, and they must not end the member by it. */
-    boolean isClosingAfter(long delayMs) {
+    /** Waits before the next attempt. Only handlers interrupt these threads, and that must not end the member. */
+    private boolean isClosingAfter(long delayMs) {
         Thread.interrupted();
         try {
-            return closing.await(delayMs, TimeUnit.MILLISECONDS);
+            return closeSignal.isClosingAfter(delayMs);
         } catch (InterruptedException e) {
-            LOG.debug("interrupted by a handler", e);
-            return closing.getCount() == 0;
+            LOG.debug("A handler interrupted the delay before the next attempt", e);
+            return closeSignal.isClosing();
         }
     }
 
-    /** Half of the delay at least, the rest by chance. */
+    /** Returns a delay of which half is fixed and the rest random. */
     private long delayMs(int attempt) {
         long longest = retry.delayMax().toMillis();
         long delay = Math.min(longest, retry.delayMin().toMillis() << Math.min(attempt - 1, 20));
         return delay / 2 + ThreadLocalRandom.current().nextLong(delay / 2 + 1);
-    }
-
-    /** No event is given to the handler any more. */
-    void stop() {
-        closing.countDown();
-    }
-
-    boolean isStopped() {
-        return closing.getCount() == 0;
     }
 }

@@ -19,22 +19,16 @@ import io.eventsql.internal.retain.SegmentKeeper;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.shard.Shards;
 import io.eventsql.internal.shard.StreamRegistry;
-import io.eventsql.internal.sql.ConsumerTable.Offset;
-import io.eventsql.internal.sql.PartitionTable.Head;
 import io.eventsql.internal.wake.WakeUp;
-import java.sql.Connection;
-import java.sql.SQLException;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.OptionalInt;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import org.jspecify.annotations.Nullable;
 
-/** The members of this process, and the threads they share: a set of them for each shard. Thread-safe. */
+/** Starts and closes the members of this process, and the threads that they share on each shard. Thread-safe. */
 public final class Consumers {
     private final Shards shards;
     private final StreamRegistry streams;
@@ -42,8 +36,9 @@ public final class Consumers {
     private final SegmentKeeper segments;
     private final WakeUp wakeUp;
     private final Listeners listeners;
-    private final Map<Shard, ShardThreads> onShards = new HashMap<>();
+    private final Map<Shard, ShardThreads> threads = new HashMap<>();
     private final Set<Member> members = ConcurrentHashMap.newKeySet();
+    private final Member.Owner owner = new MemberOwner();
     private boolean closed;
 
     public Consumers(
@@ -70,14 +65,14 @@ public final class Consumers {
         return start(spec, HandlerCall.ofBatch(handler));
     }
 
-    /** Starts a member whose transactions the boundary begins and ends; without one, the library. */
+    /** Starts a member whose transactions are begun and ended by the boundary; without one, by the library. */
     public Subscription subscribeTransactional(
             ConsumerSpec spec, @Nullable TransactionBoundary boundary, TransactionalEventHandler handler) {
         TransactionalEventBatchHandler single = (events, connection) -> handler.handle(events.getFirst(), connection);
         return startTransactional(spec, boundary, single, false);
     }
 
-    /** The same with a handler that gets many events. */
+    /** Starts a member as {@link #subscribeTransactional} does, with a handler that gets many events. */
     public Subscription subscribeTransactionalBatch(
             ConsumerSpec spec, @Nullable TransactionBoundary boundary, TransactionalEventBatchHandler handler) {
         return startTransactional(spec, boundary, handler, true);
@@ -91,10 +86,13 @@ public final class Consumers {
         requireNoKeyConcurrency(spec, "a transactional handler");
         HandlerTransactions transactions =
                 boundary == null ? new HandlerTransactions.Own() : new HandlerTransactions.Foreign(boundary);
-        return start(spec, new TransactionalCall(takesBatches, handler, transactions, settings.lease()));
+        return start(
+                spec,
+                (shard, committer) ->
+                        new TransactionalCall(takesBatches, handler, transactions, settings.lease(), shard, committer));
     }
 
-    /** An offset that follows keys in parallel cannot be committed with each of them. */
+    /** With keys handled in parallel the offset advances past several calls at once: no call can commit it. */
     private static void requireNoKeyConcurrency(ConsumerSpec spec, String handler) {
         if (spec.keyConcurrency() > 1) {
             throw new InvalidInputException(
@@ -102,22 +100,30 @@ public final class Consumers {
         }
     }
 
-    private Subscription start(ConsumerSpec spec, HandlerCall call) {
+    private Subscription start(ConsumerSpec spec, HandlerCall.Factory handler) {
         StreamSpec stream = streams.require(spec.stream());
-        Failures failures = new Failures(spec, new DeadLetters(deadLetterStream(spec, stream), segments, wakeUp));
+        @Nullable StreamSpec deadLetterStream = findOrCreateDeadLetterStream(spec, stream);
         Member member;
         synchronized (this) {
             if (closed) {
                 throw new EventSqlException("EventSQL is closed");
             }
-            member = new Member(MemberNames.next(), spec, stream, new Dispatcher(spec, call, failures), failures, this);
+            PipelineContext context = new PipelineContext(
+                    handler,
+                    deadLetterStream,
+                    new HandlerThreads(spec),
+                    new CloseSignal(),
+                    segments,
+                    wakeUp,
+                    listeners);
+            member = new Member(MemberNames.next(), spec, stream, context, owner);
             members.add(member);
         }
         shards.all().forEach(member::join);
         return member;
     }
 
-    private @Nullable StreamSpec deadLetterStream(ConsumerSpec spec, StreamSpec stream) {
+    private @Nullable StreamSpec findOrCreateDeadLetterStream(ConsumerSpec spec, StreamSpec stream) {
         if (spec.failurePolicy() == FailurePolicy.STOP) {
             return null;
         }
@@ -138,9 +144,9 @@ public final class Consumers {
         try {
             return streams.require(name);
         } catch (UnknownStreamException e) {
-            StreamSpec made = StreamSpec.of(name).withPartitions(partitions);
-            streams.create(made);
-            return made;
+            StreamSpec created = StreamSpec.of(name).withPartitions(partitions);
+            streams.create(created);
+            return created;
         }
     }
 
@@ -148,74 +154,33 @@ public final class Consumers {
         return new Control(shards, streams.require(stream), consumer, wakeUp);
     }
 
-    /** The members that were not closed. */
+    /** Returns the members that are not closed. */
     public List<Subscription> subscriptions() {
         return List.copyOf(members);
     }
 
-    Listeners listeners() {
-        return listeners;
-    }
-
-    Duration closeTimeout() {
-        return settings.closeTimeout();
-    }
-
-    /** The threads of a shard; started when first asked for. */
-    synchronized ShardThreads on(Shard shard) {
-        return onShards.computeIfAbsent(shard, s -> {
-            Fetcher fetcher = new Fetcher(s, settings.pollInterval());
-            OffsetCommitter committer = new OffsetCommitter(s);
-            LeaseKeeper keeper = new LeaseKeeper(s, settings, wakeUp);
-            fetcher.start();
-            committer.start();
-            keeper.start();
-            wakeUp.register(s, fetcher);
-            wakeUp.register(s, keeper);
-            return new ShardThreads(s, fetcher, committer, keeper);
-        });
-    }
-
-    void closed(Member member) {
-        members.remove(member);
-    }
-
-    /** How far a consumer is, by shard and partition; shards that do not know it yet are left out. */
+    /** See {@link io.eventsql.EventSql#positions}. */
     public List<ConsumerPosition> positions(String stream, String consumer) {
-        StreamSpec spec = streams.require(stream);
-        List<ConsumerPosition> positions = new ArrayList<>();
-        for (Shard shard : shards.all()) {
-            try {
-                OptionalInt streamId = shard.findStreamId(spec);
-                if (streamId.isPresent()) {
-                    positions.addAll(shard.require().call(c -> positions(c, shard, streamId.getAsInt(), consumer)));
-                }
-            } catch (SQLException e) {
-                throw new EventSqlException(
-                        "The positions of consumer " + consumer + " on " + shard + " could not be read: "
-                                + e.getMessage(),
-                        e);
+        return PositionReader.read(shards, streams.require(stream), consumer);
+    }
+
+    private final class MemberOwner implements Member.Owner {
+        @Override
+        public ShardThreads startThreads(Shard shard) {
+            synchronized (Consumers.this) {
+                return threads.computeIfAbsent(shard, s -> ShardThreads.start(s, settings, wakeUp, listeners));
             }
         }
-        return positions;
-    }
 
-    private static List<ConsumerPosition> positions(Connection connection, Shard shard, int streamId, String consumer)
-            throws SQLException {
-        OptionalInt id = shard.tables().consumers().id(connection, streamId, consumer);
-        if (id.isEmpty()) {
-            return List.of();
+        @Override
+        public Duration closeTimeout() {
+            return settings.closeTimeout();
         }
-        // Offsets first: read the other way round, an offset could be beyond its head.
-        List<Offset> offsets = shard.tables().consumers().offsets(connection, id.getAsInt());
-        List<Head> heads = shard.tables().partitions().heads(connection, new int[] {streamId});
-        return offsets.stream()
-                .map(o -> {
-                    Head head = heads.get(o.partition());
-                    return new ConsumerPosition(
-                            shard.number(), o.partition(), o.nextOffset(), head.head(), head.logStart(), o.epoch());
-                })
-                .toList();
+
+        @Override
+        public void memberClosed(Member member) {
+            members.remove(member);
+        }
     }
 
     /**
@@ -232,14 +197,12 @@ public final class Consumers {
         for (Member member : members) {
             ended &= member.awaitClosed(deadlineNanos);
         }
-        List<ShardThreads> all;
+        List<ShardThreads> started;
         synchronized (this) {
-            all = List.copyOf(onShards.values());
+            started = List.copyOf(threads.values());
         }
-        for (ShardThreads onShard : all) {
-            onShard.keeper().close();
-            onShard.fetcher().close();
-            onShard.committer().close();
+        for (ShardThreads one : started) {
+            one.close();
         }
         return ended;
     }

@@ -4,7 +4,6 @@ import io.eventsql.EventPosition;
 import io.eventsql.EventSqlException;
 import io.eventsql.StoredEvent;
 import io.eventsql.StreamSpec;
-import io.eventsql.internal.consume.HandlerCall.Step;
 import io.eventsql.internal.retain.SegmentKeeper;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.sql.AppendStatement.Rows;
@@ -22,22 +21,24 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Copies events of one consumer to its dead-letter stream: to the same partition of the same shard, so that the copy and
- * the offset commit together. Thread-safe.
+ * Copies events of one member to its consumer's dead-letter stream: to the same partition of the same shard, so that the
+ * copy and the offset are committed together. Thread-safe.
  */
 final class DeadLetters {
     private static final Logger LOG = LoggerFactory.getLogger(DeadLetters.class);
-    static final String HEADER = "eventsql-dead-letter-";
+    private static final String HEADER_PREFIX = "eventsql-dead-letter-";
 
     private final @Nullable StreamSpec stream;
+    private final Shard shard;
     private final SegmentKeeper segments;
     private final WakeUp wakeUp;
     private final UUID producer = UUID.randomUUID();
-    private final AtomicLong number = new AtomicLong();
+    private final AtomicLong batchNumber = new AtomicLong();
 
     /** @param stream the dead-letter stream; {@code null}: the consumer has none */
-    DeadLetters(@Nullable StreamSpec stream, SegmentKeeper segments, WakeUp wakeUp) {
+    DeadLetters(@Nullable StreamSpec stream, Shard shard, SegmentKeeper segments, WakeUp wakeUp) {
         this.stream = stream;
+        this.shard = shard;
         this.segments = segments;
         this.wakeUp = wakeUp;
     }
@@ -49,12 +50,11 @@ final class DeadLetters {
         return stream;
     }
 
-    /** Appends a copy and remembers it, in the caller's transaction; does nothing if that is stored already. */
-    Step step(ShardMember member, StoredEvent event, String error, int attempts) {
-        Shard shard = member.shard();
+    /** Returns a step that appends a copy of the event and records it; it does nothing if that is stored already. */
+    TransactionStep copyStep(Assignment assignment, StoredEvent event, String error, int attempts) {
         return connection -> {
             var parkedEvents = shard.tables().parkedEvents();
-            if (parkedEvents.isParkedEvent(connection, member.consumerId(), event.partition(), event.offset())) {
+            if (parkedEvents.isParkedEvent(connection, assignment.consumerId(), event.partition(), event.offset())) {
                 return;
             }
             Rows rows = new Rows(
@@ -66,13 +66,13 @@ final class DeadLetters {
                     new int[] {0},
                     new String[] {event.key()},
                     new byte[][] {event.value()},
-                    new String[] {HeadersJson.encode(headers(member, event, error, attempts))});
+                    new String[] {HeadersJson.encode(headers(assignment, event, error, attempts))});
             long[] bases = shard.tables()
                     .append()
-                    .execute(connection, producer, number.incrementAndGet(), shard.mapVersion(), rows);
+                    .execute(connection, producer, batchNumber.incrementAndGet(), shard.mapVersion(), rows);
             parkedEvents.addDeadLetter(
                     connection,
-                    member.consumerId(),
+                    assignment.consumerId(),
                     event,
                     new EventPosition(stream().name(), event.shard(), event.partition(), bases[0]),
                     error,
@@ -80,39 +80,39 @@ final class DeadLetters {
         };
     }
 
-    private static Map<String, String> headers(ShardMember member, StoredEvent event, String error, int attempts) {
+    private static Map<String, String> headers(Assignment assignment, StoredEvent event, String error, int attempts) {
         Map<String, String> headers = new LinkedHashMap<>(event.headers());
-        headers.put(HEADER + "stream", event.stream());
-        headers.put(HEADER + "shard", Integer.toString(event.shard()));
-        headers.put(HEADER + "partition", Integer.toString(event.partition()));
-        headers.put(HEADER + "offset", Long.toString(event.offset()));
-        headers.put(HEADER + "published-at", event.publishedAt().toString());
-        headers.put(HEADER + "consumer", member.spec().name());
-        headers.put(HEADER + "error", error.replace('\0', ' '));
-        headers.put(HEADER + "attempts", Integer.toString(attempts));
-        headers.put(HEADER + "time", Instant.now().toString());
+        headers.put(HEADER_PREFIX + "stream", event.stream());
+        headers.put(HEADER_PREFIX + "shard", Integer.toString(event.shard()));
+        headers.put(HEADER_PREFIX + "partition", Integer.toString(event.partition()));
+        headers.put(HEADER_PREFIX + "offset", Long.toString(event.offset()));
+        headers.put(HEADER_PREFIX + "published-at", event.publishedAt().toString());
+        headers.put(HEADER_PREFIX + "consumer", assignment.spec().name());
+        headers.put(HEADER_PREFIX + "error", error.replace('\0', ' '));
+        headers.put(HEADER_PREFIX + "attempts", Integer.toString(attempts));
+        headers.put(HEADER_PREFIX + "time", Instant.now().toString());
         return headers;
     }
 
-    /** After the commit: tells the dead-letter stream's consumers. */
-    void appended(ShardMember member, int partition) {
+    /** After the commit: signals the dead-letter stream's consumers. */
+    void signalCopy(int partition) {
         try {
-            wakeUp.appended(member.shard(), member.shard().ensureStream(stream()), partition);
+            wakeUp.appended(shard, shard.ensureStream(stream()), partition);
         } catch (SQLException e) {
-            LOG.debug("Consumers of {} are not told; they poll", stream().name(), e);
+            LOG.debug("Signalling consumers of {} failed; they poll", stream().name(), e);
         }
     }
 
-    /** After a failure: whether a segment was missing and is there now. */
-    boolean addedSegment(ShardMember member, int partition, SQLException failure) {
+    /** Adds a segment to the dead-letter stream if the failure is that one was missing; returns whether it was added. */
+    boolean addMissingSegment(int partition, SQLException failure) {
         if (stream == null || !SqlErrors.isMissingSegment(failure)) {
             return false;
         }
         try {
-            segments.ensureRoom(member.shard(), stream, member.shard().ensureStream(stream), partition);
+            segments.ensureRoom(shard, stream, shard.ensureStream(stream), partition);
             return true;
         } catch (SQLException e) {
-            LOG.warn("A segment of {} could not be added: {}", stream.name(), e.getMessage());
+            LOG.warn("Adding a segment to {} failed; retrying with the event: {}", stream.name(), e.getMessage());
             return false;
         }
     }

@@ -3,38 +3,33 @@ package io.eventsql.internal.consume;
 import io.eventsql.EventBatchHandler;
 import io.eventsql.EventHandler;
 import io.eventsql.StoredEvent;
-import java.sql.Connection;
-import java.sql.SQLException;
+import io.eventsql.internal.shard.Shard;
 import java.util.List;
 
-/** A handler of any kind. */
+/** Calls a handler, of whatever kind, with the events of one shard. */
 interface HandlerCall {
     /** Whether one call takes many events; otherwise each takes one. */
     boolean takesBatches();
 
-    /**
-     * Whether the effects are committed together with the offset, or not at all: then nothing of a failed call stays.
-     */
+    /** Whether the effects are committed together with the offset, so that nothing of a failed call remains. */
     boolean isTransactional();
 
     /**
      * Calls the handler with events of one partition; returns when their effects count.
      *
-     * @param alsoCommit what belongs into the same transaction, if there is one
-     * @throws LostException if the partition is no longer held
+     * @param alsoCommit statements of the same transaction, if the handler is transactional
+     * @throws LostException if the partition is no longer owned
      * @throws NotHandledException if the database failed
      */
-    void call(ShardMember member, OwnedPartition partition, List<StoredEvent> events, Step alsoCommit) throws Exception;
+    void call(Assignment assignment, List<StoredEvent> events, TransactionStep alsoCommit) throws Exception;
 
-    /** A step in a transaction. */
+    /** Creates the calls of one handler for each shard. */
     @FunctionalInterface
-    interface Step {
-        Step NONE = connection -> {};
-
-        void run(Connection connection) throws SQLException;
+    interface Factory {
+        HandlerCall create(Shard shard, OffsetCommitter committer);
     }
 
-    /** The partition is no longer held: nothing was done, nothing more may be done. */
+    /** The partition is no longer owned: nothing was done, nothing more may be done. */
     final class LostException extends Exception {
         private static final long serialVersionUID = 1L;
 
@@ -43,7 +38,7 @@ interface HandlerCall {
         }
     }
 
-    /** Nothing was done, for a reason that is not the handler's: tried again, and not counted as an attempt. */
+    /** Nothing was done, for a reason other than the handler: it is retried and not counted as an attempt. */
     final class NotHandledException extends Exception {
         private static final long serialVersionUID = 1L;
 
@@ -56,12 +51,12 @@ interface HandlerCall {
         }
     }
 
-    static HandlerCall ofSingle(EventHandler handler) {
-        return new Plain(false, events -> handler.handle(events.getFirst()));
+    static Factory ofSingle(EventHandler handler) {
+        return (shard, committer) -> new Plain(false, events -> handler.handle(events.getFirst()));
     }
 
-    static HandlerCall ofBatch(EventBatchHandler handler) {
-        return new Plain(true, handler);
+    static Factory ofBatch(EventBatchHandler handler) {
+        return (shard, committer) -> new Plain(true, handler);
     }
 
     /** At least once: offsets are committed later. */
@@ -72,8 +67,7 @@ interface HandlerCall {
         }
 
         @Override
-        public void call(ShardMember member, OwnedPartition partition, List<StoredEvent> events, Step alsoCommit)
-                throws Exception {
+        public void call(Assignment assignment, List<StoredEvent> events, TransactionStep alsoCommit) throws Exception {
             handler.handle(events);
         }
     }

@@ -1,6 +1,6 @@
 package io.eventsql.internal.consume;
 
-/** How long one call of a handler has been running. Started and stopped by one thread, read by any. */
+/** Measures how long a call of a handler has been running. Started and stopped by one thread, read by any. */
 final class HandlerClock {
     private static final long STOPPED = Long.MIN_VALUE;
 
@@ -10,16 +10,16 @@ final class HandlerClock {
         startedAt = System.nanoTime();
     }
 
-    /** Returns how long the call took, in nanoseconds. */
+    /** Stops the clock; returns the duration of the call in nanoseconds. */
     long stop() {
         long nanos = System.nanoTime() - startedAt;
         startedAt = STOPPED;
         return nanos;
     }
 
-    /** 0 if no call is running. */
+    /** Returns the duration of the running call so far, in nanoseconds; 0 if no call is running. */
     long runningNanos() {
-        long since = startedAt;
-        return since == STOPPED ? 0 : System.nanoTime() - since;
+        long started = startedAt;
+        return started == STOPPED ? 0 : System.nanoTime() - started;
     }
 }

@@ -6,7 +6,7 @@ import java.sql.Connection;
 import java.sql.SQLException;
 import java.util.Set;
 
-/** The connection a transactional handler gets: the transaction is the library's, so it refuses to end it. */
+/** The connection of a transactional handler: it refuses to end the transaction, because the library does that. */
 final class HandlerConnection {
     private static final Set<String> REFUSED = Set.of(
             "commit", "close", "abort", "setAutoCommit", "setTransactionIsolation", "setReadOnly", "beginRequest");
@@ -19,8 +19,8 @@ final class HandlerConnection {
                 new Class<?>[] {Connection.class},
                 (proxy, method, arguments) -> {
                     String name = method.getName();
-                    boolean endsIt = REFUSED.contains(name) || (name.equals("rollback") && arguments == null);
-                    if (endsIt) {
+                    boolean endsTransaction = REFUSED.contains(name) || (name.equals("rollback") && arguments == null);
+                    if (endsTransaction) {
                         throw new SQLException(
                                 "a transactional handler must not call " + name
                                         + ": the library commits when the handler returns, and rolls back when it"

@@ -14,12 +14,12 @@ sealed interface HandlerTransactions {
     /**
      * Runs the work in a transaction.
      *
-     * @return whether it was committed; {@code false} if the work said no
+     * @return whether it was committed; {@code false} if the work returned {@code false}
      * @throws Database.UnavailableException if there was no connection or it broke
      */
     boolean run(Shard shard, HandlerWork work) throws Exception;
 
-    /** Whether the connection may be any: the library did not choose it. */
+    /** Whether the application chooses the connection, so that it may lead to any database. */
     boolean areForeign();
 
     /** The library's own, on connections of the shard's pool. */
@@ -35,7 +35,7 @@ sealed interface HandlerTransactions {
         }
     }
 
-    /** Somebody else's. What happened inside is remembered: exceptions may come back wrapped, or not at all. */
+    /** The application's, or its framework's. What happens inside is recorded: exceptions may return wrapped, or not at all. */
     record Foreign(TransactionBoundary boundary) implements HandlerTransactions {
         @Override
         public boolean areForeign() {
@@ -54,14 +54,24 @@ sealed interface HandlerTransactions {
         }
     }
 
-    /** One transaction, seen from inside. */
+    /** One transaction, as the library sees it from inside. */
     final class Inside implements TransactionBoundary.Work {
         private final Database database;
         private final HandlerWork work;
-        private boolean begun;
-        private boolean wantsCommit;
-        private boolean broken;
+        private State state = State.NOT_RUN;
         private @Nullable Throwable failure;
+
+        /** NOT_RUN → RUNNING → TO_COMMIT, ROLLED_BACK or BROKEN. */
+        private enum State {
+            NOT_RUN,
+            RUNNING,
+            /** The work has ended, and the boundary is to commit. */
+            TO_COMMIT,
+            /** The work has failed or is not to be committed. */
+            ROLLED_BACK,
+            /** As before, and the connection did not even roll back. */
+            BROKEN
+        }
 
         private Inside(Database database, HandlerWork work) {
             this.database = database;
@@ -70,20 +80,20 @@ sealed interface HandlerTransactions {
 
         @Override
         public void run(Connection connection) throws Exception {
-            if (begun) {
+            if (state != State.NOT_RUN) {
                 throw new IllegalStateException("the transaction boundary has run the work twice");
             }
-            begun = true;
+            state = State.RUNNING;
             try {
                 requireTransaction(connection);
-                wantsCommit = work.run(connection);
-                if (!wantsCommit) {
+                if (!work.run(connection)) {
                     throw new RefusedException();
                 }
+                state = State.TO_COMMIT;
             } catch (Throwable e) {
                 failure = e;
-                // Here and now: nothing of the handler's may be left for a boundary that takes no notice of failures.
-                broken = !database.rollbackForeign(connection);
+                // At once: a boundary that ignores failures must find nothing of the handler's to commit.
+                state = database.rollbackForeign(connection) ? State.ROLLED_BACK : State.BROKEN;
                 throw e;
             }
         }
@@ -96,22 +106,22 @@ sealed interface HandlerTransactions {
             database.limitAnswers(connection);
         }
 
-        /** After the boundary has returned. */
+        /** Returns whether the boundary has committed, after it has returned. */
         private boolean outcome() throws Exception {
-            if (!begun) {
+            if (state == State.NOT_RUN) {
                 throw new HandlerCall.NotHandledException("the transaction boundary has not run the work");
             }
             throwFailure(null);
-            return wantsCommit;
+            return state == State.TO_COMMIT;
         }
 
-        /** After the boundary has thrown. */
+        /** Returns {@code false} if the work is not to be committed, or throws, after the boundary has thrown. */
         private boolean outcomeAfter(Throwable thrown) throws Exception {
-            if (!begun) {
+            if (state == State.NOT_RUN) {
                 throw new Database.UnavailableException(thrown);
             }
             throwFailure(thrown);
-            if (!wantsCommit) {
+            if (state != State.TO_COMMIT) {
                 return false;
             }
             if (SqlErrors.isConnectionLost(thrown)) {
@@ -128,7 +138,7 @@ sealed interface HandlerTransactions {
             if (thrown != null && !thrown.equals(inside) && !inside.equals(thrown.getCause())) {
                 inside.addSuppressed(thrown);
             }
-            if (broken && inside instanceof Exception && !SqlErrors.isTimeout(inside)) {
+            if (state == State.BROKEN && inside instanceof Exception && !SqlErrors.isTimeout(inside)) {
                 throw new Database.UnavailableException(inside);
             }
             throw asException(inside);
@@ -142,12 +152,12 @@ sealed interface HandlerTransactions {
         }
     }
 
-    /** Has the boundary roll back: the partition was lost. */
+    /** Makes the boundary roll back: the partition is lost. */
     final class RefusedException extends SQLException {
         private static final long serialVersionUID = 1L;
 
         RefusedException() {
-            super("the offset had changed: everything is rolled back", "40001");
+            super("the offset had changed, everything is rolled back", "40001");
         }
     }
 }

@@ -6,26 +6,26 @@ import java.util.function.Consumer;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** The user's listeners: what they throw is logged. Thread-safe. */
+/** The application's consumer listeners. What they throw is logged. Thread-safe. */
 public final class Listeners {
     private static final Logger LOG = LoggerFactory.getLogger(Listeners.class);
 
-    private final List<ConsumerListener> all;
+    private final List<ConsumerListener> listeners;
 
-    public Listeners(List<ConsumerListener> all) {
-        this.all = List.copyOf(all);
+    public Listeners(List<ConsumerListener> listeners) {
+        this.listeners = List.copyOf(listeners);
     }
 
     boolean any() {
-        return !all.isEmpty();
+        return !listeners.isEmpty();
     }
 
-    void tell(Consumer<ConsumerListener> news) {
-        for (ConsumerListener listener : all) {
+    void call(Consumer<ConsumerListener> callback) {
+        for (ConsumerListener listener : listeners) {
             try {
-                news.accept(listener);
-            } catch (RuntimeException | Error e) { // the library's threads must go on
-                LOG.warn("A listener failed", e);
+                callback.accept(listener);
+            } catch (RuntimeException | Error e) { // the library's threads must not end
+                LOG.warn("Consumer listener {} failed; its exception is ignored", listener, e);
             }
         }
     }

@@ -13,9 +13,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * A running member of a consumer. On each shard it registers the consumer; then the lease keeper takes its share of the
- * partitions, and fetcher, dispatcher and committer work on them. A shard that does not answer is joined when it does.
- * Thread-safe.
+ * A running member of a consumer. On each shard it registers the consumer and starts a pipeline. A shard that is
+ * unavailable is joined when it is available. Thread-safe.
  */
 final class Member implements Subscription {
     private static final Logger LOG = LoggerFactory.getLogger(Member.class);
@@ -25,58 +24,45 @@ final class Member implements Subscription {
     private final String name;
     private final ConsumerSpec spec;
     private final StreamSpec stream;
-    private final Dispatcher dispatcher;
-    private final Failures failures;
-    private final Consumers consumers;
-    private final List<ShardMember> joined = new CopyOnWriteArrayList<>();
+    private final PipelineContext context;
+    private final HandlerThreads handlerThreads;
+    private final CloseSignal closeSignal;
+    private final Owner owner;
+    private final List<ShardPipeline> pipelines = new CopyOnWriteArrayList<>();
     private volatile boolean closed;
 
-    Member(
-            String name,
-            ConsumerSpec spec,
-            StreamSpec stream,
-            Dispatcher dispatcher,
-            Failures failures,
-            Consumers consumers) {
+    Member(String name, ConsumerSpec spec, StreamSpec stream, PipelineContext context, Owner owner) {
         this.name = name;
         this.spec = spec;
         this.stream = stream;
-        this.dispatcher = dispatcher;
-        this.consumers = consumers;
-        this.failures = failures;
+        this.context = context;
+        this.handlerThreads = context.handlerThreads();
+        this.closeSignal = context.closeSignal();
+        this.owner = owner;
     }
 
-    UUID id() {
-        return id;
+    /** Provides what the members of a process share, and keeps them until they are closed. */
+    interface Owner {
+        /** Returns the threads of a shard, which it starts on the first call. */
+        ShardThreads startThreads(Shard shard);
+
+        /** Returns how long {@link Member#close()} waits for handlers. */
+        Duration closeTimeout();
+
+        void memberClosed(Member member);
     }
 
-    /** For people: host, process and number. */
-    String name() {
-        return name;
-    }
-
-    StreamSpec stream() {
-        return stream;
-    }
-
-    Dispatcher dispatcher() {
-        return dispatcher;
-    }
-
-    Failures failures() {
-        return failures;
-    }
-
-    Listeners listeners() {
-        return consumers.listeners();
-    }
-
-    /** Joins a shard now, or later if it does not answer. */
+    /** Joins a shard now, or later if it is unavailable. */
     void join(Shard shard) {
         try {
             joinNow(shard);
         } catch (SQLException | RuntimeException e) { // a data source may throw anything
-            LOG.warn("Consumer {} joins {} later: {}", spec.name(), shard, e.getMessage());
+            LOG.warn(
+                    "Consumer {} failed to join {}; retrying every {} ms: {}",
+                    spec.name(),
+                    shard,
+                    JOIN_RETRY_MS,
+                    e.getMessage());
             joinLater(shard);
         }
     }
@@ -87,7 +73,7 @@ final class Member implements Subscription {
                 joinNow(shard);
                 LOG.debug("Consumer {} has joined {}", spec.name(), shard);
             } catch (SQLException | RuntimeException e) { // a data source may throw anything
-                LOG.debug("Consumer {} cannot join {} yet", spec.name(), shard, e);
+                LOG.debug("Consumer {} failed again to join {}", spec.name(), shard, e);
                 joinLater(shard);
             }
         });
@@ -102,12 +88,10 @@ final class Member implements Subscription {
                 .transaction(connection -> shard.tables()
                         .consumers()
                         .register(connection, streamId, stream.name(), spec.name(), spec.startPosition()));
+        Membership membership = new Membership(id, name, shard.number(), consumerId, streamId, spec, stream);
         synchronized (this) {
             if (!closed) {
-                ShardMember member = new ShardMember(this, consumers.on(shard), streamId, consumerId);
-                joined.add(member);
-                member.threads().fetcher().add(member);
-                member.threads().keeper().add(member);
+                pipelines.add(ShardPipeline.start(context, shard, owner.startThreads(shard), membership));
             }
         }
     }
@@ -119,12 +103,12 @@ final class Member implements Subscription {
 
     @Override
     public boolean isRunning() {
-        return !closed && (joined.isEmpty() || !joined.stream().allMatch(ShardMember::isClosed));
+        return !closed && (pipelines.isEmpty() || !pipelines.stream().allMatch(ShardPipeline::isClosed));
     }
 
     @Override
     public void close() {
-        close(consumers.closeTimeout());
+        close(owner.closeTimeout());
     }
 
     @Override
@@ -133,7 +117,7 @@ final class Member implements Subscription {
     }
 
     /**
-     * No further event is given to the handler.
+     * Begins to close: no further event is handled.
      *
      * @return {@code false} if it was closed before
      */
@@ -144,29 +128,29 @@ final class Member implements Subscription {
             }
             closed = true;
         }
-        dispatcher.stop();
-        failures.close();
-        for (ShardMember member : joined) {
-            member.threads().fetcher().remove(member);
-            member.threads().keeper().beginLeave(member);
-        }
+        closeSignal.close();
+        pipelines.forEach(ShardPipeline::beginClose);
         return true;
     }
 
-    /** Waits for the handlers, whose partitions are given back as they end. */
+    /**
+     * Waits for the handlers, whose partitions are released as they end.
+     *
+     * @return whether all of them have ended before the deadline
+     */
     boolean awaitClosed(long deadlineNanos) {
         boolean ended = true;
         try {
-            for (ShardMember member : joined) {
-                ended &= member.threads().keeper().awaitLeft(member, deadlineNanos);
+            for (ShardPipeline pipeline : pipelines) {
+                ended &= pipeline.awaitClosed(deadlineNanos);
             }
         } catch (InterruptedException e) {
-            joined.forEach(ShardMember::leaveNow);
+            pipelines.forEach(ShardPipeline::leaveNow);
             Thread.currentThread().interrupt();
             ended = false;
         }
-        dispatcher.shutdown();
-        consumers.closed(this);
+        handlerThreads.shutdown();
+        owner.memberClosed(this);
         return ended;
     }
 }

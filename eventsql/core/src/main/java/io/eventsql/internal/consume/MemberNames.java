@@ -4,16 +4,16 @@ import java.net.InetAddress;
 import java.net.UnknownHostException;
 import java.util.concurrent.atomic.AtomicInteger;
 
-/** How members of this process are called in the database, for people. */
+/** Names of this process's members, by which operators recognise them in the database. */
 final class MemberNames {
-    private static final AtomicInteger STARTED = new AtomicInteger();
+    private static final AtomicInteger SEQUENCE = new AtomicInteger();
     private static final String PROCESS = host() + "/" + ProcessHandle.current().pid();
 
     private MemberNames() {}
 
-    /** Host, process and a number in it. */
+    /** Creates a name of the host, the process and the member's number in it. */
     static String next() {
-        return PROCESS + "/" + STARTED.incrementAndGet();
+        return PROCESS + "/" + SEQUENCE.incrementAndGet();
     }
 
     private static String host() {

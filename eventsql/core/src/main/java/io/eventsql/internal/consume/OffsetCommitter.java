@@ -1,91 +1,50 @@
 package io.eventsql.internal.consume;
 
 import io.eventsql.ConsumerListener.Reason;
-import io.eventsql.internal.consume.HandlerCall.Step;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.sql.ConsumerTable.Offset;
 import io.eventsql.internal.sql.OffsetTable.Handled;
 import java.sql.SQLException;
 import java.util.List;
-import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
-import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.TimeUnit;
-import java.util.concurrent.locks.LockSupport;
+import java.util.concurrent.locks.ReentrantLock;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Commits the offsets of one shard for all members of this process: one platform thread, one statement for all
- * partitions of a member, not more often than the member's commit interval. A commit that the database refuses means
- * that the partition was lost: it is given up, and nothing more of it is handled or reported.
+ * Commits the offsets of one member on one shard, all its partitions in one statement, not more often than its commit
+ * interval. Rule 4 (Commit): the database compares epoch and previous offset; a commit that it refuses means that the
+ * partition was lost. The assignment then ends, and nothing more of it is handled or reported. Thread-safe.
  */
 final class OffsetCommitter {
     private static final Logger LOG = LoggerFactory.getLogger(OffsetCommitter.class);
 
     private final Shard shard;
-    /** Members with something to commit, and when that is due (nano time). */
-    private final Map<ShardMember, Long> due = new ConcurrentHashMap<>();
+    private final ShardMember member;
+    private final CommitThread thread;
+    private final HeartbeatSchedule heartbeats;
+    private final CommitThread.Commit commit = this::commit;
+    /** Held while offsets are committed: commits of one member follow one another. Heartbeats never wait for it. */
+    private final ReentrantLock lock = new ReentrantLock();
 
-    private final Thread thread;
-    private volatile boolean closed;
-
-    OffsetCommitter(Shard shard) {
+    OffsetCommitter(Shard shard, ShardMember member, CommitThread thread, HeartbeatSchedule heartbeats) {
         this.shard = shard;
-        this.thread = new Thread(this::run, "eventsql-commit-" + shard.name());
-        thread.setDaemon(true);
+        this.member = member;
+        this.thread = thread;
+        this.heartbeats = heartbeats;
     }
 
-    void start() {
-        thread.start();
-    }
-
-    /** Says that a member has handled something: it is committed within its commit interval. */
-    void request(ShardMember member) {
-        if (!due.containsKey(member)) {
-            long at = System.nanoTime() + member.spec().commitInterval().toNanos();
-            if (due.putIfAbsent(member, at) == null) {
-                LockSupport.unpark(thread);
-            }
-        }
-    }
-
-    private void run() {
-        while (!closed) {
-            long now = System.nanoTime();
-            long next = Long.MAX_VALUE;
-            for (Map.Entry<ShardMember, Long> entry : List.copyOf(due.entrySet())) {
-                long left = entry.getValue() - now;
-                if (left <= 0) {
-                    due.remove(entry.getKey()); // before committing: what is handled meanwhile is requested anew
-                    commitOrRetry(entry.getKey());
-                } else {
-                    next = Math.min(next, left);
-                }
-            }
-            if (next == Long.MAX_VALUE && due.isEmpty()) {
-                LockSupport.park(this);
-            } else {
-                LockSupport.parkNanos(this, next == Long.MAX_VALUE ? 0 : next);
-            }
-        }
-    }
-
-    private void commitOrRetry(ShardMember member) {
-        try {
-            commit(member);
-        } catch (SQLException | RuntimeException e) { // the one thread of all members must go on
-            LOG.warn("Offsets on {} could not be committed, tried again: {}", shard, e.toString());
-            due.putIfAbsent(member, System.nanoTime() + TimeUnit.SECONDS.toNanos(1));
-        }
+    /** Requests a commit of what the member has handled; it is done within the commit interval. */
+    void request() {
+        thread.request(commit, member.spec().commitInterval());
     }
 
     /** Commits now what the member has handled. */
-    void commit(ShardMember member) throws SQLException {
-        member.commitLock().lock();
+    void commit() throws SQLException {
+        lock.lock();
         try {
-            List<Handled> handled = member.toCommit();
+            List<Handled> handled = member.uncommitted();
             if (handled.isEmpty()) {
                 return;
             }
@@ -93,52 +52,51 @@ final class OffsetCommitter {
                     .call(connection -> shard.tables().offsets().commit(connection, member.consumerId(), handled));
             for (Handled one : handled) {
                 if (committed.contains(one.partition())) {
-                    member.partition(one.partition())
-                            .filter(partition -> partition.epoch() == one.epoch()) // not taken anew meanwhile
-                            .ifPresent(partition -> partition.committed(one.toOffset()));
+                    member.assignment(one.partition())
+                            .filter(assignment -> assignment.epoch() == one.epoch()) // or it was taken anew
+                            .ifPresent(assignment -> assignment.recordCommitted(one.toOffset()));
                 }
             }
             if (committed.size() < handled.size()) {
-                checkRefused(member);
+                reconcile();
             }
         } finally {
-            member.commitLock().unlock();
+            lock.unlock();
         }
     }
 
     /**
-     * The same, if no other commit of the member is under way.
+     * Commits now what the member has handled, unless another commit of it is under way.
      *
      * @return whether it was done
      */
-    boolean tryCommit(ShardMember member) throws SQLException {
-        if (!member.commitLock().tryLock()) {
+    boolean tryCommit() throws SQLException {
+        if (!lock.tryLock()) {
             return false;
         }
         try {
-            commit(member);
+            commit();
             return true;
         } finally {
-            member.commitLock().unlock();
+            lock.unlock();
         }
     }
 
     /**
-     * Commits the offset of one partition together with other things, in one transaction that ends with the fenced
+     * Commits the offset of one partition together with other statements, in one transaction that ends with the fenced
      * commit.
      *
-     * @param first the first of the events that count as handled with it
-     * @param next the offset behind the last of them
-     * @return {@code false} if it was refused: everything was rolled back; the partition is given up if it is lost
+     * @param first the offset of the first event that counts as handled with it
+     * @param next the offset after the last one
+     * @return {@code false} if it was refused: everything was rolled back; the assignment has ended if it is lost
      */
-    boolean commitWith(ShardMember member, OwnedPartition partition, long first, long next, Step step)
-            throws SQLException {
-        member.commitLock().lock();
+    boolean commitWith(Assignment assignment, long first, long next, TransactionStep step) throws SQLException {
+        lock.lock();
         try {
-            if (next > first && partition.committedOffset() >= next) {
-                return true; // an earlier attempt whose answer never came was stored after all
+            if (next > first && assignment.committedOffset() >= next) {
+                return true; // an earlier attempt, whose answer was lost, was stored
             }
-            Handled handled = partition.progressWith(first, next);
+            Handled handled = assignment.progressWith(first, next);
             boolean committed = shard.require().transactionIf(connection -> {
                 step.run(connection);
                 return !shard.tables()
@@ -147,47 +105,42 @@ final class OffsetCommitter {
                         .isEmpty();
             });
             if (!committed) {
-                checkRefused(member);
+                reconcile();
                 return false;
             }
-            partition.committed(handled.toOffset());
+            assignment.recordCommitted(handled.toOffset());
             return true;
         } finally {
-            member.commitLock().unlock();
+            lock.unlock();
         }
     }
 
     /**
-     * After a refused commit: what has another epoch now is lost, partitions with nothing to commit included. Where the
-     * epoch is still ours, an earlier commit whose answer never came has been stored after all.
+     * Compares all assignments with the stored offsets, after a commit was refused or its answer was lost. Those whose
+     * epoch is another one now are lost, also those with nothing to commit. Where the epoch is unchanged, an earlier
+     * commit whose answer was lost has been stored, so the stored offset counts.
      */
-    void checkRefused(ShardMember member) throws SQLException {
-        member.commitLock().lock();
+    void reconcile() throws SQLException {
+        lock.lock();
         try {
-            List<OwnedPartition> held = member.partitions(); // before the offsets: what is taken later is not in them
+            List<Assignment> owned = member.assignments(); // before the offsets, which lack what is taken later
             List<Offset> stored = shard.require()
                     .call(connection -> shard.tables().consumers().offsets(connection, member.consumerId()));
-            for (OwnedPartition partition : held) {
+            for (Assignment assignment : owned) {
                 Optional<Offset> offset = stored.stream()
-                        .filter(o -> o.partition() == partition.partition() && o.epoch() == partition.epoch())
+                        .filter(o -> o.partition() == assignment.partition() && o.epoch() == assignment.epoch())
                         .findFirst();
                 if (offset.isPresent()) {
-                    partition.committed(offset.get().nextOffset());
+                    assignment.recordCommitted(offset.get().nextOffset());
                 } else {
-                    LOG.info("{} was lost: another member has taken it", member.name(partition));
-                    member.remove(partition, Reason.LOST);
+                    LOG.info("Lost {}: its epoch has changed; handling no more of its events", assignment.name());
+                    member.remove(assignment, Reason.LOST);
                 }
             }
         } finally {
-            member.commitLock().unlock();
+            lock.unlock();
         }
-        request(member);
-        member.threads().keeper().beatSoon();
-    }
-
-    void close() throws InterruptedException {
-        closed = true;
-        LockSupport.unpark(thread);
-        thread.join(TimeUnit.SECONDS.toMillis(1));
+        request();
+        heartbeats.requestHeartbeat();
     }
 }

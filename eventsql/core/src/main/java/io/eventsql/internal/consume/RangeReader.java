@@ -16,7 +16,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.OptionalInt;
 
-/** Reads a range of a partition without any consumer. Thread-safe. */
+/** Reads a range of a partition without a consumer. Thread-safe. */
 public final class RangeReader {
     private final Shards shards;
     private final StreamRegistry streams;
@@ -35,7 +35,7 @@ public final class RangeReader {
         try {
             return read(shard, stream, from, maxEvents, maxBytes);
         } catch (SQLException e) {
-            throw new EventSqlException("Events of " + from + " could not be read: " + e.getMessage(), e);
+            throw new EventSqlException("Reading events from " + from + " failed: " + e.getMessage(), e);
         }
     }
 
@@ -45,7 +45,8 @@ public final class RangeReader {
         long next = from.offset();
         long bytesLeft = maxBytes;
         while (events.size() < maxEvents && bytesLeft > 0) {
-            List<StoredEvent> page = page(shard, stream, from.partition(), next, maxEvents - events.size(), bytesLeft);
+            List<StoredEvent> page =
+                    fetchPage(shard, stream, from.partition(), next, maxEvents - events.size(), bytesLeft);
             if (page.isEmpty() || page.getFirst().offset() != next) {
                 if (events.isEmpty()) {
                     requireInRange(shard, stream, from);
@@ -58,14 +59,14 @@ public final class RangeReader {
             }
             next += page.size();
             if (next % stream.segmentSize() != 0) {
-                return events; // not at a segment's end: that was all, or the limit
+                return events; // not at a segment's end: at the head or at a limit
             }
         }
         return events;
     }
 
-    /** A page of one segment; empty if the segment does not exist. */
-    private static List<StoredEvent> page(
+    /** Fetches a page of one segment; empty if the segment does not exist. */
+    private static List<StoredEvent> fetchPage(
             Shard shard, StreamSpec stream, int partition, long from, int maxEvents, long maxBytes)
             throws SQLException {
         OptionalInt streamId = shard.findStreamId(stream);

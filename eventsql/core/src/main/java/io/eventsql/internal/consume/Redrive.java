@@ -15,63 +15,70 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Has events that were set aside handled again, in their order, by the partition's holder and between its pages: so
- * nothing is parked behind its back. An event that succeeds is no longer set aside; one that fails stays, and with it
- * all later ones of its parked key.
+ * Redrives parked events in their order. The partition's owner does it between two pages, so no event of theirs is
+ * parked at the same time. An event that succeeds is no longer parked; one that fails remains, and with it all later
+ * ones of its parked key. Thread-safe.
  */
 final class Redrive {
     private static final Logger LOG = LoggerFactory.getLogger(Redrive.class);
-    private static final int PAGE = 100;
+    private static final int PAGE_EVENTS_MAX = 100;
 
+    private final Shard shard;
+    private final ParkedEventTable table;
     private final Attempts attempts;
     private final Failures failures;
 
-    Redrive(Attempts attempts, Failures failures) {
+    Redrive(Shard shard, Attempts attempts, Failures failures) {
+        this.shard = shard;
+        this.table = shard.tables().parkedEvents();
         this.attempts = attempts;
         this.failures = failures;
     }
 
-    /** Handles a page of what is to be handled again. */
-    void run(ShardMember member, OwnedPartition partition, HandlerClock clock) {
-        Shard shard = member.shard();
-        ParkedEventTable table = shard.tables().parkedEvents();
+    /** Redrives a page of the events for which that was requested. */
+    void run(Assignment assignment, HandlerClock clock) {
         List<Row> rows;
         try {
-            rows = shard.require().call(c -> table.toRedrive(c, member.consumerId(), partition.partition(), PAGE));
-        } catch (SQLException e) {
-            LOG.warn("Events of {} are redriven later: {}", member.name(partition), e.toString());
-            return; // the next heartbeat asks again
+            rows = shard.require()
+                    .call(c -> table.toRedrive(c, assignment.consumerId(), assignment.partition(), PAGE_EVENTS_MAX));
+        } catch (SQLException e) { // the next heartbeat requests it again
+            LOG.warn(
+                    "Reading events to redrive of {} failed; retrying after the next heartbeat: {}",
+                    assignment.name(),
+                    e.toString());
+            return;
         }
         Set<String> failedKeys = new HashSet<>();
         for (Row row : rows) {
             boolean waits = row.deadLetterOffset() == null && failedKeys.contains(row.key());
-            boolean goesOn = waits || redrive(member, partition, row, clock, failedKeys);
-            if (!goesOn) {
+            boolean mayContinue = waits || redrive(assignment, row, clock, failedKeys);
+            if (!mayContinue) {
                 return;
             }
         }
-        freeKeys(member, partition);
-        if (rows.size() == PAGE) {
-            partition.wantRedrive();
+        freeKeys(assignment);
+        if (rows.size() == PAGE_EVENTS_MAX) {
+            assignment.requestRedrive();
         }
     }
 
-    private boolean redrive(
-            ShardMember member, OwnedPartition partition, Row row, HandlerClock clock, Set<String> failedKeys) {
-        ParkedEventTable table = member.shard().tables().parkedEvents();
-        HandlerCall.Step remove = connection -> {
-            if (!table.remove(connection, member.consumerId(), partition.partition(), row.offset())) {
-                throw new SQLException("the event is no longer set aside", SqlErrors.NOT_PARKED);
+    private boolean redrive(Assignment assignment, Row row, HandlerClock clock, Set<String> failedKeys) {
+        return attempts.handle(assignment, List.of(event(assignment, row)), clock, new Attempts.Outcome() {
+            @Override
+            public TransactionStep alsoCommit() {
+                return connection -> {
+                    if (!table.remove(connection, assignment.consumerId(), assignment.partition(), row.offset())) {
+                        throw new SQLException("the event is no longer parked", SqlErrors.NOT_PARKED);
+                    }
+                };
             }
-        };
-        return attempts.handle(member, partition, List.of(event(member, row)), clock, remove, new Attempts.End() {
+
             @Override
             public boolean handled(StoredEvent first, StoredEvent last) {
                 return failures.commitWith(
-                        member,
-                        partition,
-                        connection ->
-                                table.remove(connection, member.consumerId(), partition.partition(), row.offset()));
+                        assignment,
+                        connection -> table.remove(
+                                connection, assignment.consumerId(), assignment.partition(), row.offset()));
             }
 
             @Override
@@ -80,12 +87,11 @@ final class Redrive {
                     failedKeys.add(row.key());
                 }
                 return failures.commitWith(
-                        member,
-                        partition,
+                        assignment,
                         connection -> table.failedAgain(
                                 connection,
-                                member.consumerId(),
-                                partition.partition(),
+                                assignment.consumerId(),
+                                assignment.partition(),
                                 row,
                                 Failures.text(error),
                                 count));
@@ -93,23 +99,21 @@ final class Redrive {
         });
     }
 
-    private void freeKeys(ShardMember member, OwnedPartition partition) {
+    /** Frees parked keys of which no event is parked any more. */
+    private void freeKeys(Assignment assignment) {
         List<String> freed = new ArrayList<>();
-        boolean committed = failures.commitWith(member, partition, connection -> {
+        boolean committed = failures.commitWith(assignment, connection -> {
             freed.clear();
-            freed.addAll(member.shard()
-                    .tables()
-                    .parkedEvents()
-                    .freeKeys(connection, member.consumerId(), partition.partition()));
+            freed.addAll(table.freeKeys(connection, assignment.consumerId(), assignment.partition()));
         });
         if (committed) {
-            partition.freed(freed);
+            assignment.freeKeys(freed);
         }
     }
 
-    private static StoredEvent event(ShardMember member, Row row) {
+    private StoredEvent event(Assignment assignment, Row row) {
         return new StoredEvent(
-                new EventPosition(member.spec().stream(), member.shard().number(), row.partition(), row.offset()),
+                new EventPosition(assignment.spec().stream(), shard.number(), row.partition(), row.offset()),
                 row.key(),
                 row.value(),
                 row.headers(),

@@ -1,10 +1,7 @@
 package io.eventsql.internal.consume;
 
 import io.eventsql.ConsumerListener.Reason;
-import io.eventsql.ConsumerPartition;
 import io.eventsql.ConsumerSpec;
-import io.eventsql.StreamSpec;
-import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.sql.LeaseTable.Beat;
 import io.eventsql.internal.sql.LeaseTable.Taken;
 import io.eventsql.internal.sql.OffsetTable.Handled;
@@ -20,232 +17,220 @@ import java.util.UUID;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
-import java.util.concurrent.locks.ReentrantLock;
 import java.util.stream.Stream;
 
-/** A member's part on one shard: the partitions it holds there. Thread-safe. */
+/** A member on one shard: its state, and the partitions assigned to it. Thread-safe. */
 final class ShardMember {
-    private final Member member;
-    private final Shard shard;
-    private final ShardThreads threads;
-    private final int streamId;
-    private final int consumerId;
-    private final AtomicInteger turn = new AtomicInteger();
-    /** By partition, so that fetches look the same from one to the next. Replaced as a whole. */
-    private volatile List<OwnedPartition> partitions = List.of();
-    /** No longer held, but a handler is still at work: not taken again until it ends. */
-    private final List<OwnedPartition> leaving = new ArrayList<>();
-
-    private final ReentrantLock commitLock = new ReentrantLock();
-    private boolean answered;
-    private boolean closed;
-    private boolean triedToLeave;
-    private volatile boolean leavesNow;
-    private volatile boolean ended;
-    private final CountDownLatch left = new CountDownLatch(1);
-
-    ShardMember(Member member, ShardThreads threads, int streamId, int consumerId) {
-        this.member = member;
-        this.shard = threads.shard();
-        this.threads = threads;
-        this.streamId = streamId;
-        this.consumerId = consumerId;
+    /** The transitions are drawn in the package's documentation. */
+    private enum State {
+        /** Its first heartbeat is not answered yet: other members do not know it. */
+        JOINING,
+        /** It takes its share of the partitions. */
+        ACTIVE,
+        /** It takes nothing more, releases what it owns, and leaves when all handlers have ended. */
+        CLOSING,
+        /** It leaves without waiting for handlers, and without another attempt if that fails. */
+        LEAVING,
+        /** Its row is deleted, or its leases expire. */
+        LEFT
     }
 
-    Member member() {
-        return member;
+    private final Membership membership;
+    private final Listeners listeners;
+    private final AtomicInteger rotation = new AtomicInteger();
+    /** Sorted by partition, so that fetches are alike from one to the next. Replaced as a whole. */
+    private volatile List<Assignment> assignments = List.of();
+    /** Ended while a handler was running: their partitions are not taken again until it ends. */
+    private final List<Assignment> endedButHandling = new ArrayList<>();
+
+    private State state = State.JOINING;
+    private boolean handlersEnded;
+    private final CountDownLatch left = new CountDownLatch(1);
+
+    ShardMember(Membership membership, Listeners listeners) {
+        this.membership = membership;
+        this.listeners = listeners;
+    }
+
+    Membership membership() {
+        return membership;
     }
 
     ConsumerSpec spec() {
-        return member.spec();
-    }
-
-    StreamSpec stream() {
-        return member.stream();
+        return membership.spec();
     }
 
     UUID memberId() {
-        return member.id();
-    }
-
-    Shard shard() {
-        return shard;
-    }
-
-    ShardThreads threads() {
-        return threads;
-    }
-
-    Listeners listeners() {
-        return member.listeners();
-    }
-
-    /** Held while offsets are committed: commits of one member follow one another. Heartbeats never wait for it. */
-    ReentrantLock commitLock() {
-        return commitLock;
+        return membership.memberId();
     }
 
     int streamId() {
-        return streamId;
+        return membership.streamId();
     }
 
     int consumerId() {
-        return consumerId;
+        return membership.consumerId();
     }
 
-    ConsumerPartition name(OwnedPartition partition) {
-        return name(partition.partition());
+    // Assignments
+
+    List<Assignment> assignments() {
+        return assignments;
     }
 
-    ConsumerPartition name(int partition) {
-        return new ConsumerPartition(spec().stream(), spec().name(), shard.number(), partition);
-    }
-
-    List<OwnedPartition> partitions() {
-        return partitions;
-    }
-
-    Optional<OwnedPartition> partition(int number) {
-        for (OwnedPartition partition : partitions) {
-            if (partition.partition() == number) {
-                return Optional.of(partition);
+    Optional<Assignment> assignment(int partition) {
+        for (Assignment assignment : assignments) {
+            if (assignment.partition() == partition) {
+                return Optional.of(assignment);
             }
         }
         return Optional.empty();
     }
 
-    /** All partitions, each time beginning with another one. */
-    Iterable<OwnedPartition> partitionsInTurn() {
-        List<OwnedPartition> all = partitions;
-        int first = Math.floorMod(turn.getAndIncrement(), Math.max(1, all.size()));
-        List<OwnedPartition> inTurn = new ArrayList<>(all.subList(first, all.size()));
-        inTurn.addAll(all.subList(0, first));
-        return inTurn;
+    /** Moves the order of the assignments on by one, so that each is first in its turn, and returns them in it. */
+    List<Assignment> rotateAssignments() {
+        List<Assignment> all = assignments;
+        int first = Math.floorMod(rotation.getAndIncrement(), Math.max(1, all.size()));
+        List<Assignment> rotated = new ArrayList<>(all.subList(first, all.size()));
+        rotated.addAll(all.subList(0, first));
+        return rotated;
     }
 
     boolean wantsPages() {
-        return partitions.stream().anyMatch(OwnedPartition::wantsPage);
+        return assignments.stream().anyMatch(Assignment::wantsPage);
     }
 
-    List<Handled> toCommit() {
-        return partitions.stream()
-                .map(OwnedPartition::toCommit)
+    List<Handled> uncommitted() {
+        return assignments.stream()
+                .map(Assignment::uncommitted)
                 .filter(Objects::nonNull)
                 .toList();
     }
 
-    // What the lease keeper does
-
-    /** The heartbeat: a partition whose handler runs too long is not named, so its lease runs out. */
-    Beat beat(String name) {
-        long timeout = spec().handlerTimeout().toNanos();
-        List<Integer> held = new ArrayList<>();
-        int stuck = 0;
-        for (OwnedPartition partition : partitions) {
-            if (partition.longestCallNanos() < timeout) {
-                held.add(partition.partition());
-            } else {
-                stuck++;
-            }
+    /**
+     * Adds partitions that the member has taken.
+     *
+     * @return {@code false} if the member closes: they must be released
+     */
+    synchronized boolean add(Collection<Taken> taken, Map<Integer, Set<String>> parkedKeys, long leaseEndNanos) {
+        if (isClosed()) {
+            return false;
         }
-        synchronized (this) {
-            leaving.removeIf(partition -> !partition.isHandling());
-            stuck += (int) leaving.stream()
-                    .filter(partition -> partition.longestCallNanos() >= timeout)
-                    .count();
+        List<Assignment> changed = new ArrayList<>(assignments);
+        for (Taken one : taken) {
+            Set<String> keys = parkedKeys.getOrDefault(one.partition(), Set.of());
+            changed.add(new Assignment(membership, one, keys, leaseEndNanos));
         }
-        return new Beat(consumerId, member.id(), name, maxPartitions(held.size(), stuck), held);
+        changed.sort(Comparator.comparingInt(Assignment::partition));
+        assignments = List.copyOf(changed);
+        return true;
     }
 
-    /** With a stuck handler it takes no more, so that others get a larger share; if it can handle nothing, they get all. */
-    private int maxPartitions(int held, int stuck) {
+    /** Ends an assignment and reports that to the listeners; does nothing more if it was removed before. */
+    void remove(Assignment assignment, Reason reason) {
+        synchronized (this) {
+            assignment.end();
+            List<Assignment> others =
+                    assignments.stream().filter(a -> a != assignment).toList();
+            if (others.size() == assignments.size()) {
+                return;
+            }
+            assignments = others;
+            if (assignment.isHandling()) {
+                endedButHandling.add(assignment);
+            }
+        }
+        listeners.call(l -> l.partitionRevoked(assignment.name(), reason));
+    }
+
+    private Stream<Assignment> endedAndHandling() {
+        return endedButHandling.stream().filter(Assignment::isHandling);
+    }
+
+    // Heartbeats
+
+    /** Returns the next heartbeat. It leaves out partitions whose handler exceeds its time-out: their leases expire. */
+    synchronized Beat heartbeat() {
+        endedButHandling.removeIf(assignment -> !assignment.isHandling());
+        long timeout = spec().handlerTimeout().toNanos();
+        List<Integer> renewed = assignments.stream()
+                .filter(assignment -> assignment.longestCallNanos() < timeout)
+                .map(Assignment::partition)
+                .toList();
+        int stuck = assignments.size() - renewed.size();
+        stuck += (int) endedAndHandling()
+                .filter(assignment -> assignment.longestCallNanos() >= timeout)
+                .count();
+        return new Beat(
+                consumerId(), memberId(), membership.memberName(), maxPartitions(renewed.size(), stuck), renewed);
+    }
+
+    /** Rule 7 (Share): with a stuck handler no more than the member owns; none if it has no permit left, or closes. */
+    private int maxPartitions(int renewed, int stuck) {
         if (isClosed() || stuck >= spec().concurrency()) {
             return 0;
         }
-        return stuck == 0 ? spec().maxPartitions() : Math.min(held, spec().maxPartitions());
+        return stuck == 0 ? spec().maxPartitions() : Math.min(renewed, spec().maxPartitions());
     }
 
-    /** Says once that the member has had its first heartbeat. */
-    synchronized boolean isFirstAnswer() {
-        boolean first = !answered;
-        answered = true;
-        return first;
+    /** Records that a heartbeat was answered; returns whether it was the first one of a member that joins. */
+    synchronized boolean recordAnswer() {
+        if (state != State.JOINING) {
+            return false;
+        }
+        state = State.ACTIVE;
+        return true;
     }
 
-    /** Partitions that must not be taken now: held already, or an earlier handler is still at work on them. */
+    /** Returns the partitions that must not be taken: owned already, or an earlier handler is still running. */
     synchronized List<Integer> notToTake() {
-        leaving.removeIf(partition -> !partition.isHandling());
-        return Stream.concat(leaving.stream(), partitions.stream())
-                .map(OwnedPartition::partition)
+        return Stream.concat(endedAndHandling(), assignments.stream())
+                .map(Assignment::partition)
                 .distinct()
                 .toList();
     }
 
-    /**
-     * The member holds these partitions now.
-     *
-     * @return {@code false} if it was closed meanwhile: they must be released
-     */
-    synchronized boolean add(Collection<Taken> taken, Map<Integer, Set<String>> parkedKeys, long heldUntilNanos) {
-        if (closed) {
+    // Closing
+
+    synchronized boolean isClosed() {
+        return state.compareTo(State.CLOSING) >= 0;
+    }
+
+    /** Begins to close: nothing is added, and no further event is handled. */
+    synchronized void close() {
+        if (!isClosed()) {
+            state = State.CLOSING;
+        }
+        assignments.forEach(Assignment::drain);
+    }
+
+    /** Waits no longer for handlers that are running. */
+    synchronized void leaveNow() {
+        if (state == State.CLOSING) {
+            state = State.LEAVING;
+        }
+    }
+
+    /** Returns whether the member leaves now, and records whether all its handlers have ended. */
+    synchronized boolean beginLeave() {
+        handlersEnded |= isClosed()
+                && endedAndHandling().findAny().isEmpty()
+                && assignments.stream().noneMatch(Assignment::isHandling);
+        return handlersEnded || state == State.LEAVING;
+    }
+
+    /** Records that leaving failed; returns whether there is another attempt: there is one, if time permits. */
+    synchronized boolean allowLastAttempt() {
+        if (state != State.CLOSING) {
             return false;
         }
-        List<OwnedPartition> changed = new ArrayList<>(partitions);
-        for (Taken one : taken) {
-            changed.add(new OwnedPartition(
-                    one, stream().segmentSize(), parkedKeys.getOrDefault(one.partition(), Set.of()), heldUntilNanos));
-        }
-        changed.sort(Comparator.comparingInt(OwnedPartition::partition));
-        partitions = List.copyOf(changed);
+        state = State.LEAVING;
         return true;
     }
 
-    /** The member no longer holds the partition; does nothing if that is known already. */
-    void remove(OwnedPartition partition, Reason reason) {
-        synchronized (this) {
-            partition.giveUp();
-            List<OwnedPartition> left =
-                    partitions.stream().filter(p -> p != partition).toList();
-            if (left.size() == partitions.size()) {
-                return;
-            }
-            partitions = left;
-            if (partition.isHandling()) {
-                leaving.add(partition);
-            }
-        }
-        listeners().tell(l -> l.partitionRevoked(name(partition), reason));
-    }
-
-    // Closing
-
-    /** From now on nothing is added, and no further event is given to the handler. */
-    synchronized void close() {
-        closed = true;
-        partitions.forEach(OwnedPartition::drain);
-    }
-
-    /** Handlers that have not ended by now are not waited for. */
-    void leaveNow() {
-        leavesNow = true;
-    }
-
-    /** Whether it is closed, and nothing more is waited for; remembers whether all handlers have ended. */
-    synchronized boolean mayLeave() {
-        leaving.removeIf(partition -> !partition.isHandling());
-        ended = closed && leaving.isEmpty() && partitions.stream().noneMatch(OwnedPartition::isHandling);
-        return ended || (closed && leavesNow);
-    }
-
-    /** Says yes once, if there is time. */
-    boolean mayTryLeavingAgain() {
-        boolean again = !triedToLeave && !leavesNow;
-        triedToLeave = true;
-        return again;
-    }
-
-    /** It is gone. */
-    void left() {
+    /** Records that the member has left, and releases the threads that wait for it. */
+    synchronized void markLeft() {
+        state = State.LEFT;
         left.countDown();
     }
 
@@ -254,11 +239,7 @@ final class ShardMember {
     }
 
     /** Whether all its handlers had ended when it left. */
-    boolean hasEnded() {
-        return ended;
-    }
-
-    synchronized boolean isClosed() {
-        return closed;
+    synchronized boolean haveHandlersEnded() {
+        return handlersEnded;
     }
 }

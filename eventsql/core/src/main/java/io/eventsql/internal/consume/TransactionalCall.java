@@ -15,14 +15,22 @@ import java.util.UUID;
 
 /**
  * Exactly once: what the handler writes and the offset are committed together. The fenced commit of the offset is the
- * transaction's last statement: a former holder finds that it has lost the partition, and everything is rolled back.
+ * transaction's last statement: a former owner learns by it that it has lost the partition, and everything is rolled
+ * back.
  *
- * <p>A holder frozen in its transaction keeps locks. Whoever takes the partition ends that transaction; where that is
- * not permitted, the server ends it when nothing was sent for the handler's time-out, or for the lease once the offset is
- * committed in it.
+ * <p>An owner that is frozen in its transaction keeps locks. The member that takes the partition ends that transaction;
+ * where its role does not permit that, the server ends it when nothing was sent for the handler's time-out, or for the
+ * lease once the offset is committed in it.
+ *
+ * @param lease bounds the silence between the offset's commit and the transaction's
  */
 record TransactionalCall(
-        boolean takesBatches, TransactionalEventBatchHandler handler, HandlerTransactions transactions, Duration lease)
+        boolean takesBatches,
+        TransactionalEventBatchHandler handler,
+        HandlerTransactions transactions,
+        Duration lease,
+        Shard shard,
+        OffsetCommitter committer)
         implements HandlerCall {
     @Override
     public boolean isTransactional() {
@@ -30,100 +38,96 @@ record TransactionalCall(
     }
 
     @Override
-    public void call(ShardMember member, OwnedPartition partition, List<StoredEvent> events, Step alsoCommit)
-            throws Exception {
-        Shard shard = member.shard();
+    public void call(Assignment assignment, List<StoredEvent> events, TransactionStep alsoCommit) throws Exception {
         long first = events.getFirst().offset();
         long next = events.getLast().offset() + 1;
-        boolean again = !alsoCommit.equals(Step.NONE); // it was set aside before, its offset was passed
-        if (!again && next <= partition.committedOffset()) {
-            return; // an earlier commit whose answer never came was stored after all
+        boolean isRedrive = !alsoCommit.equals(TransactionStep.NONE); // the offset was passed when they were parked
+        if (!isRedrive && next <= assignment.committedOffset()) {
+            return; // an earlier commit, whose answer was lost, was stored
         }
-        boolean[] asked = {false};
+        boolean[] commitBegun = {false};
         try {
             // From these events' own offset: what is known to be committed may change at any moment.
-            Handled handled =
-                    again ? partition.progress() : new Handled(partition.partition(), partition.epoch(), first, next);
+            Handled handled = isRedrive
+                    ? assignment.progress()
+                    : new Handled(assignment.partition(), assignment.epoch(), first, next);
             boolean committed = transactions.run(shard, connection -> {
-                OffsetTable offsets = shard.tables().offsets();
                 String token = UUID.randomUUID().toString();
-                beginHandling(connection, member, partition, token);
+                beginHandling(connection, assignment, token);
                 handler.handle(events, HandlerConnection.guard(connection));
                 Thread.interrupted(); // left by the handler: it would close the connection
                 alsoCommit.run(connection);
-                asked[0] = true;
-                return offsets.commitHandled(connection, member.consumerId(), handled, token, lease.toMillis());
+                commitBegun[0] = true;
+                return shard.tables()
+                        .offsets()
+                        .commitHandled(connection, assignment.consumerId(), handled, token, lease.toMillis());
             });
             if (committed) {
-                partition.committed(handled.toOffset());
+                assignment.recordCommitted(handled.toOffset());
                 return;
             }
         } catch (Exception e) {
             if (e instanceof SQLException sql && SqlErrors.state(sql).equals(SqlErrors.NOT_PARKED)) {
-                return; // handled again already: everything was rolled back
+                return; // redriven already: everything was rolled back
             }
-            boolean isOfHandler = !asked[0] && !(e instanceof SQLException);
+            boolean isOfHandler = !commitBegun[0] && !(e instanceof SQLException);
             if (isOfHandler) {
                 throw e;
             }
-            if (asked[0] && !again && isStored(member, partition, next, e)) {
+            if (commitBegun[0] && !isRedrive && reconcileAfter(e, assignment, next)) {
                 return;
             }
-            if (partition.isGivenUp()) {
-                throw new LostException("lost while its events were handled: everything was rolled back");
-            }
+            requireOwned(assignment);
             if (e instanceof Database.UnavailableException) {
-                throw new NotHandledException("the database is away: " + e.getMessage(), e);
+                throw new NotHandledException("database unavailable: " + e.getMessage(), e);
             }
             throw e;
         }
-        // Refused: lost, or an earlier commit whose answer never came was stored after all.
-        member.threads().committer().checkRefused(member);
-        if (partition.isGivenUp()) {
-            throw new LostException("lost while its events were handled: everything was rolled back");
-        }
-        if (again || partition.committedOffset() < next) {
+        // Refused: the partition is lost, or an earlier commit, whose answer was lost, was stored.
+        committer.reconcile();
+        requireOwned(assignment);
+        if (isRedrive || assignment.committedOffset() < next) {
             throw new NotHandledException(
-                    "the offset had changed: everything was rolled back", new SQLException("commit refused", "40001"));
+                    "the offset had changed, everything was rolled back", new SQLException("commit refused", "40001"));
         }
     }
 
-    private void beginHandling(Connection connection, ShardMember member, OwnedPartition partition, String token)
+    private static void requireOwned(Assignment assignment) throws LostException {
+        if (assignment.hasEnded()) {
+            throw new LostException("lost while its events were handled, everything was rolled back");
+        }
+    }
+
+    private void beginHandling(Connection connection, Assignment assignment, String token)
             throws SQLException, NotHandledException {
-        Shard shard = member.shard();
         OffsetTable offsets = shard.tables().offsets();
-        long idleMs = member.spec().handlerTimeout().toMillis();
+        int consumerId = assignment.consumerId();
+        long idleMs = assignment.spec().handlerTimeout().toMillis();
         if (!transactions.areForeign()) {
-            offsets.beginHandling(connection, member.consumerId(), partition.partition(), token, idleMs);
+            offsets.beginHandling(connection, consumerId, assignment.partition(), token, idleMs);
             return;
         }
         boolean isShard;
         try {
             isShard = offsets.beginHandlingOn(
-                    shard.clusterId(),
-                    shard.number(),
-                    connection,
-                    member.consumerId(),
-                    partition.partition(),
-                    token,
-                    idleMs);
-        } catch (SQLException e) { // a database without the tables says so
-            throw new NotHandledException("the transaction could not be begun on " + shard + ": " + e.getMessage(), e);
+                    shard.clusterId(), shard.number(), connection, consumerId, assignment.partition(), token, idleMs);
+        } catch (SQLException e) { // such as that of a database without the tables
+            throw new NotHandledException("could not begin the transaction on " + shard + ": " + e.getMessage(), e);
         }
         if (!isShard) {
             throw new NotHandledException(
-                    "the transaction boundary gave a connection to another database than that of " + shard);
+                    "the transaction boundary gave a connection to a database other than that of " + shard);
         }
     }
 
-    /** After a commit that failed: whether it was stored all the same. */
-    private static boolean isStored(ShardMember member, OwnedPartition partition, long next, Exception failure) {
+    /** After a commit that failed: reads the stored offset and returns whether it was stored nevertheless. */
+    private boolean reconcileAfter(Exception failure, Assignment assignment, long next) {
         try {
-            member.threads().committer().checkRefused(member);
+            committer.reconcile();
         } catch (SQLException e) {
-            failure.addSuppressed(e); // found out by the next attempt
+            failure.addSuppressed(e); // the next attempt reads it
             return false;
         }
-        return partition.committedOffset() >= next;
+        return assignment.committedOffset() >= next;
     }
 }

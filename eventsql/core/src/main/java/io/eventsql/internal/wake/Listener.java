@@ -22,7 +22,7 @@ final class Listener {
     private final Shard shard;
     private final String self;
     private final int networkTimeoutSeconds;
-    private final List<WakeUp.Target> targets;
+    private final List<WakeUpTarget> targets;
     private @Nullable Thread thread;
     private boolean deafnessTold;
     private volatile boolean closed;
@@ -31,7 +31,7 @@ final class Listener {
      * @param self the beginning of this process's own signals, which it knows already
      * @param targets told what is new; may grow
      */
-    Listener(Shard shard, String self, Duration networkTimeout, List<WakeUp.Target> targets) {
+    Listener(Shard shard, String self, Duration networkTimeout, List<WakeUpTarget> targets) {
         this.shard = shard;
         this.self = self;
         this.networkTimeoutSeconds = (int) Math.max(1, networkTimeout.toSeconds());
@@ -74,7 +74,7 @@ final class Listener {
 
     private void listen(Connection connection) throws SQLException {
         shard.tables().notifications().listen(connection);
-        targets.forEach(WakeUp.Target::wakeAll); // what came before is not signalled
+        targets.forEach(WakeUpTarget::wakeAll); // what came before is not signalled
         String echo = self + " " + System.nanoTime();
         shard.require().call(other -> {
             shard.tables().notifications().send(other, echo);

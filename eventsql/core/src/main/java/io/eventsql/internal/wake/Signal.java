@@ -42,20 +42,20 @@ final class Signal {
     }
 
     /** Tells the targets, unless the signal is this process's own. What is no signal of ours wakes everything. */
-    static void dispatch(String text, String self, Iterable<WakeUp.Target> targets) {
+    static void dispatch(String text, String self, Iterable<WakeUpTarget> targets) {
         int space = text.indexOf(' ');
         if (space >= 0 && text.substring(0, space).equals(self)) {
             return;
         }
         String[] partitions = text.substring(space + 1).split(",", -1);
-        for (WakeUp.Target target : targets) {
+        for (WakeUpTarget target : targets) {
             for (String one : partitions) {
                 dispatch(one, target);
             }
         }
     }
 
-    private static void dispatch(String partition, WakeUp.Target target) {
+    private static void dispatch(String partition, WakeUpTarget target) {
         int colon = partition.indexOf(':');
         try {
             if (partition.charAt(0) == CONSUMER_PREFIX) {

@@ -13,26 +13,14 @@ import java.util.concurrent.CopyOnWriteArrayList;
  * processes. A signal may be lost (a dead connection); fetchers look by themselves from time to time. Thread-safe.
  */
 public final class WakeUp {
-    /** Is told that there may be new events on a shard; must return at once. */
-    public interface Target {
-        /** In this partition of this stream. */
-        default void wake(int streamId, int partition) {}
-
-        /** The members or the state of this consumer have changed. */
-        default void consumerChanged(int consumerId) {}
-
-        /** Anywhere. */
-        void wakeAll();
-    }
-
     private final List<Notifier> notifiers = new ArrayList<>();
     private final List<Listener> listeners = new ArrayList<>();
-    private final List<List<Target>> targets = new ArrayList<>();
+    private final List<List<WakeUpTarget>> targets = new ArrayList<>();
 
     public WakeUp(Shards shards, Settings settings) {
         String self = UUID.randomUUID().toString();
         for (Shard shard : shards.all()) {
-            List<Target> ofShard = new CopyOnWriteArrayList<>();
+            List<WakeUpTarget> ofShard = new CopyOnWriteArrayList<>();
             targets.add(ofShard);
             notifiers.add(new Notifier(shard, self, settings.notifyInterval()));
             listeners.add(new Listener(shard, self, settings.networkTimeout(), ofShard));
@@ -41,7 +29,7 @@ public final class WakeUp {
 
     /** Says that events were appended to a partition. Cheap: called for each partition of each batch. */
     public void appended(Shard shard, int streamId, int partition) {
-        for (Target target : targets.get(shard.number())) {
+        for (WakeUpTarget target : targets.get(shard.number())) {
             target.wake(streamId, partition);
         }
         notifiers.get(shard.number()).request(new Signal.News(streamId, partition));
@@ -49,14 +37,14 @@ public final class WakeUp {
 
     /** Says that members of a consumer came or went, or that its state was changed. */
     public void consumerChanged(Shard shard, int consumerId) {
-        for (Target target : targets.get(shard.number())) {
+        for (WakeUpTarget target : targets.get(shard.number())) {
             target.consumerChanged(consumerId);
         }
         notifiers.get(shard.number()).request(Signal.News.ofConsumer(consumerId));
     }
 
     /** From now on the target is told of new events on the shard, also of those of other processes. */
-    public void register(Shard shard, Target target) {
+    public void register(Shard shard, WakeUpTarget target) {
         targets.get(shard.number()).add(target);
         listeners.get(shard.number()).start();
     }

@@ -6,17 +6,22 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.ValueSource;
+import org.junit.jupiter.params.provider.CsvSource;
 
-/** What the README shows of Spring is what {@link TwoServicesIT} runs. */
+/** The pages show the classes that {@link TwoServicesIT} runs. */
 class ReadmeTest {
-    private static final Path README = Path.of("../../README.md");
+    private static final Path ROOT = Path.of("../..");
     private static final Path EXAMPLE = Path.of("src/test/java/io/eventsql/spring/example");
 
     @ParameterizedTest
-    @ValueSource(strings = {"orders/Orders.java", "mail/Mailer.java"})
-    void example_isTheTestedOne(String file) throws IOException {
-        String shown = Files.readString(README).replaceAll("\\s+", " ");
+    @CsvSource({
+        "README.md, orders/Orders.java",
+        "README.md, mail/Mailer.java",
+        "docs/spring-boot.md, orders/Orders.java",
+        "docs/spring-boot.md, mail/Mailer.java",
+    })
+    void example_isTheTestedOne(String page, String file) throws IOException {
+        String shown = Files.readString(ROOT.resolve(page)).replaceAll("\\s+", " ");
         String tested = Files.readString(EXAMPLE.resolve(file));
         String part = tested.substring(tested.indexOf("@Service"), tested.indexOf("// end::"));
         assertThat(shown).contains(part.strip().replaceAll("\\s+", " "));

@@ -7,9 +7,9 @@ import java.util.concurrent.ThreadLocalRandom;
 import java.util.stream.Stream;
 
 /**
- * The value of the {@code account_created} event:
- * {@code {"benchmark":"…","id":"<uuid>","email":"…","name":"…","createdAt":"<ISO instant>"}}. Account and person are
- * random, {@code createdAt} is the event's intended time.
+ * The value of the {@code account_created} event: {@code
+ * {"benchmark":"…","id":"<uuid>","email":"…","name":"…","createdAt":"<ISO instant>"}}. Account and person are random.
+ * {@code createdAt} is the event's intended time.
  */
 final class AccountCreatedValue {
     private static final byte[][] FIRST_NAMES = words(
@@ -30,7 +30,9 @@ final class AccountCreatedValue {
     private static final int EMAIL_DIGITS = 10;
     private static final int INSTANT_LENGTH = "2026-01-31T23:59:59.123456Z".length();
 
-    /** The length without the names, which appear twice: in the address as "first.last.", in the name as "First Last". */
+    /**
+     * The length without the names, which occur twice: in the address as "first.last.", in the name as "First Last".
+     */
     private static final int LENGTH_WITHOUT_NAMES = Marker.LENGTH
             + ID.length
             + UUID_LENGTH
@@ -89,7 +91,9 @@ final class AccountCreatedValue {
         out.putHex(low, 12);
     }
 
-    /** Not {@code Instant.toString()}, which drops trailing zeros and costs more than all the rest. */
+    /**
+     * Writes an instant with a fixed number of digits. {@code Instant.toString()} drops trailing zeros and is slower.
+     */
     private static void putInstant(long epochMicros, AsciiWriter out) {
         long epochSeconds = epochMicros / 1_000_000;
         LocalDate date = LocalDate.ofEpochDay(epochSeconds / SECONDS_PER_DAY);

@@ -1,6 +1,6 @@
 package io.eventsql.benchmark.event;
 
-/** Writes ASCII into an array of known size, front to back, without any garbage. Not thread-safe. */
+/** Writes ASCII sequentially into an array of known size without allocations. Not thread-safe. */
 final class AsciiWriter {
     private static final byte[] HEX = {'0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'};
 
@@ -38,7 +38,7 @@ final class AsciiWriter {
         }
     }
 
-    /** Writes the number with leading zeros; higher digits than fit are dropped. */
+    /** Writes the number with leading zeros, dropping higher digits beyond the width. */
     void putDigits(long number, int width) {
         long rest = number;
         for (int i = position + width - 1; i >= position; i--) {
@@ -62,7 +62,7 @@ final class AsciiWriter {
         position = end;
     }
 
-    /** The array, which must be full. */
+    /** Returns the array, which must be full. */
     byte[] bytes() {
         if (position != bytes.length) {
             throw new IllegalStateException("wrote " + position + " of " + bytes.length + " bytes");

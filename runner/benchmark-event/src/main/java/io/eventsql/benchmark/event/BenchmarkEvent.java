@@ -4,36 +4,36 @@ import java.util.HexFormat;
 import java.util.concurrent.ThreadLocalRandom;
 
 /**
- * One event of a benchmark run. Immutable; encoding and decoding are thread-safe and cost well under a microsecond.
+ * One event of a benchmark run. Immutable. Encoding and decoding take well under a microsecond.
  *
- * @param run the run's id: 8 lower-case hexadecimal characters
- * @param runner the number of the runner that sends it, 0 to {@value #MAX_RUNNER}
- * @param warmup whether it belongs to the warm-up; {@code false}: it is measured
- * @param number 0 to {@value #MAX_NUMBER}: each runner numbers its warm-up events and its measured events apart, both
+ * @param run the id of the run: 8 lower-case hexadecimal characters
+ * @param runner the number of the sending runner, 0 to {@value #RUNNER_MAX}
+ * @param warmup whether it belongs to the warm-up; otherwise it is measured
+ * @param number 0 to {@value #NUMBER_MAX}; each runner numbers its warm-up events and its measured events separately
  *     from 0
- * @param intendedAtMicros when it was meant to be sent, 0 to {@value #MAX_MICROS} ({@link EpochMicros}): latency counts
- *     from here, so that a sender that falls behind hides nothing
+ * @param intendedAtMicros the intended send time, 0 to {@value #MICROS_MAX} ({@link EpochMicros}); latency counts from
+ *     here, so that delays of the sender are included
  */
 public record BenchmarkEvent(String run, int runner, boolean warmup, long number, long intendedAtMicros) {
     public static final int RUN_LENGTH = 8;
-    public static final int MAX_RUNNER = 999;
-    public static final long MAX_NUMBER = 999_999_999_999L;
-    public static final long MAX_MICROS = 9_999_999_999_999_999L;
-    /** The fewest bytes {@link #encode(int)} can make. */
-    public static final int MIN_EVENT_BYTES = 80;
+    public static final int RUNNER_MAX = 999;
+    public static final long NUMBER_MAX = 999_999_999_999L;
+    public static final long MICROS_MAX = 9_999_999_999_999_999L;
+    /** The minimum size for {@link #encode(int)}. */
+    public static final int EVENT_BYTES_MIN = 80;
 
-    /** @throws IllegalArgumentException if a field is out of its range; names the field and the limit */
+    /** @throws IllegalArgumentException if a field is out of range; the message names the field and the limit */
     public BenchmarkEvent {
         if (!isRun(run)) {
             throw new IllegalArgumentException(
                     "run must be " + RUN_LENGTH + " lower-case hexadecimal characters, but is '" + run + "'");
         }
-        requireRange("runner", runner, MAX_RUNNER);
-        requireRange("number", number, MAX_NUMBER);
-        requireRange("intendedAtMicros", intendedAtMicros, MAX_MICROS);
+        requireRange("runner", runner, RUNNER_MAX);
+        requireRange("number", number, NUMBER_MAX);
+        requireRange("intendedAtMicros", intendedAtMicros, MICROS_MAX);
     }
 
-    /** Whether the text has the form of a run's id. */
+    /** Returns whether the text is a valid run id. */
     public static boolean isRun(String text) {
         if (text.length() != RUN_LENGTH) {
             return false;
@@ -47,35 +47,34 @@ public record BenchmarkEvent(String run, int runner, boolean warmup, long number
         return true;
     }
 
-    /** A run's id that is new for all practical purposes. */
+    /** Returns a random run id. */
     public static String randomRun() {
         return HexFormat.of().toHexDigits(ThreadLocalRandom.current().nextInt());
     }
 
-    /** The event as JSON of about 230 bytes, with the fields of a created account; these are random. */
+    /** Encodes the event as JSON of about 230 bytes, with the fields of a random account. */
     public byte[] encode() {
         return AccountCreatedValue.of(this);
     }
 
     /**
-     * The event as JSON of an exact size, filled with random text.
+     * Encodes the event as JSON of an exact size, padded with random text.
      *
-     * @param eventBytes at least {@value #MIN_EVENT_BYTES}
-     * @throws IllegalArgumentException if it is less
+     * @param eventBytes the size, at least {@value #EVENT_BYTES_MIN}
+     * @throws IllegalArgumentException if the size is too small
      */
     public byte[] encode(int eventBytes) {
-        if (eventBytes < MIN_EVENT_BYTES) {
+        if (eventBytes < EVENT_BYTES_MIN) {
             throw new IllegalArgumentException(
-                    "eventBytes must be at least " + MIN_EVENT_BYTES + ", but is " + eventBytes);
+                    "eventBytes must be at least " + EVENT_BYTES_MIN + ", but is " + eventBytes);
         }
         return SizedValue.of(this, eventBytes);
     }
 
     /**
-     * The event that was encoded. Reads the marker at its beginning and checks that the end is there; what stands
-     * between is not looked at.
+     * Decodes an event. Reads the marker and checks the closing brace, but not the content in between.
      *
-     * @throws NotABenchmarkEventException if the value is something else, or cut off
+     * @throws NotABenchmarkEventException if the value has another form or is truncated
      */
     public static BenchmarkEvent decode(byte[] value) {
         return Marker.read(value);

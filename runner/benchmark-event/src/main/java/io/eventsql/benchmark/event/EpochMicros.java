@@ -2,24 +2,21 @@ package io.eventsql.benchmark.event;
 
 import java.time.Instant;
 
-/**
- * Times as microseconds since 1970-01-01T00:00:00Z: the unit of everything a benchmark compares between machines.
- * Thread-safe.
- */
+/** Times as microseconds since 1970-01-01T00:00:00Z, used for all comparisons between machines. Thread-safe. */
 public final class EpochMicros {
     private static final long MICROS_PER_SECOND = 1_000_000;
 
     private EpochMicros() {}
 
     /**
-     * The system clock's time. Read anew each time and not derived from {@link System#nanoTime()}: sender and receiver
-     * are different processes, and what keeps their clocks together corrects only this one.
+     * Returns the time of the system clock. Not derived from {@link System#nanoTime()}, because sender and receiver are
+     * different processes, and clock synchronization adjusts only the system clock.
      */
     public static long now() {
         return of(Instant.now());
     }
 
-    /** The instant's time; parts of a microsecond are dropped. */
+    /** Converts an instant, truncating nanoseconds. */
     public static long of(Instant instant) {
         return instant.getEpochSecond() * MICROS_PER_SECOND + instant.getNano() / 1_000;
     }

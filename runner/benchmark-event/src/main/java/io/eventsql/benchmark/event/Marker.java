@@ -6,8 +6,8 @@ import static java.nio.charset.StandardCharsets.US_ASCII;
 import java.util.Arrays;
 
 /**
- * The beginning of every value, {@value #LENGTH} bytes: an opening brace and
- * {@code "benchmark":"<run>-<runner, 3 digits>-<w or m>-<number, 12 digits>-<intendedAtMicros, 16 digits>"}.
+ * The prefix of every value, {@value #LENGTH} bytes: an opening brace and {@code "benchmark":"<run>-<runner, 3
+ * digits>-<w or m>-<number, 12 digits>-<intendedAtMicros, 16 digits>"}.
  */
 final class Marker {
     static final int LENGTH = 59;

@@ -1,6 +1,6 @@
 package io.eventsql.benchmark.event;
 
-/** A value that {@link BenchmarkEvent#encode} did not make; the message says where it departs from the form. */
+/** Thrown for a value that was not created by {@link BenchmarkEvent#encode}. The message names the first difference. */
 public final class NotABenchmarkEventException extends IllegalArgumentException {
     private static final long serialVersionUID = 1L;
 

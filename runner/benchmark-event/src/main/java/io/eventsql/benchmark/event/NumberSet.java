@@ -14,24 +14,24 @@ import java.util.zip.InflaterInputStream;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A growing set of numbers from 0 to {@value BenchmarkEvent#MAX_NUMBER}, one bit each, in chunks that exist once a
- * number of theirs is added: a single high number costs one chunk. It has a form as text, so that sets of several
- * processes can be united. Not thread-safe.
+ * A growing set of numbers from 0 to {@value BenchmarkEvent#NUMBER_MAX}, with one bit each in chunks that are allocated
+ * on demand, so that a single high number costs one chunk. Sets of several processes can be merged through their text
+ * form. Not thread-safe.
  */
 public final class NumberSet {
     private static final int CHUNK_BITS_LOG2 = 16;
     private static final int CHUNK_WORDS = (1 << CHUNK_BITS_LOG2) / Long.SIZE;
-    private static final long MAX_CHUNK = BenchmarkEvent.MAX_NUMBER >>> CHUNK_BITS_LOG2;
+    private static final long CHUNK_MAX = BenchmarkEvent.NUMBER_MAX >>> CHUNK_BITS_LOG2;
 
     private final Map<Long, long[]> chunks = new TreeMap<>();
     private long size;
 
-    /** The chunk used last: numbers arrive almost in order, and so mostly need no look-up. */
+    /** The most recently used chunk. Numbers arrive almost in order and rarely need a lookup. */
     private long @Nullable [] recentChunk;
 
     private long recentChunkNumber;
 
-    /** Adds the number and returns whether it is new. */
+    /** Adds a number. Returns whether it is new. */
     public boolean add(long number) {
         long[] chunk = chunk(number >>> CHUNK_BITS_LOG2);
         int word = (int) (number >>> 6) & (CHUNK_WORDS - 1);
@@ -57,12 +57,12 @@ public final class NumberSet {
         }
     }
 
-    /** How many different numbers were added. */
+    /** Returns the number of distinct numbers. */
     public long size() {
         return size;
     }
 
-    /** The same numbers, in a set of its own. */
+    /** Returns a copy. */
     public NumberSet copy() {
         NumberSet copy = new NumberSet();
         copy.addAll(this);
@@ -70,9 +70,9 @@ public final class NumberSet {
     }
 
     /**
-     * The set as text: Base64 of the deflated number of chunks (int) and, for each, its number (long) and its 1,024
-     * words (long), from which {@link #decode} makes it again whole. At most about a sixth of a byte a number where they
-     * are dense, hardly anything where none is missing.
+     * Encodes the set as text: Base64 of the deflated number of chunks (int) and, for each chunk, its number (long) and
+     * its 1,024 words (long), see {@link #decode}. Takes at most about a sixth of a byte per number for dense sets, and
+     * next to nothing if no number is missing.
      */
     public String encode() {
         ByteArrayOutputStream bytes = new ByteArrayOutputStream();
@@ -85,13 +85,13 @@ public final class NumberSet {
                 }
             }
         } catch (IOException e) {
-            throw new UncheckedIOException("memory cannot be written to", e);
+            throw new UncheckedIOException("writing to memory failed", e);
         }
         return Base64.getEncoder().encodeToString(bytes.toByteArray());
     }
 
     /**
-     * The set that was encoded.
+     * Decodes a set.
      *
      * @throws IllegalArgumentException if the text is not an encoded set
      */
@@ -104,7 +104,7 @@ public final class NumberSet {
                 set.addChunk(readChunkNumber(in), readWords(in));
             }
             if (in.read() >= 0) {
-                throw new IllegalArgumentException("not an encoded set of numbers: it goes on after its end");
+                throw new IllegalArgumentException("not an encoded set of numbers: trailing data");
             }
         } catch (IOException e) {
             throw new IllegalArgumentException("not an encoded set of numbers: " + e.getMessage(), e);
@@ -114,8 +114,8 @@ public final class NumberSet {
 
     private static long readChunkNumber(DataInputStream in) throws IOException {
         long chunkNumber = in.readLong();
-        if (chunkNumber < 0 || chunkNumber > MAX_CHUNK) {
-            throw new IOException("there is no chunk " + chunkNumber);
+        if (chunkNumber < 0 || chunkNumber > CHUNK_MAX) {
+            throw new IOException("invalid chunk " + chunkNumber);
         }
         return chunkNumber;
     }

@@ -3,8 +3,8 @@ package io.eventsql.benchmark.event;
 import java.util.concurrent.ThreadLocalRandom;
 
 /**
- * Random printable ASCII without quotes and backslashes, so that JSON needs no escapes. Copied from a pool made once:
- * making it for each event would cost more than publishing it. Thread-safe.
+ * Random printable ASCII without quotes and backslashes, so that JSON needs no escapes. Copied from a pool, because
+ * generating it for each event would take longer than publishing. Thread-safe.
  */
 final class RandomText {
     private static final byte[] POOL = new byte[256 << 10];
@@ -21,7 +21,7 @@ final class RandomText {
 
     private RandomText() {}
 
-    /** Fills a part of the array from a random place of the pool on. */
+    /** Fills a part of the array from a random position of the pool. */
     static void copy(byte[] target, int from, int length) {
         int poolFrom = ThreadLocalRandom.current().nextInt(POOL.length);
         int copied = 0;

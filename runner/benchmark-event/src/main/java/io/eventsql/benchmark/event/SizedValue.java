@@ -2,7 +2,7 @@ package io.eventsql.benchmark.event;
 
 import static java.nio.charset.StandardCharsets.US_ASCII;
 
-/** The value of an exact size: {@code {"benchmark":"…","payload":"<random text>"}}. */
+/** The value with an exact size: {@code {"benchmark":"…","payload":"<random text>"}}. */
 final class SizedValue {
     private static final byte[] PAYLOAD = ",\"payload\":\"".getBytes(US_ASCII);
     private static final byte[] CLOSING = "\"}".getBytes(US_ASCII);

@@ -1,6 +1,6 @@
 /**
- * The event of a benchmark: published by the runner, counted by the consumer app. A value begins with a marker of fixed
- * width, so that reading it back costs no JSON parser, and is valid JSON all the same.
+ * The benchmark event, published by the runner and counted by the consumer app. Its value is valid JSON that starts
+ * with a fixed-width marker, so that decoding requires no JSON parser.
  */
 @NullMarked
 package io.eventsql.benchmark.event;

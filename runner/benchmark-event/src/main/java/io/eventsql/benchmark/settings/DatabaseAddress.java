@@ -1,15 +1,15 @@
 package io.eventsql.benchmark.settings;
 
 /**
- * How a database is reached.
+ * The address and credentials of a database.
  *
- * @param jdbcUrl a PostgreSQL JDBC address
- * @param user the role
- * @param password the role's password; not part of {@link #toString()}
+ * @param jdbcUrl a PostgreSQL JDBC URL
+ * @param user the database role
+ * @param password the password of the role, omitted from {@link #toString()}
  */
 public record DatabaseAddress(String jdbcUrl, String user, String password) {
 
-    /** Without the password, and without the address's parameters, which may hold one too. */
+    /** Omits the password and the parameters of the URL, which may contain one as well. */
     @Override
     public String toString() {
         return "DatabaseAddress[" + jdbcUrl.replaceFirst("\\?.*", "?…") + ", user=" + user + "]";

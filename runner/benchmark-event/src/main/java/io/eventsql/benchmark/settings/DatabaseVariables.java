@@ -11,15 +11,15 @@ import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Turns variables into databases, one for each shard. Either each database has its own, numbered from 0 without gaps:
- * {@code DB0_HOST}, {@code DB0_PORT} (5432), {@code DB0_NAME} (eventsql), {@code DB0_USER} (eventsql) and
- * {@code DB0_PASSWORD}, {@code DB1_HOST} and so on. Or {@code DB_URLS} holds all addresses, separated by commas, with
- * {@code DB_USER} (eventsql) and {@code DB_PASSWORD} for all of them. Passwords come only from here: a command line can
- * be read by everyone on the machine.
+ * Reads the databases of all shards from environment variables. Either each database has its own variables, numbered
+ * from 0 without gaps: {@code DB0_HOST}, {@code DB0_PORT} (5432), {@code DB0_NAME} (eventsql), {@code DB0_USER}
+ * (eventsql) and {@code DB0_PASSWORD}, {@code DB1_HOST} and so on. Or {@code DB_URLS} contains all JDBC URLs, separated
+ * by commas, with {@code DB_USER} (eventsql) and {@code DB_PASSWORD} for all of them. Passwords are read only from the
+ * environment, because command lines are visible to all users of the machine.
  */
 public final class DatabaseVariables {
-    /** The most databases that are looked for. */
-    static final int MAX_DATABASES = 64;
+    /** The maximum number of databases. */
+    static final int DATABASES_MAX = 64;
 
     private static final int DEFAULT_PORT = 5432;
     private static final String DEFAULT_NAME = "eventsql";
@@ -28,18 +28,18 @@ public final class DatabaseVariables {
     private static final String HOST = "HOST";
     private static final List<String> PARTS = List.of(HOST, "PORT", "NAME", "USER", "PASSWORD");
 
-    /** A name, an IPv4 address or a bracketed IPv6 address: nothing that could end the host's part of the address. */
+    /** A name, an IPv4 address or a bracketed IPv6 address, so that it cannot terminate the host part of the URL. */
     private static final Pattern HOST_FORM = Pattern.compile("[A-Za-z0-9._-]+|\\[[0-9A-Fa-f:.]+]");
 
-    /** A comma inside an address separates the hosts of one cluster. */
+    /** Splits between URLs only. A comma inside a URL separates the hosts of one cluster. */
     private static final Pattern BETWEEN_URLS = Pattern.compile("\\s*,\\s*(?=jdbc:)");
 
     private DatabaseVariables() {}
 
     /**
-     * The databases, in the order of their numbers or of {@code DB_URLS}; at least one.
+     * Reads the databases in the order of their numbers or of {@code DB_URLS}; at least one.
      *
-     * @throws InvalidSettingException if a variable is missing or wrong
+     * @throws InvalidSettingException if a variable is missing or invalid
      */
     public static List<DatabaseAddress> read(Variables variables) {
         String urls = variables.find("DB_URLS");
@@ -50,7 +50,7 @@ public final class DatabaseVariables {
                     "DB0_HOST", "is missing: set DB0_HOST and DB0_PASSWORD, or DB_URLS and DB_PASSWORD");
         }
         if (urls != null && numbered > 0) {
-            throw new InvalidSettingException("DB_URLS", "is set and DB0_HOST too: only one of them can be used");
+            throw new InvalidSettingException("DB_URLS", "and DB0_HOST are both set; set only one of them");
         }
         return urls == null ? readNumbered(variables, numbered) : readUrls(variables, urls);
     }
@@ -81,15 +81,15 @@ public final class DatabaseVariables {
             if (!isAccepted(url)) {
                 throw new InvalidSettingException(
                         "DB_URLS",
-                        "must be addresses like jdbc:postgresql://host:5432/eventsql, separated by commas; address "
-                                + (databases.size() + 1) + " is not one");
+                        "must be URLs like jdbc:postgresql://host:5432/eventsql, separated by commas; URL "
+                                + (databases.size() + 1) + " is invalid");
             }
             databases.add(new DatabaseAddress(url, user, password));
         }
         return databases;
     }
 
-    /** Asks PostgreSQL's driver, the only one there is. */
+    /** Returns whether PostgreSQL's driver, the only one on the class path, accepts the URL. */
     private static boolean isAccepted(String url) {
         try {
             return DriverManager.getDriver(url) != null;
@@ -100,21 +100,21 @@ public final class DatabaseVariables {
 
     private static int countNumbered(Variables variables) {
         int count = 0;
-        while (count < MAX_DATABASES && variables.isSet(variable(count, HOST))) {
+        while (count < DATABASES_MAX && variables.isSet(variable(count, HOST))) {
             count++;
         }
         return count;
     }
 
-    /** A database that was left out by a slip would be a benchmark of something else. */
+    /** Rejects gaps in the numbering, because an accidentally ignored database would invalidate the benchmark. */
     private static void refuseStrays(Variables variables, int count) {
-        for (int number = count; number < MAX_DATABASES; number++) {
+        for (int number = count; number < DATABASES_MAX; number++) {
             String stray = findAny(variables, number);
             if (stray != null) {
                 throw new InvalidSettingException(
                         stray,
                         "is set, but " + variable(count, HOST)
-                                + " is missing: databases are numbered from 0 without gaps");
+                                + " is missing; number the databases from 0 without gaps");
             }
         }
     }

@@ -2,7 +2,7 @@ package io.eventsql.benchmark.settings;
 
 import org.jspecify.annotations.Nullable;
 
-/** A setting with which the app cannot start; the message names the variable and what is wrong with it. */
+/** Thrown for an invalid setting. The message names the variable and the problem. */
 public final class InvalidSettingException extends IllegalArgumentException {
     private static final long serialVersionUID = 1L;
 

@@ -4,18 +4,17 @@ import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Reads settings by name. A variable that is blank counts as not set: container files often pass on empty ones.
- * Immutable.
+ * Reads settings by name. A blank variable counts as unset, because container files often pass empty ones. Immutable.
  */
 public final class Variables {
     private final Function<String, @Nullable String> lookup;
 
-    /** @param lookup gives the value of a variable, or {@code null} */
+    /** @param lookup returns the value of a variable, or {@code null} */
     public Variables(Function<String, @Nullable String> lookup) {
         this.lookup = lookup;
     }
 
-    /** The value without surrounding white space, or {@code null} if it is not set. */
+    /** Returns the value without surrounding white space, or {@code null} if unset. */
     public @Nullable String find(String name) {
         String value = lookup.apply(name);
         return value == null || value.isBlank() ? null : value.strip();
@@ -31,9 +30,9 @@ public final class Variables {
     }
 
     /**
-     * The value as it stands, white space included.
+     * Returns the unmodified value, including white space.
      *
-     * @throws InvalidSettingException if it is not set
+     * @throws InvalidSettingException if the variable is unset
      */
     public String secret(String name) {
         String value = lookup.apply(name);
@@ -44,9 +43,9 @@ public final class Variables {
     }
 
     /**
-     * The value as a number, or the default if it is not set.
+     * Returns the value as a number, or the default if unset.
      *
-     * @throws InvalidSettingException if it is not a whole number between {@code min} and {@code max}
+     * @throws InvalidSettingException if the value is not an integer between {@code min} and {@code max}
      */
     public int number(String name, int defaultValue, int min, int max) {
         String value = find(name);
@@ -56,7 +55,7 @@ public final class Variables {
         Integer number = parse(value);
         if (number == null || number < min || number > max) {
             throw new InvalidSettingException(
-                    name, "must be a whole number between " + min + " and " + max + ", but is '" + value + "'");
+                    name, "must be an integer between " + min + " and " + max + ", but is '" + value + "'");
         }
         return number;
     }

@@ -1,4 +1,4 @@
-/** How the benchmark's programs are set in the environment: what runner and app read in the same way. */
+/** Environment settings shared by the runner and the app. */
 @NullMarked
 package io.eventsql.benchmark.settings;
 

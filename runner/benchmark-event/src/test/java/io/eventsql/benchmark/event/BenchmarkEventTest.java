@@ -34,7 +34,7 @@ class BenchmarkEventTest {
         BenchmarkEvent event = new BenchmarkEvent(run, runner, warmup, number, micros);
 
         assertThat(BenchmarkEvent.decode(event.encode())).isEqualTo(event);
-        assertThat(BenchmarkEvent.decode(event.encode(BenchmarkEvent.MIN_EVENT_BYTES)))
+        assertThat(BenchmarkEvent.decode(event.encode(BenchmarkEvent.EVENT_BYTES_MIN)))
                 .isEqualTo(event);
     }
 
@@ -79,7 +79,7 @@ class BenchmarkEventTest {
 
     @ParameterizedTest
     @ValueSource(ints = {79, 0, -1})
-    void encode_tooSmall_isRefused(int eventBytes) {
+    void encode_tooSmall_isRejected(int eventBytes) {
         assertThatIllegalArgumentException()
                 .isThrownBy(() -> EVENT.encode(eventBytes))
                 .withMessage("eventBytes must be at least 80, but is " + eventBytes);
@@ -98,7 +98,7 @@ class BenchmarkEventTest {
         "0123cdef,   0, 0, -1, intendedAtMicros",
         "0123cdef,   0, 0, 10000000000000000, intendedAtMicros",
     })
-    void event_fieldOutOfRange_isRefused(String run, int runner, long number, long micros, String field) {
+    void event_fieldOutOfRange_isRejected(String run, int runner, long number, long micros, String field) {
         assertThatIllegalArgumentException()
                 .isThrownBy(() -> new BenchmarkEvent(run, runner, false, number, micros))
                 .withMessageStartingWith(field + " must be ");
@@ -122,14 +122,14 @@ class BenchmarkEventTest {
                 "{\"benchmark\":\"0123cdef-007-m-000000000042-17723231980000701,\"x\":1} | no \" at byte 58",
                 "{\"benchmark\":\"0123cdef-007-m-000000000042-1772323198000070\",\"x\":1  | no } at byte",
             })
-    void decode_foreignValue_saysWhatIsWrong(String value, String problem) {
+    void decode_foreignValue_reportsTheProblem(String value, String problem) {
         assertThatThrownBy(() -> BenchmarkEvent.decode(value.getBytes(US_ASCII)))
                 .isInstanceOf(NotABenchmarkEventException.class)
                 .hasMessageContaining(problem);
     }
 
     @Test
-    void decode_cutOffAnywhere_isRefused() {
+    void decode_truncatedAnywhere_isRejected() {
         byte[] value = EVENT.encode();
         for (int length = 0; length < value.length; length++) {
             byte[] cutOff = Arrays.copyOf(value, length);
@@ -138,7 +138,7 @@ class BenchmarkEventTest {
     }
 
     @Test
-    void decode_nonAsciiBytes_isRefused() {
+    void decode_nonAsciiBytes_isRejected() {
         byte[] value = EVENT.encode();
         value[16] = (byte) 0xE9;
         assertThatThrownBy(() -> BenchmarkEvent.decode(value)).isInstanceOf(NotABenchmarkEventException.class);

@@ -13,8 +13,8 @@ class NumberSetTest {
     private final NumberSet numbers = new NumberSet();
 
     @Test
-    void add_bordersOfWordsAndChunks_areToldApart() {
-        long[] borders = {0, 1, 63, 64, 65, 65_535, 65_536, 65_537, 131_071, 131_072, BenchmarkEvent.MAX_NUMBER};
+    void add_boundariesOfWordsAndChunks_areDistinguished() {
+        long[] borders = {0, 1, 63, 64, 65, 65_535, 65_536, 65_537, 131_071, 131_072, BenchmarkEvent.NUMBER_MAX};
         for (long number : borders) {
             assertThat(numbers.add(number)).as("%d first", number).isTrue();
         }
@@ -38,7 +38,7 @@ class NumberSetTest {
 
     @Test
     void decode_encoded_isTheSameSet() {
-        long[] members = {0, 63, 64, 65_535, 65_536, 1_000_000, BenchmarkEvent.MAX_NUMBER};
+        long[] members = {0, 63, 64, 65_535, 65_536, 1_000_000, BenchmarkEvent.NUMBER_MAX};
         Arrays.stream(members).forEach(numbers::add);
 
         NumberSet decoded = NumberSet.decode(numbers.encode());
@@ -61,7 +61,7 @@ class NumberSetTest {
     }
 
     @Test
-    void decode_otherText_isRefused() {
+    void decode_otherText_isRejected() {
         numbers.add(7);
         byte[] whole = Base64.getDecoder().decode(numbers.encode());
         String cutOff = Base64.getEncoder().encodeToString(Arrays.copyOf(whole, whole.length / 2));

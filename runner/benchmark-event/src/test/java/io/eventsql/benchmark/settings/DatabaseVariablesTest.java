@@ -45,60 +45,60 @@ class DatabaseVariablesTest {
 
     @Test
     void read_nothing_saysWhatToSet() {
-        assertRefused("DB0_HOST is missing: set DB0_HOST and DB0_PASSWORD, or DB_URLS and DB_PASSWORD");
+        assertRejected("DB0_HOST is missing: set DB0_HOST and DB0_PASSWORD, or DB_URLS and DB_PASSWORD");
     }
 
     @Test
-    void read_passwordMissingOrEmpty_isRefused() {
+    void read_passwordMissingOrEmpty_isRejected() {
         set("DB0_HOST", "a", "DB0_PASSWORD", "p", "DB1_HOST", "b");
-        assertRefused("DB1_PASSWORD is missing");
+        assertRejected("DB1_PASSWORD is missing");
 
         set("DB1_PASSWORD", "");
-        assertRefused("DB1_PASSWORD is missing");
+        assertRejected("DB1_PASSWORD is missing");
     }
 
     @ParameterizedTest
     @ValueSource(strings = {"0", "65536", "-1", "5432x", "99999999999"})
-    void read_portOutOfRange_isRefused(String port) {
+    void read_portOutOfRange_isRejected(String port) {
         set("DB0_HOST", "a", "DB0_PASSWORD", "p", "DB0_PORT", port);
 
-        assertRefused("DB0_PORT must be a whole number between 1 and 65535, but is '" + port + "'");
+        assertRejected("DB0_PORT must be an integer between 1 and 65535, but is '" + port + "'");
     }
 
     @ParameterizedTest
     @ValueSource(strings = {"a/b", "a:5432", "a?ssl=off", "a b", "a,b", "::1"})
-    void read_hostThatIsNone_isRefused(String host) {
+    void read_invalidHost_isRejected(String host) {
         set("DB0_HOST", host, "DB0_PASSWORD", "p");
 
-        assertRefused("DB0_HOST must be a host's name or address, but is '" + host + "'");
+        assertRejected("DB0_HOST must be a host's name or address, but is '" + host + "'");
     }
 
     @Test
-    void read_numbersDoNotBeginAtZero_isRefused() {
+    void read_numbersDoNotBeginAtZero_isRejected() {
         set("DB1_HOST", "a", "DB1_PASSWORD", "p");
 
-        assertRefused("DB1_HOST is set, but DB0_HOST is missing: databases are numbered from 0 without gaps");
+        assertRejected("DB1_HOST is set, but DB0_HOST is missing; number the databases from 0 without gaps");
     }
 
     @Test
-    void read_gapInNumbers_isRefused() {
+    void read_gapInNumbers_isRejected() {
         set("DB0_HOST", "a", "DB0_PASSWORD", "p", "DB2_HOST", "c", "DB2_PASSWORD", "p");
 
-        assertRefused("DB2_HOST is set, but DB1_HOST is missing: databases are numbered from 0 without gaps");
+        assertRejected("DB2_HOST is set, but DB1_HOST is missing; number the databases from 0 without gaps");
     }
 
     @Test
-    void read_partWithoutHost_isRefused() {
+    void read_partWithoutHost_isRejected() {
         set("DB0_HOST", "a", "DB0_PASSWORD", "p", "DB1_PASSWORD", "q", "DB1_HOST", " ");
 
-        assertRefused("DB1_PASSWORD is set, but DB1_HOST is missing: databases are numbered from 0 without gaps");
+        assertRejected("DB1_PASSWORD is set, but DB1_HOST is missing; number the databases from 0 without gaps");
     }
 
     @Test
-    void read_urlsAndHosts_isRefused() {
+    void read_urlsAndHosts_isRejected() {
         set("DB0_HOST", "a", "DB0_PASSWORD", "p", "DB_URLS", "jdbc:postgresql://a/x", "DB_PASSWORD", "p");
 
-        assertRefused("DB_URLS is set and DB0_HOST too: only one of them can be used");
+        assertRejected("DB_URLS and DB0_HOST are both set; set only one of them");
     }
 
     @ParameterizedTest
@@ -107,18 +107,18 @@ class DatabaseVariablesTest {
                 "jdbc:postgresql://a/x,jdbc:mysql://b/y?password=hidden",
                 "jdbc:postgresql://a/x,jdbc:postgresql://b:none/y?password=hidden",
             })
-    void read_urlThatIsNone_isRefusedWithoutShowingIt(String urls) {
+    void read_invalidUrl_isRejectedWithoutShowingIt(String urls) {
         set("DB_URLS", urls, "DB_PASSWORD", "p");
 
-        assertRefused("DB_URLS must be addresses like jdbc:postgresql://host:5432/eventsql, separated by commas;"
-                + " address 2 is not one");
+        assertRejected("DB_URLS must be URLs like jdbc:postgresql://host:5432/eventsql, separated by commas;"
+                + " URL 2 is invalid");
     }
 
     @Test
-    void read_urlsWithoutPassword_isRefused() {
+    void read_urlsWithoutPassword_isRejected() {
         set("DB_URLS", "jdbc:postgresql://a/x");
 
-        assertRefused("DB_PASSWORD is missing");
+        assertRejected("DB_PASSWORD is missing");
     }
 
     @Test
@@ -136,7 +136,7 @@ class DatabaseVariablesTest {
         }
     }
 
-    private void assertRefused(String message) {
+    private void assertRejected(String message) {
         assertThatThrownBy(() -> DatabaseVariables.read(new Variables(environment::get)))
                 .isInstanceOf(InvalidSettingException.class)
                 .hasMessage(message);

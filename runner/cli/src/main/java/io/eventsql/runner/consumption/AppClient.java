@@ -13,19 +13,19 @@ import tools.jackson.core.JacksonException;
 import tools.jackson.databind.DeserializationFeature;
 import tools.jackson.databind.json.JsonMapper;
 
-/** Asks the consumer app over HTTP. Thread-safe. */
+/** HTTP client of the consumer app. Thread-safe. */
 public final class AppClient implements AutoCloseable {
     private static final Duration TIMEOUT = Duration.ofSeconds(10);
     private static final int OK = 200;
     private static final int NOT_FOUND = 404;
 
     /**
-     * The app's answer at a barrier.
+     * The state of a barrier.
      *
-     * @param arrived how many runners are there
-     * @param runners how many it waits for
-     * @param startAtMicros when all start, epoch microseconds; {@code null} until all are there
-     * @param nowMicros the app's clock, epoch microseconds
+     * @param arrived the number of runners that have arrived
+     * @param runners the number of expected runners
+     * @param startAtMicros the common start time in epoch microseconds; {@code null} until all runners have arrived
+     * @param nowMicros the app's current time in epoch microseconds
      */
     public record Barrier(
             int arrived, int runners, @Nullable Long startAtMicros, long nowMicros) {}
@@ -39,36 +39,36 @@ public final class AppClient implements AutoCloseable {
             .disable(DeserializationFeature.FAIL_ON_UNKNOWN_PROPERTIES)
             .build();
 
-    /** @param app such as {@code http://localhost:8080} */
+    /** @param app the base URL, such as {@code http://localhost:8080} */
     public AppClient(URI app) {
         this.app = app;
     }
 
-    /** Where the app is. */
+    /** Returns the base URL of the app. */
     public URI uri() {
         return app;
     }
 
     /**
-     * What the app has seen of a run; empty when it has seen nothing of it.
+     * Returns the app's report of a run; empty if it has received none of its events.
      *
-     * @param detailed whether with what unites it with what others have seen
-     * @throws IOException if the app does not answer, or not as expected
+     * @param detailed whether to include the detail needed to merge reports of several members
+     * @throws IOException if the app does not respond or responds unexpectedly
      */
-    public Optional<AppRun> run(String run, boolean detailed) throws IOException {
+    public Optional<RunReport> run(String run, boolean detailed) throws IOException {
         HttpResponse<String> response = send(request("/benchmark-runs/" + run + (detailed ? "?detail=true" : ""))
                 .GET()
                 .build());
         if (response.statusCode() == NOT_FOUND) {
             return Optional.empty();
         }
-        return Optional.of(read(response, AppRun.class));
+        return Optional.of(read(response, RunReport.class));
     }
 
     /**
-     * Says that this runner is at a barrier.
+     * Reports that this runner has arrived at a barrier.
      *
-     * @throws IOException if the app does not answer, or not as expected
+     * @throws IOException if the app does not respond or responds unexpectedly
      */
     public Barrier arrive(String run, String barrier, int runner, int runners) throws IOException {
         String path = "/benchmark-runs/" + run + "/barriers/" + barrier + "?runner=" + runner + "&runners=" + runners;
@@ -85,10 +85,10 @@ public final class AppClient implements AutoCloseable {
         try {
             return http.send(request, HttpResponse.BodyHandlers.ofString(StandardCharsets.UTF_8));
         } catch (IOException e) {
-            throw new IOException("The app does not answer at " + request.uri() + ": " + e, e);
+            throw new IOException("No response from the app at " + request.uri() + ": " + e, e);
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
-            throw new IOException("Interrupted while asking " + request.uri(), e);
+            throw new IOException("Interrupted while requesting " + request.uri(), e);
         }
     }
 
@@ -100,7 +100,7 @@ public final class AppClient implements AutoCloseable {
         try {
             return json.readValue(response.body(), type);
         } catch (JacksonException e) {
-            throw new IOException("The app's answer to " + response.uri() + " is not understood: " + e.getMessage(), e);
+            throw new IOException("Invalid response of the app to " + response.uri() + ": " + e.getMessage(), e);
         }
     }
 

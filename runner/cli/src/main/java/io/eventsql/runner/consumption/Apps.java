@@ -8,11 +8,11 @@ import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.function.Consumer;
 
-/** The consumer's apps, each of them a member. Thread-safe. */
+/** The consumer apps, each a member of the consumer. Thread-safe. */
 public final class Apps implements AutoCloseable {
     private final List<AppClient> apps;
 
-    /** @param uris one for each, such as {@code http://localhost:8080}; at least one */
+    /** @param uris the base URLs, such as {@code http://localhost:8080}; at least one */
     public Apps(List<URI> uris) {
         apps = uris.stream().map(AppClient::new).toList();
     }
@@ -21,20 +21,20 @@ public final class Apps implements AutoCloseable {
         return apps.size();
     }
 
-    /** The one at which runners wait for each other. */
+    /** Returns the app that coordinates the start of the runners. */
     public AppClient first() {
         return apps.getFirst();
     }
 
     /**
-     * When the last measured event of a runner was handled, epoch microseconds; empty where none was seen.
+     * Returns when the last measured event of a runner was handled, in epoch microseconds; empty if none was received.
      *
-     * @throws IOException if an app does not answer, or not as expected
+     * @throws IOException if an app does not respond or responds unexpectedly
      */
     public OptionalLong lastHandledAtMicros(String run, int runner) throws IOException {
         OptionalLong last = OptionalLong.empty();
         for (AppClient app : apps) {
-            Optional<AppRun.SeenEvents> seen =
+            Optional<RunReport.PhaseReport> seen =
                     app.run(run, false).map(answer -> answer.of(runner).measured());
             if (seen.isPresent() && seen.get().received() > 0) {
                 last = OptionalLong.of(Math.max(last.orElse(0), seen.get().lastHandledAtMicros()));
@@ -44,12 +44,12 @@ public final class Apps implements AutoCloseable {
     }
 
     /**
-     * What all have seen of a run. An app that does not answer has seen nothing.
+     * Returns the merged report of a run. An app that does not respond contributes no events.
      *
-     * @param problems takes why an app does not answer, or not as expected
+     * @param problems receives the failures of apps
      */
-    public SeenByMembers run(String run, Consumer<String> problems) {
-        List<AppRun> seen = new ArrayList<>();
+    public MergedRunReport run(String run, Consumer<String> problems) {
+        List<RunReport> seen = new ArrayList<>();
         for (AppClient app : apps) {
             try {
                 app.run(run, true).ifPresent(seen::add);
@@ -59,11 +59,11 @@ public final class Apps implements AutoCloseable {
         }
         try {
             return apps.size() == 1 && !seen.isEmpty()
-                    ? SeenByMembers.one(seen.getFirst())
-                    : SeenByMembers.unite(run, apps.size(), seen);
+                    ? MergedRunReport.ofSingleMember(seen.getFirst())
+                    : MergedRunReport.merge(run, apps.size(), seen);
         } catch (IllegalArgumentException e) {
-            problems.accept("What the apps have seen cannot be united: " + e.getMessage());
-            return SeenByMembers.nothing(run, apps.size());
+            problems.accept("Cannot merge the reports of the apps: " + e.getMessage());
+            return MergedRunReport.empty(run, apps.size());
         }
     }
 

@@ -1,19 +1,19 @@
 package io.eventsql.runner.consumption;
 
 /**
- * How far another machine's clock is ahead of this one's, out of one question and its answer.
+ * The offset of another machine's clock, measured by one request and its response.
  *
- * @param aheadMs milliseconds; negative: behind
- * @param uncertaintyMs how wrong that may be, milliseconds: half of what question and answer took together
+ * @param aheadMs how far the other clock is ahead, in milliseconds; negative if it is behind
+ * @param uncertaintyMs the maximum error in milliseconds: half of the round-trip time
  */
 public record ClockOffset(double aheadMs, double uncertaintyMs) {
 
     /**
-     * Takes the other clock's time as that of the middle between question and answer.
+     * Assumes that the other clock was read in the middle of the round trip.
      *
-     * @param askedMicros when the question was sent, by this clock
-     * @param theirMicros the answer
-     * @param answeredMicros when it was there, by this clock
+     * @param askedMicros the time of the request on this clock
+     * @param theirMicros the time on the other clock
+     * @param answeredMicros the time of the response on this clock
      */
     static ClockOffset of(long askedMicros, long theirMicros, long answeredMicros) {
         double middle = (askedMicros + answeredMicros) / 2.0;

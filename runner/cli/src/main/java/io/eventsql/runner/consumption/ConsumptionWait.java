@@ -12,7 +12,7 @@ import java.util.Optional;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
 
-/** Waits until a consumer has handled everything that was stored when the wait began. */
+/** Waits until a consumer has handled all events that were stored when the wait started. */
 public final class ConsumptionWait {
     private static final long POLL_NANOS = Duration.ofMillis(50).toNanos();
     private static final long REPORT_NANOS = Duration.ofSeconds(1).toNanos();
@@ -30,11 +30,10 @@ public final class ConsumptionWait {
     private final Consumer<String> out;
 
     /**
-     * @param positions the consumer's position in each partition; may throw {@link EventSqlException}, then it is asked
-     *     again
-     * @param timeout how long to wait at most
-     * @param stop ends the wait early
-     * @param out takes lines of text about the progress, about one a second
+     * @param positions the consumer's position in each partition; retried if it throws {@link EventSqlException}
+     * @param timeout the maximum time to wait
+     * @param stop aborts the wait
+     * @param out receives about one progress line per second
      */
     public ConsumptionWait(
             Supplier<List<ConsumerPosition>> positions,
@@ -49,7 +48,7 @@ public final class ConsumptionWait {
         this.out = out;
     }
 
-    /** Returns whether everything was handled in time; {@code false} after the time-out and after a stop signal. */
+    /** Returns whether all events were handled in time; {@code false} after a timeout or a stop signal. */
     public boolean await() {
         long started = clock.nanos();
         long reported = started;
@@ -73,13 +72,15 @@ public final class ConsumptionWait {
         return false;
     }
 
-    /** What the consumer still has to do, as text; empty: nothing. The first answer fills the heads to be reached. */
+    /**
+     * Describes the remaining work; empty if there is none. The first call records the target head of each partition.
+     */
     private Optional<String> stillOpen(Map<Partition, Long> heads) {
         List<ConsumerPosition> now;
         try {
             now = positions.get();
         } catch (EventSqlException e) {
-            return Optional.of("The consumer's positions cannot be read (" + e.getMessage() + ")");
+            return Optional.of("Cannot read the consumer's positions (" + e.getMessage() + ")");
         }
         if (now.isEmpty()) {
             return Optional.of("The consumer has no positions yet");

@@ -7,9 +7,12 @@ import java.time.Duration;
 import java.util.OptionalLong;
 import org.jspecify.annotations.Nullable;
 
-/** Where the runners of a run wait for each other, so that all start at the same moment. The app keeps it. */
+/** Synchronizes the start of all runners of a run. The app keeps the state of the barrier. */
 public final class StartBarrier {
-    /** There is half a second until the start, and the first answers, on a new connection, are slow. */
+    /**
+     * Additional requests for clock comparison. There is time until the start, and the first responses on a new
+     * connection are slow.
+     */
     private static final int MORE_QUESTIONS = 5;
 
     private static final long POLL_NANOS = Duration.ofMillis(50).toNanos();
@@ -23,7 +26,7 @@ public final class StartBarrier {
 
     /**
      * @param runner this runner's number
-     * @param runners how many take part
+     * @param runners the number of runners
      */
     public StartBarrier(AppClient app, String run, int runner, int runners, LoadClock clock) {
         this.app = app;
@@ -34,12 +37,12 @@ public final class StartBarrier {
     }
 
     /**
-     * Waits for the others.
+     * Waits for the other runners.
      *
-     * @param name the barrier's name
-     * @param timeout how long at most
-     * @return when to start, epoch microseconds; empty after a stop signal
-     * @throws IOException if the app does not answer or the others do not come in time
+     * @param name the name of the barrier
+     * @param timeout the maximum time to wait
+     * @return the start time in epoch microseconds; empty after a stop signal
+     * @throws IOException if the app does not respond or the other runners do not arrive in time
      */
     public OptionalLong await(String name, Duration timeout, StopSignal stop) throws IOException {
         long started = clock.nanos();
@@ -71,7 +74,9 @@ public final class StartBarrier {
         return barrier;
     }
 
-    /** How far the app's clock is ahead, out of its quickest answer; {@code null} before the first. */
+    /**
+     * Returns the offset of the app's clock, measured by the fastest response; {@code null} before the first response.
+     */
     public @Nullable ClockOffset appClock() {
         return appClock;
     }

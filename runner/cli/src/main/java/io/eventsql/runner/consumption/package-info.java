@@ -1,6 +1,4 @@
-/**
- * What the consumer has seen: its positions in the databases, and the app's own counts over HTTP.
- */
+/** The consumer's view of a run: positions in the databases, and the app's counts over HTTP. */
 @NullMarked
 package io.eventsql.runner.consumption;
 

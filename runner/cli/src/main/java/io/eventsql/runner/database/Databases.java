@@ -7,9 +7,9 @@ import java.util.ArrayList;
 import java.util.List;
 import javax.sql.DataSource;
 
-/** Connection pools, one for each database. {@link #close()} closes them all. */
+/** Connection pools, one per database. {@link #close()} closes all of them. */
 public final class Databases implements AutoCloseable {
-    /** The library's own, and those of callers with transactions; opened as they are needed. */
+    /** Covers the library's connections and those of callers with transactions. Opened on demand. */
     private static final int CONNECTIONS_MAX = 20;
 
     private static final long CONNECTION_TIMEOUT_MS = 10_000;
@@ -20,7 +20,7 @@ public final class Databases implements AutoCloseable {
         this.pools = List.copyOf(pools);
     }
 
-    /** Opens a pool for each address. Throws when one cannot be reached within 10 seconds; then none stays open. */
+    /** Opens a pool for each address. If a database is unreachable for 10 seconds, closes all pools and throws. */
     public static Databases open(List<DatabaseAddress> addresses) {
         List<HikariDataSource> pools = new ArrayList<>();
         try {
@@ -47,7 +47,7 @@ public final class Databases implements AutoCloseable {
         return new HikariDataSource(config);
     }
 
-    /** The pools in the order of the addresses. */
+    /** Returns the pools in the order of the addresses. */
     public List<DataSource> dataSources() {
         return List.copyOf(pools);
     }

@@ -1,6 +1,4 @@
-/**
- * The databases a run works on.
- */
+/** The databases of a run. */
 @NullMarked
 package io.eventsql.runner.database;
 

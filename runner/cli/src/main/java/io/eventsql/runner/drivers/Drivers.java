@@ -9,7 +9,7 @@ import java.util.ServiceLoader;
 public final class Drivers {
     private Drivers() {}
 
-    /** The one of a name. */
+    /** Returns the driver with the given name. */
     public static Optional<DriverProvider> find(String name) {
         return ServiceLoader.load(DriverProvider.class).stream()
                 .map(ServiceLoader.Provider::get)
@@ -17,7 +17,7 @@ public final class Drivers {
                 .findFirst();
     }
 
-    /** All names, in order. */
+    /** Returns all names in alphabetical order. */
     public static List<String> names() {
         return ServiceLoader.load(DriverProvider.class).stream()
                 .map(provider -> provider.get().name())

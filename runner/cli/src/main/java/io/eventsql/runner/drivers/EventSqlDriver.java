@@ -1,11 +1,11 @@
 package io.eventsql.runner.drivers;
 
-import io.eventsql.runner.driver.Deliveries;
+import io.eventsql.runner.driver.DeliveryListener;
 import io.eventsql.runner.driver.Driver;
 import io.eventsql.runner.driver.PublishTarget;
 import io.eventsql.runner.load.EventSqlTarget;
 
-/** The library over the databases of the environment. Thread-safe. */
+/** EventSQL on the databases of the environment. Thread-safe. */
 final class EventSqlDriver implements Driver {
     private final EventSqlStreams streams;
 
@@ -29,8 +29,8 @@ final class EventSqlDriver implements Driver {
     }
 
     @Override
-    public AutoCloseable consume(String stream, String consumer, Deliveries deliveries) {
-        return streams.consume(stream, consumer, deliveries);
+    public AutoCloseable consume(String stream, String consumer, DeliveryListener listener) {
+        return streams.consume(stream, consumer, listener);
     }
 
     @Override

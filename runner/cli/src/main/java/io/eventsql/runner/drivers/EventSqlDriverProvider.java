@@ -5,7 +5,7 @@ import io.eventsql.runner.driver.DriverProvider;
 import io.eventsql.runner.driver.DriverSettings;
 import io.eventsql.runner.driver.Guarantees;
 
-/** {@code eventsql}: the library, as applications use it. */
+/** {@code eventsql}: the library as used by applications. */
 public final class EventSqlDriverProvider implements DriverProvider {
 
     @Override
@@ -16,7 +16,7 @@ public final class EventSqlDriverProvider implements DriverProvider {
     @Override
     public Guarantees guarantees() {
         return new Guarantees(
-                "committed by PostgreSQL, as its fsync and synchronous_commit say", "per key", "at least once");
+                "committed by PostgreSQL, subject to its fsync and synchronous_commit", "per key", "at least once");
     }
 
     @Override

@@ -6,7 +6,7 @@ import java.time.Duration;
 import java.util.Map;
 import java.util.function.LongConsumer;
 
-/** The options of the EventSQL drivers, each named and limited as the library's setting. */
+/** The options of the EventSQL drivers, with the names and limits of the library's settings. */
 final class EventSqlOptions {
     private static final String PAGE_EVENTS = "page_events";
 
@@ -17,9 +17,9 @@ final class EventSqlOptions {
     }
 
     /**
-     * The library's settings.
+     * Returns the library's settings.
      *
-     * @throws IllegalArgumentException if an option is not known or out of range, naming it
+     * @throws IllegalArgumentException if an option is unknown or out of range; the message names it
      */
     Settings settings() {
         Settings.Builder builder = Settings.builder();
@@ -27,7 +27,7 @@ final class EventSqlOptions {
         return builder.build();
     }
 
-    /** A consumer's settings, see {@link #settings()}. */
+    /** Returns a consumer's settings, see {@link #settings()}. */
     ConsumerSpec consumer(String stream, String name) {
         ConsumerSpec spec = ConsumerSpec.of(stream, name);
         String pageEvents = options.get(PAGE_EVENTS);
@@ -45,7 +45,7 @@ final class EventSqlOptions {
             case PAGE_EVENTS -> number -> {};
             default ->
                 throw new IllegalArgumentException("driver_options." + name
-                        + " is not known; known are append_connections, buffer_bytes, max_batch_bytes,"
+                        + " is unknown; known options: append_connections, buffer_bytes, max_batch_bytes,"
                         + " max_batch_events, notify_interval_ms, page_events, publish_timeout_ms");
         };
         setting.accept(number(name, value));
@@ -56,7 +56,7 @@ final class EventSqlOptions {
             return Integer.parseInt(value);
         } catch (NumberFormatException e) {
             throw new IllegalArgumentException(
-                    "driver_options." + name + " must be a whole number, but is '" + value + "'", e);
+                    "driver_options." + name + " must be an integer, but is '" + value + "'", e);
         }
     }
 }

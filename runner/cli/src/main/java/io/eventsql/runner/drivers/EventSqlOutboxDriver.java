@@ -2,9 +2,9 @@ package io.eventsql.runner.drivers;
 
 import io.eventsql.Event;
 import io.eventsql.Outbox;
-import io.eventsql.runner.driver.Deliveries;
+import io.eventsql.runner.driver.DeliveryListener;
 import io.eventsql.runner.driver.Driver;
-import io.eventsql.runner.driver.Lanes;
+import io.eventsql.runner.driver.KeyedExecutor;
 import io.eventsql.runner.driver.PublishTarget;
 import io.eventsql.runner.load.OutboxTransaction;
 import java.util.List;
@@ -13,15 +13,15 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import javax.sql.DataSource;
 
-/** Publishes inside transactions, through EventSQL's outbox: each call is a transaction of its own. Thread-safe. */
+/** Publishes through EventSQL's outbox, with one transaction per call. Thread-safe. */
 final class EventSqlOutboxDriver implements Driver {
-    /** Below what the pools hold: the library and callers that wait need connections too. */
+    /** Below the pool size, because the library and waiting callers need connections as well. */
     private static final int ASYNC_TRANSACTIONS = 8;
 
-    private static final long LOOK_AGAIN_MS = 5;
+    private static final long POLL_MS = 5;
 
     private final EventSqlStreams streams;
-    private final Lanes lanes = new Lanes(ASYNC_TRANSACTIONS);
+    private final KeyedExecutor executor = new KeyedExecutor(ASYNC_TRANSACTIONS);
     private final AtomicLong turn = new AtomicLong();
 
     EventSqlOutboxDriver(EventSqlStreams streams) {
@@ -43,49 +43,49 @@ final class EventSqlOutboxDriver implements Driver {
         return new PublishTarget() {
             @Override
             public void publish(List<Event> events) {
-                inTransaction(database(events), stream, events);
+                publishInTransaction(selectDatabase(events), stream, events);
             }
 
             @Override
             public CompletionStage<?> publishAsync(List<Event> events) {
-                return lanes.call(events, () -> publish(events));
+                return executor.submit(events, () -> publish(events));
             }
         };
     }
 
-    /** Transactions of one key in one database: the order of a key is that of one outbox. */
-    private DataSource database(List<Event> events) {
+    /** Selects the database by key, because order is kept within one outbox. */
+    private DataSource selectDatabase(List<Event> events) {
         List<DataSource> databases = streams.dataSources();
         String key = events.getFirst().key();
         long number = key == null ? turn.getAndIncrement() : events.size() == 1 ? key.hashCode() : 0;
         return databases.get(Math.floorMod(number, databases.size()));
     }
 
-    private void inTransaction(DataSource database, String stream, List<Event> events) {
+    private void publishInTransaction(DataSource database, String stream, List<Event> events) {
         Outbox outbox = streams.eventSql().outbox();
         OutboxTransaction.publish(database, outbox, stream, events);
         outbox.committed();
     }
 
     @Override
-    public AutoCloseable consume(String stream, String consumer, Deliveries deliveries) {
-        return streams.consume(stream, consumer, deliveries);
+    public AutoCloseable consume(String stream, String consumer, DeliveryListener listener) {
+        return streams.consume(stream, consumer, listener);
     }
 
-    /** Clears the stream once the outboxes are empty: what waits there would arrive later. */
+    /** Clears the stream once the outboxes are empty, because pending events would arrive later. */
     @Override
     public void clear(String stream) throws InterruptedException {
         Outbox outbox = streams.eventSql().outbox();
         while (outbox.backlogs().stream().anyMatch(backlog -> backlog.events() > 0)) {
             outbox.committed();
-            TimeUnit.MILLISECONDS.sleep(LOOK_AGAIN_MS);
+            TimeUnit.MILLISECONDS.sleep(POLL_MS);
         }
         streams.clear(stream);
     }
 
     @Override
     public void close() {
-        lanes.close();
+        executor.close();
         streams.close();
     }
 }

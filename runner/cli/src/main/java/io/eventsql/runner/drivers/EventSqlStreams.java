@@ -11,8 +11,8 @@ import io.eventsql.Subscription;
 import io.eventsql.benchmark.settings.DatabaseVariables;
 import io.eventsql.benchmark.settings.Variables;
 import io.eventsql.runner.database.Databases;
-import io.eventsql.runner.database.ShardServer;
-import io.eventsql.runner.driver.Deliveries;
+import io.eventsql.runner.database.ShardServerInfo;
+import io.eventsql.runner.driver.DeliveryListener;
 import io.eventsql.runner.driver.DriverSettings;
 import java.sql.SQLException;
 import java.util.List;
@@ -23,18 +23,18 @@ import java.util.concurrent.ConcurrentHashMap;
 import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
 
-/** Streams of EventSQL over the databases of the environment, and their consumers. Thread-safe. */
+/** EventSQL streams on the databases of the environment, and their consumers. Thread-safe. */
 final class EventSqlStreams implements AutoCloseable {
 
-    private record ConsumerOfStream(String stream, String consumer) {}
+    private record StreamConsumer(String stream, String consumer) {}
 
     private final Databases databases;
     private final EventSql eventSql;
-    private final Map<ConsumerOfStream, Deliveries> deliveries = new ConcurrentHashMap<>();
+    private final Map<StreamConsumer, DeliveryListener> listeners = new ConcurrentHashMap<>();
 
     private final EventSqlOptions options;
 
-    /** @throws IllegalArgumentException if a variable or an option is missing or wrong, naming it */
+    /** @throws IllegalArgumentException if a variable or an option is missing or invalid; the message names it */
     EventSqlStreams(DriverSettings settings) {
         options = new EventSqlOptions(settings.options());
         databases = Databases.open(DatabaseVariables.read(new Variables(settings.environment()::get)));
@@ -49,12 +49,12 @@ final class EventSqlStreams implements AutoCloseable {
         }
     }
 
-    /** The library over these databases. */
+    /** Returns the library on these databases. */
     EventSql eventSql() {
         return eventSql;
     }
 
-    /** The pools, in the order of the environment. */
+    /** Returns the pools in the order of the environment. */
     List<DataSource> dataSources() {
         return databases.dataSources();
     }
@@ -63,11 +63,11 @@ final class EventSqlStreams implements AutoCloseable {
         try {
             SortedSet<String> versions = new TreeSet<>();
             for (ShardInfo shard : eventSql.shards()) {
-                versions.add(ShardServer.ask(shard).serverVersion());
+                versions.add(ShardServerInfo.read(shard).serverVersion());
             }
             return "PostgreSQL " + String.join(", ", versions);
         } catch (SQLException e) {
-            throw new IllegalStateException("The database does not say its version: " + e.getMessage(), e);
+            throw new IllegalStateException("Cannot determine the version of the database: " + e.getMessage(), e);
         }
     }
 
@@ -79,14 +79,15 @@ final class EventSqlStreams implements AutoCloseable {
         eventSql.clear(stream, eventSql.previewClear(stream).confirmation());
     }
 
-    AutoCloseable consume(String stream, String consumer, Deliveries to) {
-        ConsumerOfStream started = new ConsumerOfStream(stream, consumer);
-        deliveries.put(started, to);
+    AutoCloseable consume(String stream, String consumer, DeliveryListener listener) {
+        StreamConsumer started = new StreamConsumer(stream, consumer);
+        listeners.put(started, listener);
         Subscription subscription = eventSql.subscribeBatch(
-                options.consumer(stream, consumer), events -> to.delivered(EventSqlStreams.withoutPositions(events)));
+                options.consumer(stream, consumer),
+                events -> listener.delivered(EventSqlStreams.withoutPositions(events)));
         return () -> {
             subscription.close();
-            deliveries.remove(started);
+            listeners.remove(started);
         };
     }
 
@@ -102,23 +103,23 @@ final class EventSqlStreams implements AutoCloseable {
         databases.close();
     }
 
-    /** Tells the deliveries of a consumer what went wrong with it. */
+    /** Forwards failures of a consumer to its delivery listener. */
     private final class FailureListener implements ConsumerListener {
         @Override
         public void handlerFailed(StoredEvent event, String consumer, int attempt, Throwable error, boolean willRetry) {
-            failed(deliveries.get(new ConsumerOfStream(event.stream(), consumer)), error);
+            failed(listeners.get(new StreamConsumer(event.stream(), consumer)), error);
         }
 
         @Override
         public void partitionStopped(ConsumerPartition partition, long nextOffset, String error) {
             failed(
-                    deliveries.get(new ConsumerOfStream(partition.stream(), partition.consumer())),
+                    listeners.get(new StreamConsumer(partition.stream(), partition.consumer())),
                     new IllegalStateException("stopped at offset " + nextOffset + ": " + error));
         }
 
-        private void failed(@Nullable Deliveries of, Throwable error) {
-            if (of != null) {
-                of.failed(error);
+        private void failed(@Nullable DeliveryListener listener, Throwable error) {
+            if (listener != null) {
+                listener.failed(error);
             }
         }
     }

@@ -1,7 +1,7 @@
 package io.eventsql.runner.drivers;
 
 import io.eventsql.Event;
-import io.eventsql.runner.driver.Deliveries;
+import io.eventsql.runner.driver.DeliveryListener;
 import io.eventsql.runner.driver.Driver;
 import io.eventsql.runner.driver.DriverProvider;
 import io.eventsql.runner.driver.DriverSettings;
@@ -11,7 +11,7 @@ import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 
-/** {@code no-op}: answers at once, keeps nothing and delivers nothing. Measures the load generator itself. */
+/** {@code no-op}: acknowledges immediately, stores nothing and delivers nothing. Measures the load generator itself. */
 public final class NoOpDriverProvider implements DriverProvider {
 
     @Override
@@ -54,7 +54,7 @@ public final class NoOpDriverProvider implements DriverProvider {
         }
 
         @Override
-        public AutoCloseable consume(String stream, String consumer, Deliveries deliveries) {
+        public AutoCloseable consume(String stream, String consumer, DeliveryListener listener) {
             throw new UnsupportedOperationException("no-op delivers nothing: set consumers and replayers to 0");
         }
 

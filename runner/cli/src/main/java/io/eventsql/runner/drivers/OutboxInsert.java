@@ -7,7 +7,7 @@ import java.sql.SQLException;
 import java.util.List;
 import javax.sql.DataSource;
 
-/** Inserts the events of a call in one statement, which is a transaction of its own. Thread-safe. */
+/** Inserts the events of a call with one statement in auto-commit mode. Thread-safe. */
 final class OutboxInsert {
     private final DataSource database;
     private final String one;

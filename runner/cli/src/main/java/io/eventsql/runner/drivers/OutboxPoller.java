@@ -1,7 +1,7 @@
 package io.eventsql.runner.drivers;
 
 import io.eventsql.Event;
-import io.eventsql.runner.driver.Deliveries;
+import io.eventsql.runner.driver.DeliveryListener;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
@@ -14,17 +14,17 @@ import java.util.concurrent.TimeUnit;
 import javax.sql.DataSource;
 
 /**
- * Takes events from an outbox table on several connections: each deletes the oldest ones that no other has locked, hands
- * them on and commits. After a failure they are there again.
+ * Consumes an outbox table on several connections. Each connection deletes the oldest rows that are not locked,
+ * delivers their events and commits. A failure rolls back the deletion.
  */
 final class OutboxPoller implements AutoCloseable {
 
     /**
-     * How it looks for events.
+     * The poll settings.
      *
-     * @param pollers connections that look at the same time
-     * @param pageEvents the most events of one look
-     * @param pollMs the pause after a look that found none
+     * @param pollers the number of connections that poll concurrently
+     * @param pageEvents the maximum number of events per poll
+     * @param pollMs the pause after a poll without events
      */
     record Settings(int pollers, int pageEvents, int pollMs) {}
 
@@ -33,16 +33,16 @@ final class OutboxPoller implements AutoCloseable {
     private final DataSource database;
     private final String take;
     private final Settings settings;
-    private final Deliveries deliveries;
+    private final DeliveryListener listener;
     private final CountDownLatch closing = new CountDownLatch(1);
     private final List<Thread> threads = new ArrayList<>();
 
-    /** Starts to look. */
-    OutboxPoller(DataSource database, String table, Settings settings, Deliveries deliveries) {
+    /** Starts polling. */
+    OutboxPoller(DataSource database, String table, Settings settings, DeliveryListener listener) {
         this.database = database;
         this.settings = settings;
-        this.deliveries = deliveries;
-        // By the primary key, oldest first; locked rows are another poller's.
+        this.listener = listener;
+        // Oldest first by the primary key. Rows locked by other pollers are skipped.
         this.take = "DELETE FROM " + table + " WHERE id = ANY (ARRAY(SELECT id FROM " + table
                 + " ORDER BY id LIMIT ? FOR UPDATE SKIP LOCKED)) RETURNING key, value";
         for (int i = 0; i < settings.pollers; i++) {
@@ -52,17 +52,17 @@ final class OutboxPoller implements AutoCloseable {
 
     private void poll() {
         long pauseMs = 0;
-        while (!pausedUntilClosed(pauseMs)) {
+        while (!isClosedAfter(pauseMs)) {
             try {
-                pauseMs = takeAndHandle() == 0 ? settings.pollMs : 0;
+                pauseMs = deliverNextPage() == 0 ? settings.pollMs : 0;
             } catch (SQLException | RuntimeException e) {
-                deliveries.failed(e);
+                listener.failed(e);
                 pauseMs = PAUSE_AFTER_FAILURE_MS;
             }
         }
     }
 
-    private boolean pausedUntilClosed(long pauseMs) {
+    private boolean isClosedAfter(long pauseMs) {
         try {
             return closing.await(pauseMs, TimeUnit.MILLISECONDS);
         } catch (InterruptedException e) {
@@ -71,13 +71,13 @@ final class OutboxPoller implements AutoCloseable {
         }
     }
 
-    private int takeAndHandle() throws SQLException {
+    private int deliverNextPage() throws SQLException {
         try (Connection connection = database.getConnection()) {
             connection.setAutoCommit(false);
             try {
                 List<Event> events = take(connection);
                 if (!events.isEmpty()) {
-                    deliveries.delivered(events);
+                    listener.delivered(events);
                 }
                 connection.commit();
                 return events.size();

@@ -5,10 +5,10 @@ import io.eventsql.benchmark.settings.DatabaseAddress;
 import io.eventsql.benchmark.settings.DatabaseVariables;
 import io.eventsql.benchmark.settings.Variables;
 import io.eventsql.runner.database.Databases;
-import io.eventsql.runner.driver.Deliveries;
+import io.eventsql.runner.driver.DeliveryListener;
 import io.eventsql.runner.driver.Driver;
 import io.eventsql.runner.driver.DriverSettings;
-import io.eventsql.runner.driver.Lanes;
+import io.eventsql.runner.driver.KeyedExecutor;
 import io.eventsql.runner.driver.PublishTarget;
 import java.sql.Connection;
 import java.sql.SQLException;
@@ -20,17 +20,17 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import javax.sql.DataSource;
 
-/** Streams as plain tables of one database. Keys and values are kept, headers are not. Thread-safe. */
+/** Streams as plain tables of one database. Stores keys and values, but not headers. Thread-safe. */
 final class OutboxTableDriver implements Driver {
     private static final int ASYNC_INSERTS = 8;
-    private static final int MAX_POLLERS = 8;
-    private static final int MAX_PAGE_EVENTS = 100_000;
-    private static final int MAX_POLL_MS = 60_000;
+    private static final int POLLERS_MAX = 8;
+    private static final int PAGE_EVENTS_MAX = 100_000;
+    private static final int POLL_MAX_MS = 60_000;
 
     private final Databases databases;
     private final DataSource database;
     private final OutboxPoller.Settings polling;
-    private final Lanes lanes = new Lanes(ASYNC_INSERTS);
+    private final KeyedExecutor executor = new KeyedExecutor(ASYNC_INSERTS);
     private final Map<String, String> consumers = new ConcurrentHashMap<>();
     private final List<OutboxPoller> pollers = new CopyOnWriteArrayList<>();
 
@@ -40,17 +40,18 @@ final class OutboxTableDriver implements Driver {
         this.polling = polling;
     }
 
-    /** @throws IllegalArgumentException if a variable or an option is missing or wrong, naming it */
+    /** @throws IllegalArgumentException if a variable or an option is missing or invalid; the message names it */
     static OutboxTableDriver open(DriverSettings settings) {
         List<DatabaseAddress> addresses = DatabaseVariables.read(new Variables(settings.environment()::get));
         if (addresses.size() > 1) {
-            throw new IllegalArgumentException("An outbox table is in one database, but there are " + addresses.size());
+            throw new IllegalArgumentException(
+                    "Driver outbox-table requires exactly one database, but " + addresses.size() + " are configured");
         }
         Variables options = new Variables(settings.options()::get);
         OutboxPoller.Settings polling = new OutboxPoller.Settings(
-                options.number("pollers", 4, 1, MAX_POLLERS),
-                options.number("page_events", 100, 1, MAX_PAGE_EVENTS),
-                options.number("poll_ms", 10, 0, MAX_POLL_MS));
+                options.number("pollers", 4, 1, POLLERS_MAX),
+                options.number("page_events", 100, 1, PAGE_EVENTS_MAX),
+                options.number("poll_ms", 10, 0, POLL_MAX_MS));
         return new OutboxTableDriver(Databases.open(addresses), polling);
     }
 
@@ -59,7 +60,7 @@ final class OutboxTableDriver implements Driver {
         try (Connection connection = database.getConnection()) {
             return "PostgreSQL " + connection.getMetaData().getDatabaseProductVersion();
         } catch (SQLException e) {
-            throw new IllegalStateException("The database does not say its version: " + e.getMessage(), e);
+            throw new IllegalStateException("Cannot determine the version of the database: " + e.getMessage(), e);
         }
     }
 
@@ -70,7 +71,9 @@ final class OutboxTableDriver implements Driver {
                 + " created_at timestamptz NOT NULL DEFAULT clock_timestamp())");
     }
 
-    /** Names of streams are safe in SQL: letters, digits and underscores. */
+    /**
+     * Returns the table of a stream. Stream names consist of letters, digits and underscores, so they are safe in SQL.
+     */
     static String table(String stream) {
         return "outbox_of_" + stream;
     }
@@ -86,7 +89,7 @@ final class OutboxTableDriver implements Driver {
 
             @Override
             public CompletionStage<?> publishAsync(List<Event> events) {
-                return lanes.call(events, () -> publish(events));
+                return executor.submit(events, () -> publish(events));
             }
         };
     }
@@ -94,15 +97,15 @@ final class OutboxTableDriver implements Driver {
     /**
      * Starts the stream's only consumer.
      *
-     * @throws UnsupportedOperationException for a second one: the first one deletes what it gets
+     * @throws UnsupportedOperationException for a second consumer, because the first one deletes the events
      */
     @Override
-    public AutoCloseable consume(String stream, String consumer, Deliveries deliveries) {
+    public AutoCloseable consume(String stream, String consumer, DeliveryListener listener) {
         String first = consumers.putIfAbsent(stream, consumer);
         if (first != null) {
-            throw new UnsupportedOperationException("an outbox table has one consumer, and " + first + " is it");
+            throw new UnsupportedOperationException("an outbox table supports only one consumer, which is " + first);
         }
-        OutboxPoller poller = new OutboxPoller(database, table(stream), polling, deliveries);
+        OutboxPoller poller = new OutboxPoller(database, table(stream), polling, listener);
         pollers.add(poller);
         return () -> {
             poller.close();
@@ -125,7 +128,7 @@ final class OutboxTableDriver implements Driver {
 
     @Override
     public void close() {
-        lanes.close();
+        executor.close();
         pollers.forEach(OutboxPoller::close);
         databases.close();
     }

@@ -1,6 +1,4 @@
-/**
- * The systems that the runner measures without anything on its class path besides itself: what runs on PostgreSQL.
- */
+/** The drivers included in the runner: systems that run on PostgreSQL. */
 @NullMarked
 package io.eventsql.runner.drivers;
 

@@ -1,27 +1,27 @@
 package io.eventsql.runner.limits;
 
 import com.fasterxml.jackson.annotation.JsonUnwrapped;
-import io.eventsql.runner.measure.Figures;
+import io.eventsql.runner.measure.Statistics;
 import java.util.List;
 
 /**
- * How fast events were appended.
+ * The result of the append benchmark.
  *
- * @param eventBytesMean the mean size of a value, bytes
- * @param copyEventsPerCommit rows of one COPY and its transaction
- * @param copy the limit: append-only COPY into the same tables, from fewer connections to more
- * @param library the library's ways
+ * @param eventBytesMean the mean size of a value in bytes
+ * @param copyEventsPerCommit the rows per COPY and transaction
+ * @param copy the upper bound: COPY into the same tables, by increasing number of connections
+ * @param library the library's publish methods
  */
 public record AppendResult(
-        double eventBytesMean, int copyEventsPerCommit, List<MeasuredRate> copy, List<OfLibrary> library) {
+        double eventBytesMean, int copyEventsPerCommit, List<MeasuredRate> copy, List<LibraryRate> library) {
 
     /**
-     * One way of the library.
+     * The rate of one publish method of the library.
      *
-     * @param rate how fast it was
-     * @param ratioToCopy its rate in parts of each COPY's, in the order of {@link #copy()}
+     * @param rate the measured rate
+     * @param ratioToCopy the rate divided by that of each COPY, in the order of {@link #copy()}
      */
-    public record OfLibrary(@JsonUnwrapped MeasuredRate rate, List<Double> ratioToCopy) {}
+    public record LibraryRate(@JsonUnwrapped MeasuredRate rate, List<Double> ratioToCopy) {}
 
     static AppendResult of(
             double eventBytesMean, int copyEventsPerCommit, List<MeasuredRate> copy, List<MeasuredRate> library) {
@@ -30,10 +30,10 @@ public record AppendResult(
                 copyEventsPerCommit,
                 copy,
                 library.stream()
-                        .map(rate -> new OfLibrary(
+                        .map(rate -> new LibraryRate(
                                 rate,
                                 copy.stream()
-                                        .map(limit -> Figures.ratio(rate.eventsPerSecond(), limit.eventsPerSecond()))
+                                        .map(limit -> Statistics.ratio(rate.eventsPerSecond(), limit.eventsPerSecond()))
                                         .toList()))
                         .toList());
     }

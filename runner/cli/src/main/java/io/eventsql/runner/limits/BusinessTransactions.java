@@ -2,14 +2,11 @@ package io.eventsql.runner.limits;
 
 import io.eventsql.Event;
 import io.eventsql.runner.driver.PublishTarget;
-import io.eventsql.runner.load.LoadParts;
+import io.eventsql.runner.load.LoadContext;
 import io.eventsql.spring.EventSqlTemplate;
-import io.eventsql.spring.OpenTransactions;
 import io.eventsql.spring.OutgoingEvent;
 import io.eventsql.spring.PlainEventSerializer;
-import io.eventsql.spring.StreamCreator;
-import io.eventsql.spring.UnjoinableTransaction;
-import io.eventsql.spring.observation.EventSqlObservations;
+import io.eventsql.spring.TransactionTracker;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
@@ -19,36 +16,29 @@ import org.springframework.jdbc.support.JdbcTransactionManager;
 import org.springframework.transaction.support.TransactionTemplate;
 
 /**
- * Transactions as an application has them, through Spring: each writes a row of its business and then its events, either
- * into a plain table of its own or through the library's template.
+ * Spring transactions as an application runs them. Each writes a business row and its events, either into a plain table
+ * or through the library's template.
  */
 final class BusinessTransactions {
-    private final LimitsBench bench;
+    private final LimitsContext context;
     private final JdbcTemplate jdbc;
     private final TransactionTemplate transactions;
     private final EventSqlTemplate template;
     private final String orders;
     private final String plainOutbox;
 
-    /** Makes the tables. */
-    BusinessTransactions(LimitsBench bench) {
-        this.bench = bench;
-        this.jdbc = new JdbcTemplate(bench.dataSource());
-        JdbcTransactionManager manager = new JdbcTransactionManager(bench.dataSource());
+    /** Creates the tables. */
+    BusinessTransactions(LimitsContext context) {
+        this.context = context;
+        this.jdbc = new JdbcTemplate(context.dataSource());
+        JdbcTransactionManager manager = new JdbcTransactionManager(context.dataSource());
         this.transactions = new TransactionTemplate(manager);
-        OpenTransactions open = new OpenTransactions();
-        open.watch(manager);
-        this.template = new EventSqlTemplate(
-                bench.eventSql(),
-                new EventSqlTemplate.Parts(
-                        new PlainEventSerializer(),
-                        List.of(),
-                        new StreamCreator(bench.eventSql(), List.of(), false),
-                        open,
-                        UnjoinableTransaction.FAIL,
-                        EventSqlObservations.none()));
-        this.orders = "limits_order_" + bench.run();
-        this.plainOutbox = "limits_plain_outbox_" + bench.run();
+        new TransactionTracker().track(manager);
+        this.template = EventSqlTemplate.builder(context.eventSql())
+                .serializer(new PlainEventSerializer())
+                .build();
+        this.orders = "limits_order_" + context.run();
+        this.plainOutbox = "limits_plain_outbox_" + context.run();
         jdbc.execute("CREATE TABLE " + orders
                 + " (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, customer text NOT NULL, cents int NOT NULL)");
         jdbc.execute("CREATE TABLE " + plainOutbox
@@ -56,19 +46,19 @@ final class BusinessTransactions {
                 + " value bytea NOT NULL, headers json, created_at timestamptz NOT NULL DEFAULT clock_timestamp())");
     }
 
-    /** Transactions that write their events into a plain table, from which nobody takes them. */
-    LoadParts toPlainTable(String stream, int eventsPerTransaction) {
+    /** Returns a load of transactions that insert their events into a plain table that no consumer reads. */
+    LoadContext toPlainTable(String stream, int eventsPerTransaction) {
         String sql = "INSERT INTO " + plainOutbox + " (stream, key, value) VALUES (?, ?, ?)";
-        return parts(eventsPerTransaction, events -> {
+        return loadContext(eventsPerTransaction, events -> {
             for (Event event : events) {
                 jdbc.update(sql, stream, event.key(), event.value());
             }
         });
     }
 
-    /** Transactions that publish their events. */
-    LoadParts publishing(String stream, int eventsPerTransaction) {
-        return parts(eventsPerTransaction, events -> {
+    /** Returns a load of transactions that publish their events. */
+    LoadContext publishing(String stream, int eventsPerTransaction) {
+        return loadContext(eventsPerTransaction, events -> {
             if (events.size() == 1) {
                 template.publish(
                         stream, events.getFirst().key(), events.getFirst().value());
@@ -82,7 +72,7 @@ final class BusinessTransactions {
         });
     }
 
-    private LoadParts parts(int eventsPerTransaction, Consumer<List<Event>> writing) {
+    private LoadContext loadContext(int eventsPerTransaction, Consumer<List<Event>> writing) {
         String sql = "INSERT INTO " + orders + " (customer, cents) VALUES (?, ?)";
         PublishTarget target = new PublishTarget() {
             @Override
@@ -99,6 +89,6 @@ final class BusinessTransactions {
                 return CompletableFuture.completedFuture(events);
             }
         };
-        return bench.loading(target, eventsPerTransaction, List.of());
+        return context.loading(target, eventsPerTransaction, List.of());
     }
 }

@@ -1,54 +1,56 @@
 package io.eventsql.runner.limits;
 
 import com.fasterxml.jackson.annotation.JsonIgnore;
-import io.eventsql.runner.measure.Figures;
+import io.eventsql.runner.measure.Statistics;
 
 /**
- * How fast a slow handler goes through one partition: one event after the other, and several keys at the same time.
+ * The result of the handlers benchmark: the rate of a slow handler on one partition, sequentially and by key in
+ * parallel.
  *
- * @param handlerMs how long the handler takes for an event, milliseconds
- * @param keys different keys of the events
- * @param barEventsPerSecond what the parallel run is to reach, events/s
- * @param sequential the run with one event at a time
- * @param parallel the run with several keys at the same time
- * @param parallelToSequential its rate in parts of the other's
+ * @param handlerMs the duration of the handler per event, in milliseconds
+ * @param keys the number of distinct keys
+ * @param barEventsPerSecond the target rate of the parallel run, in events/s
+ * @param sequential the run that handles one event at a time
+ * @param parallel the run that handles several keys in parallel
+ * @param parallelToSequential the parallel rate divided by the sequential rate
  */
 public record HandlersResult(
         long handlerMs,
         int keys,
         long barEventsPerSecond,
-        OfConcurrency sequential,
-        OfConcurrency parallel,
+        HandlerRun sequential,
+        HandlerRun parallel,
         double parallelToSequential) {
 
     static HandlersResult of(
-            long handlerMs, int keys, long barEventsPerSecond, OfConcurrency sequential, OfConcurrency parallel) {
+            long handlerMs, int keys, long barEventsPerSecond, HandlerRun sequential, HandlerRun parallel) {
         return new HandlersResult(
                 handlerMs,
                 keys,
                 barEventsPerSecond,
                 sequential,
                 parallel,
-                Figures.ratio(parallel.eventsPerSecond, sequential.eventsPerSecond));
+                Statistics.ratio(parallel.eventsPerSecond, sequential.eventsPerSecond));
     }
 
-    /** Whether each event was handled once and in the order of its key. */
+    /** Returns whether each event was handled exactly once and in order per key. */
     @JsonIgnore
-    public boolean good() {
-        return sequential.good() && parallel.good();
+    public boolean passed() {
+        return sequential.passed() && parallel.passed();
     }
 
     /**
-     * One run.
+     * The result of one run.
      *
-     * @param keyConcurrency how many keys at the same time
-     * @param events how many events were published, before the first was handled
-     * @param eventsPerSecond handled events, from the beginning of the first to the end of the last, events/s
-     * @param eventsLost events that were not handled
-     * @param eventsDuplicated events that were handled again
-     * @param orderViolations events that began before an earlier one of the same key had ended, or after a later one
+     * @param keyConcurrency the number of keys handled in parallel
+     * @param events the events published before the first was handled
+     * @param eventsPerSecond the rate from the start of the first to the end of the last event, in events/s
+     * @param eventsLost the events that were not handled
+     * @param eventsDuplicated the events that were handled more than once
+     * @param orderViolations the events that started before an earlier event of the same key had finished, or after a
+     *     later one
      */
-    public record OfConcurrency(
+    public record HandlerRun(
             int keyConcurrency,
             int events,
             double eventsPerSecond,
@@ -57,7 +59,7 @@ public record HandlersResult(
             long orderViolations) {
 
         @JsonIgnore
-        public boolean good() {
+        public boolean passed() {
             return eventsLost == 0 && eventsDuplicated == 0 && orderViolations == 0;
         }
     }

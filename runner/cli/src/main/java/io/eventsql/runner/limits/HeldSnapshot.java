@@ -8,8 +8,8 @@ import java.sql.Statement;
 import javax.sql.DataSource;
 
 /**
- * A forgotten transaction: REPEATABLE READ, with a snapshot taken, then idle. Until {@link #close()} no row version that
- * was alive when it began can be removed, nor any later one.
+ * A long-running transaction: REPEATABLE READ, idle after taking a snapshot. Until {@link #close()}, VACUUM can remove
+ * no row version that was alive when the transaction started, nor any later one.
  */
 final class HeldSnapshot implements AutoCloseable {
     private final DataSource dataSource;
@@ -22,7 +22,7 @@ final class HeldSnapshot implements AutoCloseable {
         this.processId = processId;
     }
 
-    /** Opens the transaction, on a connection of its own, and takes the snapshot. */
+    /** Opens the transaction on its own connection and takes the snapshot. */
     static HeldSnapshot take(DataSource dataSource) throws SQLException {
         Connection connection = dataSource.getConnection();
         try {
@@ -40,9 +40,9 @@ final class HeldSnapshot implements AutoCloseable {
     }
 
     /**
-     * How many transactions have begun since the snapshot, as another connection sees it.
+     * Returns how many transactions have started since the snapshot, as seen by another connection.
      *
-     * @throws IllegalStateException if the transaction or its snapshot is gone
+     * @throws IllegalStateException if the transaction or its snapshot has ended
      */
     long ageTransactions() throws SQLException {
         String sql = "SELECT age(backend_xmin) FROM pg_stat_activity WHERE pid = ? AND state = 'idle in transaction'";

@@ -8,15 +8,15 @@ import java.util.List;
 import java.util.Locale;
 
 /**
- * Lets contenders run in turn, several rounds: what slows the machine down for a while then slows down all of them, and
- * none gains by being the first. A round before the measured ones warms everything up.
+ * Runs variants in rotation for several rounds. A temporary slowdown of the machine then affects all of them, and none
+ * benefits from being the first. A warm-up round precedes the measured ones.
  */
 final class InterleavedRounds {
     private final LimitsSettings.Rounds rounds;
     private final StopSignal stop;
     private final PrintStream progress;
 
-    /** @param progress takes a line for each stretch */
+    /** @param progress receives a line per interval */
     InterleavedRounds(LimitsSettings.Rounds rounds, StopSignal stop, PrintStream progress) {
         this.rounds = rounds;
         this.stop = stop;
@@ -24,36 +24,36 @@ final class InterleavedRounds {
     }
 
     /**
-     * The rate of each, in the order of the contenders.
+     * Measures the rate of each variant, in the order of the variants.
      *
-     * @param what is measured, for people
-     * @throws StoppedException after a stop signal
+     * @param what a description for the progress lines
+     * @throws RunStoppedException after a stop signal
      */
-    List<MeasuredRate> measure(String what, List<? extends Contender> contenders) throws SQLException {
-        List<List<Stretch>> stretches = new ArrayList<>();
-        contenders.forEach(contender -> stretches.add(new ArrayList<>()));
+    List<MeasuredRate> measure(String what, List<? extends Variant> variants) throws SQLException {
+        List<List<MeasuredInterval>> intervals = new ArrayList<>();
+        variants.forEach(variant -> intervals.add(new ArrayList<>()));
         for (int round = 0; round <= rounds.count(); round++) {
-            for (int i = 0; i < contenders.size(); i++) {
-                Stretch stretch = contenders.get(i).run(rounds.time());
+            for (int i = 0; i < variants.size(); i++) {
+                MeasuredInterval interval = variants.get(i).run(rounds.time());
                 if (stop.isRaised()) {
-                    throw new StoppedException();
+                    throw new RunStoppedException();
                 }
-                show(what, round, contenders.get(i), stretch);
+                show(what, round, variants.get(i), interval);
                 if (round > 0) {
-                    stretches.get(i).add(stretch);
+                    intervals.get(i).add(interval);
                 }
             }
         }
         List<MeasuredRate> rates = new ArrayList<>();
-        for (int i = 0; i < contenders.size(); i++) {
-            rates.add(MeasuredRate.of(contenders.get(i).name(), stretches.get(i)));
+        for (int i = 0; i < variants.size(); i++) {
+            rates.add(MeasuredRate.of(variants.get(i).name(), intervals.get(i)));
         }
         return rates;
     }
 
-    private void show(String what, int round, Contender contender, Stretch stretch) {
+    private void show(String what, int round, Variant variant, MeasuredInterval interval) {
         String when = round == 0 ? "warm-up" : "round " + round + " of " + rounds.count();
         progress.printf(
-                Locale.ROOT, "%s, %s: %s %,.0f events/s%n", what, when, contender.name(), stretch.eventsPerSecond());
+                Locale.ROOT, "%s, %s: %s %,.0f events/s%n", what, when, variant.name(), interval.eventsPerSecond());
     }
 }

@@ -4,23 +4,23 @@ import com.fasterxml.jackson.annotation.JsonInclude;
 import java.sql.SQLException;
 import org.jspecify.annotations.Nullable;
 
-/** Measures the parts that are asked for, one after the other. After a stop signal, what is complete stays. */
+/** Runs the selected benchmarks one after the other. A stop signal discards only the benchmark in progress. */
 public final class LimitsRun {
-    private final LimitsBench bench;
+    private final LimitsContext context;
     private final LimitsSettings settings;
 
-    public LimitsRun(LimitsBench bench, LimitsSettings settings) {
-        this.bench = bench;
+    public LimitsRun(LimitsContext context, LimitsSettings settings) {
+        this.context = context;
         this.settings = settings;
     }
 
     /**
-     * What was measured.
+     * The results of the benchmarks.
      *
-     * @param append {@code null}: it was not, and likewise below
+     * @param append {@code null} if it did not run, likewise below
      */
     @JsonInclude(JsonInclude.Include.NON_NULL)
-    public record Measured(
+    public record Measurements(
             @Nullable AppendResult append,
             @Nullable ReadResult read,
             @Nullable SnapshotResult snapshot,
@@ -29,12 +29,12 @@ public final class LimitsRun {
             @Nullable OutboxResult outbox) {}
 
     /**
-     * Measures.
+     * Runs the benchmarks.
      *
-     * @throws SQLException if the database refuses something
-     * @throws IllegalStateException if what is measured would not be what it is called, such as a table that was analyzed
+     * @throws SQLException if a statement fails
+     * @throws IllegalStateException if a precondition is violated, such as a table that was analyzed unexpectedly
      */
-    public Measured measure() throws SQLException {
+    public Measurements measure() throws SQLException {
         AppendResult append = null;
         ReadResult read = null;
         SnapshotResult snapshot = null;
@@ -42,27 +42,27 @@ public final class LimitsRun {
         TransactionsResult transactions = null;
         OutboxResult outbox = null;
         try {
-            if (settings.parts().contains(LimitsPart.APPEND)) {
-                append = new AppendLimit(bench, settings.rounds()).measure();
+            if (settings.benchmarks().contains(LimitsBenchmark.APPEND)) {
+                append = new AppendBenchmark(context, settings.rounds()).measure();
             }
-            if (settings.parts().contains(LimitsPart.READ)) {
-                read = new PageSizes(bench, settings.rounds(), settings.readEvents()).measure();
+            if (settings.benchmarks().contains(LimitsBenchmark.READ)) {
+                read = new ReadBenchmark(context, settings.rounds(), settings.readEvents()).measure();
             }
-            if (settings.parts().contains(LimitsPart.SNAPSHOT)) {
-                snapshot = new OldSnapshot(bench, settings.snapshot()).measure();
+            if (settings.benchmarks().contains(LimitsBenchmark.SNAPSHOT)) {
+                snapshot = new SnapshotBenchmark(context, settings.snapshot()).measure();
             }
-            if (settings.parts().contains(LimitsPart.HANDLERS)) {
-                handlers = new SlowHandlers(bench, settings.handlers()).measure();
+            if (settings.benchmarks().contains(LimitsBenchmark.HANDLERS)) {
+                handlers = new HandlersBenchmark(context, settings.handlers()).measure();
             }
-            if (settings.parts().contains(LimitsPart.TRANSACTIONS)) {
-                transactions = new TransactionsLimit(bench, settings.rounds()).measure();
+            if (settings.benchmarks().contains(LimitsBenchmark.TRANSACTIONS)) {
+                transactions = new TransactionsBenchmark(context, settings.rounds()).measure();
             }
-            if (settings.parts().contains(LimitsPart.OUTBOX)) {
-                outbox = new OutboxGrowth(bench, settings.outbox()).measure();
+            if (settings.benchmarks().contains(LimitsBenchmark.OUTBOX)) {
+                outbox = new OutboxBenchmark(context, settings.outbox()).measure();
             }
-        } catch (StoppedException e) {
-            bench.progress().println("Stopped; the part that was being measured is left out");
+        } catch (RunStoppedException e) {
+            context.progress().println("Stopped; discarding the benchmark in progress");
         }
-        return new Measured(append, read, snapshot, handlers, transactions, outbox);
+        return new Measurements(append, read, snapshot, handlers, transactions, outbox);
     }
 }

@@ -1,31 +1,32 @@
 package io.eventsql.runner.limits;
 
+import com.fasterxml.jackson.annotation.JsonProperty;
 import java.time.Duration;
 import java.util.List;
 
 /**
- * What is asked of a limits run.
+ * The settings of a limits run.
  *
- * @param parts what is measured, at least one
- * @param rounds how what the parts {@code append}, {@code read} and {@code transactions} compare takes turns
- * @param readEvents events in the stream that is read
- * @param snapshot the part {@code snapshot}
- * @param handlers the part {@code handlers}
- * @param outbox the part {@code outbox}
+ * @param benchmarks the benchmarks to run, at least one
+ * @param rounds the rounds of {@code append}, {@code read} and {@code transactions}
+ * @param readEvents the events in the stream to read
+ * @param snapshot the settings of {@code snapshot}
+ * @param handlers the settings of {@code handlers}
+ * @param outbox the settings of {@code outbox}
  */
 public record LimitsSettings(
-        List<LimitsPart> parts,
+        @JsonProperty("parts") List<LimitsBenchmark> benchmarks,
         Rounds rounds,
         int readEvents,
         Snapshot snapshot,
         Handlers handlers,
-        OutboxLoads outbox) {
+        OutboxLoad outbox) {
 
     /**
-     * Rounds of everything that is compared, one after the other.
+     * Rounds in which the compared variants run one after the other.
      *
-     * @param count measured rounds, after one that is not
-     * @param seconds length of each stretch of a round
+     * @param count the measured rounds, after a warm-up round
+     * @param seconds the duration of each interval of a round
      */
     public record Rounds(int count, double seconds) {
 
@@ -36,29 +37,29 @@ public record LimitsSettings(
     }
 
     /**
-     * Publishing at a steady rate.
+     * A steady publish rate.
      *
-     * @param seconds length of each measured stretch
-     * @param eventsPerSecond the rate, one event a call
-     * @param warmupSeconds the same load before each stretch, not measured
+     * @param seconds the duration of each measured interval
+     * @param eventsPerSecond the rate, one event per call
+     * @param warmupSeconds the duration of the warm-up before each interval
      */
     public record Snapshot(int seconds, long eventsPerSecond, int warmupSeconds) {}
 
     /**
-     * Publishing inside transactions and, at the same rate, plainly.
+     * Transactional and direct publishing at the same rate.
      *
-     * @param seconds length of each measured stretch
-     * @param eventsPerSecond each of the two rates, one event a transaction or call
-     * @param warmupSeconds the same load before each stretch, not measured
+     * @param seconds the duration of each measured interval
+     * @param eventsPerSecond each of the two rates, one event per transaction or call
+     * @param warmupSeconds the duration of the warm-up before each interval
      */
-    public record OutboxLoads(int seconds, long eventsPerSecond, int warmupSeconds) {}
+    public record OutboxLoad(int seconds, long eventsPerSecond, int warmupSeconds) {}
 
     /**
-     * Handling with a slow handler.
+     * Consumption with a slow handler.
      *
-     * @param events events that are handled with several keys at the same time
-     * @param sequentialEvents events that are handled one after the other
-     * @param keyConcurrency how many keys at the same time
+     * @param events the events handled by key in parallel
+     * @param sequentialEvents the events handled sequentially
+     * @param keyConcurrency the number of keys handled in parallel
      */
     public record Handlers(int events, int sequentialEvents, int keyConcurrency) {}
 }

@@ -1,7 +1,7 @@
 package io.eventsql.runner.limits;
 
-import io.eventsql.runner.measure.Figures;
 import io.eventsql.runner.measure.Percentiles;
+import io.eventsql.runner.measure.Statistics;
 import io.eventsql.runner.report.SummaryText;
 import java.util.ArrayList;
 import java.util.DoubleSummaryStatistics;
@@ -10,37 +10,37 @@ import java.util.Locale;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
-/** A limits run for people. */
+/** Renders the result of a limits run as text. */
 public final class LimitsText {
 
     private LimitsText() {}
 
-    /** The lines of the report. */
+    /** Returns the lines of the report. */
     public static List<String> of(LimitsResult result) {
         List<String> lines = new ArrayList<>();
         lines.add("Limits run " + result.run() + (result.interrupted() ? ": INTERRUPTED" : ""));
-        LimitsRun.Measured measured = result.measured();
-        @Nullable AppendResult append = measured.append();
+        LimitsRun.Measurements measurements = result.measurements();
+        @Nullable AppendResult append = measurements.append();
         if (append != null) {
             lines.addAll(append(append, result.settings().rounds()));
         }
-        @Nullable ReadResult read = measured.read();
+        @Nullable ReadResult read = measurements.read();
         if (read != null) {
             lines.addAll(read(read, result.settings().rounds()));
         }
-        @Nullable SnapshotResult snapshot = measured.snapshot();
+        @Nullable SnapshotResult snapshot = measurements.snapshot();
         if (snapshot != null) {
             lines.addAll(snapshot(snapshot, result.settings().snapshot()));
         }
-        @Nullable HandlersResult handlers = measured.handlers();
+        @Nullable HandlersResult handlers = measurements.handlers();
         if (handlers != null) {
             lines.addAll(handlers(handlers));
         }
-        @Nullable TransactionsResult transactions = measured.transactions();
+        @Nullable TransactionsResult transactions = measurements.transactions();
         if (transactions != null) {
             lines.addAll(transactions(transactions, result.settings().rounds()));
         }
-        @Nullable OutboxResult outbox = measured.outbox();
+        @Nullable OutboxResult outbox = measurements.outbox();
         if (outbox != null) {
             lines.addAll(OutboxText.of(outbox, result.settings().outbox()));
         }
@@ -54,17 +54,16 @@ public final class LimitsText {
         lines.add("");
         lines.add(String.format(
                 Locale.ROOT,
-                "APPEND of events of %.0f bytes: the library, and COPY into the same tables, committed every %,d rows;"
-                        + " %s",
+                "APPEND events of %.0f bytes: library and COPY into the same tables, committed every %,d rows;" + " %s",
                 append.eventBytesMean(),
                 append.copyEventsPerCommit(),
                 medianOf(rounds)));
         String ofCopies = append.copy().stream()
-                .map(copy -> String.format(Locale.ROOT, "%31s", "of " + copy.name()))
+                .map(copy -> String.format(Locale.ROOT, "%31s", "vs " + copy.name()))
                 .collect(Collectors.joining());
         lines.add(String.format(Locale.ROOT, "%-30s%12s%22s%s", "", "events/s", "lowest to highest", ofCopies));
         append.copy().forEach(copy -> lines.add(rate(copy)));
-        for (AppendResult.OfLibrary way : append.library()) {
+        for (AppendResult.LibraryRate way : append.library()) {
             String ratios = way.ratioToCopy().stream()
                     .map(ratio -> String.format(Locale.ROOT, "%31.3f", ratio))
                     .collect(Collectors.joining());
@@ -85,7 +84,7 @@ public final class LimitsText {
         List<String> lines = new ArrayList<>();
         lines.add("");
         lines.add(String.format(
-                Locale.ROOT, "READ of a partition of %,d events from its start; %s", read.events(), medianOf(rounds)));
+                Locale.ROOT, "READ a partition of %,d events from its start; %s", read.events(), medianOf(rounds)));
         lines.add(String.format(
                 Locale.ROOT,
                 "%-14s%16s%16s%12s%16s",
@@ -93,7 +92,7 @@ public final class LimitsText {
                 "never analyzed",
                 "after ANALYZE",
                 "ratio",
-                "events a call"));
+                "events/call"));
         for (int i = 0; i < read.neverAnalyzed().pages().size(); i++) {
             MeasuredRate without = read.neverAnalyzed().pages().get(i).rate();
             MeasuredRate with = read.analyzed().pages().get(i).rate();
@@ -103,7 +102,7 @@ public final class LimitsText {
                     without.name(),
                     without.eventsPerSecond(),
                     with.eventsPerSecond(),
-                    Figures.ratio(without.eventsPerSecond(), with.eventsPerSecond()),
+                    Statistics.ratio(without.eventsPerSecond(), with.eventsPerSecond()),
                     without.eventsPerCall()));
         }
         lines.add(slowest("Never analyzed", read.neverAnalyzed()));
@@ -111,10 +110,10 @@ public final class LimitsText {
         return lines;
     }
 
-    private static String slowest(String when, ReadResult.Sizes sizes) {
+    private static String slowest(String when, ReadResult.PageSizeRates sizes) {
         return String.format(
                 Locale.ROOT,
-                "%s (reltuples %s): of the sizes from %,d on, the slowest is %,d, at %.3f of the fastest of all sizes",
+                "%s (reltuples %s): the slowest page size of at least %,d is %,d, at %.3f of the fastest page size",
                 when,
                 sizes.segments().stream()
                         .map(segment -> String.format(Locale.ROOT, "%.0f", segment.reltuples()))
@@ -129,8 +128,8 @@ public final class LimitsText {
         lines.add("");
         lines.add(String.format(
                 Locale.ROOT,
-                "SNAPSHOT: publish latency in ms at %,d events/s, one event a call, %,d s without and %,d s with an old"
-                        + " snapshot",
+                "SNAPSHOT: publish latency in ms at %,d events/s, one event per call, %,d s without and %,d s with a"
+                        + " long-running snapshot",
                 settings.eventsPerSecond(),
                 settings.seconds(),
                 settings.seconds()));
@@ -138,7 +137,7 @@ public final class LimitsText {
         return lines;
     }
 
-    private static List<String> stream(SnapshotResult.OfStream stream) {
+    private static List<String> stream(SnapshotResult.StreamResult stream) {
         SnapshotResult.Run without = stream.without();
         SnapshotResult.Run with = stream.with();
         List<String> lines = new ArrayList<>();
@@ -160,12 +159,12 @@ public final class LimitsText {
         lines.add(latencies("all", without.latencyMs(), with.latencyMs()));
         lines.add(String.format(
                 Locale.ROOT,
-                "p99 of the last tenth to the first: without %.2f, with %.2f",
+                "p99, last tenth / first tenth: without %.2f, with %.2f",
                 without.p99LastToFirst(),
                 with.p99LastToFirst()));
         lines.add(String.format(
                 Locale.ROOT,
-                "p99 with to without: all %.2f, last tenth %.2f",
+                "p99, with / without: all %.2f, last tenth %.2f",
                 stream.p99WithToWithout(),
                 stream.p99WithToWithoutLastTenth()));
         lines.add(String.format(
@@ -200,15 +199,14 @@ public final class LimitsText {
     private static List<String> transactions(TransactionsResult transactions, LimitsSettings.Rounds rounds) {
         return List.of(
                 "",
-                "TRANSACTIONS of Spring that write a row of a business and one event; " + medianOf(rounds),
+                "TRANSACTIONS: Spring transactions that write a business row and one event; " + medianOf(rounds),
                 String.format(Locale.ROOT, "%-30s%12s%22s", "", "events/s", "lowest to highest"),
                 rate(transactions.plainRow()),
                 rate(transactions.publish()),
                 rate(transactions.relayed()),
                 String.format(
                         Locale.ROOT,
-                        "With a publish %.3f of the transactions with a plain row; relayed: until the last is in its"
-                                + " stream",
+                        "Publish / plain row: %.3f; relayed: measured until the last event is in its stream",
                         transactions.publishToPlainRow()));
     }
 
@@ -217,7 +215,7 @@ public final class LimitsText {
                 "",
                 String.format(
                         Locale.ROOT,
-                        "HANDLERS that take %,d ms, on one partition with events of %,d different keys",
+                        "HANDLERS of %,d ms on one partition with events of %,d keys",
                         handlers.handlerMs(),
                         handlers.keys()),
                 String.format(
@@ -229,16 +227,16 @@ public final class LimitsText {
                         "lost",
                         "duplicated",
                         "out of order"),
-                handlers("one event at a time", handlers.sequential()),
-                handlers(handlers.parallel().keyConcurrency() + " keys at a time", handlers.parallel()),
+                handlers("sequential", handlers.sequential()),
+                handlers(handlers.parallel().keyConcurrency() + " keys in parallel", handlers.parallel()),
                 String.format(
                         Locale.ROOT,
-                        "By key %.1f times as fast; the bar is %,d events/s, in order for each key",
+                        "Speedup by key: %.1f; target: %,d events/s in order per key",
                         handlers.parallelToSequential(),
                         handlers.barEventsPerSecond()));
     }
 
-    private static String handlers(String name, HandlersResult.OfConcurrency run) {
+    private static String handlers(String name, HandlersResult.HandlerRun run) {
         return String.format(
                 Locale.ROOT,
                 "%-24s%,12d%,12.1f%,12d%,12d%,14d",

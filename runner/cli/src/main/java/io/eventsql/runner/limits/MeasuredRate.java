@@ -1,24 +1,26 @@
 package io.eventsql.runner.limits;
 
-import io.eventsql.runner.measure.Figures;
+import io.eventsql.runner.measure.Statistics;
 import java.util.List;
 
 /**
- * How fast one contender was.
+ * The measured rate of one variant.
  *
- * @param name the contender's
- * @param eventsPerSecond the median of its rounds, events/s
- * @param roundsEventsPerSecond each round, in their order, events/s
- * @param eventsPerCall the mean number of events of a call or transaction
+ * @param name the name of the variant
+ * @param eventsPerSecond the median of the rounds, in events/s
+ * @param roundsEventsPerSecond the rate of each round, in events/s
+ * @param eventsPerCall the mean number of events per call or transaction
  */
 public record MeasuredRate(
         String name, double eventsPerSecond, List<Double> roundsEventsPerSecond, double eventsPerCall) {
 
-    /** @param stretches the contender's rounds, at least one */
-    static MeasuredRate of(String name, List<Stretch> stretches) {
-        List<Double> rates = stretches.stream().map(Stretch::eventsPerSecond).toList();
-        long events = stretches.stream().mapToLong(Stretch::events).sum();
-        long calls = stretches.stream().mapToLong(Stretch::calls).sum();
-        return new MeasuredRate(name, Figures.median(rates), rates, Figures.ratio((double) events, (double) calls));
+    /** @param intervals the rounds of the variant, at least one */
+    static MeasuredRate of(String name, List<MeasuredInterval> intervals) {
+        List<Double> rates =
+                intervals.stream().map(MeasuredInterval::eventsPerSecond).toList();
+        long events = intervals.stream().mapToLong(MeasuredInterval::events).sum();
+        long calls = intervals.stream().mapToLong(MeasuredInterval::calls).sum();
+        return new MeasuredRate(
+                name, Statistics.median(rates), rates, Statistics.ratio((double) events, (double) calls));
     }
 }

@@ -1,23 +1,24 @@
 package io.eventsql.runner.limits;
 
 import io.eventsql.runner.measure.ErrorCount;
-import io.eventsql.runner.measure.Figures;
 import io.eventsql.runner.measure.Histograms;
 import io.eventsql.runner.measure.Percentiles;
 import io.eventsql.runner.measure.PhaseMeasurement;
+import io.eventsql.runner.measure.Statistics;
 import java.util.List;
 import java.util.stream.Stream;
 import org.HdrHistogram.Histogram;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Publishing inside transactions and plainly at the same time, without and with an old snapshot.
+ * The result of the outbox benchmark: concurrent transactional and direct publishing, with and without a long-running
+ * snapshot.
  *
- * @param without the run without one
- * @param with the run with one that was taken when it began
- * @param p99WithToWithout p99 of plain publishes, with in parts of without; 0 where unknown
- * @param outboxBytesLastToSecondTenth in the run with a snapshot: the outbox's largest size in the last tenth of the time
- *     in parts of that in the second one, when it has its working size
+ * @param without the run without a snapshot
+ * @param with the run with a snapshot taken at its start
+ * @param p99WithToWithout p99 of direct publishes with a snapshot divided by that without; 0 if unknown
+ * @param outboxBytesLastToSecondTenth with a snapshot, the maximum outbox size in the last tenth of the time divided by
+ *     that in the second tenth, when it has reached its working size
  */
 public record OutboxResult(Run without, Run with, double p99WithToWithout, double outboxBytesLastToSecondTenth) {
 
@@ -25,30 +26,30 @@ public record OutboxResult(Run without, Run with, double p99WithToWithout, doubl
         return new OutboxResult(
                 without,
                 with,
-                Figures.ratio(
+                Statistics.ratio(
                         with.plainLatencyMs().p99(), without.plainLatencyMs().p99()),
-                Figures.ratio((double) with.tenths().getLast().outboxBytesMax(), (double)
+                Statistics.ratio((double) with.tenths().getLast().outboxBytesMax(), (double)
                         with.tenths().get(1).outboxBytesMax()));
     }
 
-    /** Whether no publish failed and each committed event got into its stream, once. */
-    boolean good() {
+    /** Returns whether no publish failed and each committed event was stored in its stream exactly once. */
+    boolean passed() {
         return Stream.of(without, with)
                 .allMatch(run -> run.errors().isEmpty() && run.eventsInStream() == run.transactions());
     }
 
     /**
-     * One run.
+     * The result of one run.
      *
-     * @param plainEvents events published plainly and acknowledged
-     * @param plainLatencyMs from the intended call to the acknowledgement, milliseconds
-     * @param transactions transactions that published one event each and were committed, warm-up included
-     * @param transactionLatencyMs from the intended begin to the end of the commit, without the warm-up
-     * @param eventsInStream events of the transactions' stream, at the end, once the outbox was empty
-     * @param errors what failed, plain and in transactions
-     * @param tenths each tenth of the time
-     * @param snapshotAgeTransactions how many transactions had begun since the snapshot, at the end; {@code null}: there
-     *     was none
+     * @param plainEvents the directly published and acknowledged events
+     * @param plainLatencyMs the time from the intended call to the acknowledgement, in milliseconds
+     * @param transactions the committed transactions with one event each, including the warm-up
+     * @param transactionLatencyMs the time from the intended start to the end of the commit, excluding the warm-up
+     * @param eventsInStream the events in the transactions' stream after the outbox was emptied
+     * @param errors the failures of direct and transactional publishes
+     * @param tenths the measurements by tenth of the time
+     * @param snapshotAgeTransactions the number of transactions started since the snapshot, at the end; {@code null}
+     *     without a snapshot
      */
     public record Run(
             long plainEvents,
@@ -64,8 +65,8 @@ public record OutboxResult(Run without, Run with, double p99WithToWithout, doubl
      * A tenth of a run's time.
      *
      * @param plainLatencyMs as {@link Run#plainLatencyMs}
-     * @param outboxBytesMax the largest size of the tables that are published to, indexes included
-     * @param outboxEventsMax the most events that were committed and not yet in their stream
+     * @param outboxBytesMax the maximum size of the outbox tables, including indexes
+     * @param outboxEventsMax the maximum number of committed events not yet relayed
      */
     public record Tenth(Percentiles plainLatencyMs, long outboxBytesMax, long outboxEventsMax) {
 

@@ -16,56 +16,56 @@ import java.util.concurrent.ScheduledFuture;
 import java.util.concurrent.TimeUnit;
 import javax.sql.DataSource;
 
-/** Looks at the outbox at a steady pace: how large its tables are, and how many events wait in it. */
+/** Samples the size and the backlog of the outbox at a fixed interval. */
 final class OutboxSampler {
-    private static final int SAMPLES_A_TENTH = 10;
+    private static final int SAMPLES_PER_TENTH = 10;
 
     private final DataSource dataSource;
     private final Outbox outbox;
     private final Duration time;
     private final List<Sample> samples = new ArrayList<>();
 
-    /** @param time how long it looks */
+    /** @param time the total sampling time */
     OutboxSampler(DataSource dataSource, Outbox outbox, Duration time) {
         this.dataSource = dataSource;
         this.outbox = outbox;
         this.time = time;
     }
 
-    /** @param bytes of the tables that are published to, indexes included */
+    /** @param bytes the size of the outbox tables, including indexes */
     private record Sample(long bytes, long events) {}
 
     /**
-     * The largest values in a tenth of the time.
+     * The maximum values in a tenth of the time.
      *
-     * @param outboxBytesMax size of the tables that are published to, indexes included
-     * @param outboxEventsMax events that were committed and not yet in their stream
+     * @param outboxBytesMax the size of the outbox tables, including indexes
+     * @param outboxEventsMax the committed events not yet relayed
      */
     record Tenth(long outboxBytesMax, long outboxEventsMax) {}
 
     /**
-     * Looks while something else runs.
+     * Samples while a load runs.
      *
-     * @return tenth by tenth
-     * @throws IllegalStateException if a look failed
+     * @return the samples by tenth of the time
+     * @throws IllegalStateException if a sample failed
      */
     List<Tenth> during(Runnable load) {
-        long period = time.toNanos() / (TenthsMeter.TENTHS * SAMPLES_A_TENTH);
+        long period = time.toNanos() / (TenthsMeter.TENTHS * SAMPLES_PER_TENTH);
         try (ScheduledExecutorService timer = Executors.newSingleThreadScheduledExecutor()) {
-            ScheduledFuture<?> looking = timer.scheduleWithFixedDelay(this::look, 0, period, TimeUnit.NANOSECONDS);
+            ScheduledFuture<?> sampling = timer.scheduleWithFixedDelay(this::sample, 0, period, TimeUnit.NANOSECONDS);
             try {
                 load.run();
             } finally {
-                looking.cancel(false);
+                sampling.cancel(false);
             }
-            if (looking.state() == ScheduledFuture.State.FAILED) {
-                throw new IllegalStateException("Looking at the outbox failed", looking.exceptionNow());
+            if (sampling.state() == ScheduledFuture.State.FAILED) {
+                throw new IllegalStateException("Sampling the outbox failed", sampling.exceptionNow());
             }
         }
         return tenths();
     }
 
-    private void look() {
+    private void sample() {
         String sql = "SELECT sum(pg_total_relation_size(relid)) FROM pg_partition_tree('" + Settings.DEFAULT_SCHEMA
                 + ".outbox')";
         try (Connection connection = dataSource.getConnection();

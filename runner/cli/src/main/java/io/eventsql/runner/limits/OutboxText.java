@@ -5,25 +5,25 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 
-/** The part {@code outbox} of a limits run for people. */
+/** Renders the result of the outbox benchmark as text. */
 final class OutboxText {
     private static final double MEGABYTE = 1 << 20;
 
     private OutboxText() {}
 
-    static List<String> of(OutboxResult outbox, LimitsSettings.OutboxLoads settings) {
+    static List<String> of(OutboxResult outbox, LimitsSettings.OutboxLoad settings) {
         OutboxResult.Run without = outbox.without();
         OutboxResult.Run with = outbox.with();
         List<String> lines = new ArrayList<>();
         lines.add("");
         lines.add(String.format(
                 Locale.ROOT,
-                "OUTBOX: %,d transactions/s that publish one event each, and as many plain publishes; %,d s without and"
-                        + " %,d s with an old snapshot",
+                "OUTBOX: %,d transactions/s with one event each and as many direct publishes; %,d s without and"
+                        + " %,d s with a long-running snapshot",
                 settings.eventsPerSecond(),
                 settings.seconds(),
                 settings.seconds()));
-        lines.add("plain p99 in ms, the largest size of the outbox in MiB, the most events that waited in it");
+        lines.add("direct p99 in ms, maximum outbox size in MiB, maximum outbox backlog in events");
         lines.add(String.format(
                 Locale.ROOT,
                 "%-10s%14s%8s%10s%14s%8s%10s",
@@ -46,7 +46,7 @@ final class OutboxText {
         lines.add(run("With", with));
         lines.add(String.format(
                 Locale.ROOT,
-                "Plain p99 with to without: %.2f; size of the outbox with a snapshot, last tenth to second: %.2f; the"
+                "Direct p99, with / without: %.2f; outbox size with a snapshot, last tenth / second tenth: %.2f; the"
                         + " snapshot was %,d transactions old",
                 outbox.p99WithToWithout(),
                 outbox.outboxBytesLastToSecondTenth(),
@@ -67,7 +67,7 @@ final class OutboxText {
         long failed = run.errors().stream().mapToLong(ErrorCount::events).sum();
         return String.format(
                 Locale.ROOT,
-                "%s: plain p50 %.3f, p99 %.3f ms; transactions p50 %.3f, p99 %.3f ms; %,d committed, %,d in the stream,"
+                "%s: direct p50 %.3f, p99 %.3f ms; transactions p50 %.3f, p99 %.3f ms; %,d committed, %,d in the stream,"
                         + " %,d failed",
                 name,
                 run.plainLatencyMs().p50(),

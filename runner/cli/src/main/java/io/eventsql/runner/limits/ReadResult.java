@@ -1,58 +1,59 @@
 package io.eventsql.runner.limits;
 
 import com.fasterxml.jackson.annotation.JsonUnwrapped;
-import io.eventsql.runner.measure.Figures;
+import io.eventsql.runner.measure.Statistics;
 import java.util.Comparator;
 import java.util.List;
 
 /**
- * How fast a partition was read, by the size of the pages.
+ * The result of the read benchmark, by page size.
  *
- * @param events events in the partition
- * @param neverAnalyzed while the planner had no statistics of its table
- * @param analyzed the same after ANALYZE
+ * @param events the number of events in the partition
+ * @param neverAnalyzed the rates without planner statistics
+ * @param analyzed the rates after ANALYZE
  */
-public record ReadResult(int events, Sizes neverAnalyzed, Sizes analyzed) {
-    /** From here on, a page's fixed costs hardly count: no size should be much slower than another. */
+public record ReadResult(int events, PageSizeRates neverAnalyzed, PageSizeRates analyzed) {
+    /** From this size on, fixed costs per page are negligible, so that rates should differ little. */
     static final int LARGE_PAGE_EVENTS = 1_000;
 
     /**
-     * All sizes in one state of the tables.
+     * The rates of all page sizes in one state of the tables.
      *
-     * @param segments what the planner knew of each segment that holds events
-     * @param pages by the size of the page
-     * @param slowestLargePageEvents the slowest size of at least 1,000 events
-     * @param slowestLargeToFastest its rate in parts of the fastest one's of all sizes
+     * @param segments the planner statistics of each segment with events
+     * @param pages the rates by page size
+     * @param slowestLargePageEvents the slowest page size of at least 1,000 events
+     * @param slowestLargeToFastest its rate divided by that of the fastest page size
      */
-    public record Sizes(
-            List<StreamTables.Statistics> segments,
-            List<OfSize> pages,
+    public record PageSizeRates(
+            List<StreamTables.SegmentStatistics> segments,
+            List<PageSizeRate> pages,
             int slowestLargePageEvents,
             double slowestLargeToFastest) {
 
-        /** @param pages at least one of at least 1,000 events */
-        static Sizes of(List<StreamTables.Statistics> segments, List<OfSize> pages) {
-            Comparator<OfSize> bySpeed =
+        /** @param pages the rates, at least one for a page of at least 1,000 events */
+        static PageSizeRates of(List<StreamTables.SegmentStatistics> segments, List<PageSizeRate> pages) {
+            Comparator<PageSizeRate> bySpeed =
                     Comparator.comparingDouble(page -> page.rate().eventsPerSecond());
-            OfSize fastest = pages.stream().max(bySpeed).orElseThrow();
-            OfSize slowest = pages.stream()
+            PageSizeRate fastest = pages.stream().max(bySpeed).orElseThrow();
+            PageSizeRate slowest = pages.stream()
                     .filter(page -> page.pageEvents() >= LARGE_PAGE_EVENTS)
                     .min(bySpeed)
                     .orElseThrow();
-            return new Sizes(
+            return new PageSizeRates(
                     segments,
                     pages,
                     slowest.pageEvents(),
-                    Figures.ratio(
+                    Statistics.ratio(
                             slowest.rate().eventsPerSecond(), fastest.rate().eventsPerSecond()));
         }
     }
 
     /**
-     * One size.
+     * The rate of one page size.
      *
-     * @param pageEvents events asked for in each call
-     * @param rate how fast it was; its events a call may be fewer, at the partition's end or at the limit of bytes
+     * @param pageEvents the events requested per call
+     * @param rate the measured rate; its events per call may be fewer, at the end of the partition or at the byte limit
      */
-    public record OfSize(int pageEvents, @JsonUnwrapped MeasuredRate rate) {}
+    public record PageSizeRate(
+            int pageEvents, @JsonUnwrapped MeasuredRate rate) {}
 }

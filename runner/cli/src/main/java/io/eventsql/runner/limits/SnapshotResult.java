@@ -1,22 +1,22 @@
 package io.eventsql.runner.limits;
 
 import io.eventsql.runner.measure.ErrorCount;
-import io.eventsql.runner.measure.Figures;
 import io.eventsql.runner.measure.Histograms;
 import io.eventsql.runner.measure.Percentiles;
 import io.eventsql.runner.measure.PhaseMeasurement;
+import io.eventsql.runner.measure.Statistics;
 import java.util.List;
 import org.HdrHistogram.Histogram;
 import org.jspecify.annotations.Nullable;
 
 /**
- * How long publishing took at a steady rate, without and with an old snapshot.
+ * The result of the snapshot benchmark: publish latency at a steady rate, with and without a long-running snapshot.
  *
- * @param streams by the number of partitions
+ * @param streams the results by number of partitions
  */
-public record SnapshotResult(List<OfStream> streams) {
+public record SnapshotResult(List<StreamResult> streams) {
 
-    /** Events that failed in any run. */
+    /** Returns the failed events of all runs. */
     long failedEvents() {
         return streams.stream()
                 .mapToLong(stream ->
@@ -25,42 +25,41 @@ public record SnapshotResult(List<OfStream> streams) {
     }
 
     /**
-     * Streams of one number of partitions.
+     * The result for one number of partitions.
      *
-     * @param partitions that number
-     * @param without the run without an old snapshot
-     * @param with the run with one that was taken when it began
-     * @param p99WithToWithout p99 of the whole run, with in parts of without; 0 where unknown
-     * @param p99WithToWithoutLastTenth the same of the last tenth of the time
+     * @param partitions the number of partitions
+     * @param without the run without a snapshot
+     * @param with the run with a snapshot taken at its start
+     * @param p99WithToWithout p99 of the whole run with a snapshot divided by that without; 0 if unknown
+     * @param p99WithToWithoutLastTenth the same ratio for the last tenth of the time
      */
-    public record OfStream(
+    public record StreamResult(
             int partitions, Run without, Run with, double p99WithToWithout, double p99WithToWithoutLastTenth) {
 
-        static OfStream of(int partitions, Run without, Run with) {
-            return new OfStream(
+        static StreamResult of(int partitions, Run without, Run with) {
+            return new StreamResult(
                     partitions,
                     without,
                     with,
-                    Figures.ratio(with.latencyMs().p99(), without.latencyMs().p99()),
-                    Figures.ratio(
+                    Statistics.ratio(with.latencyMs().p99(), without.latencyMs().p99()),
+                    Statistics.ratio(
                             with.tenths().getLast().latencyMs().p99(),
                             without.tenths().getLast().latencyMs().p99()));
         }
     }
 
     /**
-     * One run.
+     * The result of one run.
      *
-     * @param events events that were acknowledged
-     * @param failedEvents events that were not
-     * @param publishErrors why, by the class of the failure
-     * @param latencyMs from the intended send to the acknowledgement, milliseconds
-     * @param p99LastToFirst p99 of the last tenth in parts of the first one's; 0 where unknown
-     * @param tenths each tenth of the time
-     * @param snapshotAgeTransactions how many transactions had begun since the snapshot, at the end; {@code null}: there
-     *     was none
-     * @param deadRows dead versions in the table that is written by each append and cleaned all the time, at the end, as
-     *     the statistics have them
+     * @param events the acknowledged events
+     * @param failedEvents the failed events
+     * @param publishErrors the failures by exception class
+     * @param latencyMs the time from the intended send to the acknowledgement, in milliseconds
+     * @param p99LastToFirst p99 of the last tenth divided by that of the first; 0 if unknown
+     * @param tenths the measurements by tenth of the time
+     * @param snapshotAgeTransactions the number of transactions started since the snapshot, at the end; {@code null}
+     *     without a snapshot
+     * @param deadRows the dead rows at the end, according to the statistics, in the table that every append updates
      */
     public record Run(
             long events,
@@ -81,7 +80,7 @@ public record SnapshotResult(List<OfStream> streams) {
                     tenths.stream().mapToLong(PhaseMeasurement::failedEvents).sum(),
                     tenths.stream().flatMap(tenth -> tenth.errors().stream()).toList(),
                     Percentiles.ofMicros(Histograms.merge(histograms)),
-                    Figures.ratio(
+                    Statistics.ratio(
                             measured.getLast().latencyMs().p99(),
                             measured.getFirst().latencyMs().p99()),
                     measured,
@@ -93,9 +92,9 @@ public record SnapshotResult(List<OfStream> streams) {
     /**
      * A tenth of a run's time.
      *
-     * @param events events that were acknowledged
-     * @param latencyMs from the intended send to the acknowledgement, milliseconds
-     * @param latencyMicrosHistogram the same in microseconds, encoded, one value an event
+     * @param events the acknowledged events
+     * @param latencyMs the time from the intended send to the acknowledgement, in milliseconds
+     * @param latencyMicrosHistogram the same in microseconds as an encoded histogram, one value per event
      */
     public record Tenth(long events, Percentiles latencyMs, String latencyMicrosHistogram) {
 

@@ -10,34 +10,34 @@ import java.util.ArrayList;
 import java.util.List;
 import javax.sql.DataSource;
 
-/** The tables of one stream, past the library: as it names them. Thread-safe. */
+/** Direct access to the tables of one stream by the library's naming scheme. Thread-safe. */
 final class StreamTables {
     private final DataSource dataSource;
     private final String table;
 
-    /** @param stream the name of an existing stream, which is part of its tables' names */
+    /** @param stream the name of an existing stream, part of the table names */
     StreamTables(DataSource dataSource, String stream) {
         this.dataSource = dataSource;
         this.table = Settings.DEFAULT_SCHEMA + ".events_" + stream;
     }
 
-    /** The table that holds the first offsets of a partition. */
+    /** Returns the table of the first segment of a partition. */
     String firstSegment(int partition) {
         return table + "__p" + partition + "_s0";
     }
 
     /**
-     * What the planner knows of one segment.
+     * The planner statistics of one segment.
      *
-     * @param segment the table
-     * @param bytes its size
-     * @param reltuples rows as {@code pg_class} has them; -1: never vacuumed nor analyzed
-     * @param analyzed how many times it was analyzed, by hand or automatically
+     * @param segment the name of the table
+     * @param bytes the size of the table
+     * @param reltuples the row count in {@code pg_class}; -1 if never vacuumed nor analyzed
+     * @param analyzed the number of manual and automatic ANALYZE runs
      */
-    record Statistics(String segment, long bytes, double reltuples, long analyzed) {}
+    record SegmentStatistics(String segment, long bytes, double reltuples, long analyzed) {}
 
-    /** Those of all segments that hold rows. */
-    List<Statistics> statistics() throws SQLException {
+    /** Returns the statistics of all segments that contain rows. */
+    List<SegmentStatistics> statistics() throws SQLException {
         String sql = "SELECT c.oid::regclass::text, pg_relation_size(c.oid), c.reltuples,"
                 + " coalesce(s.analyze_count + s.autoanalyze_count, 0)"
                 + " FROM pg_partition_tree(?::regclass) t JOIN pg_class c ON c.oid = t.relid"
@@ -46,17 +46,18 @@ final class StreamTables {
         try (Connection connection = dataSource.getConnection();
                 PreparedStatement statement = connection.prepareStatement(sql)) {
             statement.setString(1, table);
-            List<Statistics> segments = new ArrayList<>();
+            List<SegmentStatistics> segments = new ArrayList<>();
             try (ResultSet row = statement.executeQuery()) {
                 while (row.next()) {
-                    segments.add(new Statistics(row.getString(1), row.getLong(2), row.getDouble(3), row.getLong(4)));
+                    segments.add(
+                            new SegmentStatistics(row.getString(1), row.getLong(2), row.getDouble(3), row.getLong(4)));
                 }
             }
             return segments;
         }
     }
 
-    /** Keeps autovacuum away from the segments that exist now, so that nothing analyzes them. */
+    /** Disables autovacuum for all existing segments, so that they are not analyzed. */
     void switchAutovacuumOff() throws SQLException {
         String sql = "SELECT t.relid::regclass::text FROM pg_partition_tree(?::regclass) t WHERE t.isleaf";
         List<String> segments = new ArrayList<>();
@@ -74,7 +75,7 @@ final class StreamTables {
         }
     }
 
-    /** Analyzes all segments. */
+    /** Runs ANALYZE on all segments. */
     void analyze() throws SQLException {
         execute("ANALYZE " + table);
     }

@@ -7,7 +7,10 @@ import io.eventsql.runner.measure.PublishMeter;
 import java.util.List;
 import java.util.stream.Stream;
 
-/** Records a load in tenths of its time; each event belongs to the tenth in which it was meant to be sent. Thread-safe. */
+/**
+ * Records a load in ten intervals of equal length. Each event belongs to the interval of its intended send time.
+ * Thread-safe.
+ */
 final class TenthsMeter implements LoadListener {
     static final int TENTHS = 10;
 
@@ -17,8 +20,8 @@ final class TenthsMeter implements LoadListener {
             Stream.generate(PublishMeter::new).limit(TENTHS).toList();
 
     /**
-     * @param startNanos when the load starts, on the monotonic clock
-     * @param nanos how long it lasts
+     * @param startNanos the start of the load on the monotonic clock
+     * @param nanos the duration of the load
      */
     TenthsMeter(long startNanos, long nanos) {
         this.startNanos = startNanos;
@@ -45,7 +48,7 @@ final class TenthsMeter implements LoadListener {
         return tenths.stream().mapToLong(PublishMeter::answeredEvents).sum();
     }
 
-    /** What was recorded so far, tenth by tenth. */
+    /** Returns the measurements so far by tenth. */
     List<PhaseMeasurement> measurements(ClockAnchor anchor) {
         return tenths.stream()
                 .map(tenth -> tenth.measurement(tenth.answeredEvents(), anchor))
@@ -53,7 +56,7 @@ final class TenthsMeter implements LoadListener {
     }
 
     private PublishMeter at(long intendedNanos) {
-        // What has no answer at all is reported with a time after the end.
+        // Unanswered calls are reported with a time after the end.
         long tenth = (intendedNanos - startNanos) * TENTHS / nanos;
         return tenths.get(Math.clamp(tenth, 0, TENTHS - 1));
     }

@@ -1,21 +1,21 @@
 package io.eventsql.runner.limits;
 
-import io.eventsql.runner.measure.Figures;
+import io.eventsql.runner.measure.Statistics;
 
 /**
- * What publishing inside a transaction costs.
+ * The result of the transactions benchmark.
  *
- * @param plainRow business transactions with a row into a plain table, from which nobody takes it
- * @param publish the same with a publish, while the relay moves what is committed
- * @param publishToPlainRow the rate of the latter in parts of the former's
- * @param relayed how fast events got into their stream while transactions of many events published as fast as they could,
- *     until the last one was there
+ * @param plainRow business transactions that insert a row into a plain table without a consumer
+ * @param publish the same transactions with a publish, while the relay runs
+ * @param publishToPlainRow the rate with a publish divided by that with a plain row
+ * @param relayed the rate at which events reach their stream while transactions of many events publish as fast as
+ *     possible, measured until the last event is stored
  */
 public record TransactionsResult(
         MeasuredRate plainRow, MeasuredRate publish, double publishToPlainRow, MeasuredRate relayed) {
 
     static TransactionsResult of(MeasuredRate plainRow, MeasuredRate publish, MeasuredRate relayed) {
         return new TransactionsResult(
-                plainRow, publish, Figures.ratio(publish.eventsPerSecond(), plainRow.eventsPerSecond()), relayed);
+                plainRow, publish, Statistics.ratio(publish.eventsPerSecond(), plainRow.eventsPerSecond()), relayed);
     }
 }

@@ -1,6 +1,6 @@
 /**
- * How close the library comes to what PostgreSQL can do, and what else holds only if its plans and tables are right: each
- * part measured in one run, on one database. Also SQL that goes past the library, and so knows its tables.
+ * Benchmarks of how close the library comes to the limits of PostgreSQL, and of properties that depend on its query
+ * plans and tables. Each runs on one database. Contains SQL that bypasses the library and depends on its tables.
  */
 @NullMarked
 package io.eventsql.runner.limits;

@@ -1,51 +1,51 @@
 package io.eventsql.runner.load;
 
-/** A publish call that is not waited for. */
+/** Makes publish calls without waiting for their answers. */
 final class AsyncCall {
-    /** Longer than a target lets a call last: what has no answer by then gets none. */
+    /** Longer than the publish timeout of any target, so that no later answer can be expected. */
     static final long ANSWER_TIMEOUT_NANOS = 60_000_000_000L;
 
-    /** The same after Ctrl-C, when somebody is waiting. */
+    /** The timeout after Ctrl-C. */
     static final long ANSWER_TIMEOUT_INTERRUPTED_NANOS = 5_000_000_000L;
 
     private static final long POLL_NANOS = 1_000_000;
 
     private AsyncCall() {}
 
-    static void send(LoadParts parts, LoadListener listener, LoadCall call) {
+    static void send(LoadContext context, LoadListener listener, LoadCall call) {
         long intended = call.intendedNanos();
         int events = call.events().size();
-        long called = parts.clock().nanos();
+        long called = context.clock().nanos();
         listener.sent(intended, called, events);
         try {
             call.stream().target().publishAsync(call.events()).whenComplete((stored, failure) -> {
-                long now = parts.clock().nanos();
+                long now = context.clock().nanos();
                 if (failure == null) {
-                    call.acknowledged();
+                    call.recordAcknowledged();
                     listener.acknowledged(intended, called, now, events);
                 } else {
-                    call.failed(failure);
+                    call.recordFailed(failure);
                     listener.failed(intended, now, events, failure);
                 }
             });
         } catch (RuntimeException refused) {
-            call.failed(refused);
-            listener.failed(intended, parts.clock().nanos(), events, refused);
+            call.recordFailed(refused);
+            listener.failed(intended, context.clock().nanos(), events, refused);
         }
     }
 
-    /** Waits until all events sent are answered; reports those that are not in time as failed. */
-    static void awaitAnswers(LoadParts parts, LoadListener listener, long sentEvents) {
-        long started = parts.clock().nanos();
+    /** Waits until all sent events are answered. Reports those unanswered after a timeout as failed. */
+    static void awaitAnswers(LoadContext context, LoadListener listener, long sentEvents) {
+        long started = context.clock().nanos();
         while (listener.answeredEvents() < sentEvents) {
-            long now = parts.clock().nanos();
-            long timeout = parts.stop().isInterrupted() ? ANSWER_TIMEOUT_INTERRUPTED_NANOS : ANSWER_TIMEOUT_NANOS;
+            long now = context.clock().nanos();
+            long timeout = context.stop().isInterrupted() ? ANSWER_TIMEOUT_INTERRUPTED_NANOS : ANSWER_TIMEOUT_NANOS;
             if (now - started > timeout) {
                 int unanswered = Math.toIntExact(sentEvents - listener.answeredEvents());
                 listener.failed(started, now, unanswered, new UnansweredException(timeout));
                 return;
             }
-            parts.clock().parkNanos(POLL_NANOS);
+            context.clock().parkNanos(POLL_NANOS);
         }
     }
 }

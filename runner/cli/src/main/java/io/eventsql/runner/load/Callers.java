@@ -9,42 +9,42 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 
 /**
- * Concurrent callers that call again and again, as fast as the target lets them. The intended time of a call is the
- * moment it is made.
+ * Concurrent callers that call in a loop, as fast as the target allows. The intended time of a call is the time at
+ * which it is made.
  */
 public final class Callers implements LoadGenerator {
-    private final LoadParts parts;
+    private final LoadContext context;
     private final int callers;
     private final boolean waiting;
 
-    private Callers(LoadParts parts, int callers, boolean waiting) {
-        this.parts = parts;
+    private Callers(LoadContext context, int callers, boolean waiting) {
+        this.context = context;
         this.callers = callers;
         this.waiting = waiting;
     }
 
     /**
-     * Callers that wait for each answer before they call again.
+     * Creates callers that wait for each answer before the next call.
      *
-     * @param callers at least 1, and no more than there are keys, if there are any
+     * @param callers the number of callers, at least 1 and at most the number of keys, if there are any
      */
-    public static Callers waiting(LoadParts parts, int callers) {
-        return new Callers(parts, callers, true);
+    public static Callers waiting(LoadContext context, int callers) {
+        return new Callers(context, callers, true);
     }
 
-    /** Callers that never wait for an answer: only a target that blocks slows them down. */
-    public static Callers notWaiting(LoadParts parts, int callers) {
-        return new Callers(parts, callers, false);
+    /** Creates callers that never wait for an answer. Only a blocking target slows them down. */
+    public static Callers notWaiting(LoadContext context, int callers) {
+        return new Callers(context, callers, false);
     }
 
     @Override
     public long send(LoadPhase phase, LoadListener listener) {
         awaitStart(phase);
-        EventQuota quota = new EventQuota(phase.events(), parts.eventsPerCall());
+        EventQuota quota = new EventQuota(phase.events(), context.eventsPerCall());
         List<Future<Long>> running = new ArrayList<>();
         try (ExecutorService threads = Executors.newVirtualThreadPerTaskExecutor()) {
-            for (KeyShare keys : parts.source().shares(callers)) {
-                // Each begins at another stream, so that they do not all call the same one.
+            for (KeyShare keys : context.source().splitKeys(callers)) {
+                // Each caller starts with another stream, so that they do not all call the same one.
                 int firstStream = running.size();
                 running.add(threads.submit(() -> call(phase, listener, quota, keys, firstStream)));
             }
@@ -54,22 +54,22 @@ public final class Callers implements LoadGenerator {
 
     @Override
     public void awaitAnswers(LoadListener listener, long sentEvents) {
-        AsyncCall.awaitAnswers(parts, listener, sentEvents);
+        AsyncCall.awaitAnswers(context, listener, sentEvents);
     }
 
     private void awaitStart(LoadPhase phase) {
-        long remaining = phase.startNanos() - parts.clock().nanos();
-        while (remaining > 0 && !parts.stop().isRaised()) {
-            parts.clock().parkNanos(remaining);
-            remaining = phase.startNanos() - parts.clock().nanos();
+        long remaining = phase.startNanos() - context.clock().nanos();
+        while (remaining > 0 && !context.stop().isRaised()) {
+            context.clock().parkNanos(remaining);
+            remaining = phase.startNanos() - context.clock().nanos();
         }
     }
 
-    /** What one caller does until the phase ends; returns how many events it sent. */
+    /** Runs one caller until the phase ends. Returns the number of sent events. */
     private long call(LoadPhase phase, LoadListener listener, EventQuota quota, KeyShare keys, int firstStream) {
         long sent = 0;
-        for (long turn = firstStream; !parts.stop().isRaised(); turn++) {
-            long intended = parts.clock().nanos();
+        for (long turn = firstStream; !context.stop().isRaised(); turn++) {
+            long intended = context.clock().nanos();
             if (intended >= phase.endNanos()) {
                 break;
             }
@@ -77,11 +77,11 @@ public final class Callers implements LoadGenerator {
             if (count == 0) {
                 break;
             }
-            LoadCall call = parts.call(parts.stream(turn), keys, phase, count, intended);
+            LoadCall call = context.nextCall(context.streamOf(turn), keys, phase, count, intended);
             if (waiting) {
                 publish(call, listener);
             } else {
-                AsyncCall.send(parts, listener, call);
+                AsyncCall.send(context, listener, call);
             }
             sent += count;
         }
@@ -91,15 +91,15 @@ public final class Callers implements LoadGenerator {
     private void publish(LoadCall call, LoadListener listener) {
         long intended = call.intendedNanos();
         int events = call.events().size();
-        long called = parts.clock().nanos();
+        long called = context.clock().nanos();
         listener.sent(intended, called, events);
         try {
             call.stream().target().publish(call.events());
-            call.acknowledged();
-            listener.acknowledged(intended, called, parts.clock().nanos(), events);
+            call.recordAcknowledged();
+            listener.acknowledged(intended, called, context.clock().nanos(), events);
         } catch (RuntimeException e) {
-            call.failed(e);
-            listener.failed(intended, parts.clock().nanos(), events, e);
+            call.recordFailed(e);
+            listener.failed(intended, context.clock().nanos(), events, e);
         }
     }
 
@@ -107,10 +107,10 @@ public final class Callers implements LoadGenerator {
         try {
             return caller.get();
         } catch (ExecutionException e) {
-            throw new IllegalStateException("A caller broke down: " + e.getCause(), e.getCause());
+            throw new IllegalStateException("A caller failed: " + e.getCause(), e.getCause());
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
-            throw new IllegalStateException("Interrupted while callers ended", e);
+            throw new IllegalStateException("Interrupted while waiting for callers", e);
         }
     }
 }

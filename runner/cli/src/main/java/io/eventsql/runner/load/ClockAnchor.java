@@ -1,25 +1,25 @@
 package io.eventsql.runner.load;
 
 /**
- * One moment on both clocks, to convert between them. Taken anew for each phase of a run, so that a correction of the
- * wall clock during a long run does not show as latency.
+ * A point in time on both clocks, for conversion between them. Created for each phase of a run, so that a correction of
+ * the wall clock during a long run does not show up as latency.
  *
- * @param nanos the moment on the monotonic clock
- * @param epochMicros the same moment on the wall clock
+ * @param nanos the time on the monotonic clock
+ * @param epochMicros the same time on the wall clock
  */
 public record ClockAnchor(long nanos, long epochMicros) {
 
-    /** This moment. */
+    /** Returns an anchor at the current time. */
     public static ClockAnchor now(LoadClock clock) {
         return new ClockAnchor(clock.nanos(), clock.epochMicros());
     }
 
-    /** A monotonic time as epoch microseconds; parts of a microsecond are dropped. */
+    /** Converts a monotonic time to epoch microseconds, truncating nanoseconds. */
     public long epochMicrosAt(long monotonicNanos) {
         return epochMicros + Math.floorDiv(monotonicNanos - nanos, 1_000);
     }
 
-    /** An epoch time as monotonic nanoseconds. */
+    /** Converts an epoch time to monotonic nanoseconds. */
     public long nanosAt(long atEpochMicros) {
         return nanos + (atEpochMicros - epochMicros) * 1_000;
     }

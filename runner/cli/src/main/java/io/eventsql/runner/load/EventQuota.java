@@ -2,22 +2,22 @@ package io.eventsql.runner.load;
 
 import java.util.concurrent.atomic.AtomicLong;
 
-/** The events that a phase's callers may still send. Thread-safe. */
+/** The remaining events of a phase, shared by its callers. Thread-safe. */
 final class EventQuota {
     private final AtomicLong taken = new AtomicLong();
     private final long events;
     private final int perCall;
 
     /**
-     * @param events how many there are
-     * @param perCall how many a call takes; the last one may get fewer
+     * @param events the total number of events
+     * @param perCall the events per call; the last call may get fewer
      */
     EventQuota(long events, int perCall) {
         this.events = events;
         this.perCall = perCall;
     }
 
-    /** How many events the next call has; 0: none are left. */
+    /** Takes the events of the next call. Returns their number; 0 if none are left. */
     int take() {
         long left = events - taken.getAndAdd(perCall);
         return Math.clamp(left, 0, perCall);

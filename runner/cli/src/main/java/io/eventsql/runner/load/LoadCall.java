@@ -4,21 +4,21 @@ import io.eventsql.Event;
 import java.util.List;
 
 /**
- * A call of a load.
+ * One call of a load.
  *
- * @param stream where it goes
- * @param warmup whether it is outside of what is measured
- * @param firstNumber the number of its first event; the others follow it
- * @param events at least one
- * @param intendedNanos when it is meant to be made, on the monotonic clock
+ * @param stream the target stream
+ * @param warmup whether it belongs to the warm-up
+ * @param firstNumber the number of its first event; the others are consecutive
+ * @param events the events, at least one
+ * @param intendedNanos the intended time on the monotonic clock
  */
 record LoadCall(LoadStream stream, boolean warmup, long firstNumber, List<Event> events, long intendedNanos) {
 
-    void acknowledged() {
-        stream.acknowledged(warmup, firstNumber, events.size());
+    void recordAcknowledged() {
+        stream.recordAcknowledged(warmup, firstNumber, events.size());
     }
 
-    void failed(Throwable failure) {
-        stream.failed(warmup, firstNumber, failure);
+    void recordFailed(Throwable failure) {
+        stream.recordFailed(warmup, firstNumber, failure);
     }
 }

@@ -3,10 +3,10 @@ package io.eventsql.runner.load;
 import io.eventsql.benchmark.event.EpochMicros;
 import java.util.concurrent.locks.LockSupport;
 
-/** Time as the load generator sees and spends it. */
+/** The time source of load generators. */
 public interface LoadClock {
 
-    /** The machine's clocks. Thread-safe. */
+    /** The system clocks. Thread-safe. */
     LoadClock SYSTEM = new LoadClock() {
         @Override
         public long nanos() {
@@ -24,12 +24,12 @@ public interface LoadClock {
         }
     };
 
-    /** Monotonic nanoseconds from an arbitrary origin; only differences mean something. */
+    /** Returns monotonic nanoseconds from an arbitrary origin. Only differences are meaningful. */
     long nanos();
 
-    /** The wall clock, microseconds since 1970 in UTC. */
+    /** Returns the wall-clock time in epoch microseconds. */
     long epochMicros();
 
-    /** Waits about so long; may return early. */
+    /** Waits for about the given time. May return early. */
     void parkNanos(long nanos);
 }

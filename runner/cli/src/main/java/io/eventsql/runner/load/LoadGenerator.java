@@ -1,12 +1,12 @@
 package io.eventsql.runner.load;
 
-/** A way to send load. For one phase at a time. */
+/** Generates load, one phase at a time. */
 public interface LoadGenerator {
 
     /**
-     * Sends the phase's load and returns when every call is answered, or given up after a {@link StopSignal}.
+     * Sends the load of a phase and waits until every call is answered or timed out.
      *
-     * @return how many events were handed to the target
+     * @return the number of events passed to the target
      */
     default long run(LoadPhase phase, LoadListener listener) {
         long sent = send(phase, listener);
@@ -14,9 +14,9 @@ public interface LoadGenerator {
         return sent;
     }
 
-    /** The same without waiting for answers: what follows may be sent meanwhile. */
+    /** Sends the load of a phase without waiting for answers, so that the next phase can start in the meantime. */
     long send(LoadPhase phase, LoadListener listener);
 
-    /** Waits until all events sent are answered; reports those that are not in time as failed. */
+    /** Waits until all sent events are answered. Reports those unanswered after a timeout as failed. */
     void awaitAnswers(LoadListener listener, long sentEvents);
 }

@@ -1,23 +1,26 @@
 package io.eventsql.runner.load;
 
-/** Hears what becomes of each call. Thread-safe and quick: called on the hot path. All times are monotonic nanoseconds. */
+/**
+ * Callbacks for the calls of a load. Implementations must be thread-safe and fast, because they are called on the hot
+ * path. All times are monotonic nanoseconds.
+ */
 public interface LoadListener {
 
-    /** A call is about to be made. Only open-loop loads report it, from one thread. */
+    /** Called before a call is made. Only open-loop loads report it, from one thread. */
     void called(long intendedNanos, long calledNanos);
 
-    /** The events of a call that is about to be made. */
+    /** Called with the events of a call before it is made. */
     default void sent(long intendedNanos, long calledNanos, int events) {}
 
-    /** A slot that is left out, because too many events are unanswered. */
+    /** Called for a slot that is skipped because too many events are unanswered. */
     default void missed(long intendedNanos, int events) {}
 
-    /** The call's events are stored. */
+    /** Called when the events of a call are stored. */
     void acknowledged(long intendedNanos, long calledNanos, long acknowledgedNanos, int events);
 
-    /** The call failed, or at least for some of its events. */
+    /** Called when a call failed for all or some of its events. */
     void failed(long intendedNanos, long failedNanos, int events, Throwable failure);
 
-    /** How many events were acknowledged or failed so far. */
+    /** Returns the number of events acknowledged or failed so far. */
     long answeredEvents();
 }

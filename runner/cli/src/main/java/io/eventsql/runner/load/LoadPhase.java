@@ -1,25 +1,25 @@
 package io.eventsql.runner.load;
 
 /**
- * One stretch of load: the warm-up or what is measured. It ends when its events are used up or its time is over,
+ * One phase of load, either the warm-up or the measured phase. It ends when all its events are sent or its time is up,
  * whichever comes first.
  *
- * @param warmup whether it is outside of what is measured
- * @param startNanos when it starts, on the monotonic clock
- * @param endNanos when no more calls are made; {@link Long#MAX_VALUE}: never
- * @param events how many events it has at most
- * @param anchor converts its times to epoch microseconds
+ * @param warmup whether it is a warm-up
+ * @param startNanos the start time on the monotonic clock
+ * @param endNanos the time from which no more calls are made; {@link Long#MAX_VALUE} for none
+ * @param events the maximum number of events
+ * @param anchor converts between monotonic and epoch times
  */
 public record LoadPhase(boolean warmup, long startNanos, long endNanos, long events, ClockAnchor anchor) {
 
-    /** A phase of a number of events. */
+    /** Creates a phase with a fixed number of events. */
     public static LoadPhase ofEvents(boolean warmup, ClockAnchor anchor, long startNanos, long events) {
         return new LoadPhase(warmup, startNanos, Long.MAX_VALUE, events, anchor);
     }
 
-    /** A phase of a length of time. */
+    /** Creates a phase with a fixed duration. */
     public static LoadPhase ofNanos(boolean warmup, ClockAnchor anchor, long startNanos, long nanos) {
-        // The most numbers that the event's form has room for.
+        // The range of event numbers.
         return new LoadPhase(warmup, startNanos, startNanos + nanos, 1_000_000_000_000L, anchor);
     }
 }

@@ -8,12 +8,12 @@ import java.util.concurrent.CompletionException;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * One stream that a load goes to. Numbers its events by itself, those of warm-ups and measured ones apart, both from 0
- * on, without gaps and over all phases; and remembers which were acknowledged. Thread-safe.
+ * A target stream of a load. Numbers its warm-up and measured events separately from 0, without gaps across phases, and
+ * records which were acknowledged. Thread-safe.
  */
 public final class LoadStream {
 
-    /** The numbers of one of both sorts. */
+    /** The numbers of either the warm-up or the measured events. */
     private static final class Numbers {
         final AtomicLong next = new AtomicLong();
         private final NumberSet acknowledged = new NumberSet();
@@ -46,17 +46,17 @@ public final class LoadStream {
         return target;
     }
 
-    /** Takes the numbers of a call; returns the first. */
+    /** Claims the event numbers of a call. Returns the first one. */
     long claim(boolean ofWarmup, int events) {
         return numbers(ofWarmup).next.getAndAdd(events);
     }
 
-    void acknowledged(boolean ofWarmup, long firstNumber, int events) {
+    void recordAcknowledged(boolean ofWarmup, long firstNumber, int events) {
         numbers(ofWarmup).acknowledge(firstNumber, events);
     }
 
-    /** Takes note of those events of a failed call that are stored all the same. */
-    void failed(boolean ofWarmup, long firstNumber, Throwable failure) {
+    /** Records the events of a failed call that were stored nevertheless. */
+    void recordFailed(boolean ofWarmup, long firstNumber, Throwable failure) {
         Throwable cause = failure instanceof CompletionException ? failure.getCause() : failure;
         if (cause instanceof PartialPublishException partial) {
             List<PartialPublishException.Outcome> outcomes = partial.outcomes();
@@ -68,17 +68,17 @@ public final class LoadStream {
         }
     }
 
-    /** How many numbers were given out: the next event has this one. */
+    /** Returns the number of the next event. */
     public long nextNumber(boolean ofWarmup) {
         return numbers(ofWarmup).next.get();
     }
 
-    /** How many events were acknowledged. */
+    /** Returns the number of acknowledged events. */
     public long acknowledgedEvents(boolean ofWarmup) {
         return numbers(ofWarmup).acknowledgedEvents();
     }
 
-    /** Which events were acknowledged, in a set of its own. */
+    /** Returns a copy of the set of acknowledged events. */
     public NumberSet acknowledgedNumbers(boolean ofWarmup) {
         return numbers(ofWarmup).acknowledged();
     }

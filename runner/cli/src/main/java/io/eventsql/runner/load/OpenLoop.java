@@ -3,39 +3,40 @@ package io.eventsql.runner.load;
 import io.eventsql.runner.workload.KeyShare;
 
 /**
- * Calls at set times, whether or not earlier calls were answered, from one thread: order within a key is the order of
- * the slots. A target that blocks delays the calls, not their intended times, so nothing is left out of the latency.
+ * Makes calls on a fixed schedule from one thread, whether or not earlier calls were answered. Order within a key is
+ * the order of the slots. A blocking target delays the calls but not their intended times, so the delay is included in
+ * the latency.
  */
 public final class OpenLoop implements LoadGenerator {
     /**
-     * The shortest wait: slots that fall due meanwhile are sent together after it. It shows as schedule delay, and
-     * leaves the processor to others at high rates.
+     * The minimum wait. Slots that become due during the wait are sent together afterwards. This shows up as schedule
+     * delay and saves CPU time at high rates.
      */
-    static final long SHORTEST_PARK_NANOS = 250_000;
+    static final long PARK_MIN_NANOS = 250_000;
 
-    /** The longest wait between two looks at the stop signal. */
-    private static final long LONGEST_PARK_NANOS = 100_000_000;
+    /** The maximum interval between checks of the stop signal. */
+    private static final long PARK_MAX_NANOS = 100_000_000;
 
-    /** The last slots of a phase are late by the waits above, and still its own; later than this they are missed. */
+    /** The maximum delay of the last slots of a phase, which may be late by the waits above. Later slots are missed. */
     static final long LATE_MAX_NANOS = 100_000_000;
 
-    private final LoadParts parts;
+    private final LoadContext context;
     private final long eventsPerSecond;
     private final long inFlightMax;
 
-    /** @param eventsPerSecond 1 to 1,000,000 */
-    public OpenLoop(LoadParts parts, long eventsPerSecond) {
-        this(parts, eventsPerSecond, Long.MAX_VALUE);
+    /** @param eventsPerSecond the rate, 1 to 1,000,000 */
+    public OpenLoop(LoadContext context, long eventsPerSecond) {
+        this(context, eventsPerSecond, Long.MAX_VALUE);
     }
 
     /**
-     * One that leaves slots out while too much is unanswered; they are missed, and never sent later.
+     * Creates a load that skips slots while too many events are unanswered. Missed slots are never sent later.
      *
-     * @param eventsPerSecond 1 to 1,000,000
-     * @param inFlightMax how many events of the phase may be unanswered
+     * @param eventsPerSecond the rate, 1 to 1,000,000
+     * @param inFlightMax the maximum number of unanswered events of the phase
      */
-    public OpenLoop(LoadParts parts, long eventsPerSecond, long inFlightMax) {
-        this.parts = parts;
+    public OpenLoop(LoadContext context, long eventsPerSecond, long inFlightMax) {
+        this.context = context;
         this.eventsPerSecond = eventsPerSecond;
         this.inFlightMax = inFlightMax;
     }
@@ -43,8 +44,8 @@ public final class OpenLoop implements LoadGenerator {
     @Override
     public long send(LoadPhase phase, LoadListener listener) {
         SendSchedule schedule =
-                new SendSchedule(phase.startNanos(), eventsPerSecond, parts.eventsPerCall(), phase.events());
-        KeyShare keys = parts.source().shares(1).getFirst();
+                new SendSchedule(phase.startNanos(), eventsPerSecond, context.eventsPerCall(), phase.events());
+        KeyShare keys = context.source().splitKeys(1).getFirst();
         long sent = 0;
         for (long slot = 0; slot < schedule.slots(); slot++) {
             long intended = schedule.nanosOf(slot);
@@ -56,9 +57,9 @@ public final class OpenLoop implements LoadGenerator {
                 listener.missed(intended, count);
                 continue;
             }
-            LoadCall call = parts.call(parts.stream(slot), keys, phase, count, intended);
-            listener.called(intended, parts.clock().nanos());
-            AsyncCall.send(parts, listener, call);
+            LoadCall call = context.nextCall(context.streamOf(slot), keys, phase, count, intended);
+            listener.called(intended, context.clock().nanos());
+            AsyncCall.send(context, listener, call);
             sent += count;
         }
         return sent;
@@ -66,24 +67,24 @@ public final class OpenLoop implements LoadGenerator {
 
     @Override
     public void awaitAnswers(LoadListener listener, long sentEvents) {
-        AsyncCall.awaitAnswers(parts, listener, sentEvents);
+        AsyncCall.awaitAnswers(context, listener, sentEvents);
     }
 
-    /** Also well after the phase's end, when a target that blocks has held the caller up until then. */
+    /** Also returns true well after the end of the phase, if a blocking target delayed the caller until then. */
     private boolean isMissed(LoadPhase phase, LoadListener listener, long sentThen) {
         return inFlightMax < Long.MAX_VALUE
                 && (sentThen - listener.answeredEvents() > inFlightMax
-                        || parts.clock().nanos() - phase.endNanos() >= LATE_MAX_NANOS);
+                        || context.clock().nanos() - phase.endNanos() >= LATE_MAX_NANOS);
     }
 
-    /** Waits for the time of a slot; {@code false} after a stop signal. */
+    /** Waits until a slot is due. Returns {@code false} after a stop signal. */
     private boolean awaitSlot(long intendedNanos) {
-        while (!parts.stop().isRaised()) {
-            long remaining = intendedNanos - parts.clock().nanos();
+        while (!context.stop().isRaised()) {
+            long remaining = intendedNanos - context.clock().nanos();
             if (remaining <= 0) {
                 return true;
             }
-            parts.clock().parkNanos(Math.clamp(remaining, SHORTEST_PARK_NANOS, LONGEST_PARK_NANOS));
+            context.clock().parkNanos(Math.clamp(remaining, PARK_MIN_NANOS, PARK_MAX_NANOS));
         }
         return false;
     }

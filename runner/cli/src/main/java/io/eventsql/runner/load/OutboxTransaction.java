@@ -7,14 +7,14 @@ import java.sql.SQLException;
 import java.util.List;
 import javax.sql.DataSource;
 
-/** A transaction of the application's that does nothing but publish. */
+/** An application transaction that only publishes. */
 public final class OutboxTransaction {
     private OutboxTransaction() {}
 
     /**
-     * Publishes events in a transaction of their own; returns when it is committed.
+     * Publishes events in a new transaction. Returns after the commit.
      *
-     * @throws IllegalStateException if it was not
+     * @throws IllegalStateException if the transaction failed
      */
     public static void publish(DataSource database, Outbox outbox, String stream, List<Event> events) {
         try (Connection connection = database.getConnection()) {

@@ -3,14 +3,14 @@ package io.eventsql.runner.load;
 import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
 
-/** Tells a run to end early, and why. Raised once, the first reason stays. Thread-safe. */
+/** Aborts a run, with a reason. Only the first call of {@link #raise} has an effect. Thread-safe. */
 public final class StopSignal {
 
-    /** Why a run ends early. */
+    /** The reasons to abort a run. */
     public enum Reason {
         /** Ctrl-C or SIGTERM. */
         INTERRUPTED,
-        /** Nothing was acknowledged for a long time. */
+        /** No event was acknowledged for a long time. */
         NO_PROGRESS
     }
 
@@ -24,7 +24,7 @@ public final class StopSignal {
         return reason.get() != null;
     }
 
-    /** Why, or {@code null} while the run may go on. */
+    /** Returns the reason, or {@code null} if not raised. */
     public @Nullable Reason reason() {
         return reason.get();
     }

@@ -1,6 +1,6 @@
 package io.eventsql.runner.load;
 
-/** A call was neither acknowledged nor refused in time. */
+/** Reported for a call that was neither acknowledged nor rejected in time. */
 public final class UnansweredException extends RuntimeException {
     private static final long serialVersionUID = 1L;
 

@@ -1,6 +1,4 @@
-/**
- * When and by whom it is published: schedules and callers. Knows neither EventSQL nor what is measured.
- */
+/** Load generation: schedules and callers. Independent of the measurements. */
 @NullMarked
 package io.eventsql.runner.load;
 

@@ -1,15 +1,15 @@
 package io.eventsql.runner.measure;
 
 /**
- * The failures of one class.
+ * The failures of one exception class.
  *
- * @param errorClass the exception's class
- * @param events how many events failed with it
- * @param firstMessage the message of the first
+ * @param errorClass the exception class
+ * @param events the number of failed events
+ * @param firstMessage the message of the first failure
  */
 public record ErrorCount(String errorClass, long events, String firstMessage) {
 
-    /** Both together; the earlier message stays. */
+    /** Returns the sum of both, with the message of the earlier one. */
     public ErrorCount plus(ErrorCount later) {
         return new ErrorCount(errorClass, events + later.events, firstMessage);
     }

@@ -6,19 +6,19 @@ import java.util.Base64;
 import java.util.zip.DataFormatException;
 import org.HdrHistogram.Histogram;
 
-/** Histograms of microseconds, and their form in JSON: base64 of HdrHistogram's compressed encoding. */
+/** Histograms of microseconds and their JSON form: base64 of HdrHistogram's compressed encoding. */
 public final class Histograms {
-    /** Values are kept to one part in a thousand. */
+    /** Values are recorded with a relative error below 0.1 %. */
     private static final int SIGNIFICANT_DIGITS = 3;
 
     private Histograms() {}
 
-    /** An empty one that grows with its values: it has no highest value at which it would clamp or drop. */
+    /** Creates an empty auto-resizing histogram, which neither clamps nor drops values. */
     public static Histogram create() {
         return new Histogram(SIGNIFICANT_DIGITS);
     }
 
-    /** Its form in JSON. */
+    /** Encodes a histogram. */
     public static String encode(Histogram histogram) {
         ByteBuffer buffer = ByteBuffer.allocate(histogram.getNeededByteBufferCapacity());
         int length = histogram.encodeIntoCompressedByteBuffer(buffer);
@@ -26,7 +26,7 @@ public final class Histograms {
     }
 
     /**
-     * The histogram that was encoded.
+     * Decodes a histogram.
      *
      * @throws IllegalArgumentException if the text is not an encoded histogram
      */
@@ -39,7 +39,7 @@ public final class Histograms {
         }
     }
 
-    /** All values of several histograms in one. */
+    /** Merges several histograms. */
     public static Histogram merge(Iterable<Histogram> histograms) {
         Histogram merged = create();
         histograms.forEach(merged::add);

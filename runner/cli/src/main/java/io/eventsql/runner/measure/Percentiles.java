@@ -3,18 +3,18 @@ package io.eventsql.runner.measure;
 import org.HdrHistogram.Histogram;
 
 /**
- * What is told of a latency, in milliseconds.
+ * The reported statistics of a latency in milliseconds.
  *
- * @param p50 half of the events were this fast or faster
- * @param p90 nine in ten
- * @param p99 99 in a hundred
- * @param p999 999 in a thousand
- * @param max the slowest
- * @param mean of all
+ * @param p50 the median
+ * @param p90 the 90th percentile
+ * @param p99 the 99th percentile
+ * @param p999 the 99.9th percentile
+ * @param max the maximum
+ * @param mean the mean
  */
 public record Percentiles(double p50, double p90, double p99, double p999, double max, double mean) {
 
-    /** Of a histogram of microseconds; all zero where it is empty. */
+    /** Computes the statistics of a histogram of microseconds; all 0 if it is empty. */
     public static Percentiles ofMicros(Histogram micros) {
         return new Percentiles(
                 micros.getValueAtPercentile(50) / 1_000.0,

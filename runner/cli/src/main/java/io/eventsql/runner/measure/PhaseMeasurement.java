@@ -5,18 +5,19 @@ import org.HdrHistogram.Histogram;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What became of one phase of load.
+ * The measurement of one phase of load.
  *
- * @param sentEvents how many events were handed to the target
- * @param publishedEvents how many of them were acknowledged
- * @param errors the others, by the class of the failure
- * @param firstIntendedAtMicros when the first call was meant to happen, epoch microseconds; {@code null}: there was none
- * @param lastAcknowledgedAtMicros when the last acknowledgement came; {@code null}: there was none
- * @param latencyMicros from the intended time to the acknowledgement, one value for each published event
- * @param serviceMicros from the call to the acknowledgement, one value for each published event; of a call that failed
- *     only for some of its events, from the intended time
- * @param scheduleDelayMicros from the intended time to the call, one value for each call; empty where calls have no
- *     schedule
+ * @param sentEvents the events passed to the target
+ * @param publishedEvents the acknowledged events
+ * @param errors the failed events by exception class
+ * @param firstIntendedAtMicros the intended time of the first call in epoch microseconds; {@code null} if there was
+ *     none
+ * @param lastAcknowledgedAtMicros the time of the last acknowledgement; {@code null} if there was none
+ * @param latencyMicros the time from the intended call to the acknowledgement, one value per published event
+ * @param serviceMicros the time from the call to the acknowledgement, one value per published event; for a partly
+ *     failed call, from the intended time
+ * @param scheduleDelayMicros the time from the intended call to the actual call, one value per call; empty if calls
+ *     have no schedule
  */
 public record PhaseMeasurement(
         long sentEvents,
@@ -28,13 +29,13 @@ public record PhaseMeasurement(
         Histogram serviceMicros,
         Histogram scheduleDelayMicros) {
 
-    /** A phase in which nothing was sent. */
-    public static PhaseMeasurement nothing() {
+    /** Returns the measurement of a phase without events. */
+    public static PhaseMeasurement empty() {
         return new PhaseMeasurement(
                 0, 0, List.of(), null, null, Histograms.create(), Histograms.create(), Histograms.create());
     }
 
-    /** How many events failed. */
+    /** Returns the number of failed events. */
     public long failedEvents() {
         return errors.stream().mapToLong(ErrorCount::events).sum();
     }

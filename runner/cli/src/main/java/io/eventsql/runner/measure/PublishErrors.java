@@ -6,7 +6,7 @@ import java.util.Map;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.ConcurrentHashMap;
 
-/** Counts failed events by the class of the failure, with the first message of each. Thread-safe. */
+/** Counts failed events by exception class, with the first message of each. Thread-safe. */
 final class PublishErrors {
     private final Map<String, ErrorCount> byClass = new ConcurrentHashMap<>();
 
@@ -18,7 +18,7 @@ final class PublishErrors {
         byClass.merge(errorClass, one, ErrorCount::plus);
     }
 
-    /** In the order of the classes' names. */
+    /** Returns the counts in the order of class names. */
     List<ErrorCount> counts() {
         return byClass.values().stream()
                 .sorted(Comparator.comparing(ErrorCount::errorClass))

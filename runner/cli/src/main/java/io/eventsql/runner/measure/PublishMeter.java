@@ -13,19 +13,19 @@ import java.util.stream.Stream;
 import org.HdrHistogram.Histogram;
 
 /**
- * Records one phase of load: each event's latency to its acknowledgement, from its intended time and from its call, and
- * how far the calls lag behind their schedule, all in whole microseconds (rounded down). Every answer is recorded, whatever its value.
- * Thread-safe: threads are spread over stripes, so that they seldom meet at a lock.
+ * Records one phase of load: each event's latency from its intended time and from its call to the acknowledgement, and
+ * the delay of calls behind their schedule, all in whole microseconds (rounded down). Every answer is recorded,
+ * whatever its value. Thread-safe. Threads are spread over stripes to avoid lock contention.
  */
 public final class PublishMeter implements LoadListener {
     private static final int STRIPES = 16;
 
     private final Stripe[] stripes = Stream.generate(Stripe::new).limit(STRIPES).toArray(Stripe[]::new);
-    /** One number instead of all stripes: asked at each slot of a load with a bound. */
+    /** A single counter instead of the sum of stripes, because it is read at each slot of a bounded load. */
     private final LongAdder answeredEvents = new LongAdder();
 
     private final PublishErrors errors = new PublishErrors();
-    /** Guarded by itself; one thread writes, so the lock is free. */
+    /** Guarded by itself. Only one thread writes, so the lock is uncontended. */
     private final Histogram scheduleDelayMicros = Histograms.create();
 
     @Override
@@ -70,21 +70,21 @@ public final class PublishMeter implements LoadListener {
         return answeredEvents.sum();
     }
 
-    /** How many events were acknowledged so far. */
+    /** Returns the number of events acknowledged so far. */
     public long publishedEvents() {
         return Arrays.stream(stripes).mapToLong(Stripe::publishedEvents).sum();
     }
 
-    /** How many events failed so far. */
+    /** Returns the number of events failed so far. */
     public long failedEvents() {
         return Arrays.stream(stripes).mapToLong(Stripe::failedEvents).sum();
     }
 
     /**
-     * What was recorded so far.
+     * Returns the measurement so far.
      *
-     * @param sentEvents how many events were handed to the target
-     * @param anchor the phase's, to tell times as epoch microseconds
+     * @param sentEvents the events passed to the target
+     * @param anchor converts times to epoch microseconds
      */
     public PhaseMeasurement measurement(long sentEvents, ClockAnchor anchor) {
         List<Stripe.Snapshot> snapshots = new ArrayList<>();
@@ -124,7 +124,7 @@ public final class PublishMeter implements LoadListener {
         return (toNanos - fromNanos) / 1_000;
     }
 
-    /** The record of some of the threads. */
+    /** The measurements of a subset of the threads. */
     private static final class Stripe {
 
         record Snapshot(

@@ -1,6 +1,4 @@
-/**
- * What is recorded while it is published.
- */
+/** Measurements recorded during a phase of load. */
 @NullMarked
 package io.eventsql.runner.measure;
 

@@ -1,14 +1,14 @@
 package io.eventsql.runner.phases;
 
 /**
- * What one consumer of one stream has seen, warm-ups included.
+ * The event counts of one consumer of one stream, including warm-ups.
  *
  * @param stream the stream
  * @param consumer the consumer
- * @param eventsSeen different events
- * @param eventsLost events that were acknowledged and not seen
- * @param eventsDuplicated deliveries of an event that had been seen before
- * @param orderViolations events that came after a later one of their key
+ * @param eventsSeen the distinct events received
+ * @param eventsLost the events acknowledged and not received
+ * @param eventsDuplicated the deliveries of events received before
+ * @param orderViolations the events received after a later one of their key
  */
 public record ConsumerCounts(
         String stream,

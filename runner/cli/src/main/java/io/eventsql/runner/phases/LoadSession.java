@@ -5,16 +5,16 @@ import io.eventsql.runner.driver.Driver;
 import io.eventsql.runner.load.Callers;
 import io.eventsql.runner.load.ClockAnchor;
 import io.eventsql.runner.load.LoadClock;
+import io.eventsql.runner.load.LoadContext;
 import io.eventsql.runner.load.LoadGenerator;
-import io.eventsql.runner.load.LoadParts;
 import io.eventsql.runner.load.LoadPhase;
 import io.eventsql.runner.load.LoadStream;
 import io.eventsql.runner.load.OpenLoop;
 import io.eventsql.runner.load.StopSignal;
-import io.eventsql.runner.report.ClosingProgress;
-import io.eventsql.runner.report.LoadWatch;
+import io.eventsql.runner.report.LoadWatchdog;
 import io.eventsql.runner.report.Progress;
 import io.eventsql.runner.report.ProgressDisplay;
+import io.eventsql.runner.report.SeriesProgress;
 import io.eventsql.runner.series.RunSeries;
 import io.eventsql.runner.spec.PhaseSpec;
 import io.eventsql.runner.spec.RunSpec;
@@ -26,24 +26,24 @@ import java.util.List;
 import java.util.OptionalInt;
 
 /**
- * New streams of a driver with their consumers, on which phases of load are played one after the other. For one thread;
- * {@link #close()} ends consumers and replayers, but leaves the driver open.
+ * New streams of a driver and their consumers, on which phases of load run one after the other. For use by one thread.
+ * {@link #close()} stops consumers and replayers, but leaves the driver open.
  */
 public final class LoadSession implements AutoCloseable {
-    private static final Duration WAIT_WHEN_STOPPED = Duration.ofSeconds(5);
+    private static final Duration STOPPED_TIMEOUT = Duration.ofSeconds(5);
     private static final long POLL_NANOS = Duration.ofMillis(10).toNanos();
 
     /**
-     * What a session works with.
+     * The context of a session.
      *
-     * @param spec the run
-     * @param driver where streams are made
-     * @param clock the time
-     * @param stop ends phases and waits early
-     * @param problems takes what goes wrong
-     * @param progress shows how far a phase is
+     * @param spec the specification of the run
+     * @param driver the driver that creates the streams
+     * @param clock the time source
+     * @param stop aborts phases and waits
+     * @param problems receives problems
+     * @param progress displays the progress of a phase
      */
-    public record Setup(
+    public record Context(
             RunSpec spec,
             Driver driver,
             LoadClock clock,
@@ -53,28 +53,28 @@ public final class LoadSession implements AutoCloseable {
 
     private record SentPhase(PhaseLoad load, LoadGenerator generator) {}
 
-    private final Setup setup;
+    private final Context context;
     private final String run = BenchmarkEvent.randomRun();
     private final RunSeries series;
-    private final List<LoadedStream> streams = new ArrayList<>();
-    private final List<SeenByConsumer> seen = new ArrayList<>();
+    private final List<SessionStream> streams = new ArrayList<>();
+    private final List<DeliveryChecker> checkers = new ArrayList<>();
     private final List<Replayer> replayers = new ArrayList<>();
     private final List<AutoCloseable> consumers = new ArrayList<>();
-    private final List<SentPhase> unanswered = new ArrayList<>();
-    private long freeFromNanos = Long.MIN_VALUE;
+    private final List<SentPhase> sentPhases = new ArrayList<>();
+    private long nextStartNanos = Long.MIN_VALUE;
 
-    private LoadSession(Setup setup) {
-        this.setup = setup;
-        this.series = new RunSeries(setup.spec.streams().consumers());
+    private LoadSession(Context context) {
+        this.context = context;
+        this.series = new RunSeries(context.spec.streams().consumers());
     }
 
     /**
-     * Makes the streams and starts their consumers and replayers.
+     * Creates the streams and starts their consumers and replayers.
      *
-     * @throws Exception if the driver cannot
+     * @throws Exception if the driver fails
      */
-    public static LoadSession open(Setup setup) throws Exception {
-        LoadSession session = new LoadSession(setup);
+    public static LoadSession open(Context context) throws Exception {
+        LoadSession session = new LoadSession(context);
         try {
             session.start();
             return session;
@@ -85,46 +85,46 @@ public final class LoadSession implements AutoCloseable {
     }
 
     private void start() throws Exception {
-        RunSpec.StreamsSpec asked = setup.spec.streams();
-        for (int number = 0; number < asked.streams() && !setup.stop.isRaised(); number++) {
+        RunSpec.StreamsSpec asked = context.spec.streams();
+        for (int number = 0; number < asked.streams() && !context.stop.isRaised(); number++) {
             String name = "run_" + run + "_" + number;
-            setup.driver.createStream(name, asked.partitions());
-            LoadedStream stream = new LoadedStream(name, new LoadStream(setup.driver.publisher(name)));
+            context.driver.createStream(name, asked.partitions());
+            SessionStream stream = new SessionStream(name, new LoadStream(context.driver.publisher(name)));
             streams.add(stream);
             for (int consumer = 0; consumer < asked.consumers(); consumer++) {
                 consume(stream, "c" + consumer);
             }
             for (int replayer = 0; replayer < asked.replayers(); replayer++) {
-                replayers.add(Replayer.start(setup.driver, stream, "r" + replayer, setup.problems));
+                replayers.add(Replayer.start(context.driver, stream, "r" + replayer, context.problems));
             }
         }
     }
 
-    private void consume(LoadedStream stream, String consumer) throws Exception {
-        SeenByConsumer checked = new SeenByConsumer(run, stream, consumer, setup.clock, series, setup.problems);
-        consumers.add(setup.driver.consume(stream.name(), consumer, checked));
-        seen.add(checked);
+    private void consume(SessionStream stream, String consumer) throws Exception {
+        DeliveryChecker checker = new DeliveryChecker(run, stream, consumer, context.clock, series, context.problems);
+        consumers.add(context.driver.consume(stream.name(), consumer, checker));
+        checkers.add(checker);
     }
 
-    /** The run's id, which its events carry. */
+    /** Returns the run's id, which its events carry. */
     public String run() {
         return run;
     }
 
-    /** The run second by second. */
+    /** Returns the time series of the run. */
     public RunSeries series() {
         return series;
     }
 
     /**
-     * Plays a phase and returns when all its calls are made. Answers may be outstanding: what follows is sent meanwhile,
+     * Runs a phase and returns when all its calls are made. Answers may be outstanding, so that the next phase follows
      * without a pause.
      *
-     * @param eventsPerSecond of an open loop; 0: the phase has callers
+     * @param eventsPerSecond the rate of an open loop; 0 for a phase with callers
      */
     public PhaseLoad send(PhaseSpec phase, long eventsPerSecond) {
-        ClockAnchor anchor = ClockAnchor.now(setup.clock);
-        long start = Math.max(anchor.nanos(), freeFromNanos);
+        ClockAnchor anchor = ClockAnchor.now(context.clock);
+        long start = Math.max(anchor.nanos(), nextStartNanos);
         LoadPhase time = LoadPhase.ofNanos(
                 !phase.measured(),
                 anchor,
@@ -139,86 +139,86 @@ public final class LoadSession implements AutoCloseable {
         }
         LoadGenerator generator = generator(phase, eventsPerSecond);
         long total = eventsPerSecond * phase.seconds();
-        Progress progress = new ClosingProgress(setup.progress.start(phase.name(), total), series, setup.clock);
-        try (LoadWatch watch = LoadWatch.start(load.meter(), progress, setup.clock, setup.stop)) {
-            load.sent(generator.send(time, load), setup.clock.nanos());
-            watch.check();
+        Progress progress = new SeriesProgress(context.progress.start(phase.name(), total), series, context.clock);
+        try (LoadWatchdog watchdog = LoadWatchdog.start(load.meter(), progress, context.clock, context.stop)) {
+            load.recordSent(generator.send(time, load), context.clock.nanos());
+            watchdog.check();
         }
-        freeFromNanos = setup.stop.isRaised() ? setup.clock.nanos() : time.endNanos();
-        series.phase(phase.name(), start, load.endedNanos());
-        unanswered.add(new SentPhase(load, generator));
+        nextStartNanos = context.stop.isRaised() ? context.clock.nanos() : time.endNanos();
+        series.addPhase(phase.name(), start, load.endedNanos());
+        sentPhases.add(new SentPhase(load, generator));
         return load;
     }
 
     private LoadGenerator generator(PhaseSpec phase, long eventsPerSecond) {
-        int bytes = setup.spec.events().bytes();
-        int keys = setup.spec.events().keys();
+        int bytes = context.spec.events().bytes();
+        int keys = context.spec.events().keys();
         EventSource source = new EventSource(
                 run,
                 0,
                 bytes == 0 ? OptionalInt.empty() : OptionalInt.of(bytes),
                 keys == 0 ? List.of() : KeyShare.keysOf(0, keys));
-        LoadParts parts = new LoadParts(
+        LoadContext loadContext = new LoadContext(
                 source,
-                streams.stream().map(LoadedStream::load).toList(),
+                streams.stream().map(SessionStream::load).toList(),
                 phase.eventsPerCall(),
-                setup.clock,
-                setup.stop);
+                context.clock,
+                context.stop);
         Integer callers = phase.callers();
         if (callers == null) {
             Long inFlight = phase.inFlight();
-            return new OpenLoop(parts, eventsPerSecond, inFlight == null ? Long.MAX_VALUE : inFlight);
+            return new OpenLoop(loadContext, eventsPerSecond, inFlight == null ? Long.MAX_VALUE : inFlight);
         }
-        return phase.async() ? Callers.notWaiting(parts, callers) : Callers.waiting(parts, callers);
+        return phase.async() ? Callers.notWaiting(loadContext, callers) : Callers.waiting(loadContext, callers);
     }
 
-    /** Waits until every call has an answer or is given up. */
+    /** Waits until every call is answered or timed out. */
     public void awaitAnswers() {
-        unanswered.forEach(sent -> sent.generator.awaitAnswers(sent.load, sent.load.sentEvents()));
-        unanswered.clear();
+        sentPhases.forEach(sent -> sent.generator.awaitAnswers(sent.load, sent.load.sentEvents()));
+        sentPhases.clear();
     }
 
     /**
-     * Waits until every call is answered and the consumers have seen every event that was acknowledged. After a stop
-     * signal the wait is short: what is on its way would else look lost.
+     * Waits until every call is answered and the consumers have received every acknowledged event. After a stop signal
+     * the wait is short. Without it, events in transit would count as lost.
      */
     public void drain() {
         awaitAnswers();
-        int timeoutSeconds = setup.spec.streams().consumeTimeoutSeconds();
-        boolean consumed = awaitConsumption(Duration.ofSeconds(timeoutSeconds), setup.stop);
-        if (setup.stop.isRaised()) {
-            awaitConsumption(WAIT_WHEN_STOPPED, new StopSignal());
+        int timeoutSeconds = context.spec.streams().consumeTimeoutSeconds();
+        boolean consumed = awaitConsumption(Duration.ofSeconds(timeoutSeconds), context.stop);
+        if (context.stop.isRaised()) {
+            awaitConsumption(STOPPED_TIMEOUT, new StopSignal());
         } else if (!consumed) {
-            setup.problems.add("Not everything was consumed within " + timeoutSeconds + " s");
+            context.problems.add("Not everything was consumed within " + timeoutSeconds + " s");
         }
-        // The next phase may begin now.
-        freeFromNanos = setup.clock.nanos();
+        // The next phase may start now.
+        nextStartNanos = context.clock.nanos();
     }
 
     private boolean awaitConsumption(Duration timeout, StopSignal stop) {
-        long started = setup.clock.nanos();
+        long started = context.clock.nanos();
         while (!stop.isRaised()) {
             if (allSeen()) {
                 return true;
             }
-            if (setup.clock.nanos() - started > timeout.toNanos()) {
+            if (context.clock.nanos() - started > timeout.toNanos()) {
                 return false;
             }
-            setup.clock.parkNanos(POLL_NANOS);
+            context.clock.parkNanos(POLL_NANOS);
         }
         return false;
     }
 
     private boolean allSeen() {
-        return seen.stream().allMatch(SeenByConsumer::isUpToDate);
+        return checkers.stream().allMatch(DeliveryChecker::isUpToDate);
     }
 
-    /** What each consumer has seen. */
+    /** Returns the counts of each consumer. */
     public List<ConsumerCounts> consumerCounts() {
-        return seen.stream().map(SeenByConsumer::counts).toList();
+        return checkers.stream().map(DeliveryChecker::counts).toList();
     }
 
-    /** What each replayer has read. */
+    /** Returns the counts of each replayer. */
     public List<ReplayerCounts> replayerCounts() {
         return replayers.stream().map(Replayer::counts).toList();
     }
@@ -230,7 +230,7 @@ public final class LoadSession implements AutoCloseable {
             try {
                 consumer.close();
             } catch (Exception e) {
-                setup.problems.add("A consumer did not end well: " + e);
+                context.problems.add("Closing a consumer failed: " + e);
             }
         }
         consumers.clear();

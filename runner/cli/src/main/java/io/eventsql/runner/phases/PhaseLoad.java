@@ -12,7 +12,7 @@ import java.util.concurrent.atomic.LongAdder;
 import org.HdrHistogram.ConcurrentHistogram;
 import org.HdrHistogram.Histogram;
 
-/** One phase while it runs, and what becomes of its events. Thread-safe. */
+/** A phase in progress and the outcome of its events. Thread-safe. */
 public final class PhaseLoad implements LoadListener {
     private static final int SIGNIFICANT_DIGITS = 3;
 
@@ -29,9 +29,9 @@ public final class PhaseLoad implements LoadListener {
     private volatile long endedNanos;
 
     /**
-     * @param eventsPerSecond of an open loop; 0: a closed one
-     * @param time when it is
-     * @param series counts it second by second
+     * @param eventsPerSecond the rate of an open loop; 0 for a closed loop
+     * @param time the start and end of the phase
+     * @param series records the phase second by second
      */
     PhaseLoad(PhaseSpec spec, long eventsPerSecond, LoadPhase time, RunSeries series) {
         this.spec = spec;
@@ -48,24 +48,24 @@ public final class PhaseLoad implements LoadListener {
 
     @Override
     public void sent(long intendedNanos, long calledNanos, int events) {
-        series.sent(intendedNanos, calledNanos, events);
+        series.recordSent(intendedNanos, calledNanos, events);
     }
 
     @Override
     public void missed(long intendedNanos, int events) {
         missedEvents.add(events);
-        series.missed(intendedNanos, events);
+        series.recordMissed(intendedNanos, events);
     }
 
     @Override
     public void acknowledged(long intendedNanos, long calledNanos, long acknowledgedNanos, int events) {
-        series.acknowledged(acknowledgedNanos, (acknowledgedNanos - intendedNanos) / 1_000, events);
+        series.recordAcknowledged(acknowledgedNanos, (acknowledgedNanos - intendedNanos) / 1_000, events);
         meter.acknowledged(intendedNanos, calledNanos, acknowledgedNanos, events);
     }
 
     @Override
     public void failed(long intendedNanos, long failedNanos, int events, Throwable failure) {
-        series.failed(intendedNanos, failedNanos, events, failure);
+        series.recordFailed(intendedNanos, failedNanos, events, failure);
         meter.failed(intendedNanos, failedNanos, events, failure);
     }
 
@@ -74,15 +74,15 @@ public final class PhaseLoad implements LoadListener {
         return meter.answeredEvents();
     }
 
-    /** One of its events has reached a consumer. */
-    void delivered(long latencyMicros, long atMicros) {
+    /** Records that a consumer received one of its events. */
+    void recordDelivered(long latencyMicros, long atMicros) {
         endToEndMicros.recordValue(Math.max(0, latencyMicros));
         deliveredEvents.increment();
         lastDeliveredAtMicros.accumulateAndGet(atMicros, Math::max);
     }
 
-    /** All its calls are made. */
-    void sent(long events, long nowNanos) {
+    /** Records that all its calls are made. */
+    void recordSent(long events, long nowNanos) {
         sentEvents = events;
         endedNanos = Math.min(nowNanos, time.endNanos());
     }
@@ -91,22 +91,22 @@ public final class PhaseLoad implements LoadListener {
         return meter;
     }
 
-    /** What was asked. */
+    /** Returns the specification of the phase. */
     public PhaseSpec spec() {
         return spec;
     }
 
-    /** Of an open loop; 0: a closed one. */
+    /** Returns the rate of an open loop; 0 for a closed loop. */
     public long eventsPerSecond() {
         return eventsPerSecond;
     }
 
-    /** When it started, on the monotonic clock. */
+    /** Returns the start time on the monotonic clock. */
     public long startNanos() {
         return time.startNanos();
     }
 
-    /** When it ended: as planned, or earlier after a stop signal. */
+    /** Returns the end time, as planned or earlier after a stop signal. */
     public long endedNanos() {
         return endedNanos;
     }
@@ -115,7 +115,7 @@ public final class PhaseLoad implements LoadListener {
         return time.anchor();
     }
 
-    /** When it started, epoch microseconds. */
+    /** Returns the start time in epoch microseconds. */
     public long startedAtMicros() {
         return time.anchor().epochMicrosAt(time.startNanos());
     }
@@ -128,22 +128,22 @@ public final class PhaseLoad implements LoadListener {
         return missedEvents.sum();
     }
 
-    /** Deliveries to all consumers together, without repeated ones. */
+    /** Returns the deliveries to all consumers, excluding duplicates. */
     public long deliveredEvents() {
         return deliveredEvents.sum();
     }
 
-    /** When the last was delivered, epoch microseconds; 0 where none was. */
+    /** Returns the time of the last delivery in epoch microseconds; 0 if there was none. */
     public long lastDeliveredAtMicros() {
         return lastDeliveredAtMicros.get();
     }
 
-    /** What became of its events so far. */
+    /** Returns the measurement so far. */
     public PhaseMeasurement measurement() {
         return meter.measurement(sentEvents, time.anchor());
     }
 
-    /** Latency from the intended send to the consumer, one value for each delivery. */
+    /** Returns the latencies from the intended send to the consumer, one value per delivery. */
     public Histogram endToEndMicros() {
         return endToEndMicros.copy();
     }

@@ -9,19 +9,19 @@ import java.util.List;
 import java.util.function.Consumer;
 
 /**
- * Plays the phases of a run in order. Measured phases follow each other without a pause; after a warm-up it is waited
- * until all of it is consumed, so that nothing of it burdens what is measured.
+ * Runs the phases of a run in order. Measured phases follow each other without a pause. A warm-up is consumed
+ * completely before the next phase starts, so that it does not affect measurements.
  */
 public final class PhasesRun {
-    /** What the load generator can schedule, events/s. */
-    static final long MAX_RATE = 1_000_000;
+    /** The limit of the load generator in events/s. */
+    static final long RATE_MAX = 1_000_000;
 
     private final LoadSession session;
     private final StopSignal stop;
     private final Problems problems;
     private final Consumer<PhaseLoad> played;
 
-    /** @param played hears of each phase whose calls are made */
+    /** @param played receives each phase after its calls are made */
     public PhasesRun(LoadSession session, StopSignal stop, Problems problems, Consumer<PhaseLoad> played) {
         this.session = session;
         this.stop = stop;
@@ -29,7 +29,7 @@ public final class PhasesRun {
         this.played = played;
     }
 
-    /** Plays them and waits until all is consumed; after a stop signal those that remain are left out. */
+    /** Runs the phases and waits until all events are consumed. Skips the remaining phases after a stop signal. */
     public List<PhaseLoad> run(List<PhaseSpec> phases) {
         List<PhaseLoad> all = new ArrayList<>();
         double reference = 0;
@@ -58,14 +58,17 @@ public final class PhasesRun {
             return 0;
         }
         long asked = rate.eventsPerSecond(reference);
-        if (asked > MAX_RATE) {
-            problems.add("The phase " + phase.name() + " would be " + asked + " events per second, but the generator's"
-                    + " limit is " + MAX_RATE);
+        if (asked > RATE_MAX) {
+            problems.add("Phase " + phase.name() + " requires " + asked + " events per second, but the generator's"
+                    + " limit is " + RATE_MAX);
         }
-        return Math.min(asked, MAX_RATE);
+        return Math.min(asked, RATE_MAX);
     }
 
-    /** Events acknowledged each second, from the first intended send to the last acknowledgement; 0 where unknown. */
+    /**
+     * Returns the acknowledged events per second from the first intended send to the last acknowledgement; 0 if
+     * unknown.
+     */
     public static double publishRate(PhaseMeasurement measured) {
         Long first = measured.firstIntendedAtMicros();
         Long last = measured.lastAcknowledgedAtMicros();

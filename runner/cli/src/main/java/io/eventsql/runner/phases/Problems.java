@@ -4,23 +4,23 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Set;
 
-/** What went wrong in a run, for people; each thing is kept once. Thread-safe. */
+/** The problems of a run, human-readable and without duplicates. Thread-safe. */
 public final class Problems {
-    private final Set<String> found = new LinkedHashSet<>();
+    private final Set<String> problems = new LinkedHashSet<>();
 
     public synchronized void add(String problem) {
-        found.add(problem);
+        problems.add(problem);
     }
 
-    /** Adds one where the count is not 0. */
+    /** Adds a problem if the count is positive. */
     public void addIfAny(long count, String what) {
         if (count > 0) {
             add(count + " " + what);
         }
     }
 
-    /** All, in the order in which they came first. */
-    public synchronized List<String> found() {
-        return List.copyOf(found);
+    /** Returns all problems in the order of their first occurrence. */
+    public synchronized List<String> all() {
+        return List.copyOf(problems);
     }
 }

@@ -1,7 +1,7 @@
 package io.eventsql.runner.phases;
 
 import io.eventsql.Event;
-import io.eventsql.runner.driver.Deliveries;
+import io.eventsql.runner.driver.DeliveryListener;
 import io.eventsql.runner.driver.Driver;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
@@ -9,14 +9,14 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 
 /**
- * Reads a stream from its start, again and again, as fast as it goes: each pass is a new consumer, and ends when it has
- * as many events as were acknowledged when it began. Thread-safe.
+ * Repeatedly reads a stream from its start as fast as possible. Each pass uses a new consumer, and ends when it has
+ * received as many events as were acknowledged when it started. Thread-safe.
  */
 final class Replayer implements AutoCloseable {
     private static final long WAIT_FOR_EVENTS_MS = 50;
 
     private final Driver driver;
-    private final LoadedStream stream;
+    private final SessionStream stream;
     private final String name;
     private final Problems problems;
     private final Thread thread;
@@ -24,7 +24,7 @@ final class Replayer implements AutoCloseable {
     private final CountDownLatch closed = new CountDownLatch(1);
     private final AtomicLong passes = new AtomicLong();
 
-    private Replayer(Driver driver, LoadedStream stream, String name, Problems problems) {
+    private Replayer(Driver driver, SessionStream stream, String name, Problems problems) {
         this.driver = driver;
         this.stream = stream;
         this.name = name;
@@ -32,7 +32,7 @@ final class Replayer implements AutoCloseable {
         this.thread = Thread.ofVirtual().name("replayer-" + name).unstarted(this::replay);
     }
 
-    static Replayer start(Driver driver, LoadedStream stream, String name, Problems problems) {
+    static Replayer start(Driver driver, SessionStream stream, String name, Problems problems) {
         Replayer replayer = new Replayer(driver, stream, name, problems);
         replayer.thread.start();
         return replayer;
@@ -53,11 +53,11 @@ final class Replayer implements AutoCloseable {
         }
     }
 
-    /** Returns whether the pass came to its end before this was closed. */
+    /** Returns whether the pass completed before the replayer was closed. */
     private boolean pass(long until) throws Exception {
         AtomicLong seen = new AtomicLong();
         CountDownLatch done = new CountDownLatch(1);
-        Deliveries deliveries = new Deliveries() {
+        DeliveryListener listener = new DeliveryListener() {
             @Override
             public void delivered(List<Event> delivered) {
                 events.addAndGet(delivered.size());
@@ -72,7 +72,7 @@ final class Replayer implements AutoCloseable {
                 done.countDown();
             }
         };
-        AutoCloseable consumer = driver.consume(stream.name(), name + "_" + passes, deliveries);
+        AutoCloseable consumer = driver.consume(stream.name(), name + "_" + passes, listener);
         try {
             while (!done.await(WAIT_FOR_EVENTS_MS, TimeUnit.MILLISECONDS)) {
                 if (closed.getCount() == 0) {
@@ -89,7 +89,7 @@ final class Replayer implements AutoCloseable {
         return new ReplayerCounts(stream.name(), name, passes.get(), events.get());
     }
 
-    /** Ends the pass under way. */
+    /** Stops the current pass. */
     @Override
     public void close() {
         closed.countDown();

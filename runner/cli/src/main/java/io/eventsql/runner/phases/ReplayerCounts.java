@@ -1,11 +1,11 @@
 package io.eventsql.runner.phases;
 
 /**
- * What one replayer of one stream has read.
+ * The counts of one replayer of one stream.
  *
  * @param stream the stream
  * @param replayer the replayer
- * @param passes how often it has read the stream from its start to where it ended when the pass began
- * @param events events of all passes, the unfinished one's too
+ * @param passes the completed passes, from the start of the stream to its end at the time the pass started
+ * @param events the events of all passes, including the unfinished one
  */
 public record ReplayerCounts(String stream, String replayer, long passes, long events) {}

@@ -1,6 +1,4 @@
-/**
- * Phases of load on a driver's streams, with consumers in this process that check what they see.
- */
+/** Phases of load on a driver's streams, with consumers in this process that check the deliveries. */
 @NullMarked
 package io.eventsql.runner.phases;
 

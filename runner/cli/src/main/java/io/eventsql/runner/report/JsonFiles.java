@@ -13,7 +13,7 @@ import tools.jackson.databind.PropertyNamingStrategies;
 import tools.jackson.databind.SerializationFeature;
 import tools.jackson.databind.json.JsonMapper;
 
-/** Reads and writes a run's JSON files: names in snake case, in the order of the record's fields. */
+/** Reads and writes JSON files with snake-case names in the order of the record components. */
 public final class JsonFiles {
     private static final JsonMapper JSON = JsonMapper.builder()
             .propertyNamingStrategy(PropertyNamingStrategies.SNAKE_CASE)
@@ -24,17 +24,17 @@ public final class JsonFiles {
 
     private JsonFiles() {}
 
-    /** Writes a file, whole or not at all; folders are made as needed. */
+    /** Writes a JSON file atomically. Creates folders as needed. */
     public static void write(Path file, Object value) {
         write(file, text(value) + "\n");
     }
 
-    /** The value as it would stand in a file. */
+    /** Returns the JSON text of a value. */
     public static String text(Object value) {
         return JSON.writeValueAsString(value);
     }
 
-    /** Writes a text file, whole or not at all; folders are made as needed. */
+    /** Writes a text file atomically. Creates folders as needed. */
     public static void write(Path file, String text) {
         try {
             Path folder = file.toAbsolutePath().normalize().getParent();
@@ -50,32 +50,32 @@ public final class JsonFiles {
     }
 
     /**
-     * The value that was written to a file.
+     * Reads a value from a file.
      *
-     * @throws IOException if the file cannot be read or holds something else
+     * @throws IOException if the file cannot be read or contains something else
      */
     public static <T> T read(Path file, Class<T> type) throws IOException {
         try {
             return JSON.readValue(Files.readString(file), type);
         } catch (JacksonException e) {
-            throw new IOException(file + " is not understood: " + e.getOriginalMessage(), e);
+            throw new IOException("Invalid file " + file + ": " + e.getOriginalMessage(), e);
         }
     }
 
-    /** The value as it would stand in a file. */
+    /** Returns the JSON tree of a value. */
     public static JsonNode treeOf(Object value) {
         return JSON.valueToTree(value);
     }
 
-    /** The value that stands in a tree. */
+    /** Converts a JSON tree to a value. */
     public static <T> T valueOf(JsonNode tree, Class<T> type) {
         return JSON.treeToValue(tree, type);
     }
 
     /**
-     * What a file holds, whatever it is.
+     * Reads a file as a JSON tree.
      *
-     * @throws IOException if the file cannot be read or is no JSON
+     * @throws IOException if the file cannot be read or is not JSON
      */
     public static JsonNode tree(Path file) throws IOException {
         return read(file, JsonNode.class);

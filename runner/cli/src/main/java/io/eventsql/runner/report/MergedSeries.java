@@ -1,6 +1,6 @@
 package io.eventsql.runner.report;
 
-import io.eventsql.runner.consumption.ConsumedSeconds;
+import io.eventsql.runner.consumption.LatenciesBySecond;
 import io.eventsql.runner.measure.Histograms;
 import io.eventsql.runner.sample.ResourceSeries;
 import io.eventsql.runner.series.TimeSeries;
@@ -15,24 +15,24 @@ import org.HdrHistogram.Histogram;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Puts the seconds of several runners and of the app together: all runners began at the same moment, a whole second on
- * the app's clock, so second by second.
+ * Merges the time series of several runners and of the app second by second. All runners start at the same time, at a
+ * full second of the app's clock.
  */
 public final class MergedSeries {
     private static final String OWN = "runner.";
     private static final double MICROS_PER_MILLI = 1_000.0;
 
     private final List<RunnerSeries> runners;
-    private final ConsumedSeconds consumed;
+    private final LatenciesBySecond consumed;
     private final long firstSecond;
     private final List<Integer> times;
 
     /**
-     * @param runners in the order of their numbers
-     * @param consumed when events were handled
-     * @param firstSecond the second in which all began, since 1970
+     * @param runners the series of the runners, in the order of their numbers
+     * @param consumed the end-to-end latencies by second
+     * @param firstSecond the epoch second in which all runners started
      */
-    MergedSeries(List<RunnerSeries> runners, ConsumedSeconds consumed, long firstSecond) {
+    MergedSeries(List<RunnerSeries> runners, LatenciesBySecond consumed, long firstSecond) {
         this.runners = runners;
         this.consumed = consumed;
         this.firstSecond = firstSecond;
@@ -43,12 +43,12 @@ public final class MergedSeries {
         this.times = IntStream.range(0, seconds).boxed().toList();
     }
 
-    /** When second 0 began, seconds since 1970. */
+    /** Returns the epoch second of second 0. */
     public long firstSecond() {
         return firstSecond;
     }
 
-    /** The table. */
+    /** Returns the merged table. */
     public TimeSeries seconds() {
         List<@Nullable Double> published = sums(TimeSeries::publishRate);
         List<@Nullable Double> consumeRate = consumeRate();
@@ -86,7 +86,7 @@ public final class MergedSeries {
         return null;
     }
 
-    /** No values, rather than zeros, where nobody knows what was handled when. */
+    /** Returns no values instead of zeros if the apps did not report seconds. */
     private List<@Nullable Double> consumeRate() {
         List<@Nullable Double> rates = new ArrayList<>();
         for (int t : times) {
@@ -97,7 +97,7 @@ public final class MergedSeries {
         return rates;
     }
 
-    /** A handler may be quicker than the acknowledgement: that is not less than nothing. */
+    /** Clamped to 0, because a handler may be faster than the acknowledgement. */
     private static List<@Nullable Double> lag(List<@Nullable Double> published, List<@Nullable Double> consumed) {
         List<@Nullable Double> lag = new ArrayList<>();
         double open = 0;
@@ -120,7 +120,7 @@ public final class MergedSeries {
         return values;
     }
 
-    /** The publish latencies of a second of the table, microseconds; {@code null} where there are none. */
+    /** Returns the publish latencies of a second of the table in microseconds; {@code null} if there are none. */
     public @Nullable Histogram publishMicros(int t) {
         List<Histogram> ofRunners = new ArrayList<>();
         for (RunnerSeries runner : runners) {
@@ -132,7 +132,7 @@ public final class MergedSeries {
         return ofRunners.isEmpty() ? null : Histograms.merge(ofRunners);
     }
 
-    /** The end-to-end latencies of a second of the table, microseconds; {@code null} where there are none. */
+    /** Returns the end-to-end latencies of a second of the table in microseconds; {@code null} if there are none. */
     public @Nullable Histogram endToEndMicros(int t) {
         return consumed.endToEndMicros(firstSecond + t);
     }
@@ -154,7 +154,7 @@ public final class MergedSeries {
         return t < column.size() ? column.get(t) : null;
     }
 
-    /** What was used; columns of the runners' own processes are told apart by number where there are several. */
+    /** Returns the merged resource usage. Columns of the runners' own processes are numbered if there are several. */
     public ResourceSeries resources() {
         Map<String, List<@Nullable Double>> columns = new LinkedHashMap<>();
         for (int number = 0; number < runners.size(); number++) {

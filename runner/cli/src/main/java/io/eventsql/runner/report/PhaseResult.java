@@ -9,16 +9,18 @@ import org.HdrHistogram.Histogram;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A {@link PhaseMeasurement} as it is kept in a file.
+ * A {@link PhaseMeasurement} in its file format.
  *
- * @param eventsSent events handed to the library
- * @param eventsPublished events that were acknowledged
- * @param publishErrors the others
- * @param firstIntendedAtMicros when the first call was meant to happen, epoch microseconds; {@code null}: never
- * @param lastAckAtMicros when the last acknowledgement came, epoch microseconds; {@code null}: never
- * @param publishLatencyMicrosHistogram from the intended time to the acknowledgement, encoded, one value an event
- * @param serviceLatencyMicrosHistogram from the call to the acknowledgement, encoded, one value an event
- * @param scheduleDelayMicrosHistogram from the intended time to the call, encoded, one value a call
+ * @param eventsSent the events passed to the library
+ * @param eventsPublished the acknowledged events
+ * @param publishErrors the failed events
+ * @param firstIntendedAtMicros the intended time of the first call in epoch microseconds; {@code null} if there was
+ *     none
+ * @param lastAckAtMicros the time of the last acknowledgement in epoch microseconds; {@code null} if there was none
+ * @param publishLatencyMicrosHistogram the encoded latencies from the intended time to the acknowledgement, one value
+ *     per event
+ * @param serviceLatencyMicrosHistogram the encoded latencies from the call to the acknowledgement, one value per event
+ * @param scheduleDelayMicrosHistogram the encoded delays from the intended time to the call, one value per call
  */
 public record PhaseResult(
         long eventsSent,
@@ -31,10 +33,10 @@ public record PhaseResult(
         String scheduleDelayMicrosHistogram) {
 
     /**
-     * Failed events.
+     * The failed events.
      *
-     * @param count how many
-     * @param byClass by the class of the failure
+     * @param count the number of failed events
+     * @param byClass the failures by exception class
      */
     public record Errors(long count, List<ErrorCount> byClass) {}
 
@@ -50,7 +52,10 @@ public record PhaseResult(
                 Histograms.encode(phase.scheduleDelayMicros()));
     }
 
-    /** Events acknowledged each second, from the first intended send to the last acknowledgement; 0 where unknown. */
+    /**
+     * Returns the acknowledged events per second from the first intended send to the last acknowledgement; 0 if
+     * unknown.
+     */
     public double publishRate() {
         Long first = firstIntendedAtMicros;
         Long last = lastAckAtMicros;

@@ -1,13 +1,13 @@
 package io.eventsql.runner.report;
 
-/** Shows how far a phase is. */
+/** Displays the progress of a phase. */
 public interface Progress extends AutoCloseable {
 
     /**
-     * Shows where it is now; called about once a second.
+     * Updates the display. Called about once per second.
      *
-     * @param published events acknowledged so far
-     * @param failed events that failed so far
+     * @param published the events acknowledged so far
+     * @param failed the events failed so far
      */
     void show(long published, long failed);
 

@@ -9,7 +9,7 @@ import me.tongfei.progressbar.ProgressBar;
 import me.tongfei.progressbar.ProgressBarBuilder;
 import me.tongfei.progressbar.ProgressBarStyle;
 
-/** Chooses how progress is shown: a bar on a terminal, lines elsewhere. */
+/** Displays progress as a bar on a terminal, and as lines elsewhere. */
 public final class ProgressDisplay {
     private final LoadClock clock;
     private final PrintStream out;
@@ -21,27 +21,27 @@ public final class ProgressDisplay {
         this.bars = bars;
     }
 
-    /** A bar where somebody is looking, lines where not. */
-    public static ProgressDisplay on(PrintStream out, LoadClock clock) {
+    /** Creates a display with bars on a terminal and lines elsewhere. */
+    public static ProgressDisplay create(PrintStream out, LoadClock clock) {
         return new ProgressDisplay(clock, out, isTerminal());
     }
 
-    /** Always lines. */
+    /** Creates a display that always uses lines. */
     public static ProgressDisplay lines(PrintStream out, LoadClock clock) {
         return new ProgressDisplay(clock, out, false);
     }
 
     /**
-     * Starts to show a phase.
+     * Starts the display of a phase.
      *
-     * @param what is under way
-     * @param total how many events there will be; 0: unknown
+     * @param what the description of the phase
+     * @param total the expected number of events; 0 if unknown
      */
     public Progress start(String what, long total) {
         return bars ? new Bar(what, total, out) : new ProgressLines(what, total, clock, out);
     }
 
-    /** From Java 22 on there may be a console without a terminal, and only it can tell. */
+    /** Since Java 22, a console may exist without a terminal, and {@code isTerminal} tells. */
     @SuppressWarnings("SystemConsoleNull") // Before Java 22, null means that there is no terminal.
     private static boolean isTerminal() {
         Console console = System.console();

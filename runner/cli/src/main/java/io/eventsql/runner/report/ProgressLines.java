@@ -4,7 +4,7 @@ import io.eventsql.runner.load.LoadClock;
 import java.io.PrintStream;
 import java.time.Duration;
 
-/** A line every few seconds, for logs. */
+/** Prints a progress line every few seconds, for logs. */
 public final class ProgressLines implements Progress {
     private static final long INTERVAL_NANOS = Duration.ofSeconds(5).toNanos();
 
@@ -16,8 +16,8 @@ public final class ProgressLines implements Progress {
     private long shownPublished;
 
     /**
-     * @param what is under way
-     * @param total how many events there will be; 0: unknown
+     * @param what the description of the phase
+     * @param total the expected number of events; 0 if unknown
      */
     public ProgressLines(String what, long total, LoadClock clock, PrintStream out) {
         this.what = what;

@@ -4,26 +4,26 @@ import com.fasterxml.jackson.annotation.JsonIgnore;
 import com.fasterxml.jackson.annotation.JsonProperty;
 import com.fasterxml.jackson.annotation.JsonUnwrapped;
 import io.eventsql.runner.consumption.ClockOffset;
-import io.eventsql.runner.database.ShardServer;
+import io.eventsql.runner.database.ShardServerInfo;
 import io.eventsql.runner.workload.RunSettings;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What one runner leaves behind, as {@code runner-<number>.json}.
+ * The result of one runner, {@code runner-<number>.json}.
  *
- * @param settings what was asked
- * @param shards each shard's server
- * @param measured the measured events; in the file its fields stand at the top
- * @param warmup the events before them
- * @param ending how the run ended
- * @param javaVersion the version of the runner's Java
- * @param series second by second; {@code null} in files of before there was one
- * @param appClock how far the app's clock is ahead of the runner's; {@code null} where they have not met
+ * @param settings the settings of the run
+ * @param shards the servers of the shards
+ * @param measured the measured phase; unwrapped to the top level
+ * @param warmup the warm-up
+ * @param ending the way the run ended
+ * @param javaVersion the Java version of the runner
+ * @param series the time series; {@code null} in older files
+ * @param appClock the offset of the app's clock to the runner's; {@code null} if not measured
  */
 public record RunnerResult(
         RunSettings settings,
-        List<ShardServer> shards,
+        List<ShardServerInfo> shards,
         @JsonUnwrapped PhaseResult measured,
         PhaseResult warmup,
         @JsonUnwrapped Ending ending,
@@ -32,23 +32,23 @@ public record RunnerResult(
         @Nullable ClockOffset appClock) {
 
     /**
-     * How a run ended.
+     * The way a run ended.
      *
-     * @param consumed whether the consumer handled everything in time
-     * @param timedOut whether it did not
-     * @param interrupted whether Ctrl-C or SIGTERM ended the run
-     * @param stoppedForNoProgress whether it was given up because nothing was acknowledged any more
+     * @param consumed whether the consumer handled all events in time
+     * @param timedOut whether the consumer timed out
+     * @param interrupted whether Ctrl-C or SIGTERM aborted the run
+     * @param stoppedForNoProgress whether the run was aborted for lack of acknowledgements
      */
     public record Ending(boolean consumed, boolean timedOut, boolean interrupted, boolean stoppedForNoProgress) {
 
-        /** Whether everything was consumed, in time, and nothing cut the run short. */
+        /** Returns whether all events were consumed in time and the run was not aborted. */
         @JsonIgnore
-        public boolean good() {
-            return consumed && !early();
+        public boolean succeeded() {
+            return consumed && !endedEarly();
         }
 
-        /** Whether fewer events may have been sent than asked. */
-        public boolean early() {
+        /** Returns whether the run was aborted, so that fewer events than requested may have been sent. */
+        public boolean endedEarly() {
             return interrupted || stoppedForNoProgress;
         }
     }
@@ -63,19 +63,19 @@ public record RunnerResult(
         return settings.identity().runner();
     }
 
-    /** Events it was to publish, without warm-up. */
+    /** Returns the requested events, excluding the warm-up. */
     @JsonProperty("events_asked")
     public long eventsAsked() {
         return settings.load().events();
     }
 
-    /** Events that were acknowledged in the warm-up. */
+    /** Returns the events acknowledged in the warm-up. */
     @JsonProperty("warmup_events")
     public long warmupEvents() {
         return warmup.eventsPublished();
     }
 
-    /** Failed events, the warm-up's included. */
+    /** Returns the failed events, including the warm-up. */
     public long failedEvents() {
         return measured.publishErrors().count() + warmup.publishErrors().count();
     }

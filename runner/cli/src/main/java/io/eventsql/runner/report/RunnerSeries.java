@@ -10,16 +10,16 @@ import org.HdrHistogram.Histogram;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What one runner has measured second by second.
+ * The time series of one runner.
  *
- * @param seconds the table, without what only consumers know
- * @param publishMicrosHistograms the publish latencies of each second, encoded; {@code null} where there are none
- * @param resources what was used meanwhile
+ * @param seconds the table, without consumer columns
+ * @param publishMicrosHistograms the encoded publish latencies of each second; {@code null} if there are none
+ * @param resources the resource usage during the run
  */
 public record RunnerSeries(
         TimeSeries seconds, List<@Nullable String> publishMicrosHistograms, ResourceSeries resources) {
 
-    /** Takes it out of a series in which nothing is recorded any more. */
+    /** Creates the series from a finished recording. */
     public static RunnerSeries of(RunSeries series, TimeSeries seconds, ResourceSeries resources) {
         List<@Nullable String> histograms = new ArrayList<>();
         for (int t : seconds.t()) {

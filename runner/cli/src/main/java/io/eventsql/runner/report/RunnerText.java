@@ -10,7 +10,7 @@ import java.util.List;
 import java.util.Locale;
 import org.HdrHistogram.Histogram;
 
-/** The lines a runner prints about its run. */
+/** Renders the lines that a runner prints about its run. */
 public final class RunnerText {
     private final RunSettings settings;
 
@@ -18,7 +18,7 @@ public final class RunnerText {
         this.settings = settings;
     }
 
-    /** How the publishing went. */
+    /** Returns the lines about publishing. */
     public List<String> published(PhaseMeasurement measured) {
         List<String> lines = new ArrayList<>();
         Long first = measured.firstIntendedAtMicros();
@@ -37,16 +37,16 @@ public final class RunnerText {
     }
 
     /**
-     * How the consuming went.
+     * Returns the lines about consumption.
      *
-     * @param events how many events were consumed
-     * @param tookMicros from the first intended send until everything was seen consumed, microseconds
+     * @param events the consumed events
+     * @param tookMicros the time from the first intended send until all events were consumed, in microseconds
      */
     public List<String> consumed(long events, long tookMicros) {
         return took("Consuming", events, tookMicros);
     }
 
-    /** The failures, a line for each class. */
+    /** Returns a line for each class of failure. */
     public static List<String> errors(List<ErrorCount> errors) {
         return errors.stream()
                 .map(error ->

@@ -2,10 +2,10 @@ package io.eventsql.runner.report;
 
 import static java.util.stream.Collectors.joining;
 
-import io.eventsql.runner.consumption.AppRun;
-import io.eventsql.runner.consumption.AppRun.SeenEvents;
-import io.eventsql.runner.consumption.SeenByMembers;
-import io.eventsql.runner.database.ShardServer;
+import io.eventsql.runner.consumption.MergedRunReport;
+import io.eventsql.runner.consumption.RunReport;
+import io.eventsql.runner.consumption.RunReport.PhaseReport;
+import io.eventsql.runner.database.ShardServerInfo;
 import io.eventsql.runner.measure.ErrorCount;
 import io.eventsql.runner.measure.Histograms;
 import io.eventsql.runner.measure.Percentiles;
@@ -20,14 +20,14 @@ import java.util.function.ToLongFunction;
 import java.util.stream.Stream;
 import org.HdrHistogram.Histogram;
 
-/** Puts what the runners sent and what the app's members have seen together. */
+/** Combines the results of the runners with the reports of the consumer apps. */
 public final class Summarizer {
 
-    /** One runner from both sides. */
-    private record Pair(RunnerResult sent, SeenEvents seen, SeenEvents warmupSeen) {
+    /** The result of one runner, matched with the apps' report about it. */
+    private record MatchedRunner(RunnerResult sent, PhaseReport seen, PhaseReport warmupSeen) {
 
         long lost() {
-            long expected = sent.ending().early() ? sent.measured().eventsPublished() : sent.eventsAsked();
+            long expected = sent.ending().endedEarly() ? sent.measured().eventsPublished() : sent.eventsAsked();
             return Math.max(0, expected - seen.distinct());
         }
 
@@ -45,52 +45,52 @@ public final class Summarizer {
     private static final int FORMAT = 2;
     private static final long MICROS_PER_SECOND = 1_000_000;
 
-    private final List<Pair> pairs;
-    private final SeenByMembers seen;
+    private final List<MatchedRunner> pairs;
+    private final MergedRunReport seen;
     private final List<String> problems;
 
     /**
-     * @param runners what the runners left, at least one
-     * @param seen what the members have seen
-     * @param knownProblems what is already known to be wrong
+     * @param runners the results of the runners, at least one
+     * @param seen the merged reports of the apps
+     * @param knownProblems problems detected so far
      */
-    public Summarizer(List<RunnerResult> runners, SeenByMembers seen, List<String> knownProblems) {
+    public Summarizer(List<RunnerResult> runners, MergedRunReport seen, List<String> knownProblems) {
         this.seen = seen;
         this.pairs = runners.stream()
                 .sorted(Comparator.comparingInt(RunnerResult::runner))
                 .map(sent -> {
-                    AppRun.AppRunner ofRunner = seen.run().of(sent.runner());
-                    return new Pair(sent, ofRunner.measured(), ofRunner.warmup());
+                    RunReport.RunnerReport ofRunner = seen.run().of(sent.runner());
+                    return new MatchedRunner(sent, ofRunner.measured(), ofRunner.warmup());
                 })
                 .toList();
         this.problems = List.copyOf(knownProblems);
     }
 
-    /** The run second by second. */
+    /** Returns the merged time series. */
     public MergedSeries series() {
         return new MergedSeries(
                 pairs.stream()
                         .map(pair -> pair.sent.series())
                         .flatMap(Stream::ofNullable)
                         .toList(),
-                seen.seconds(),
+                seen.latencies(),
                 Math.floorDiv(firstIntendedAtMicros(), MICROS_PER_SECOND));
     }
 
-    /** The whole run. */
+    /** Returns the summary of the whole run. */
     public Summary summarize(MergedSeries series, Summary.Provenance provenance) {
         RunSettings settings = first().settings();
         Summary.Counts counts = counts();
         List<String> found = problems(counts);
         return new Summary(
-                new Summary.Form(FORMAT, "publish", provenance.workload()),
+                new Summary.FileFormat(FORMAT, "publish", provenance.workload()),
                 new Summary.Verdict(
                         first().run(),
                         found.isEmpty(),
                         found,
                         pairs.stream().anyMatch(pair -> pair.sent.ending().timedOut()),
                         pairs.stream().anyMatch(pair -> pair.sent.ending().interrupted())),
-                new Summary.Asked(
+                new Summary.Configuration(
                         first().shards().size(),
                         settings.stream().partitions(),
                         settings.identity().runners(),
@@ -101,7 +101,7 @@ public final class Summarizer {
                 rates(counts),
                 latencies(pairs),
                 machine(provenance),
-                pairs.stream().map(Summarizer::ofRunner).toList(),
+                pairs.stream().map(Summarizer::summarize).toList(),
                 series.seconds(),
                 series.resources(),
                 new Summary.RawHistograms(
@@ -119,22 +119,22 @@ public final class Summarizer {
                 sum(pair -> pair.sent.eventsAsked()),
                 sum(pair -> pair.sent.measured().eventsPublished()),
                 sum(pair -> pair.seen.distinct()),
-                sum(Pair::lost),
+                sum(MatchedRunner::lost),
                 sum(pair -> pair.seen.duplicates()),
                 sum(pair -> pair.seen.orderViolations()),
-                seen.partitionsOfSeveral(),
+                seen.partitionsOfSeveralMembers(),
                 sum(pair -> pair.seen.handledBeforeIntended()),
                 sum(pair -> pair.sent.failedEvents()),
                 errorsByClass(),
                 sum(pair -> pair.sent.warmupEvents()),
-                sum(Pair::warmupLost),
+                sum(MatchedRunner::warmupLost),
                 sum(pair -> pair.warmupSeen.duplicates()),
                 sum(pair -> pair.warmupSeen.orderViolations()));
     }
 
     private List<ErrorCount> errorsByClass() {
         Map<String, ErrorCount> byClass = new TreeMap<>();
-        for (Pair pair : pairs) {
+        for (MatchedRunner pair : pairs) {
             Stream.of(pair.sent.measured(), pair.sent.warmup())
                     .flatMap(phase -> phase.publishErrors().byClass().stream())
                     .forEach(error -> byClass.merge(error.errorClass(), error, ErrorCount::plus));
@@ -174,7 +174,7 @@ public final class Summarizer {
                 .orElse(0);
     }
 
-    private static Summary.Latencies latencies(List<Pair> pairs) {
+    private static Summary.Latencies latencies(List<MatchedRunner> pairs) {
         return new Summary.Latencies(
                 Percentiles.ofMicros(publishMicros(pairs)),
                 Percentiles.ofMicros(serviceMicros(pairs)),
@@ -184,15 +184,15 @@ public final class Summarizer {
 
     private Summary.Machine machine(Summary.Provenance provenance) {
         return new Summary.Machine(
-                ofShards(ShardServer::fsync),
-                ofShards(ShardServer::synchronousCommit),
-                ofShards(ShardServer::serverVersion),
+                ofShards(ShardServerInfo::fsync),
+                ofShards(ShardServerInfo::synchronousCommit),
+                ofShards(ShardServerInfo::serverVersion),
                 pairs.stream().map(pair -> pair.sent.javaVersion()).distinct().collect(joining(", ")),
                 Summary.Machine.thisSystem(),
                 provenance);
     }
 
-    private String ofShards(Function<ShardServer, String> field) {
+    private String ofShards(Function<ShardServerInfo, String> field) {
         return pairs.stream()
                 .flatMap(pair -> pair.sent.shards().stream())
                 .map(field)
@@ -200,8 +200,8 @@ public final class Summarizer {
                 .collect(joining(", "));
     }
 
-    private static Summary.OfRunner ofRunner(Pair pair) {
-        return new Summary.OfRunner(
+    private static Summary.RunnerSummary summarize(MatchedRunner pair) {
+        return new Summary.RunnerSummary(
                 pair.sent.runner(),
                 pair.sent.measured().eventsPublished(),
                 pair.seen.distinct(),
@@ -219,16 +219,16 @@ public final class Summarizer {
         List<String> found = new ArrayList<>(problems);
         int runners = first().settings().identity().runners();
         if (pairs.size() != runners) {
-            found.add(pairs.size() + " of " + runners + " runners left a result");
+            found.add(pairs.size() + " of " + runners + " runners wrote a result");
         }
         addIfAny(found, counts.eventsLost(), "events were lost");
-        addIfAny(found, counts.eventsDuplicated(), "events were delivered again");
+        addIfAny(found, counts.eventsDuplicated(), "events were delivered more than once");
         addIfAny(found, counts.orderViolations(), "events were out of order for their key");
         addIfAny(found, counts.publishErrors(), "events failed to publish");
-        addIfAny(found, counts.warmupEventsLost(), "events of the warm-up were lost");
-        addIfAny(found, counts.warmupEventsDuplicated(), "events of the warm-up were delivered again");
-        addIfAny(found, counts.warmupOrderViolations(), "events of the warm-up were out of order for their key");
-        for (Pair pair : pairs) {
+        addIfAny(found, counts.warmupEventsLost(), "warm-up events were lost");
+        addIfAny(found, counts.warmupEventsDuplicated(), "warm-up events were delivered more than once");
+        addIfAny(found, counts.warmupOrderViolations(), "warm-up events were out of order for their key");
+        for (MatchedRunner pair : pairs) {
             String runner = "Runner " + pair.sent.runner();
             RunnerResult.Ending ending = pair.sent.ending();
             if (ending.timedOut()) {
@@ -239,10 +239,11 @@ public final class Summarizer {
                 found.add(runner + " was interrupted");
             }
             if (ending.stoppedForNoProgress()) {
-                found.add(runner + " gave up because nothing was acknowledged any more");
+                found.add(runner + " aborted: no acknowledgement for 60 s");
             }
             if (pair.seen.highestNumber() >= pair.sent.eventsAsked()) {
-                found.add(runner + ": the app has seen number " + pair.seen.highestNumber() + ", which was never sent");
+                found.add(runner + ": the app received event number " + pair.seen.highestNumber()
+                        + ", which was never sent");
             }
         }
         return found;
@@ -254,29 +255,30 @@ public final class Summarizer {
         }
     }
 
-    private static Histogram publishMicros(List<Pair> pairs) {
+    private static Histogram publishMicros(List<MatchedRunner> pairs) {
         return Histograms.merge(pairs.stream()
                 .map(pair -> pair.sent.measured().publishLatencyMicros())
                 .toList());
     }
 
-    private static Histogram serviceMicros(List<Pair> pairs) {
+    private static Histogram serviceMicros(List<MatchedRunner> pairs) {
         return Histograms.merge(pairs.stream()
                 .map(pair -> pair.sent.measured().serviceLatencyMicros())
                 .toList());
     }
 
-    private static Histogram endToEndMicros(List<Pair> pairs) {
-        return Histograms.merge(pairs.stream().map(Pair::endToEndMicros).toList());
+    private static Histogram endToEndMicros(List<MatchedRunner> pairs) {
+        return Histograms.merge(
+                pairs.stream().map(MatchedRunner::endToEndMicros).toList());
     }
 
-    private static Histogram delayMicros(List<Pair> pairs) {
+    private static Histogram delayMicros(List<MatchedRunner> pairs) {
         return Histograms.merge(pairs.stream()
                 .map(pair -> pair.sent.measured().scheduleDelayMicros())
                 .toList());
     }
 
-    private long sum(ToLongFunction<Pair> field) {
+    private long sum(ToLongFunction<MatchedRunner> field) {
         return pairs.stream().mapToLong(field).sum();
     }
 

@@ -12,82 +12,86 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What became of a whole run: {@code result.json}. The groups only order the fields; in the file all stand at the top.
+ * The result of a whole run: {@code result.json}. The groups only structure the fields. They are unwrapped to the top
+ * level.
  *
- * @param form what this file is
- * @param verdict whether the run was good
- * @param asked what was asked
- * @param counts what became of the events, over all runners
- * @param rates how fast it went, over all runners
- * @param latencies how long events took
- * @param machine what it ran on
- * @param perRunner each runner by itself
- * @param series second by second
- * @param resources what was used second by second
- * @param histograms all values behind the percentiles
+ * @param form the format of the file
+ * @param verdict the verdict
+ * @param configuration the requested configuration
+ * @param counts the event counts of all runners
+ * @param rates the rates of all runners
+ * @param latencies the latencies
+ * @param machine the environment of the run
+ * @param perRunner the results by runner
+ * @param series the time series
+ * @param resources the resource usage by second
+ * @param histograms the raw values of the percentiles
  */
 public record Summary(
-        @JsonUnwrapped Form form,
+        @JsonUnwrapped FileFormat fileFormat,
         @JsonUnwrapped Verdict verdict,
-        @JsonUnwrapped Asked asked,
+        @JsonUnwrapped Configuration configuration,
         @JsonUnwrapped Counts counts,
         @JsonUnwrapped Rates rates,
         @JsonUnwrapped Latencies latencies,
         @JsonUnwrapped Machine machine,
-        List<OfRunner> perRunner,
+        List<RunnerSummary> perRunner,
         TimeSeries series,
         ResourceSeries resources,
         RawHistograms histograms) {
 
     /**
-     * What this file is.
+     * The format of the file.
      *
      * @param format 2
      * @param kind always {@code publish}
-     * @param workload the workload it belongs to; {@code null}: none
+     * @param workload the workload of the run; {@code null} if none
      */
-    public record Form(int format, String kind, @Nullable String workload) {}
+    public record FileFormat(
+            int format, String kind, @Nullable String workload) {}
 
     /**
-     * Whether the run was good.
+     * The verdict on a run.
      *
      * @param run the run's id
-     * @param passed nothing lost, duplicated, out of order, failed or late
-     * @param problems what was wrong, for people
-     * @param timedOut whether the consumer did not handle everything in time
-     * @param interrupted whether the run was ended by Ctrl-C or SIGTERM: everything else is what it came to until then
+     * @param passed whether no event was lost, duplicated, out of order, failed or late
+     * @param problems the detected problems, human-readable
+     * @param timedOut whether the consumer did not handle all events in time
+     * @param interrupted whether Ctrl-C or SIGTERM aborted the run; all other values then cover the time before
      */
     public record Verdict(String run, boolean passed, List<String> problems, boolean timedOut, boolean interrupted) {}
 
     /**
-     * What was asked.
+     * The requested configuration.
      *
-     * @param shards databases
-     * @param partitions partitions of the stream on each
-     * @param runners runners at the same time
-     * @param members apps that share the consumer's partitions
-     * @param rateAsked events/s over all runners; 0: as fast as possible
-     * @param settings those of the first runner
+     * @param shards the number of databases
+     * @param partitions the stream's partitions per shard
+     * @param runners the number of concurrent runners
+     * @param members the number of apps that share the consumer's partitions
+     * @param rateAsked the requested rate of all runners in events/s; 0 for as fast as possible
+     * @param settings the settings of the first runner
      */
-    public record Asked(int shards, int partitions, int runners, int members, long rateAsked, RunSettings settings) {}
+    public record Configuration(
+            int shards, int partitions, int runners, int members, long rateAsked, RunSettings settings) {}
 
     /**
-     * What became of the events, over all runners. Without warm-up, except where it says so.
+     * The event counts of all runners, excluding the warm-up unless stated otherwise.
      *
-     * @param eventsAsked events to be published
-     * @param eventsPublished events that were acknowledged
-     * @param eventsConsumed different events the app has seen
-     * @param eventsLost events asked but not seen by the app; of a run that ended early, events acknowledged but not seen
-     * @param eventsDuplicated deliveries of an event that had been seen before
-     * @param orderViolations events seen after a later one of the same key, each member by itself
-     * @param partitionsOfSeveralMembers partitions that were handled by more than one member: order is not checked from
-     *     one member to the next
-     * @param eventsHandledBeforeIntended events that seem to have been handled before they were sent, because the clocks
-     *     of two machines differ; their latency counts as 0
-     * @param publishErrors events that failed, the warm-up's included
-     * @param publishErrorsByClass the same by the class of the failure
-     * @param warmupEvents events acknowledged in the warm-up
-     * @param warmupEventsLost events acknowledged in the warm-up and not seen
+     * @param eventsAsked the requested events
+     * @param eventsPublished the acknowledged events
+     * @param eventsConsumed the distinct events received by the app
+     * @param eventsLost the requested events not received by the app; for an aborted run, the acknowledged events not
+     *     received
+     * @param eventsDuplicated the deliveries of events received before
+     * @param orderViolations the events received after a later one of the same key, by the same member
+     * @param partitionsOfSeveralMembers the partitions handled by more than one member; order is not checked across
+     *     members
+     * @param eventsHandledBeforeIntended the events apparently handled before they were sent, because the clocks of two
+     *     machines differ; their latency counts as 0
+     * @param publishErrors the failed events, including the warm-up
+     * @param publishErrorsByClass the failures by exception class
+     * @param warmupEvents the events acknowledged in the warm-up
+     * @param warmupEventsLost the events acknowledged in the warm-up and not received
      * @param warmupEventsDuplicated as above, in the warm-up
      * @param warmupOrderViolations as above, in the warm-up
      */
@@ -108,22 +112,22 @@ public record Summary(
             long warmupOrderViolations) {}
 
     /**
-     * How fast it went.
+     * The rates of a run.
      *
-     * @param publishRate the sum over the runners of events ÷ (last acknowledgement − first intended send), events/s
-     * @param consumeRate all events ÷ (last event handled − first intended send), events/s
-     * @param consumeAfterPublishMs from the last acknowledgement to the last event handled, milliseconds; a little below
-     *     0 where the last event was handled before its publisher heard of it
+     * @param publishRate the sum over the runners of events ÷ (last acknowledgement − first intended send), in events/s
+     * @param consumeRate all events ÷ (last event handled − first intended send), in events/s
+     * @param consumeAfterPublishMs the time from the last acknowledgement to the last event handled, in milliseconds;
+     *     slightly negative if the last event was handled before its acknowledgement arrived
      */
     public record Rates(double publishRate, double consumeRate, double consumeAfterPublishMs) {}
 
     /**
-     * How long events took, milliseconds.
+     * The latencies of a run in milliseconds.
      *
-     * @param publishLatencyMs from the intended send to the acknowledgement
-     * @param serviceLatencyMs from the call to the acknowledgement
-     * @param endToEndLatencyMs from the intended send to the handler
-     * @param scheduleDelayMs from the intended send to the call; zero where the load has no rate
+     * @param publishLatencyMs the time from the intended send to the acknowledgement
+     * @param serviceLatencyMs the time from the call to the acknowledgement
+     * @param endToEndLatencyMs the time from the intended send to the handler
+     * @param scheduleDelayMs the time from the intended send to the call; 0 if the load has no rate
      */
     public record Latencies(
             Percentiles publishLatencyMs,
@@ -132,14 +136,14 @@ public record Summary(
             Percentiles scheduleDelayMs) {}
 
     /**
-     * What it ran on. Settings that differ between shards are shown one after the other.
+     * The environment of a run. Settings that differ between shards are listed.
      *
-     * @param fsync as the servers show it
-     * @param synchronousCommit as the servers show it
-     * @param postgresVersion of the servers
-     * @param javaVersion of the runners
-     * @param os name, version and architecture
-     * @param provenance what the caller says about the run
+     * @param fsync the value of {@code fsync}
+     * @param synchronousCommit the value of {@code synchronous_commit}
+     * @param postgresVersion the version of the servers
+     * @param javaVersion the Java version of the runners
+     * @param os the name, version and architecture of the operating system
+     * @param provenance the metadata from the caller
      */
     public record Machine(
             String fsync,
@@ -149,7 +153,7 @@ public record Summary(
             String os,
             @JsonUnwrapped Provenance provenance) {
 
-        /** What {@link #os()} is here. */
+        /** Returns the operating system of this machine, see {@link #os()}. */
         public static String thisSystem() {
             return String.join(
                     " ",
@@ -160,13 +164,14 @@ public record Summary(
     }
 
     /**
-     * What only the caller knows.
+     * Metadata that only the caller knows.
      *
-     * @param cpus processors of the machine
-     * @param recycledWalMb megabytes of WAL files that each database was given before the run, as one in use has them
-     * @param gitCommit what was measured
-     * @param command how to measure it again
-     * @param workload the workload it belongs to; {@code null}: none
+     * @param cpus the processors of the machine
+     * @param recycledWalMb the megabytes of WAL files preallocated in each database before the run, as in a database in
+     *     use
+     * @param gitCommit the measured commit
+     * @param command the command that reproduces the run
+     * @param workload the workload of the run; {@code null} if none
      */
     public record Provenance(
             int cpus,
@@ -176,22 +181,22 @@ public record Summary(
             @JsonIgnore @Nullable String workload) {}
 
     /**
-     * One runner.
+     * The result of one runner.
      *
-     * @param runner its number
-     * @param eventsPublished events that were acknowledged
-     * @param eventsConsumed different events of it the app has seen
+     * @param runner the number of the runner
+     * @param eventsPublished the acknowledged events
+     * @param eventsConsumed the runner's distinct events received by the app
      * @param eventsLost as for the whole run
-     * @param publishedNotSeen how many more events were acknowledged than seen
+     * @param publishedNotSeen the acknowledged events minus the received events
      * @param eventsDuplicated as for the whole run
      * @param orderViolations as for the whole run
      * @param publishErrors as for the whole run
-     * @param publishRate events/s
-     * @param appClock how far the app's clock is ahead of this runner's: end-to-end latencies are wrong by that;
-     *     {@code null} where they have not met
-     * @param latencies milliseconds
+     * @param publishRate the publish rate in events/s
+     * @param appClock the offset of the app's clock to this runner's, which is the error of end-to-end latencies;
+     *     {@code null} if not measured
+     * @param latencies the latencies in milliseconds
      */
-    public record OfRunner(
+    public record RunnerSummary(
             int runner,
             long eventsPublished,
             long eventsConsumed,
@@ -207,9 +212,9 @@ public record Summary(
     /**
      * All values in microseconds, as base64 of HdrHistogram's compressed encoding.
      *
-     * @param publishLatencyMicros from the intended send to the acknowledgement
-     * @param endToEndMicros from the intended send to the handler
-     * @param scheduleDelayMicros from the intended send to the call
+     * @param publishLatencyMicros the time from the intended send to the acknowledgement
+     * @param endToEndMicros the time from the intended send to the handler
+     * @param scheduleDelayMicros the time from the intended send to the call
      */
     public record RawHistograms(String publishLatencyMicros, String endToEndMicros, String scheduleDelayMicros) {}
 }

@@ -7,12 +7,12 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 
-/** The summary of a run for people. */
+/** Renders the summary of a run as text. */
 public final class SummaryText {
 
     private SummaryText() {}
 
-    /** The lines of the report. */
+    /** Returns the lines of the report. */
     public static List<String> of(Summary summary) {
         Summary.Counts counts = summary.counts();
         Summary.Rates rates = summary.rates();
@@ -23,7 +23,7 @@ public final class SummaryText {
                 .forEach(error ->
                         lines.add("  " + error.events() + " × " + error.errorClass() + ": " + error.firstMessage()));
         lines.add("");
-        lines.add(asked(summary.asked()));
+        lines.add(configuration(summary.configuration()));
         lines.add(String.format(
                 Locale.ROOT,
                 "Published %d of %d events, %.1f per second",
@@ -45,20 +45,20 @@ public final class SummaryText {
                 counts.publishErrors(),
                 counts.warmupEvents()));
         if (counts.partitionsOfSeveralMembers() > 0
-                && summary.asked().settings().events().keyed()) {
+                && summary.configuration().settings().events().keyed()) {
             lines.add("More than one member handled " + count(counts.partitionsOfSeveralMembers(), "partition")
-                    + ": order is checked within each member, not from one to the next");
+                    + ": order is checked within each member, not across members");
         }
         if (counts.eventsHandledBeforeIntended() > 0) {
             lines.add("The clocks differ: " + counts.eventsHandledBeforeIntended()
-                    + " events seem to have been handled before they were sent; their latency counts as 0");
+                    + " events were apparently handled before they were sent; their latency counts as 0");
         }
         lines.add("");
         lines.add(String.format(
                 Locale.ROOT, "%-34s%10s%10s%10s%10s%10s", "Latency in ms", "p50", "p90", "p99", "p99.9", "max"));
         lines.add(row("intended send to acknowledgement", summary.latencies().publishLatencyMs()));
         lines.add(row("intended send to handler", summary.latencies().endToEndLatencyMs()));
-        if (summary.asked().rateAsked() > 0) {
+        if (summary.configuration().rateAsked() > 0) {
             lines.add(row("call to acknowledgement", summary.latencies().serviceLatencyMs()));
             lines.add(row("intended send to call", summary.latencies().scheduleDelayMs()));
         }
@@ -78,7 +78,7 @@ public final class SummaryText {
         return lines;
     }
 
-    /** What it ran on and how to run it again. */
+    /** Returns the lines about the environment of the run and the command that reproduces it. */
     public static List<String> machine(Summary.Machine machine) {
         Summary.Provenance provenance = machine.provenance();
         return List.of(
@@ -103,16 +103,17 @@ public final class SummaryText {
         return number + " " + what + (number == 1 ? "" : "s");
     }
 
-    private static String asked(Summary.Asked asked) {
-        RunSettings.Load load = asked.settings().load();
-        RunSettings.Events events = asked.settings().events();
+    private static String configuration(Summary.Configuration configuration) {
+        RunSettings.Load load = configuration.settings().load();
+        RunSettings.Events events = configuration.settings().events();
         String pace = load.hasRate()
                 ? load.eventsPerSecond() + " events per second each"
                 : "as fast as possible from " + load.callers()
                         + (load.async() ? " callers that do not wait" : " callers");
-        return count(asked.shards(), "shard") + " with " + count(asked.partitions(), "partition") + " each, "
-                + (asked.members() > 1 ? count(asked.members(), "member") + ", " : "")
-                + count(asked.runners(), "runner") + ", " + pace + ", " + count(load.eventsPerCall(), "event")
+        return count(configuration.shards(), "shard") + " with " + count(configuration.partitions(), "partition")
+                + " each, "
+                + (configuration.members() > 1 ? count(configuration.members(), "member") + ", " : "")
+                + count(configuration.runners(), "runner") + ", " + pace + ", " + count(load.eventsPerCall(), "event")
                 + " a call, " + (events.keyed() ? count(events.keys(), "key") + " a runner" : "no keys");
     }
 

@@ -1,6 +1,4 @@
-/**
- * What a run leaves: text for people, JSON for machines, and the summary of several runners.
- */
+/** The output of a run: text, JSON, and the summary of several runners. */
 @NullMarked
 package io.eventsql.runner.report;
 

@@ -5,7 +5,7 @@ import java.util.List;
 import java.util.Locale;
 import tools.jackson.databind.JsonNode;
 
-/** A table of results: of the main experiment and of workloads, old and new. Not thread-safe. */
+/** A comparison table of results of the main benchmark and of workloads, including older formats. Not thread-safe. */
 public final class Comparison {
     private static final List<String> COLUMNS = List.of(
             "run",
@@ -29,8 +29,8 @@ public final class Comparison {
     /**
      * Adds a result.
      *
-     * @param name of its folder
-     * @param result a {@code result.json}
+     * @param name the name of its folder
+     * @param result the content of {@code result.json}
      */
     public void add(String name, JsonNode result) {
         if (result.has("rate_asked")) {
@@ -86,7 +86,7 @@ public final class Comparison {
         return value.isNumber() ? String.format(Locale.ROOT, "%,." + decimals + "f", value.doubleValue()) : "–";
     }
 
-    /** At the top of the main experiment's results, else the sum of the consumers. */
+    /** Returns the top-level count of a main benchmark result, or the sum of the consumers. */
     private static String count(JsonNode result, String field) {
         if (result.path(field).isNumber()) {
             return number(result.path(field), 0);
@@ -109,7 +109,7 @@ public final class Comparison {
         return result.path("passed").asBoolean(false) ? "passed" : "FAILED";
     }
 
-    /** The lines of the table. */
+    /** Returns the lines of the Markdown table. */
     public List<String> markdown() {
         List<String> lines = new ArrayList<>();
         lines.add(line(COLUMNS));

@@ -5,11 +5,11 @@ import java.util.Map;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
-/** A table as comma-separated text: one column a list, empty where there is no value. */
+/** Formats a table as comma-separated values. Missing values are empty. */
 final class CsvFile {
     private CsvFile() {}
 
-    /** @param columns by name, all of the same length, without commas and quotes */
+    /** @param columns the columns by name, all of the same length, without commas and quotes */
     static String of(Map<String, ? extends List<? extends @Nullable Object>> columns) {
         StringBuilder text = new StringBuilder(String.join(",", columns.keySet())).append('\n');
         int rows = columns.values().stream().mapToInt(List::size).max().orElse(0);

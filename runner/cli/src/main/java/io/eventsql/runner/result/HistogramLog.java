@@ -12,7 +12,7 @@ import org.HdrHistogram.Histogram;
 import org.HdrHistogram.HistogramLogWriter;
 import org.jspecify.annotations.Nullable;
 
-/** Writes HdrHistogram's interval logs: one interval a second, values in microseconds, the phase as tag. */
+/** Writes HdrHistogram interval logs with one interval per second, values in microseconds, and the phase as tag. */
 final class HistogramLog {
     private static final double MICROS_PER_SECOND = 1e6;
 
@@ -21,8 +21,8 @@ final class HistogramLog {
     /**
      * Writes a log.
      *
-     * @param startMicros when second 0 began, epoch microseconds
-     * @param ofSecond the values of a second; {@code null}: none
+     * @param startMicros the start of second 0 in epoch microseconds
+     * @param ofSecond the values of a second; {@code null} if there are none
      */
     static void write(Path file, TimeSeries series, long startMicros, IntFunction<@Nullable Histogram> ofSecond)
             throws IOException {
@@ -38,7 +38,7 @@ final class HistogramLog {
                 if (histogram != null) {
                     String phase = series.phase().get(t);
                     histogram.setTag(phase == null ? "after" : phase);
-                    // The largest value in milliseconds.
+                    // Prints the maximum in milliseconds.
                     writer.outputIntervalHistogram(t, t + 1.0, histogram, 1_000.0);
                 }
             }

@@ -13,7 +13,7 @@ public final class RunFolder {
     private RunFolder() {}
 
     /**
-     * Writes all files of a run; folders are made as needed.
+     * Writes all files of a run. Creates folders as needed.
      *
      * @param seconds the values of each second
      */
@@ -21,8 +21,8 @@ public final class RunFolder {
         JsonFiles.write(folder.resolve(RESULT), result);
         JsonFiles.write(folder.resolve("report.txt"), String.join("\n", RunText.of(result)) + "\n");
         long startMicros = result.phases().stream()
-                .filter(RunResult.PhaseFigures::measured)
-                .mapToLong(RunResult.PhaseFigures::startedAtMicros)
+                .filter(RunResult.PhaseMetrics::measured)
+                .mapToLong(RunResult.PhaseMetrics::startedAtMicros)
                 .findFirst()
                 .orElse(0);
         new SeriesFiles(
@@ -35,18 +35,18 @@ public final class RunFolder {
     }
 
     /**
-     * The result of a run's folder.
+     * Reads the result in a run's folder.
      *
-     * @throws IOException if there is none, or one of another kind
+     * @throws IOException if the result is missing or of another kind
      */
     public static RunResult read(Path folder) throws IOException {
         return JsonFiles.read(folder.resolve(RESULT), RunResult.class);
     }
 
     /**
-     * The report of a run's folder, made anew.
+     * Renders the report from the result in a run's folder.
      *
-     * @throws IOException if there is no result, or one of another kind
+     * @throws IOException if the result is missing or of another kind
      */
     public static List<String> report(Path folder) throws IOException {
         Path file = folder.resolve(RESULT);

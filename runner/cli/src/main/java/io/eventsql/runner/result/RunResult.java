@@ -2,75 +2,75 @@ package io.eventsql.runner.result;
 
 import com.fasterxml.jackson.annotation.JsonInclude;
 import com.fasterxml.jackson.annotation.JsonUnwrapped;
-import io.eventsql.runner.database.DatabaseFacts;
+import io.eventsql.runner.database.DatabaseInfo;
 import io.eventsql.runner.measure.ErrorCount;
 import io.eventsql.runner.measure.Percentiles;
 import io.eventsql.runner.phases.ConsumerCounts;
 import io.eventsql.runner.phases.ReplayerCounts;
 import io.eventsql.runner.sample.ResourceSeries;
 import io.eventsql.runner.series.TimeSeries;
-import io.eventsql.runner.spec.Kind;
 import io.eventsql.runner.spec.RunSpec;
+import io.eventsql.runner.spec.WorkloadKind;
 import java.util.List;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What became of one run of a workload: {@code result.json}. Some groups only order the fields; in the file these stand
- * at the top.
+ * The result of one run of a workload: {@code result.json}. Some groups only structure the fields. They are unwrapped
+ * to the top level.
  *
  * @param format 2
- * @param identity which run it is
- * @param verdict whether it was good
- * @param settings what was asked, with all defaults
- * @param driver what was measured
- * @param machine what the runner ran on
- * @param databases of the environment; empty where there are none
- * @param phases in order
- * @param consumers of each stream
- * @param replayers of each stream
- * @param search of the kind {@code search}
- * @param stress where a phase was a multiple above 1 of one before it
- * @param series second by second
- * @param resources second by second
- * @param histograms all values of the measured phases
+ * @param identity the identity of the run
+ * @param verdict the verdict
+ * @param settings the specification of the run, with all defaults
+ * @param driver the measured system
+ * @param machine the machine of the runner
+ * @param databases the databases of the environment; may be empty
+ * @param phases the phases in order
+ * @param consumers the consumers of each stream
+ * @param replayers the replayers of each stream
+ * @param search the search, for kind {@code search}
+ * @param stress the stress analysis, if a phase was a multiple above 1 of an earlier one
+ * @param series the time series
+ * @param resources the resource usage by second
+ * @param histograms the values of all measured phases
  */
 public record RunResult(
         int format,
         @JsonUnwrapped Identity identity,
         @JsonUnwrapped Verdict verdict,
         RunSpec settings,
-        DriverFacts driver,
+        DriverInfo driver,
         Machine machine,
-        List<DatabaseFacts> databases,
-        List<PhaseFigures> phases,
+        List<DatabaseInfo> databases,
+        List<PhaseMetrics> phases,
         List<ConsumerCounts> consumers,
         List<ReplayerCounts> replayers,
-        @JsonInclude(JsonInclude.Include.NON_NULL) @Nullable SearchFigures search,
-        @JsonInclude(JsonInclude.Include.NON_NULL) @Nullable StressFigures stress,
+        @JsonInclude(JsonInclude.Include.NON_NULL) @Nullable SearchResult search,
+        @JsonInclude(JsonInclude.Include.NON_NULL) @Nullable StressResult stress,
         TimeSeries series,
         ResourceSeries resources,
         RawHistograms histograms) {
     public static final int FORMAT = 2;
 
     /**
-     * Which run it is.
+     * The identity of a run.
      *
      * @param workload the name of the workload
      * @param run the name of the run
-     * @param runId the id its events carry
-     * @param kind what it did
-     * @param description of the workload
-     * @param command how to measure it again
-     * @param gitCommit what was measured
-     * @param startedAt in UTC
-     * @param finishedAt in UTC
+     * @param runId the id that its events carry
+     * @param kind the kind of workload
+     * @param description the description of the workload
+     * @param command the command that reproduces the run
+     * @param gitCommit the measured commit
+     * @param startedAt the start time in UTC
+     * @param finishedAt the end time in UTC
      */
     public record Identity(
             String workload,
             String run,
             String runId,
-            Kind kind,
+            WorkloadKind kind,
             String description,
             String command,
             String gitCommit,
@@ -78,57 +78,58 @@ public record RunResult(
             String finishedAt) {}
 
     /**
-     * Whether the run was good.
+     * The verdict on a run.
      *
-     * @param passed nothing lost, duplicated, out of order, failed or late, and not cut short
-     * @param interrupted ended by Ctrl-C or SIGTERM: everything else is what it came to until then
-     * @param problems what was wrong, for people
+     * @param passed whether no event was lost, duplicated, out of order, failed or late, and the run was not aborted
+     * @param interrupted whether Ctrl-C or SIGTERM aborted the run; all other values then cover the time before
+     * @param problems the detected problems, human-readable
      */
     public record Verdict(boolean passed, boolean interrupted, List<String> problems) {}
 
     /**
-     * What was measured, and what it promises.
+     * The measured system and its guarantees.
      *
-     * @param name the driver
-     * @param version the server's
+     * @param name the name of the driver
+     * @param version the version of the server
      * @param durability see {@link io.eventsql.runner.driver.Guarantees}
      * @param order likewise
      * @param delivery likewise
      */
-    public record DriverFacts(String name, String version, String durability, String order, String delivery) {}
+    public record DriverInfo(String name, String version, String durability, String order, String delivery) {}
 
     /**
-     * What the runner ran on.
+     * The machine of the runner.
      *
-     * @param cpus its processors
-     * @param memoryMb 10^6 bytes; 0 where it is not known
-     * @param os name, version and architecture
-     * @param javaVersion of the runner
+     * @param cpus the processors
+     * @param memoryMb the memory in 10^6 bytes; 0 if unknown
+     * @param os the name, version and architecture of the operating system
+     * @param javaVersion the Java version of the runner
      */
     public record Machine(int cpus, long memoryMb, String os, String javaVersion) {}
 
     /**
-     * A phase. Rates are events/s, over the time from its first intended send to the last acknowledgement or delivery.
+     * The metrics of a phase. Rates are events/s from the first intended send to the last acknowledgement or delivery.
      *
-     * @param name as in the workload
-     * @param measured {@code false}: a warm-up
-     * @param startedAtMicros epoch microseconds
-     * @param seconds how long it was
-     * @param offeredRate what was asked of an open loop, or what callers sent
-     * @param eventsSent events of calls that were made
-     * @param eventsPublished events that were acknowledged
-     * @param eventsFailed events that were not
-     * @param eventsMissed events whose slot was left out
-     * @param errors the failures by class
-     * @param publishRate acknowledged
-     * @param publishMbPerSecond the same in 10^6 bytes of values
-     * @param consumeRate delivered, to all consumers together
-     * @param publishLatencyMs from the intended send to the acknowledgement
-     * @param serviceLatencyMs from the call itself to the acknowledgement
-     * @param scheduleDelayMs from the intended send to the call; {@code null} with callers, who have no schedule
-     * @param endToEndLatencyMs from the intended send to the consumer; {@code null} without consumers
+     * @param name the name in the workload
+     * @param measured {@code false} for a warm-up
+     * @param startedAtMicros the start time in epoch microseconds
+     * @param seconds the duration
+     * @param offeredRate the requested rate of an open loop, or the rate that callers sent
+     * @param eventsSent the events of calls that were made
+     * @param eventsPublished the acknowledged events
+     * @param eventsFailed the failed events
+     * @param eventsMissed the events of missed slots
+     * @param errors the failures by exception class
+     * @param publishRate the acknowledged events per second
+     * @param publishMbPerSecond the same in 10^6 bytes of values per second
+     * @param consumeRate the events per second delivered to all consumers together
+     * @param publishLatencyMs the time from the intended send to the acknowledgement
+     * @param serviceLatencyMs the time from the call to the acknowledgement
+     * @param scheduleDelayMs the time from the intended send to the call; {@code null} for callers, which have no
+     *     schedule
+     * @param endToEndLatencyMs the time from the intended send to the consumer; {@code null} without consumers
      */
-    public record PhaseFigures(
+    public record PhaseMetrics(
             String name,
             boolean measured,
             long startedAtMicros,
@@ -148,41 +149,41 @@ public record RunResult(
             @Nullable Percentiles endToEndLatencyMs) {}
 
     /**
-     * What a search found.
+     * The result of a search.
      *
-     * @param bestRate the highest rate that held, events/s; 0: none did
-     * @param trials in order
+     * @param bestRate the highest rate that held, in events/s; 0 if none did
+     * @param trials the trials in order
      */
-    public record SearchFigures(long bestRate, List<Trial> trials) {
+    public record SearchResult(long bestRate, List<Trial> trials) {
 
         /**
-         * A rate that was tried.
+         * A tested rate.
          *
-         * @param rate events/s
-         * @param latencyMs what the limit is for
-         * @param held whether it stayed below the limit and nothing failed or was left unconsumed
+         * @param rate the rate in events/s
+         * @param latencyMs the limited latency in milliseconds
+         * @param held whether the rate was reached with a latency below the limit and without failures
          */
         public record Trial(long rate, double latencyMs, boolean held) {}
     }
 
     /**
-     * How a system stood more load than it can take.
+     * The behavior of a system under overload.
      *
-     * @param overload the phase with the multiple
-     * @param acceptedOfMaximum its publish rate divided by that of the phase the multiple refers to
-     * @param missedShare its missed events divided by those offered
-     * @param residentMb by process, at its start and end: the means of five seconds each
-     * @param recoverySeconds from its end until several seconds in a row are as quick as the phase right before it;
-     *     {@code null}: not within what was measured
+     * @param overload the name of the overload phase
+     * @param acceptedOfMaximum its publish rate divided by that of the reference phase
+     * @param missedShare its missed events divided by the offered events
+     * @param residentMb the memory by process at its start and end, each the mean of five seconds
+     * @param recoverySeconds the seconds from its end until latencies are back at the level of the preceding phase for
+     *     several consecutive seconds; {@code null} if not within the measured time
      */
-    public record StressFigures(
+    public record StressResult(
             String overload,
             double acceptedOfMaximum,
             double missedShare,
             Map<String, Resident> residentMb,
             @Nullable Integer recoverySeconds) {
 
-        /** Memory at the start and at the end, 10^6 bytes; {@code null} where it was not seen. */
+        /** The memory at the start and at the end in 10^6 bytes; {@code null} if unknown. */
         public record Resident(
                 @Nullable Double start, @Nullable Double end) {}
     }
@@ -190,8 +191,8 @@ public record RunResult(
     /**
      * All values of the measured phases in microseconds, as base64 of HdrHistogram's compressed encoding.
      *
-     * @param publishLatencyMicros from the intended send to the acknowledgement
-     * @param endToEndMicros from the intended send to the consumer
+     * @param publishLatencyMicros the time from the intended send to the acknowledgement
+     * @param endToEndMicros the time from the intended send to the consumer
      */
     public record RawHistograms(String publishLatencyMicros, String endToEndMicros) {}
 }

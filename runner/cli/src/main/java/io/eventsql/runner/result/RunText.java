@@ -1,12 +1,12 @@
 package io.eventsql.runner.result;
 
-import io.eventsql.runner.database.DatabaseFacts;
+import io.eventsql.runner.database.DatabaseInfo;
 import io.eventsql.runner.measure.Percentiles;
 import io.eventsql.runner.phases.ConsumerCounts;
 import io.eventsql.runner.phases.ReplayerCounts;
-import io.eventsql.runner.result.RunResult.PhaseFigures;
-import io.eventsql.runner.result.RunResult.SearchFigures;
-import io.eventsql.runner.result.RunResult.StressFigures;
+import io.eventsql.runner.result.RunResult.PhaseMetrics;
+import io.eventsql.runner.result.RunResult.SearchResult;
+import io.eventsql.runner.result.RunResult.StressResult;
 import io.eventsql.runner.spec.RunSpec;
 import io.eventsql.runner.spec.SearchSpec;
 import java.util.ArrayList;
@@ -15,13 +15,13 @@ import java.util.Locale;
 import java.util.function.ToLongFunction;
 import org.jspecify.annotations.Nullable;
 
-/** The result of a run for people. */
+/** Renders the result of a run as text. */
 public final class RunText {
     private static final double PERCENT = 100;
 
     private RunText() {}
 
-    /** The lines of the report. */
+    /** Returns the lines of the report. */
     public static List<String> of(RunResult result) {
         List<String> lines = new ArrayList<>(heading(result.identity(), result.verdict(), result.driver()));
         lines.add(asked(result.settings()));
@@ -34,12 +34,12 @@ public final class RunText {
         if (!result.replayers().isEmpty()) {
             lines.add(replayed(result.replayers()));
         }
-        SearchFigures search = result.search();
+        SearchResult search = result.search();
         if (search != null) {
             lines.add("");
             lines.addAll(search(search, result.settings().search()));
         }
-        StressFigures stress = result.stress();
+        StressResult stress = result.stress();
         if (stress != null) {
             lines.add("");
             lines.addAll(stress(stress));
@@ -49,8 +49,8 @@ public final class RunText {
         return lines;
     }
 
-    /** What it was, whether it was good, and what was measured. */
-    static List<String> heading(RunResult.Identity identity, RunResult.Verdict verdict, RunResult.DriverFacts driver) {
+    /** Returns the lines about the run, its verdict and the measured system. */
+    static List<String> heading(RunResult.Identity identity, RunResult.Verdict verdict, RunResult.DriverInfo driver) {
         List<String> lines = new ArrayList<>();
         lines.add("Workload " + identity.workload() + ", run " + identity.run() + " (" + identity.runId() + "): "
                 + verdict(verdict));
@@ -74,11 +74,11 @@ public final class RunText {
         return count(streams.streams(), "stream") + " with " + count(streams.partitions(), "partition") + " each, "
                 + count(streams.consumers(), "consumer")
                 + (streams.replayers() > 0 ? " and " + count(streams.replayers(), "replayer") : "") + " of each, "
-                + (spec.events().bytes() == 0 ? "about 230" : spec.events().bytes()) + " bytes an event, "
+                + (spec.events().bytes() == 0 ? "about 230" : spec.events().bytes()) + " bytes per event, "
                 + (spec.events().keys() == 0 ? "no keys" : count(spec.events().keys(), "key"));
     }
 
-    private static List<String> phase(PhaseFigures phase) {
+    private static List<String> phase(PhaseMetrics phase) {
         List<String> lines = new ArrayList<>();
         lines.add(String.format(
                 Locale.ROOT,
@@ -127,11 +127,11 @@ public final class RunText {
 
     private static String seen(RunResult result) {
         if (result.consumers().isEmpty()) {
-            return "Nobody consumed";
+            return "No consumers";
         }
         return String.format(
                 Locale.ROOT,
-                "Seen %d events; lost %d, duplicated %d, out of order %d",
+                "Received %d events; lost %d, duplicated %d, out of order %d",
                 sum(result, ConsumerCounts::eventsSeen),
                 sum(result, ConsumerCounts::eventsLost),
                 sum(result, ConsumerCounts::eventsDuplicated),
@@ -146,7 +146,7 @@ public final class RunText {
                 replayers.stream().mapToLong(ReplayerCounts::passes).sum());
     }
 
-    private static List<String> search(SearchFigures search, @Nullable SearchSpec asked) {
+    private static List<String> search(SearchResult search, @Nullable SearchSpec asked) {
         List<String> lines = new ArrayList<>();
         if (asked != null) {
             lines.add(String.format(
@@ -167,11 +167,11 @@ public final class RunText {
         return lines;
     }
 
-    private static List<String> stress(StressFigures stress) {
+    private static List<String> stress(StressResult stress) {
         List<String> lines = new ArrayList<>();
         lines.add(String.format(
                 Locale.ROOT,
-                "In the phase %s, %.1f %% of the maximum was accepted; %.1f %% of the slots were missed",
+                "Phase %s: %.1f %% of the maximum rate accepted, %.1f %% of the slots missed",
                 stress.overload(),
                 stress.acceptedOfMaximum() * PERCENT,
                 stress.missedShare() * PERCENT));
@@ -181,7 +181,7 @@ public final class RunText {
             if (start != null && end != null) {
                 lines.add(String.format(
                         Locale.ROOT,
-                        "Resident memory of %s: %.0f MB at its start, %.0f MB at its end",
+                        "Resident memory of %s: %.0f MB at the start, %.0f MB at the end of the phase",
                         process,
                         start,
                         end));
@@ -190,16 +190,15 @@ public final class RunText {
         Integer recovery = stress.recoverySeconds();
         lines.add(
                 recovery == null
-                        ? "After it, latencies did not come back to those of the phase before"
-                        : "After it, latencies were those of the phase before within "
-                                + count(recovery + 1L, "second"));
+                        ? "Latencies did not return to the level before the phase"
+                        : "Latencies returned to the level before the phase within " + count(recovery + 1L, "second"));
         return lines;
     }
 
-    /** What it ran on, and how to measure it again. */
-    static List<String> machine(List<DatabaseFacts> databases, RunResult.Machine machine, RunResult.Identity identity) {
+    /** Returns the lines about the environment of the run and the command that reproduces it. */
+    static List<String> machine(List<DatabaseInfo> databases, RunResult.Machine machine, RunResult.Identity identity) {
         List<String> lines = new ArrayList<>();
-        for (DatabaseFacts database : databases) {
+        for (DatabaseInfo database : databases) {
             lines.add(String.format(
                     Locale.ROOT,
                     "%s: PostgreSQL %s with fsync %s and synchronous_commit %s%s, clock %.3f ms ahead of the runner's",

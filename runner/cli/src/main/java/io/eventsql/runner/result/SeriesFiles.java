@@ -13,13 +13,13 @@ import org.HdrHistogram.Histogram;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The files of a run's folder that have its seconds: tables, and histogram logs.
+ * The time-series files of a run's folder: tables and histogram logs.
  *
- * @param seconds the table
- * @param resources what was used meanwhile
- * @param startMicros when second 0 began, epoch microseconds
- * @param publishMicros the publish latencies of a second; {@code null} where there are none
- * @param endToEndMicros the end-to-end latencies of a second; {@code null} where there are none
+ * @param seconds the time series
+ * @param resources the resource usage during the run
+ * @param startMicros the start of second 0 in epoch microseconds
+ * @param publishMicros the publish latencies of a second; {@code null} if there are none
+ * @param endToEndMicros the end-to-end latencies of a second; {@code null} if there are none
  */
 public record SeriesFiles(
         TimeSeries seconds,
@@ -28,7 +28,7 @@ public record SeriesFiles(
         IntFunction<@Nullable Histogram> publishMicros,
         IntFunction<@Nullable Histogram> endToEndMicros) {
 
-    /** Writes all of them; the folder is made as needed. */
+    /** Writes all files. Creates the folder as needed. */
     public void write(Path folder) throws IOException {
         JsonFiles.write(folder.resolve("series.csv"), CsvFile.of(seconds.columns()));
         writeResources(folder, resources);
@@ -36,7 +36,7 @@ public record SeriesFiles(
         HistogramLog.write(folder.resolve("end_to_end.hlog"), seconds, startMicros, endToEndMicros);
     }
 
-    /** Writes only what was used, of a run without latencies second by second. */
+    /** Writes only the resource usage, for runs without time series. */
     public static void writeResources(Path folder, ResourceSeries resources) throws IOException {
         JsonFiles.write(folder.resolve("resources.csv"), CsvFile.of(columns(resources)));
     }

@@ -2,8 +2,8 @@ package io.eventsql.runner.result;
 
 import com.fasterxml.jackson.annotation.JsonInclude;
 import com.fasterxml.jackson.annotation.JsonUnwrapped;
-import io.eventsql.runner.database.DatabaseFacts;
-import io.eventsql.runner.measure.Figures;
+import io.eventsql.runner.database.DatabaseInfo;
+import io.eventsql.runner.measure.Statistics;
 import io.eventsql.runner.sample.ResourceSeries;
 import io.eventsql.runner.spec.RunSpec;
 import java.util.List;
@@ -11,27 +11,28 @@ import org.jspecify.annotations.Nullable;
 import tools.jackson.databind.JsonNode;
 
 /**
- * What became of a run of the kinds {@code blast} and {@code sweep}: {@code result.json}.
+ * The result of a run of kind {@code blast} or {@code sweep}: {@code result.json}.
  *
- * @param format as {@link RunResult#FORMAT}
- * @param identity which run it is
- * @param verdict whether it was good
- * @param settings what was asked, with all defaults
- * @param driver what was measured
- * @param machine what the runner ran on
- * @param databases of the environment; empty where there are none
- * @param trials a {@link io.eventsql.runner.trials.BlastTrial} or {@link io.eventsql.runner.trials.SweepTrial} each
- * @param resources what was used meanwhile, second by second
- * @param copyLimit what the same takes without everything that makes it safe; {@code null} where it was not measured
+ * @param format the format, as {@link RunResult#FORMAT}
+ * @param identity the identity of the run
+ * @param verdict the verdict
+ * @param settings the specification of the run, with all defaults
+ * @param driver the measured system
+ * @param machine the machine of the runner
+ * @param databases the databases of the environment; may be empty
+ * @param trials the trials, each a {@link io.eventsql.runner.trials.BlastTrial} or {@link
+ *     io.eventsql.runner.trials.SweepTrial}
+ * @param resources the resource usage by second
+ * @param copyLimit a plain COPY of the same events for comparison; {@code null} if not measured
  */
 public record TrialsResult(
         int format,
         @JsonUnwrapped RunResult.Identity identity,
         @JsonUnwrapped RunResult.Verdict verdict,
         RunSpec settings,
-        RunResult.DriverFacts driver,
+        RunResult.DriverInfo driver,
         RunResult.Machine machine,
-        List<DatabaseFacts> databases,
+        List<DatabaseInfo> databases,
         JsonNode trials,
         ResourceSeries resources,
         @JsonInclude(JsonInclude.Include.NON_NULL) @Nullable CopyLimit copyLimit) {
@@ -39,15 +40,15 @@ public record TrialsResult(
     /**
      * A plain binary COPY over one connection.
      *
-     * @param events how many it stored
-     * @param durationMs how long it took, milliseconds: the median of the trials
-     * @param trialsMs how long each trial took, milliseconds
+     * @param events the stored events
+     * @param durationMs the median duration of the trials in milliseconds
+     * @param trialsMs the duration of each trial in milliseconds
      */
     public record CopyLimit(int events, double durationMs, List<Double> trialsMs) {
 
-        /** Of at least one trial. */
+        /** Creates the result of at least one trial. */
         public static CopyLimit ofTrials(int events, List<Double> trialsMs) {
-            return new CopyLimit(events, Figures.median(trialsMs), trialsMs);
+            return new CopyLimit(events, Statistics.median(trialsMs), trialsMs);
         }
     }
 }

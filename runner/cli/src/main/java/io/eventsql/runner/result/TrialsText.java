@@ -1,8 +1,8 @@
 package io.eventsql.runner.result;
 
-import io.eventsql.runner.measure.Figures;
+import io.eventsql.runner.measure.Statistics;
 import io.eventsql.runner.report.JsonFiles;
-import io.eventsql.runner.spec.Kind;
+import io.eventsql.runner.spec.WorkloadKind;
 import io.eventsql.runner.trials.BlastTrial;
 import io.eventsql.runner.trials.SweepTrial;
 import java.util.ArrayList;
@@ -16,16 +16,16 @@ import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 import tools.jackson.databind.JsonNode;
 
-/** The result of a run's trials for people. */
+/** Renders the result of trials as text. */
 public final class TrialsText {
     private TrialsText() {}
 
-    /** The lines of the report. */
+    /** Returns the lines of the report. */
     public static List<String> of(TrialsResult result) {
         List<String> lines = new ArrayList<>(RunText.heading(result.identity(), result.verdict(), result.driver()));
         lines.add("");
         lines.addAll(
-                result.identity().kind() == Kind.BLAST
+                result.identity().kind() == WorkloadKind.BLAST
                         ? blast(read(result.trials(), BlastTrial.class))
                         : sweep(read(result.trials(), SweepTrial.class)));
         TrialsResult.@Nullable CopyLimit limit = result.copyLimit();
@@ -49,18 +49,18 @@ public final class TrialsText {
 
     private static List<String> blast(List<BlastTrial> trials) {
         if (trials.isEmpty()) {
-            return List.of("No trial was finished");
+            return List.of("No completed trials");
         }
         BlastTrial first = trials.getFirst();
         return List.of(
                 String.format(
                         Locale.ROOT,
-                        "%d trials of %d messages, %d bytes each trial; %d messages failed",
+                        "%d trials of %d messages, %d bytes per trial; %d messages failed",
                         trials.size(),
                         first.events() + first.failures(),
                         first.dataBytes(),
                         trials.stream().mapToLong(BlastTrial::failures).sum()),
-                String.format(Locale.ROOT, "%-24s%14s%14s%14s", "", "least", "median", "most"),
+                String.format(Locale.ROOT, "%-24s%14s%14s%14s", "", "min", "median", "max"),
                 row("events/s", trials, BlastTrial::throughputEventsPerSecond),
                 row("MB/s", trials, BlastTrial::bandwidthMbPerSecond),
                 row("mean latency in ms", trials, BlastTrial::latencyMeanMs));
@@ -68,7 +68,7 @@ public final class TrialsText {
 
     private static List<String> sweep(List<SweepTrial> trials) {
         if (trials.isEmpty()) {
-            return List.of("No trial was finished");
+            return List.of("No completed trials");
         }
         SweepTrial first = trials.getFirst();
         List<String> lines = new ArrayList<>();
@@ -80,7 +80,7 @@ public final class TrialsText {
                 first.nodeCount(),
                 first.clusterType(),
                 first.eventType()));
-        lines.add(String.format(Locale.ROOT, "%-24s%14s%14s%14s", "ms for so many events", "least", "median", "most"));
+        lines.add(String.format(Locale.ROOT, "%-24s%14s%14s%14s", "duration (ms) by events", "min", "median", "max"));
         Map<Integer, List<SweepTrial>> byCount = trials.stream()
                 .collect(Collectors.groupingBy(SweepTrial::eventCount, TreeMap::new, Collectors.toList()));
         byCount.forEach((events, some) ->
@@ -96,7 +96,7 @@ public final class TrialsText {
                 "%-24s%14.1f%14.1f%14.1f",
                 what,
                 Collections.min(values),
-                Figures.median(values),
+                Statistics.median(values),
                 Collections.max(values));
     }
 }

@@ -1,6 +1,4 @@
-/**
- * What a run of a workload leaves: its folder, read and written.
- */
+/** The result of a workload's run: reading and writing of its folder. */
 @NullMarked
 package io.eventsql.runner.result;
 

@@ -11,11 +11,11 @@ import java.util.List;
 import java.util.Properties;
 import org.jspecify.annotations.Nullable;
 
-/** A database: what PostgreSQL counts. Has a connection of its own, opened again after a failure. */
+/** Samples the counters of a PostgreSQL database over its own connection, which is reopened after a failure. */
 final class DatabaseProbe implements Probe {
     private static final double BYTES_PER_MB = 1e6;
 
-    /** From this version on checkpoints have a view of their own. */
+    /** The first version with {@code pg_stat_checkpointer}. */
     private static final int VERSION_WITH_CHECKPOINTER = 17;
 
     private static final String CHECKPOINTS = "(SELECT num_timed + num_requested FROM pg_stat_checkpointer)";
@@ -24,8 +24,8 @@ final class DatabaseProbe implements Probe {
 
     private final String name;
     private final DatabaseAddress address;
-    private final Rate wal = new Rate();
-    private final Rate commits = new Rate();
+    private final RateCounter wal = new RateCounter();
+    private final RateCounter commits = new RateCounter();
     private @Nullable Connection connection;
 
     DatabaseProbe(String name, DatabaseAddress address) {
@@ -33,7 +33,7 @@ final class DatabaseProbe implements Probe {
         this.address = address;
     }
 
-    /** Reads counters in shared memory and the sizes of the database's files; takes no lock that others wait for. */
+    /** Reads counters in shared memory and the sizes of the database's files. Takes no lock that blocks others. */
     private static String counters(String checkpoints) {
         return "SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0') AS wal_bytes,"
                 + " pg_database_size(current_database()) AS database_bytes,"
@@ -55,14 +55,14 @@ final class DatabaseProbe implements Probe {
     }
 
     @Override
-    public List<@Nullable Double> look(long nowNanos) throws SQLException {
+    public List<@Nullable Double> sample(long nowNanos) throws SQLException {
         Connection open = connection;
         try {
             if (open == null) {
                 open = connect();
                 connection = open;
             }
-            return look(open, nowNanos);
+            return sample(open, nowNanos);
         } catch (SQLException e) {
             close();
             throw e;
@@ -79,19 +79,19 @@ final class DatabaseProbe implements Probe {
         return DriverManager.getConnection(address.jdbcUrl(), properties);
     }
 
-    private List<@Nullable Double> look(Connection open, long nowNanos) throws SQLException {
+    private List<@Nullable Double> sample(Connection open, long nowNanos) throws SQLException {
         boolean hasCheckpointer = open.getMetaData().getDatabaseMajorVersion() >= VERSION_WITH_CHECKPOINTER;
         String sql = counters(hasCheckpointer ? CHECKPOINTS : CHECKPOINTS_BEFORE);
         try (PreparedStatement statement = open.prepareStatement(sql);
                 ResultSet row = statement.executeQuery()) {
             row.next();
             return Arrays.<@Nullable Double>asList(
-                    wal.at(row.getDouble("wal_bytes") / BYTES_PER_MB, nowNanos),
+                    wal.update(row.getDouble("wal_bytes") / BYTES_PER_MB, nowNanos),
                     row.getDouble("database_bytes") / BYTES_PER_MB,
                     row.getDouble("dead_tuples"),
                     row.getDouble("autovacuums"),
                     row.getDouble("checkpoints"),
-                    commits.at(row.getDouble("commits"), nowNanos));
+                    commits.update(row.getDouble("commits"), nowNanos));
         }
     }
 
@@ -103,7 +103,7 @@ final class DatabaseProbe implements Probe {
             try {
                 open.close();
             } catch (SQLException e) {
-                // Nothing more is asked of it.
+                // The connection is no longer needed.
             }
         }
     }

@@ -8,24 +8,24 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What all of the machine's disks read and write, of which Linux keeps account in {@code /proc/diskstats}. What it says
- * of a process ({@code /proc/<id>/io}) is no measure: a write of 8 KB counts with all of the page cache's folio that it
- * touches, often a hundred times as much.
+ * Samples the reads and writes of all disks of the machine from {@code /proc/diskstats}. The counters of a process in
+ * {@code /proc/<id>/io} are unsuitable: a write of 8 KB counts the whole page-cache folio that it touches, often a
+ * hundred times as much.
  */
 final class DiskProbe implements Probe {
     private static final int NAME = 2;
     private static final int SECTORS_READ = 5;
     private static final int SECTORS_WRITTEN = 9;
-    /** The unit of the file, whatever the disk's own is. */
+    /** The unit of the file, independent of the sector size of the disk. */
     private static final double SECTOR_BYTES = 512;
 
     private static final double BYTES_PER_MB = 1e6;
 
     private final Path root;
-    private final Rate read = new Rate();
-    private final Rate written = new Rate();
+    private final RateCounter read = new RateCounter();
+    private final RateCounter written = new RateCounter();
 
-    /** @param root the file system's, but for tests */
+    /** @param root the root of the file system; another folder in tests */
     DiskProbe(Path root) {
         this.root = root;
     }
@@ -36,7 +36,7 @@ final class DiskProbe implements Probe {
     }
 
     @Override
-    public List<@Nullable Double> look(long nowNanos) throws IOException {
+    public List<@Nullable Double> sample(long nowNanos) throws IOException {
         double sectorsRead = 0;
         double sectorsWritten = 0;
         for (String line : Files.readAllLines(root.resolve("proc/diskstats"))) {
@@ -47,11 +47,11 @@ final class DiskProbe implements Probe {
             }
         }
         return Arrays.<@Nullable Double>asList(
-                read.at(sectorsRead * SECTOR_BYTES / BYTES_PER_MB, nowNanos),
-                written.at(sectorsWritten * SECTOR_BYTES / BYTES_PER_MB, nowNanos));
+                read.update(sectorsRead * SECTOR_BYTES / BYTES_PER_MB, nowNanos),
+                written.update(sectorsWritten * SECTOR_BYTES / BYTES_PER_MB, nowNanos));
     }
 
-    /** Neither a partition nor one made of others, which would count twice. */
+    /** Returns false for partitions and stacked devices, which would count twice. */
     private boolean isDisk(String name) {
         return Files.exists(root.resolve("sys/block").resolve(name).resolve("device"));
     }

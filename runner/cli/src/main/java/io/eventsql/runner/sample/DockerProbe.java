@@ -8,14 +8,16 @@ import java.util.List;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
-/** A container, as {@code docker stats} shows it; that takes about two seconds, so not every second has a value. */
+/**
+ * Samples a container with {@code docker stats}, which takes about two seconds, so that not every second has a value.
+ */
 final class DockerProbe implements Probe {
     private static final long TIMEOUT_SECONDS = 10;
 
     private final String name;
     private final String container;
-    private final Rate read = new Rate();
-    private final Rate written = new Rate();
+    private final RateCounter read = new RateCounter();
+    private final RateCounter written = new RateCounter();
 
     DockerProbe(String name, String container) {
         this.name = name;
@@ -29,7 +31,7 @@ final class DockerProbe implements Probe {
     }
 
     @Override
-    public List<@Nullable Double> look(long nowNanos) throws IOException, InterruptedException {
+    public List<@Nullable Double> sample(long nowNanos) throws IOException, InterruptedException {
         Process docker = new ProcessBuilder("docker", "stats", "--no-stream", "--format", "{{json .}}", container)
                 .redirectErrorStream(true)
                 .start();
@@ -43,8 +45,8 @@ final class DockerProbe implements Probe {
             return Arrays.<@Nullable Double>asList(
                     stats.cpuCores(),
                     stats.memoryMb(),
-                    read.at(stats.readMb(), nowNanos),
-                    written.at(stats.writtenMb(), nowNanos));
+                    read.update(stats.readMb(), nowNanos),
+                    written.update(stats.writtenMb(), nowNanos));
         } finally {
             docker.destroy();
         }

@@ -12,10 +12,10 @@ import tools.jackson.databind.json.JsonMapper;
 /**
  * A line of {@code docker stats --no-stream --format json}.
  *
- * @param cpuCores processors in use
- * @param memoryMb memory in use, 10^6 bytes
- * @param readMb read from disks since the container started
- * @param writtenMb written to disks since then
+ * @param cpuCores the processors in use
+ * @param memoryMb the memory in use, in 10^6 bytes
+ * @param readMb the megabytes read from disks since the container started
+ * @param writtenMb the megabytes written to disks since then
  */
 record DockerStats(double cpuCores, double memoryMb, double readMb, double writtenMb) {
     private static final JsonMapper JSON = JsonMapper.shared();
@@ -27,9 +27,9 @@ record DockerStats(double cpuCores, double memoryMb, double readMb, double writt
             0x1p40);
 
     /**
-     * Reads one.
+     * Parses a line.
      *
-     * @throws IllegalArgumentException if the line is something else
+     * @throws IllegalArgumentException if the line has another format
      */
     static DockerStats of(String line) {
         try {
@@ -44,7 +44,7 @@ record DockerStats(double cpuCores, double memoryMb, double readMb, double writt
                     megabytes(blocks[0]),
                     megabytes(blocks[1]));
         } catch (JacksonException | IllegalArgumentException e) {
-            throw new IllegalArgumentException("docker stats says something unknown: " + line, e);
+            throw new IllegalArgumentException("Unexpected output of docker stats: " + line, e);
         }
     }
 
@@ -60,7 +60,7 @@ record DockerStats(double cpuCores, double memoryMb, double readMb, double writt
         Matcher matcher = SIZE.matcher(size.strip());
         Double unit = matcher.matches() ? BYTES.get(matcher.group(2).toLowerCase(Locale.ROOT)) : null;
         if (unit == null) {
-            throw new IllegalArgumentException("no size: " + size);
+            throw new IllegalArgumentException("not a size: " + size);
         }
         return Double.parseDouble(matcher.group(1)) * unit / BYTES_PER_MB;
     }

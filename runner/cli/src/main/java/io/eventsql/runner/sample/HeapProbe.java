@@ -3,7 +3,7 @@ package io.eventsql.runner.sample;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/** The used heap of this process. */
+/** Samples the used heap of this process. */
 final class HeapProbe implements Probe {
     private static final double BYTES_PER_MB = 1e6;
 
@@ -13,7 +13,7 @@ final class HeapProbe implements Probe {
     }
 
     @Override
-    public List<@Nullable Double> look(long nowNanos) {
+    public List<@Nullable Double> sample(long nowNanos) {
         Runtime runtime = Runtime.getRuntime();
         return List.of((runtime.totalMemory() - runtime.freeMemory()) / BYTES_PER_MB);
     }

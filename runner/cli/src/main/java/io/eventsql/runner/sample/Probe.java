@@ -3,20 +3,20 @@ package io.eventsql.runner.sample;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/** Looks at one thing about once a second. For one thread. */
+/** Samples one source about once per second. For use by one thread. */
 interface Probe extends AutoCloseable {
 
-    /** The names of its columns, such as {@code database-0.cpu_cores}. */
+    /** Returns the names of its columns, such as {@code database-0.cpu_cores}. */
     List<String> columns();
 
     /**
-     * Looks.
+     * Takes a sample.
      *
-     * @param nowNanos the time, on the monotonic clock
-     * @return a value for each column; {@code null} where there is none, as for rates at the first look
-     * @throws Exception if it cannot be seen
+     * @param nowNanos the time on the monotonic clock
+     * @return a value for each column; {@code null} if unknown, as for rates in the first sample
+     * @throws Exception if the source cannot be read
      */
-    List<@Nullable Double> look(long nowNanos) throws Exception;
+    List<@Nullable Double> sample(long nowNanos) throws Exception;
 
     @Override
     default void close() {}

@@ -7,13 +7,13 @@ import java.util.List;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
-/** A process with its descendants: processor cores and memory. */
+/** Samples CPU and memory of a process and its descendants. */
 final class ProcessProbe implements Probe {
     private final String name;
     private final long process;
     private final ProcessTree tree;
-    private final Rate cpu = new Rate();
-    /** Of all processes seen, those that have ended too: the sum only grows. */
+    private final RateCounter cpu = new RateCounter();
+    /** CPU time of all processes seen, including ended ones, so that the sum never decreases. */
     private final Map<Long, Double> cpuSeconds = new HashMap<>();
 
     ProcessProbe(String name, long process, ProcessTree tree) {
@@ -28,11 +28,11 @@ final class ProcessProbe implements Probe {
     }
 
     @Override
-    public List<@Nullable Double> look(long nowNanos) throws IOException {
+    public List<@Nullable Double> sample(long nowNanos) throws IOException {
         ProcessTree.Usage usage = tree.usage(process);
         cpuSeconds.putAll(usage.cpuSeconds());
         double cpuSum =
                 cpuSeconds.values().stream().mapToDouble(Double::doubleValue).sum();
-        return Arrays.<@Nullable Double>asList(cpu.at(cpuSum, nowNanos), usage.residentMb());
+        return Arrays.<@Nullable Double>asList(cpu.update(cpuSum, nowNanos), usage.residentMb());
     }
 }

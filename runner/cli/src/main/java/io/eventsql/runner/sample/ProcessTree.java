@@ -13,44 +13,44 @@ import java.util.List;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
-/** Reads what a process and its descendants use from Linux's {@code /proc}. */
+/** Reads the resource usage of a process and its descendants from Linux's {@code /proc}. */
 final class ProcessTree {
-    /** The unit of processor times in /proc, the same on every Linux of today. */
+    /** The unit of CPU times in /proc, the same on all current Linux systems. */
     private static final double TICKS_PER_SECOND = 100;
 
     private static final double BYTES_PER_MB = 1e6;
     private static final double KIB = 1_024;
 
-    /** Where in {@code stat} the fields behind the name are: parent, user ticks, system ticks. */
+    /** Indexes of the fields after the name in {@code stat}: parent, user ticks, system ticks. */
     private static final int PARENT = 1;
 
     private static final int USER_TICKS = 11;
     private static final int SYSTEM_TICKS = 12;
 
     /**
-     * What the processes have used since they started, and hold now.
+     * The resource usage of the processes.
      *
-     * @param cpuSeconds of each process
-     * @param residentMb with shared memory counted once, as far as the system tells
+     * @param cpuSeconds the CPU time of each process since its start
+     * @param residentMb the memory in use; shared memory counts once where the system reports it
      */
     record Usage(Map<Long, Double> cpuSeconds, double residentMb) {}
 
     private final Path proc;
 
-    /** @param proc the folder, {@code /proc} but for tests */
+    /** @param proc {@code /proc}; another folder in tests */
     ProcessTree(Path proc) {
         this.proc = proc;
     }
 
     /**
-     * Looks at a process and all its descendants.
+     * Returns the usage of a process and all its descendants.
      *
-     * @throws IOException if the process is not there
+     * @throws IOException if the process does not exist
      */
     Usage usage(long process) throws IOException {
         Map<Long, List<String>> stats = stats();
         if (!stats.containsKey(process)) {
-            throw new IOException("there is no process " + process);
+            throw new IOException("no such process: " + process);
         }
         Map<Long, Double> cpuSeconds = new HashMap<>();
         double residentKib = 0;
@@ -63,14 +63,14 @@ final class ProcessTree {
         return new Usage(cpuSeconds, residentKib * KIB / BYTES_PER_MB);
     }
 
-    /** Proportional where that may be read, else resident. */
+    /** Returns the proportional size where it is readable, otherwise the resident size. */
     private double residentKib(long process) throws IOException {
         Double proportional = field(process, "smaps_rollup", "Pss:");
         Double resident = proportional == null ? field(process, "status", "VmRSS:") : proportional;
         return resident == null ? 0 : resident;
     }
 
-    /** The number behind a name in a file of a process; {@code null} where it is not there or may not be read. */
+    /** Returns the number after a name in a file of a process; {@code null} if missing or unreadable. */
     private @Nullable Double field(long process, String file, String name) throws IOException {
         for (String line : lines(process, file)) {
             if (line.startsWith(name)) {
@@ -84,7 +84,7 @@ final class ProcessTree {
         try {
             return Files.readAllLines(proc.resolve(String.valueOf(process)).resolve(file));
         } catch (IOException e) {
-            // It has just ended, or belongs to somebody else.
+            // The process has just ended or belongs to another user.
             return List.of();
         }
     }
@@ -104,7 +104,7 @@ final class ProcessTree {
         return members;
     }
 
-    /** The fields behind the name of each process, which may hold spaces and brackets itself. */
+    /** Returns the fields after the name of each process. The name itself may contain spaces and parentheses. */
     private Map<Long, List<String>> stats() throws IOException {
         Map<Long, List<String>> stats = new HashMap<>();
         try (DirectoryStream<Path> folders = Files.newDirectoryStream(proc, "[0-9]*")) {
@@ -117,7 +117,7 @@ final class ProcessTree {
                                     .strip()
                                     .split(" ", -1)));
                 } catch (NoSuchFileException e) {
-                    // It has just ended.
+                    // The process has just ended.
                 } catch (IOException e) {
                     if (Files.exists(folder)) {
                         throw e;

@@ -15,8 +15,8 @@ import java.util.function.LongSupplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Looks at processes and databases once a second, each on a thread of its own, so that a slow one holds up neither the
- * others nor the load. What cannot be seen is said once and left out. Thread-safe.
+ * Samples processes and databases every second. Each source has its own thread, so that a slow one delays neither the
+ * others nor the load. The first failure of each source is reported. Thread-safe.
  */
 public final class ResourceSampler implements AutoCloseable {
     private static final long NANOS_PER_SECOND = 1_000_000_000;
@@ -38,11 +38,11 @@ public final class ResourceSampler implements AutoCloseable {
     }
 
     /**
-     * Starts to look at this process, as {@code runner}, and at others.
+     * Starts sampling this process, as {@code runner}, and others.
      *
-     * @param databases shown as {@code shard0} and so on
-     * @param originNanos when second 0 begins, on the monotonic clock; {@link Long#MAX_VALUE} as long as that is not known
-     * @param problems takes the first failure of each
+     * @param databases the databases, named {@code shard0} and so on
+     * @param originNanos the start of second 0 on the monotonic clock; {@link Long#MAX_VALUE} while unknown
+     * @param problems receives the first failure of each source
      */
     public static ResourceSampler start(
             List<SampledProcess> processes,
@@ -77,23 +77,23 @@ public final class ResourceSampler implements AutoCloseable {
             sampler.threads.add(Thread.ofPlatform()
                     .daemon()
                     .name("sampler-" + probe.columns().getFirst())
-                    .start(() -> sampler.look(probe, firstColumn)));
+                    .start(() -> sampler.sample(probe, firstColumn)));
         }
         return sampler;
     }
 
-    private void look(Probe probe, int firstColumn) {
+    private void sample(Probe probe, int firstColumn) {
         boolean failed = false;
         try {
             do {
                 long now = clock.nanos();
                 try {
-                    keep(probe.look(now), now, firstColumn);
+                    store(probe.sample(now), now, firstColumn);
                 } catch (InterruptedException e) {
                     return;
                 } catch (Exception e) {
                     if (!failed && closed.getCount() > 0) {
-                        problems.accept("Cannot see " + probe.columns().getFirst() + ": " + e.getMessage());
+                        problems.accept("Sampling " + probe.columns().getFirst() + " failed: " + e.getMessage());
                     }
                     failed = true;
                 }
@@ -105,8 +105,8 @@ public final class ResourceSampler implements AutoCloseable {
         }
     }
 
-    /** What is seen at a second's end belongs to that second. */
-    private void keep(List<@Nullable Double> seen, long nowNanos, int firstColumn) {
+    /** Stores a sample. A sample at the end of a second belongs to that second. */
+    private void store(List<@Nullable Double> seen, long nowNanos, int firstColumn) {
         long origin = originNanos.getAsLong();
         if (origin == Long.MAX_VALUE) {
             return;
@@ -127,9 +127,9 @@ public final class ResourceSampler implements AutoCloseable {
     }
 
     /**
-     * What was seen so far.
+     * Returns the samples so far.
      *
-     * @param seconds how many seconds the table has
+     * @param seconds the number of seconds in the table
      */
     public ResourceSeries table(int seconds) {
         List<Integer> times = new ArrayList<>();
@@ -147,7 +147,7 @@ public final class ResourceSampler implements AutoCloseable {
         return new ResourceSeries(1, times, table);
     }
 
-    /** Stops to look. */
+    /** Stops sampling. */
     @Override
     public void close() {
         closed.countDown();

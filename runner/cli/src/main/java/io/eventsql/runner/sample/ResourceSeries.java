@@ -6,24 +6,24 @@ import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What was used, second by second.
+ * The resource usage by second.
  *
  * @param intervalSeconds always 1
- * @param t seconds since what is measured began
- * @param columns a value for each second by {@code name.what}; {@code null} where there is none
+ * @param t the seconds since the start of the measurement
+ * @param columns the values of each second by column {@code name.what}; {@code null} if unknown
  */
 public record ResourceSeries(int intervalSeconds, List<Integer> t, Map<String, List<@Nullable Double>> columns) {
 
-    /** Nothing was looked at. */
-    public static ResourceSeries nothing() {
+    /** Returns a series without samples. */
+    public static ResourceSeries empty() {
         return new ResourceSeries(1, List.of(), Map.of());
     }
 
     /**
-     * The mean of a column over some seconds; {@code null} where it has no value there.
+     * Returns the mean of a column over a range of seconds; {@code null} if it has no value there.
      *
-     * @param from the first second
-     * @param to behind the last one
+     * @param from the first second, inclusive
+     * @param to the last second, exclusive
      */
     public @Nullable Double mean(String column, int from, int to) {
         List<@Nullable Double> values = columns.getOrDefault(column, List.of());

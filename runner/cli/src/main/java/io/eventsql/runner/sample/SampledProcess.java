@@ -3,20 +3,20 @@ package io.eventsql.runner.sample;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A process to look at.
+ * A process or container to sample.
  *
- * @param name what its columns begin with
- * @param process its id; {@code null}: it is a container
- * @param container the container's name; {@code null}: it is a process
+ * @param name the prefix of its columns
+ * @param process the process id; {@code null} for a container
+ * @param container the name of the container; {@code null} for a process
  */
 public record SampledProcess(
         String name, @Nullable Long process, @Nullable String container) {
     private static final String DOCKER = "docker:";
 
     /**
-     * Reads {@code database-0=1234} or {@code database-0=docker:CONTAINER}.
+     * Parses {@code database-0=1234} or {@code database-0=docker:CONTAINER}.
      *
-     * @throws IllegalArgumentException if it is neither
+     * @throws IllegalArgumentException if the text has another form
      */
     public static SampledProcess of(String text) {
         int equals = text.indexOf('=');

@@ -1,6 +1,4 @@
-/**
- * What processes and databases use while a run goes on.
- */
+/** Sampling of the resource usage of processes and databases during a run. */
 @NullMarked
 package io.eventsql.runner.sample;
 

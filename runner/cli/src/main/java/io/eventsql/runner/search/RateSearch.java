@@ -5,8 +5,8 @@ import java.util.OptionalLong;
 import java.util.function.LongPredicate;
 
 /**
- * The order in which rates are tried: doubled from the lowest on as long as they hold, then halfway (by ratio) between
- * the highest that held and the lowest that did not, until both are close.
+ * Searches for the highest sustainable rate. Doubles the rate from the lowest as long as it holds, then bisects
+ * geometrically between the highest that held and the lowest that did not.
  */
 final class RateSearch {
     private final SearchSpec spec;
@@ -18,8 +18,8 @@ final class RateSearch {
     /**
      * Searches.
      *
-     * @param holds tries a rate, events/s; {@code false} also ends the doubling
-     * @return the highest rate that held; empty: not even the lowest did
+     * @param holds tests a rate in events/s
+     * @return the highest rate that held; empty if not even the lowest did
      */
     OptionalLong best(LongPredicate holds) {
         long rate = spec.fromRate();

@@ -6,7 +6,7 @@ import io.eventsql.runner.phases.LoadSession;
 import io.eventsql.runner.phases.PhaseLoad;
 import io.eventsql.runner.phases.PhasesRun;
 import io.eventsql.runner.phases.Problems;
-import io.eventsql.runner.result.RunResult.SearchFigures;
+import io.eventsql.runner.result.RunResult.SearchResult;
 import io.eventsql.runner.spec.PhaseSpec;
 import io.eventsql.runner.spec.SearchSpec;
 import java.util.ArrayList;
@@ -16,20 +16,20 @@ import java.util.function.Consumer;
 import org.HdrHistogram.Histogram;
 
 /**
- * Plays the phases before the last one once, then the last one at one rate after the other. After each trial all is
- * waited for, so that a trial that was too much does not spoil the next.
+ * Runs all phases but the last once, then the last one at different rates. After each trial, waits until all events are
+ * consumed, so that an overloaded trial does not affect the next one.
  */
 public final class SearchRun {
 
     /**
-     * What came of it.
+     * The outcome of a search.
      *
-     * @param phases those before, and a phase for each trial, named {@code <name>-<rate>}
-     * @param figures the rates tried
+     * @param phases the preceding phases, and a phase for each trial, named {@code <name>-<number>}
+     * @param result the tested rates
      */
-    public record Found(List<PhaseLoad> phases, SearchFigures figures) {}
+    public record Outcome(List<PhaseLoad> phases, SearchResult result) {}
 
-    /** Less of the offered rate than this is not held, however quick the answers. */
+    /** The minimum share of the offered rate for a rate to hold, regardless of latency. */
     private static final double HELD_SHARE = 0.98;
 
     private final LoadSession session;
@@ -37,7 +37,7 @@ public final class SearchRun {
     private final Problems problems;
     private final Consumer<String> out;
 
-    /** @param out takes a line for each trial */
+    /** @param out receives a line per trial */
     public SearchRun(LoadSession session, StopSignal stop, Problems problems, Consumer<String> out) {
         this.session = session;
         this.stop = stop;
@@ -45,19 +45,19 @@ public final class SearchRun {
         this.out = out;
     }
 
-    /** Searches; after a stop signal it ends with what it has. */
-    public Found run(SearchSpec search, List<PhaseSpec> phases) {
+    /** Runs the search. Returns the result so far after a stop signal. */
+    public Outcome run(SearchSpec search, List<PhaseSpec> phases) {
         List<PhaseLoad> played = new ArrayList<>(
                 new PhasesRun(session, stop, problems, phase -> {}).run(phases.subList(0, phases.size() - 1)));
-        List<SearchFigures.Trial> trials = new ArrayList<>();
+        List<SearchResult.Trial> trials = new ArrayList<>();
         long best = new RateSearch(search)
                 .best(rate -> !stop.isRaised() && held(search, phases.getLast(), rate, played, trials))
                 .orElse(0);
-        return new Found(played, new SearchFigures(best, trials));
+        return new Outcome(played, new SearchResult(best, trials));
     }
 
     private boolean held(
-            SearchSpec search, PhaseSpec phase, long rate, List<PhaseLoad> played, List<SearchFigures.Trial> trials) {
+            SearchSpec search, PhaseSpec phase, long rate, List<PhaseLoad> played, List<SearchResult.Trial> trials) {
         PhaseLoad load = session.send(phase.named(phase.name() + "-" + trials.size()), rate);
         session.drain();
         played.add(load);
@@ -69,7 +69,7 @@ public final class SearchRun {
                 && latencyMs <= search.limitMs()
                 && measured.failedEvents() == 0
                 && PhasesRun.publishRate(measured) >= HELD_SHARE * rate;
-        trials.add(new SearchFigures.Trial(rate, latencyMs, held));
+        trials.add(new SearchResult.Trial(rate, latencyMs, held));
         out.accept(String.format(
                 Locale.ROOT, "%d per second: %.3f ms, %s", rate, latencyMs, held ? "held" : "did not hold"));
         return held;

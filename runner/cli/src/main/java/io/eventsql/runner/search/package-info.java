@@ -1,6 +1,4 @@
-/**
- * Looks for the highest rate at which a latency stays below a limit.
- */
+/** Search for the highest rate at which a latency stays below a limit. */
 @NullMarked
 package io.eventsql.runner.search;
 

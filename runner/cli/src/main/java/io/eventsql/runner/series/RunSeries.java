@@ -12,28 +12,28 @@ import org.HdrHistogram.Histogram;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Counts a run second by second, from the moment on at which what is measured begins; what happens before is left out.
- * All times are monotonic nanoseconds. Thread-safe.
+ * Records a run second by second, starting with the measured phase. Earlier events are ignored. All times are monotonic
+ * nanoseconds. Thread-safe.
  */
 public final class RunSeries {
     private static final long NANOS_PER_SECOND = 1_000_000_000;
-    /** So long after its end a second may still get latencies, from threads that were held up. */
+    /** How long a second remains open after its end, for latencies from delayed threads. */
     private static final int SECONDS_OPEN = 3;
 
-    private record Stretch(String name, long fromNanos, long toNanos) {}
+    private record PhaseInterval(String name, long fromNanos, long toNanos) {}
 
     private final ConcurrentSkipListMap<Integer, Second> seconds = new ConcurrentSkipListMap<>();
-    private final List<Stretch> phases = new CopyOnWriteArrayList<>();
+    private final List<PhaseInterval> phases = new CopyOnWriteArrayList<>();
     private final int consumers;
     private volatile long originNanos = Long.MAX_VALUE;
     private volatile int closedBelow;
 
-    /** @param consumers how often each event is delivered */
+    /** @param consumers the number of deliveries per event */
     public RunSeries(int consumers) {
         this.consumers = consumers;
     }
 
-    /** What is measured begins; only the first call counts. */
+    /** Starts the recording. Only the first call has an effect. */
     public synchronized void begin(long nanos) {
         if (!hasBegun()) {
             originNanos = nanos;
@@ -44,42 +44,42 @@ public final class RunSeries {
         return originNanos != Long.MAX_VALUE;
     }
 
-    /** See {@link #begin}; {@link Long#MAX_VALUE} before. */
+    /** Returns the start time, see {@link #begin}; {@link Long#MAX_VALUE} before the start. */
     public long originNanos() {
         return originNanos;
     }
 
-    /** Names a stretch of time. */
-    public void phase(String name, long fromNanos, long toNanos) {
-        phases.add(new Stretch(name, fromNanos, toNanos));
+    /** Adds a named phase. */
+    public void addPhase(String name, long fromNanos, long toNanos) {
+        phases.add(new PhaseInterval(name, fromNanos, toNanos));
     }
 
-    public void sent(long intendedNanos, long calledNanos, int events) {
-        Second intended = second(intendedNanos);
+    public void recordSent(long intendedNanos, long calledNanos, int events) {
+        Second intended = secondAt(intendedNanos);
         if (intended != null) {
             intended.offered.add(events);
         }
-        Second called = second(calledNanos);
+        Second called = secondAt(calledNanos);
         if (called != null) {
             called.sent.add(events);
         }
     }
 
-    public void missed(long intendedNanos, int events) {
-        Second second = second(intendedNanos);
+    public void recordMissed(long intendedNanos, int events) {
+        Second second = secondAt(intendedNanos);
         if (second != null) {
             second.offered.add(events);
             second.missed.add(events);
         }
     }
 
-    /** Of a call that failed only for some of its events, the others count as acknowledged. */
-    public void failed(long intendedNanos, long failedNanos, int events, Throwable failure) {
+    /** Records a failed call. If only some of its events failed, the others count as acknowledged. */
+    public void recordFailed(long intendedNanos, long failedNanos, int events, Throwable failure) {
         int stored = stored(failure);
         if (stored > 0) {
-            acknowledged(failedNanos, (failedNanos - intendedNanos) / 1_000, stored);
+            recordAcknowledged(failedNanos, (failedNanos - intendedNanos) / 1_000, stored);
         }
-        Second second = second(failedNanos);
+        Second second = secondAt(failedNanos);
         if (second != null) {
             second.failed.add(events - stored);
         }
@@ -95,32 +95,32 @@ public final class RunSeries {
         return 0;
     }
 
-    public void acknowledged(long atNanos, long latencyMicros, int events) {
-        Second second = second(atNanos);
+    public void recordAcknowledged(long atNanos, long latencyMicros, int events) {
+        Second second = secondAt(atNanos);
         if (second != null) {
             second.published.add(events);
             record(atNanos, latencyMicros, events, of -> of.publish);
         }
     }
 
-    public void delivered(long atNanos, long latencyMicros) {
-        Second second = second(atNanos);
+    public void recordDelivered(long atNanos, long latencyMicros) {
+        Second second = secondAt(atNanos);
         if (second != null) {
             second.delivered.increment();
             record(atNanos, latencyMicros, 1, of -> of.endToEnd);
         }
     }
 
-    /** In the second of that time or, where it is closed already, in the first that is not. */
+    /** Records a latency in the second of the given time or, if that is closed, in the first open one. */
     private void record(long atNanos, long latencyMicros, int events, Function<Second, SecondLatency> latency) {
         int number = number(atNanos);
-        while (!latency.apply(atNumber(number)).record(latencyMicros, events)) {
+        while (!latency.apply(getOrCreate(number)).record(latencyMicros, events)) {
             number = Math.max(number + 1, closedBelow);
         }
     }
 
-    /** Closes the seconds that are over; to be called about once a second. */
-    public void close(long nowNanos) {
+    /** Closes elapsed seconds. To be called about once per second. */
+    public void closeElapsedSeconds(long nowNanos) {
         if (hasBegun()) {
             int below = number(nowNanos) - SECONDS_OPEN;
             seconds.subMap(closedBelow, Math.max(closedBelow, below)).values().forEach(Second::close);
@@ -129,16 +129,16 @@ public final class RunSeries {
     }
 
     /**
-     * The table, when nothing is recorded any more.
+     * Closes all seconds and returns the table. Call it once recording has ended.
      *
-     * @param endNanos the second of this time is the last one
+     * @param endNanos a time in the last second
      */
-    public TimeSeries table(long endNanos) {
+    public TimeSeries finish(long endNanos) {
         int count = hasBegun() && endNanos > originNanos ? number(endNanos - 1) + 1 : 0;
         List<Second> rows = new ArrayList<>();
         List<Integer> times = new ArrayList<>();
         for (int number = 0; number < count; number++) {
-            Second second = atNumber(number);
+            Second second = getOrCreate(number);
             second.close();
             rows.add(second);
             times.add(number);
@@ -164,22 +164,22 @@ public final class RunSeries {
                 latencies(rows, second -> second.endToEnd.p99Ms()));
     }
 
-    /** The publish latencies of a second of the table, microseconds; {@code null} where there are none. */
+    /** Returns the publish latencies of a second of the table in microseconds; {@code null} if there are none. */
     public @Nullable Histogram publishMicros(int t) {
-        return atNumber(t).publish.histogram();
+        return getOrCreate(t).publish.histogram();
     }
 
-    /** The end-to-end latencies of a second of the table, microseconds; {@code null} where there are none. */
+    /** Returns the end-to-end latencies of a second of the table in microseconds; {@code null} if there are none. */
     public @Nullable Histogram endToEndMicros(int t) {
-        return atNumber(t).endToEnd.histogram();
+        return getOrCreate(t).endToEnd.histogram();
     }
 
-    /** The phase that has most of a second. */
+    /** Returns the phase that covers the middle of a second. */
     private @Nullable String phaseOf(int number) {
         long middle = originNanos + number * NANOS_PER_SECOND + NANOS_PER_SECOND / 2;
         return phases.stream()
                 .filter(phase -> phase.fromNanos <= middle && middle < phase.toNanos)
-                .map(Stretch::name)
+                .map(PhaseInterval::name)
                 .findFirst()
                 .orElse(null);
     }
@@ -200,7 +200,7 @@ public final class RunSeries {
         return values;
     }
 
-    /** Sums up from the beginning. A consumer may be quicker than the acknowledgement: that is not less than nothing. */
+    /** Returns running totals. Clamped to 0, because a consumer may be faster than the acknowledgement. */
     private static List<@Nullable Double> running(List<Second> rows, ToLongFunction<Second> change, int divisor) {
         List<@Nullable Double> values = new ArrayList<>();
         long sum = 0;
@@ -211,16 +211,16 @@ public final class RunSeries {
         return values;
     }
 
-    private @Nullable Second second(long nanos) {
+    private @Nullable Second secondAt(long nanos) {
         int number = hasBegun() ? number(nanos) : -1;
-        return number < 0 ? null : atNumber(number);
+        return number < 0 ? null : getOrCreate(number);
     }
 
     private int number(long nanos) {
         return (int) Math.floorDiv(nanos - originNanos, NANOS_PER_SECOND);
     }
 
-    private Second atNumber(int number) {
+    private Second getOrCreate(int number) {
         Second second = seconds.get(number);
         return second == null ? seconds.computeIfAbsent(number, missing -> new Second()) : second;
     }

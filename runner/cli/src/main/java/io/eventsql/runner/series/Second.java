@@ -2,7 +2,7 @@ package io.eventsql.runner.series;
 
 import java.util.concurrent.atomic.LongAdder;
 
-/** What is counted of one second. Thread-safe. */
+/** The counters of one second. Thread-safe. */
 final class Second {
     final LongAdder offered = new LongAdder();
     final LongAdder sent = new LongAdder();

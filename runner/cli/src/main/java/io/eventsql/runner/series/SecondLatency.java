@@ -7,8 +7,8 @@ import org.HdrHistogram.Histogram;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The latencies of one second. Open while it is recorded; closed, it keeps its percentiles and a compressed form of some
- * hundred bytes, so that hours fit into memory. Thread-safe.
+ * The latencies of one second. After closing, keeps only the percentiles and a compressed histogram of some hundred
+ * bytes, so that hours fit into memory. Thread-safe.
  */
 final class SecondLatency {
     private static final int SIGNIFICANT_DIGITS = 3;
@@ -21,7 +21,7 @@ final class SecondLatency {
     private double max;
     private boolean closed;
 
-    /** Returns {@code false} where the second is closed. */
+    /** Returns {@code false} if the second is closed. */
     synchronized boolean record(long micros, int events) {
         if (closed) {
             return false;
@@ -63,7 +63,7 @@ final class SecondLatency {
         return count == 0 ? null : max;
     }
 
-    /** All values of the closed second; {@code null} where there are none. */
+    /** Returns all values of the closed second; {@code null} if there are none. */
     synchronized @Nullable Histogram histogram() {
         if (count == 0) {
             return null;
@@ -71,7 +71,7 @@ final class SecondLatency {
         try {
             return Histogram.decodeFromCompressedByteBuffer(ByteBuffer.wrap(compressed), 0);
         } catch (DataFormatException e) {
-            throw new IllegalStateException("a histogram of this process is not readable", e);
+            throw new IllegalStateException("cannot decode a histogram encoded by this process", e);
         }
     }
 }

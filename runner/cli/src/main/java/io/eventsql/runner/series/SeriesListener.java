@@ -2,7 +2,7 @@ package io.eventsql.runner.series;
 
 import io.eventsql.runner.load.LoadListener;
 
-/** Hears what becomes of a load for another listener, and counts it second by second. Thread-safe. */
+/** Records a load second by second and forwards to another listener. Thread-safe. */
 public final class SeriesListener implements LoadListener {
     private final LoadListener listener;
     private final RunSeries series;
@@ -19,25 +19,25 @@ public final class SeriesListener implements LoadListener {
 
     @Override
     public void sent(long intendedNanos, long calledNanos, int events) {
-        series.sent(intendedNanos, calledNanos, events);
+        series.recordSent(intendedNanos, calledNanos, events);
         listener.sent(intendedNanos, calledNanos, events);
     }
 
     @Override
     public void missed(long intendedNanos, int events) {
-        series.missed(intendedNanos, events);
+        series.recordMissed(intendedNanos, events);
         listener.missed(intendedNanos, events);
     }
 
     @Override
     public void acknowledged(long intendedNanos, long calledNanos, long acknowledgedNanos, int events) {
-        series.acknowledged(acknowledgedNanos, (acknowledgedNanos - intendedNanos) / 1_000, events);
+        series.recordAcknowledged(acknowledgedNanos, (acknowledgedNanos - intendedNanos) / 1_000, events);
         listener.acknowledged(intendedNanos, calledNanos, acknowledgedNanos, events);
     }
 
     @Override
     public void failed(long intendedNanos, long failedNanos, int events, Throwable failure) {
-        series.failed(intendedNanos, failedNanos, events, failure);
+        series.recordFailed(intendedNanos, failedNanos, events, failure);
         listener.failed(intendedNanos, failedNanos, events, failure);
     }
 

@@ -6,23 +6,23 @@ import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A run second by second; each list has a value for each second, {@code null} where there is none. Rates are events/s.
+ * A run second by second. Each list has one value per second, {@code null} if unknown. Rates are events/s.
  *
  * @param intervalSeconds always 1
- * @param t seconds since what is measured began
- * @param phase the phase of that second; {@code null} behind the last one
- * @param offeredRate events whose call was meant to happen in that second, missed ones too
- * @param publishRate events acknowledged
- * @param consumeRate events delivered, to all consumers together
- * @param failed events that failed
- * @param missed events whose slot was left out
- * @param inFlight events sent and not answered, at the second's end
- * @param lag events acknowledged and not delivered, at the second's end, as the mean of the consumers
- * @param publishP50Ms latency from the intended send, of events acknowledged in that second
- * @param publishP99Ms the same
- * @param publishMaxMs the same
- * @param endToEndP50Ms latency from the intended send, of events delivered in that second
- * @param endToEndP99Ms the same
+ * @param t the seconds since the start of the measurement
+ * @param phase the phase of that second; {@code null} after the last phase
+ * @param offeredRate the events scheduled for that second, including missed ones
+ * @param publishRate the acknowledged events
+ * @param consumeRate the events delivered to all consumers together
+ * @param failed the failed events
+ * @param missed the events of missed slots
+ * @param inFlight the events sent but not answered at the end of the second
+ * @param lag the events acknowledged but not delivered at the end of the second, averaged over the consumers
+ * @param publishP50Ms the latency from the intended send of the events acknowledged in that second
+ * @param publishP99Ms likewise
+ * @param publishMaxMs likewise
+ * @param endToEndP50Ms the latency from the intended send of the events delivered in that second
+ * @param endToEndP99Ms likewise
  */
 public record TimeSeries(
         int intervalSeconds,
@@ -41,7 +41,7 @@ public record TimeSeries(
         List<@Nullable Double> endToEndP50Ms,
         List<@Nullable Double> endToEndP99Ms) {
 
-    /** Its columns by their names in files, in order. */
+    /** Returns the columns by their names in files, in order. */
     public Map<String, List<? extends @Nullable Object>> columns() {
         Map<String, List<? extends @Nullable Object>> columns = new LinkedHashMap<>();
         columns.put("t", t);

@@ -1,6 +1,4 @@
-/**
- * A run second by second.
- */
+/** Time series of a run with one value per second. */
 @NullMarked
 package io.eventsql.runner.series;
 

@@ -1,10 +1,10 @@
 package io.eventsql.runner.spec;
 
 /**
- * A burst, repeated.
+ * A repeated burst of messages.
  *
- * @param messages events of a burst
- * @param repeats bursts
- * @param capBytes bytes of a burst, at most: larger messages are fewer
+ * @param messages the events of a burst
+ * @param repeats the number of bursts
+ * @param capBytes the maximum bytes of a burst; limits the number of large messages
  */
 public record BlastSpec(int messages, int repeats, long capBytes) {}

@@ -4,16 +4,17 @@ import com.fasterxml.jackson.annotation.JsonIgnore;
 import java.util.Map;
 
 /**
- * The servers a run needs.
+ * The servers that a run requires.
  *
  * @param server one of {@code postgres}, {@code postgres-pgq}, {@code kafka}, {@code redis}, {@code none}
- * @param databases how many PostgreSQL servers; means something for these only
- * @param standbys of each of them: {@code none}, {@code asynchronous}, {@code synchronous} or {@code quorum}
- * @param serverOptions what the server is started with
+ * @param databases the number of PostgreSQL servers; ignored for other servers
+ * @param standbys the replication mode of each database: {@code none}, {@code asynchronous}, {@code synchronous} or
+ *     {@code quorum}
+ * @param serverOptions the options with which the server starts
  */
 public record EnvironmentSpec(String server, int databases, String standbys, Map<String, String> serverOptions) {
 
-    /** Whether its servers are PostgreSQL, so that their number matters. */
+    /** Returns whether the servers are PostgreSQL, so that their number matters. */
     @JsonIgnore
     public boolean isPostgres() {
         return server.startsWith("postgres");

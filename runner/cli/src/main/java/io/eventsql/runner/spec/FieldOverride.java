@@ -9,17 +9,17 @@ import tools.jackson.databind.node.ArrayNode;
 import tools.jackson.databind.node.ObjectNode;
 
 /**
- * A value given on the command line, as {@code consumers=5} or {@code phases.1.rate=2000}: the place of lists from 0.
+ * A value from the command line, such as {@code consumers=5} or {@code phases.1.rate=2000}. List indexes start at 0.
  *
- * @param path the names and places on the way to the field
- * @param value read as in a workload file
+ * @param path the names and list indexes that lead to the field
+ * @param value the YAML value, as in a workload file
  */
 public record FieldOverride(List<String> path, String value) {
 
     /**
-     * Reads one.
+     * Parses an override.
      *
-     * @throws InvalidWorkloadException if it has no name or no value
+     * @throws InvalidWorkloadException if the name or the value is missing
      */
     public static FieldOverride of(String text) {
         int equals = text.indexOf('=');
@@ -33,7 +33,7 @@ public record FieldOverride(List<String> path, String value) {
         return new FieldOverride(path, text.substring(equals + 1).strip());
     }
 
-    /** Sets the value in an object, which is changed. */
+    /** Sets the value in the given object. */
     void applyTo(ObjectNode run) {
         JsonNode at = run;
         for (String step : path.subList(0, path.size() - 1)) {
@@ -42,7 +42,7 @@ public record FieldOverride(List<String> path, String value) {
                 next = object.putObject(step);
             }
             if (next == null || next.isValueNode()) {
-                throw wrong("there is no '" + step + "' with fields");
+                throw invalid("'" + step + "' is not an object");
             }
             at = next;
         }
@@ -60,7 +60,7 @@ public record FieldOverride(List<String> path, String value) {
 
     private int place(ArrayNode list, String step) {
         if (!step.matches("[0-9]{1,4}") || Integer.parseInt(step) >= list.size()) {
-            throw wrong("the list has places 0 to " + (list.size() - 1) + ", but not '" + step + "'");
+            throw invalid("the list has indexes 0 to " + (list.size() - 1) + ", but not '" + step + "'");
         }
         return Integer.parseInt(step);
     }
@@ -69,11 +69,11 @@ public record FieldOverride(List<String> path, String value) {
         try {
             return Yaml.read(value);
         } catch (JacksonException e) {
-            throw wrong("the value is not understood: " + e.getOriginalMessage());
+            throw invalid("invalid value: " + e.getOriginalMessage());
         }
     }
 
-    private InvalidWorkloadException wrong(String problem) {
+    private InvalidWorkloadException invalid(String problem) {
         return new InvalidWorkloadException("--set " + String.join(".", path), problem);
     }
 }

@@ -4,11 +4,11 @@ import java.util.Map;
 import tools.jackson.databind.JsonNode;
 import tools.jackson.databind.node.ObjectNode;
 
-/** Lays one object over another: fields of objects one by one, everything else, lists too, as a whole. */
+/** Merges two objects. Nested objects are merged field by field, other values and lists are replaced. */
 final class Merge {
     private Merge() {}
 
-    /** A new object; neither of both is changed. */
+    /** Returns a new merged object. The arguments remain unchanged. */
     static ObjectNode of(ObjectNode below, ObjectNode above) {
         ObjectNode merged = below.deepCopy();
         for (Map.Entry<String, JsonNode> entry : above.properties()) {

@@ -6,19 +6,19 @@ import java.math.BigDecimal;
 import java.util.regex.Pattern;
 
 /**
- * The rate of an open-loop phase: a number, or a multiple of what was measured before, written {@code 5x}.
+ * The rate of an open-loop phase: a number, or a multiple of an earlier measured rate, written {@code 5x}.
  *
- * @param value events/s, or how many times the rate of the latest measured phase with callers
- * @param isMultiple which of both
+ * @param value events/s, or the factor applied to the rate of the latest measured phase with callers
+ * @param isMultiple whether the value is a factor
  */
 public record PhaseRate(BigDecimal value, boolean isMultiple) {
     private static final Pattern MULTIPLE = Pattern.compile("[0-9]{1,4}(\\.[0-9]{1,4})?x");
     private static final Pattern NUMBER = Pattern.compile("[0-9]{1,9}");
 
     /**
-     * Reads what {@link #json()} gives.
+     * Parses the form that {@link #json()} returns.
      *
-     * @throws IllegalArgumentException if it is neither a whole number nor a multiple
+     * @throws IllegalArgumentException if the value is neither an integer nor a multiple
      */
     @JsonCreator(mode = JsonCreator.Mode.DELEGATING)
     public static PhaseRate of(Object json) {
@@ -30,19 +30,19 @@ public record PhaseRate(BigDecimal value, boolean isMultiple) {
             return new PhaseRate(new BigDecimal(text), false);
         }
         throw new IllegalArgumentException(
-                "must be a whole number or a multiple such as 5x or 0.5x, but is '" + text + "'");
+                "must be an integer or a multiple such as 5x or 0.5x, but is '" + text + "'");
     }
 
-    /** As it stands in a workload file. */
+    /** Returns the form used in workload files. */
     @JsonValue
     public Object json() {
         return isMultiple ? value.toPlainString() + "x" : (Object) value.longValueExact();
     }
 
     /**
-     * Events/s, whole and at least 1.
+     * Returns the rate in events/s, rounded and at least 1.
      *
-     * @param measured what multiples refer to, events/s
+     * @param measured the reference rate of multiples, in events/s
      */
     public long eventsPerSecond(double measured) {
         double rate = isMultiple ? value.doubleValue() * measured : value.doubleValue();

@@ -4,16 +4,16 @@ import com.fasterxml.jackson.annotation.JsonInclude;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A stretch of load. It has either a rate (open loop) or callers (closed loop).
+ * A phase of load, with either a rate (open loop) or callers (closed loop).
  *
- * @param name shown in the results
- * @param measured whether it counts; {@code false}: a warm-up
- * @param rate when calls are made, whether or not earlier ones were answered
- * @param inFlight how many unanswered events there may be; slots beyond are missed. {@code null}: any number
- * @param callers how many call again and again, as fast as it goes
- * @param async whether those callers do not wait for answers
- * @param eventsPerCall events of one call
- * @param seconds how long
+ * @param name the name shown in the results
+ * @param measured {@code false} for a warm-up
+ * @param rate the rate of calls, independent of earlier answers
+ * @param inFlight the maximum number of unanswered events, beyond which slots are missed; {@code null} for no limit
+ * @param callers the number of callers that call in a loop as fast as possible
+ * @param async whether callers continue without waiting for answers
+ * @param eventsPerCall the events per call
+ * @param seconds the duration
  */
 @JsonInclude(JsonInclude.Include.NON_NULL)
 public record PhaseSpec(
@@ -26,7 +26,7 @@ public record PhaseSpec(
         int eventsPerCall,
         int seconds) {
 
-    /** The same under another name. */
+    /** Returns a copy with another name. */
     public PhaseSpec named(String other) {
         return new PhaseSpec(other, measured, rate, inFlight, callers, async, eventsPerCall, seconds);
     }

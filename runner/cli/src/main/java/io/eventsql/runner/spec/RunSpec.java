@@ -9,22 +9,22 @@ import org.jspecify.annotations.Nullable;
 /**
  * One run of a workload, with all defaults filled in.
  *
- * @param name unique in its workload; also the name of its folder
- * @param kind what it does
- * @param environment the servers it needs
- * @param system what is measured
- * @param events what is published
- * @param streams where it goes and who consumes
- * @param phases of the kinds {@code phases} and {@code search}
- * @param search of the kind {@code search}
- * @param blast of the kind {@code blast}
- * @param sweep of the kind {@code sweep}
- * @param variables of the kind {@code publish}: what the environment holds besides
+ * @param name the name, unique in the workload; also the name of the run's folder
+ * @param kind the kind of workload
+ * @param environment the required servers
+ * @param system the measured system
+ * @param events the published events
+ * @param streams the streams and their consumers
+ * @param phases the phases, for kinds {@code phases} and {@code search}
+ * @param search the search, for kind {@code search}
+ * @param blast the burst, for kind {@code blast}
+ * @param sweep the sweep, for kind {@code sweep}
+ * @param variables additional environment variables, for kind {@code publish}
  */
 @JsonInclude(JsonInclude.Include.NON_NULL)
 public record RunSpec(
         String name,
-        Kind kind,
+        WorkloadKind kind,
         EnvironmentSpec environment,
         @JsonUnwrapped SystemSpec system,
         EventsSpec events,
@@ -36,26 +36,26 @@ public record RunSpec(
         Map<String, String> variables) {
 
     /**
-     * What is measured.
+     * The measured system.
      *
      * @param driver the name of its driver
-     * @param driverOptions what that driver is opened with
+     * @param driverOptions the options with which the driver is opened
      */
     public record SystemSpec(String driver, Map<String, String> driverOptions) {}
 
     /**
-     * Where events go and who consumes them.
+     * The streams of a run and their consumers.
      *
-     * @param streams how many streams; calls go to them in turn
-     * @param partitions of each stream
-     * @param consumers of each stream
-     * @param replayers consumers of each stream that read it from its start again and again
-     * @param consumeTimeoutSeconds how long the consumers are waited for
+     * @param streams the number of streams, called in rotation
+     * @param partitions the partitions of each stream
+     * @param consumers the consumers of each stream
+     * @param replayers the consumers of each stream that repeatedly read it from the start
+     * @param consumeTimeoutSeconds the maximum time to wait for the consumers
      */
     public record StreamsSpec(int streams, int partitions, int consumers, int replayers, int consumeTimeoutSeconds) {}
 
-    /** About how long it takes, seconds. */
-    public long roughSeconds() {
-        return RoughTime.seconds(this);
+    /** Returns the estimated duration in seconds. */
+    public long estimatedSeconds() {
+        return DurationEstimate.seconds(this);
     }
 }

@@ -3,19 +3,20 @@ package io.eventsql.runner.spec;
 import com.fasterxml.jackson.annotation.JsonProperty;
 
 /**
- * What a search looks for: the highest rate at which a latency stays below a limit.
+ * A search for the highest rate at which a latency stays below a limit.
  *
- * @param latency which one
- * @param percentile of it, above 0 and up to 100
- * @param limitMs the limit, milliseconds
- * @param fromRate the lowest rate that is tried, events/s
- * @param toRate the highest, events/s
- * @param precision the search ends when what held and what did not are closer than this share
+ * @param latency the limited latency
+ * @param percentile the limited percentile, above 0 and up to 100
+ * @param limitMs the limit in milliseconds
+ * @param fromRate the lowest rate to try, in events/s
+ * @param toRate the highest rate to try, in events/s
+ * @param precision the relative distance between the highest sustained and the lowest failed rate at which the search
+ *     ends
  */
 public record SearchSpec(
         Latency latency, double percentile, double limitMs, long fromRate, long toRate, double precision) {
 
-    /** A latency that may be limited. */
+    /** The latencies that a search can limit. */
     public enum Latency {
         /** From the intended send to the acknowledgement. */
         @JsonProperty("publish")

@@ -3,11 +3,11 @@ package io.eventsql.runner.spec;
 import java.util.List;
 
 /**
- * Numbers of events, each several times.
+ * Several trials for each of several numbers of events.
  *
- * @param eventCounts how many events a trial has
- * @param trials how often each number is measured
- * @param bufferBytes events of one call, as bytes of their values
- * @param waiting whether each call is waited for before the next
+ * @param eventCounts the numbers of events
+ * @param trials the trials per number of events
+ * @param bufferBytes the bytes of event values per call
+ * @param waiting whether each call completes before the next one starts
  */
 public record SweepSpec(List<Integer> eventCounts, int trials, int bufferBytes, boolean waiting) {}

@@ -5,9 +5,9 @@ import java.util.List;
 /**
  * A workload with its runs.
  *
- * @param name the file's name without its ending
- * @param kind what its runs do
- * @param description one line for people
- * @param runs at least one
+ * @param name the file name without extension
+ * @param kind the kind of its runs
+ * @param description a one-line description
+ * @param runs the runs, at least one
  */
-public record Workload(String name, Kind kind, String description, List<RunSpec> runs) {}
+public record Workload(String name, WorkloadKind kind, String description, List<RunSpec> runs) {}

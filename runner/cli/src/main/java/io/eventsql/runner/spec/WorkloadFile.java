@@ -20,7 +20,7 @@ public final class WorkloadFile {
     private WorkloadFile() {}
 
     /**
-     * The files of a folder, by name.
+     * Returns the workload files of a folder, sorted by name.
      *
      * @throws IOException if the folder cannot be read
      */
@@ -35,9 +35,9 @@ public final class WorkloadFile {
     /**
      * Reads a file.
      *
-     * @param overrides applied to every run, in their order
-     * @throws IOException if it cannot be read
-     * @throws InvalidWorkloadException if it says something wrong
+     * @param overrides the overrides to apply to every run, in order
+     * @throws IOException if the file cannot be read
+     * @throws InvalidWorkloadException if the file is invalid
      */
     public static Workload read(Path file, List<FieldOverride> overrides) throws IOException {
         String fileName = file.getFileName().toString();
@@ -52,13 +52,13 @@ public final class WorkloadFile {
         List<ObjectNode> runs = runs(fileName, top, name);
         List<RunSpec> specs = new ArrayList<>();
         Set<String> names = new HashSet<>();
-        Kind kind = new Fields(fileName, "", top).oneOf("kind", null, Kind.class);
+        WorkloadKind kind = new WorkloadFields(fileName, "", top).oneOf("kind", null, WorkloadKind.class);
         for (ObjectNode run : runs) {
             ObjectNode merged = Merge.of(base, run);
             overrides.forEach(override -> override.applyTo(merged));
             RunSpec spec = spec(fileName, merged, kind);
             if (!names.add(spec.name())) {
-                throw new InvalidWorkloadException(fileName, "runs has the name " + spec.name() + " twice");
+                throw new InvalidWorkloadException(fileName, "the run name " + spec.name() + " is not unique");
             }
             specs.add(spec);
         }
@@ -72,9 +72,9 @@ public final class WorkloadFile {
             }
         } catch (JacksonException e) {
             throw new InvalidWorkloadException(
-                    fileName, "line " + e.getLocation().getLineNr() + " is not understood: " + e.getOriginalMessage());
+                    fileName, "invalid YAML in line " + e.getLocation().getLineNr() + ": " + e.getOriginalMessage());
         }
-        throw new InvalidWorkloadException(fileName, "must hold fields with values");
+        throw new InvalidWorkloadException(fileName, "must contain an object");
     }
 
     private static List<ObjectNode> runs(String fileName, ObjectNode top, String name) {
@@ -89,23 +89,22 @@ public final class WorkloadFile {
         for (JsonNode run : runs) {
             if (!(run instanceof ObjectNode object) || object.get("kind") != null) {
                 throw new InvalidWorkloadException(
-                        fileName,
-                        "runs." + objects.size() + " must be fields with values, without kind, but is " + run);
+                        fileName, "runs." + objects.size() + " must be an object without kind, but is " + run);
             }
             objects.add(object);
         }
         return objects;
     }
 
-    private static RunSpec spec(String fileName, ObjectNode merged, Kind kind) {
-        String name = new Fields(fileName, "", merged).text("name", "");
+    private static RunSpec spec(String fileName, ObjectNode merged, WorkloadKind kind) {
+        String name = new WorkloadFields(fileName, "", merged).text("name", "");
         if (!name.matches("[a-z0-9][a-z0-9._-]{0,59}")) {
             throw new InvalidWorkloadException(
                     fileName,
                     "the name of a run must be 1 to 60 lower-case letters, digits, dots, hyphens and underscores,"
                             + " but is '" + name + "'");
         }
-        Fields fields = new Fields(fileName + ", run " + name, "", merged);
+        WorkloadFields fields = new WorkloadFields(fileName + ", run " + name, "", merged);
         fields.text("name", "");
         fields.text("kind", "");
         fields.text("description", "");
@@ -113,9 +112,9 @@ public final class WorkloadFile {
     }
 
     private static String description(String fileName, ObjectNode top) {
-        String description = new Fields(fileName, "", top).text("description", "");
+        String description = new WorkloadFields(fileName, "", top).text("description", "");
         if (description.isBlank() || description.contains("\n")) {
-            throw new InvalidWorkloadException(fileName, "description must be one line that says what is measured");
+            throw new InvalidWorkloadException(fileName, "description must be one line");
         }
         return description;
     }

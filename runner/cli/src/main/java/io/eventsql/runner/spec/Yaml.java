@@ -5,7 +5,7 @@ import tools.jackson.databind.DeserializationFeature;
 import tools.jackson.databind.JsonNode;
 import tools.jackson.dataformat.yaml.YAMLMapper;
 
-/** Reads YAML: no name twice, nothing behind the first document. */
+/** Reads YAML. Rejects duplicate names and content after the first document. */
 final class Yaml {
     private static final YAMLMapper MAPPER = YAMLMapper.builder()
             .enable(StreamReadFeature.STRICT_DUPLICATE_DETECTION)
@@ -14,7 +14,7 @@ final class Yaml {
 
     private Yaml() {}
 
-    /** @throws tools.jackson.core.JacksonException if the text is not YAML */
+    /** @throws tools.jackson.core.JacksonException if the text is not valid YAML */
     static JsonNode read(String text) {
         return MAPPER.readTree(text);
     }

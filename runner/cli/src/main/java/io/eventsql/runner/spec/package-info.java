@@ -1,6 +1,4 @@
-/**
- * Workload files: what is to be measured, as people write it, and the runs that come of it.
- */
+/** Workload files and the specifications of the runs that they define. */
 @NullMarked
 package io.eventsql.runner.spec;
 

@@ -3,15 +3,15 @@ package io.eventsql.runner.trials;
 /**
  * One measured burst.
  *
- * @param trial its number, from 1
- * @param durationSeconds from the first call to the last answer
- * @param events the messages that were stored
- * @param dataBytes their bytes
- * @param failures the messages that were not
- * @param throughputEventsPerSecond stored messages by the duration
- * @param bandwidthMbPerSecond their millions of bytes by the duration
- * @param latencyMeanMs of a message from its call to its answer
- * @param latencyStddevMs the standard deviation of that, of the whole trial
+ * @param trial the number of the trial, from 1
+ * @param durationSeconds the time from the first call to the last answer
+ * @param events the stored messages
+ * @param dataBytes the bytes of the stored messages
+ * @param failures the failed messages
+ * @param throughputEventsPerSecond the stored messages divided by the duration
+ * @param bandwidthMbPerSecond their size in 10^6 bytes divided by the duration
+ * @param latencyMeanMs the mean time from the call of a message to its answer
+ * @param latencyStddevMs the standard deviation of that time
  */
 public record BlastTrial(
         int trial,
@@ -29,7 +29,7 @@ public record BlastTrial(
 
     static BlastTrial of(int trial, TrialOutcome outcome, int eventBytes) {
         double seconds = outcome.durationNanos() / NANOS_PER_SECOND;
-        Answers.Totals totals = outcome.totals();
+        TrialStats.Totals totals = outcome.totals();
         long bytes = totals.stored() * eventBytes;
         return new BlastTrial(
                 trial,

@@ -1,6 +1,6 @@
 package io.eventsql.runner.trials;
 
-/** Checks settings. */
+/** Checks that settings are in range. */
 final class Ranges {
 
     private Ranges() {}

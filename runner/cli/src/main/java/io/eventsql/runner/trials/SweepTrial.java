@@ -3,15 +3,15 @@ package io.eventsql.runner.trials;
 /**
  * One measured trial of a sweep.
  *
- * @param clusterType the standbys of each database
- * @param nodeCount the databases
- * @param eventType the events' form
+ * @param clusterType the replication mode of each database
+ * @param nodeCount the number of databases
+ * @param eventType the type of events
  * @param bufferType {@code waiting} or {@code non-waiting}
- * @param bufferSizeBytes the most bytes of a call
- * @param eventCount the events that were stored
- * @param trial its number among those of the same number of events, from 1
- * @param durationMs from the first call to the last answer, in milliseconds
- * @param measuredOn when it began, ISO 8601 in UTC
+ * @param bufferSizeBytes the maximum bytes per call
+ * @param eventCount the stored events
+ * @param trial the number of the trial among those with the same number of events, from 1
+ * @param durationMs the time from the first call to the last answer, in milliseconds
+ * @param measuredOn the start time, ISO 8601 in UTC
  */
 public record SweepTrial(
         String clusterType,
@@ -26,7 +26,7 @@ public record SweepTrial(
     static final String CSV_HEADER = "cluster_type,node_count,event_type,buffer_type,buffer_size_bytes,event_count,"
             + "trial,duration_ms,measured_on";
 
-    /** The row of a CSV file; no value holds a comma. */
+    /** Returns the row of a CSV file. No value contains a comma. */
     String csv() {
         return String.join(
                 ",",

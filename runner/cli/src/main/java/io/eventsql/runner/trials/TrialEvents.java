@@ -10,25 +10,25 @@ import java.util.List;
 import java.util.NoSuchElementException;
 import java.util.stream.IntStream;
 
-/** The calls of a trial. */
+/** Creates the calls of a trial. */
 final class TrialEvents {
 
     private TrialEvents() {}
 
-    /** So many calls of one event each, from events that were made before, in turn. */
-    static Iterator<List<Event>> single(List<Event> prepared, int count) {
+    /** Returns calls of one event each, cycling through prepared events. */
+    static Iterator<List<Event>> singleCalls(List<Event> prepared, int count) {
         return IntStream.range(0, count)
                 .mapToObj(i -> List.of(prepared.get(i % prepared.size())))
                 .iterator();
     }
 
-    /** Events to prepare. */
+    /** Creates events in advance. */
     static List<Event> prepare(EventSource source, int count) {
-        return source.events(KeyShare.withoutKeys(), false, 0, count, EpochMicros.now());
+        return source.createEvents(KeyShare.withoutKeys(), false, 0, count, EpochMicros.now());
     }
 
-    /** Calls that hold as many events as fit into a buffer, at least one, until there were {@code count} events. */
-    static Iterator<List<Event>> buffered(EventSource source, int count, int bufferBytes) {
+    /** Returns calls with as many events as fit into a buffer, at least one, for {@code count} events in total. */
+    static Iterator<List<Event>> bufferedCalls(EventSource source, int count, int bufferBytes) {
         return new Buffered(source, count, bufferBytes);
     }
 
@@ -38,7 +38,7 @@ final class TrialEvents {
         private final int bufferBytes;
         private final int count;
         private int made;
-        private int handedOn;
+        private int returned;
         private List<Event> next = new ArrayList<>();
 
         Buffered(EventSource source, int count, int bufferBytes) {
@@ -49,7 +49,7 @@ final class TrialEvents {
 
         @Override
         public boolean hasNext() {
-            return handedOn < count;
+            return returned < count;
         }
 
         @Override
@@ -61,8 +61,8 @@ final class TrialEvents {
             long bytes = call.stream().mapToLong(event -> event.value().length).sum();
             next = new ArrayList<>();
             while (made < count && next.isEmpty()) {
-                Event event =
-                        source.events(keys, false, made, 1, EpochMicros.now()).getFirst();
+                Event event = source.createEvents(keys, false, made, 1, EpochMicros.now())
+                        .getFirst();
                 made++;
                 bytes += event.value().length;
                 if (call.isEmpty() || bytes <= bufferBytes) {
@@ -71,7 +71,7 @@ final class TrialEvents {
                     next.add(event);
                 }
             }
-            handedOn += call.size();
+            returned += call.size();
             return call;
         }
     }

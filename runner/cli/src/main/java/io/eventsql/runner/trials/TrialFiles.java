@@ -8,7 +8,7 @@ import tools.jackson.databind.MapperFeature;
 import tools.jackson.databind.PropertyNamingStrategies;
 import tools.jackson.databind.json.JsonMapper;
 
-/** Writes the trials of a run, whole or not at all. */
+/** Writes the trials of a run atomically. */
 public final class TrialFiles {
     private static final JsonMapper LINES = JsonMapper.builder()
             .propertyNamingStrategy(PropertyNamingStrategies.SNAKE_CASE)
@@ -17,7 +17,7 @@ public final class TrialFiles {
 
     private TrialFiles() {}
 
-    /** {@code trials.jsonl}: a JSON object a line. */
+    /** Writes {@code trials.jsonl}, one JSON object per line. */
     public static void writeLines(Path file, List<BlastTrial> trials) {
         JsonFiles.write(
                 file,
@@ -26,7 +26,7 @@ public final class TrialFiles {
                         .collect(Collectors.joining()));
     }
 
-    /** {@code trials.csv}: a header and a row a trial. */
+    /** Writes {@code trials.csv}, a header and one row per trial. */
     public static void writeCsv(Path file, List<SweepTrial> trials) {
         JsonFiles.write(
                 file,

@@ -7,12 +7,12 @@ import io.eventsql.runner.load.StopSignal;
 import java.util.Iterator;
 import java.util.List;
 
-/** Makes the calls of a trial from one thread, one after the other, and waits for their answers. */
+/** Makes the calls of a trial sequentially from one thread and waits for their answers. */
 final class TrialLoad {
-    /** Longer than a target lets a call last: what has no answer by then gets none. */
+    /** Longer than the publish timeout of any target, so that no later answer can be expected. */
     static final long ANSWER_TIMEOUT_NANOS = 60_000_000_000L;
 
-    /** The same after Ctrl-C, when somebody is waiting. */
+    /** The timeout after Ctrl-C. */
     static final long ANSWER_TIMEOUT_INTERRUPTED_NANOS = 5_000_000_000L;
 
     private static final long POLL_NANOS = 1_000_000;
@@ -28,61 +28,61 @@ final class TrialLoad {
     /**
      * Runs a trial.
      *
-     * @param calls the events of each call; made as they are asked for
-     * @param waiting whether each call waits for its answer; {@code false}: answers are waited for at the end
+     * @param calls the events of each call, created on demand
+     * @param waiting whether each call waits for its answer; otherwise only the end of the trial waits
      */
     TrialOutcome run(PublishTarget target, Iterator<List<Event>> calls, boolean waiting) {
-        Answers answers = new Answers();
+        TrialStats stats = new TrialStats();
         long start = clock.nanos();
         long sent = 0;
         while (calls.hasNext() && !stop.isRaised()) {
             List<Event> events = calls.next();
             if (waiting) {
-                call(target, events, answers);
+                call(target, events, stats);
             } else {
-                callAsync(target, events, answers);
+                callAsync(target, events, stats);
             }
             sent += events.size();
         }
         boolean complete = !calls.hasNext();
-        awaitAnswers(answers, sent);
-        Answers.Totals totals = answers.totals();
+        awaitAnswers(stats, sent);
+        TrialStats.Totals totals = stats.totals();
         return new TrialOutcome(Math.max(0, totals.lastNanos() - start), totals, complete);
     }
 
-    private void call(PublishTarget target, List<Event> events, Answers answers) {
+    private void call(PublishTarget target, List<Event> events, TrialStats stats) {
         long called = clock.nanos();
         try {
             target.publish(events);
-            answers.stored(called, clock.nanos(), events.size());
+            stats.recordStored(called, clock.nanos(), events.size());
         } catch (RuntimeException e) {
-            answers.failed(clock.nanos(), events.size(), e);
+            stats.recordFailed(clock.nanos(), events.size(), e);
         }
     }
 
-    private void callAsync(PublishTarget target, List<Event> events, Answers answers) {
+    private void callAsync(PublishTarget target, List<Event> events, TrialStats stats) {
         long called = clock.nanos();
         try {
             target.publishAsync(events).whenComplete((stored, failure) -> {
                 if (failure == null) {
-                    answers.stored(called, clock.nanos(), events.size());
+                    stats.recordStored(called, clock.nanos(), events.size());
                 } else {
-                    answers.failed(clock.nanos(), events.size(), failure);
+                    stats.recordFailed(clock.nanos(), events.size(), failure);
                 }
             });
         } catch (RuntimeException refused) {
-            answers.failed(clock.nanos(), events.size(), refused);
+            stats.recordFailed(clock.nanos(), events.size(), refused);
         }
     }
 
-    private void awaitAnswers(Answers answers, long sent) {
+    private void awaitAnswers(TrialStats stats, long sent) {
         long since = clock.nanos();
-        while (answers.answered() < sent) {
+        while (stats.answeredEvents() < sent) {
             long timeout = stop.isInterrupted() ? ANSWER_TIMEOUT_INTERRUPTED_NANOS : ANSWER_TIMEOUT_NANOS;
             if (clock.nanos() - since > timeout) {
-                answers.failed(
+                stats.recordFailed(
                         clock.nanos(),
-                        sent - answers.answered(),
+                        sent - stats.answeredEvents(),
                         new IllegalStateException("no answer within " + timeout / 1_000_000_000 + " s"));
                 return;
             }

@@ -1,16 +1,16 @@
 package io.eventsql.runner.trials;
 
 /**
- * What a trial came to.
+ * The outcome of a trial.
  *
- * @param durationNanos from the first call to the last answer
- * @param totals the answers
+ * @param durationNanos the time from the first call to the last answer
+ * @param totals the totals of the trial
  * @param complete whether all calls were made; {@code false} after a stop signal
  */
-record TrialOutcome(long durationNanos, Answers.Totals totals, boolean complete) {
+record TrialOutcome(long durationNanos, TrialStats.Totals totals, boolean complete) {
 
-    /** Whether it says how long all events take. */
-    boolean counts() {
+    /** Returns whether all events were stored, so that the duration is valid. */
+    boolean isValid() {
         return complete && totals.failed() == 0;
     }
 }

@@ -3,7 +3,7 @@ package io.eventsql.runner.trials;
 import io.eventsql.runner.driver.Driver;
 import io.eventsql.runner.driver.PublishTarget;
 
-/** A stream that is empty at the start of each trial: cleared, or a new one where the driver cannot clear. */
+/** A stream that is empty at the start of each trial. Cleared, or replaced by a new one if the driver cannot clear. */
 final class TrialStream {
     private final Driver driver;
     private final String name;
@@ -11,16 +11,16 @@ final class TrialStream {
     private String current = "";
     private int made;
 
-    /** @param name the name of the first stream; others have numbers behind it */
+    /** @param name the name of the first stream; further ones get a number suffix */
     TrialStream(Driver driver, String name, int partitions) {
         this.driver = driver;
         this.name = name;
         this.partitions = partitions;
     }
 
-    /** What publishes to it, now that it is empty. */
-    PublishTarget empty() throws Exception {
-        if (made == 0 || !isCleared()) {
+    /** Empties the stream and returns its publisher. */
+    PublishTarget reset() throws Exception {
+        if (made == 0 || !tryClear()) {
             current = made == 0 ? name : name + "_" + made;
             driver.createStream(current, partitions);
             made++;
@@ -28,7 +28,7 @@ final class TrialStream {
         return driver.publisher(current);
     }
 
-    private boolean isCleared() throws Exception {
+    private boolean tryClear() throws Exception {
         try {
             driver.clear(current);
             return true;

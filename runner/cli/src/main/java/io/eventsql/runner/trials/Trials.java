@@ -12,99 +12,102 @@ import java.util.List;
 import java.util.OptionalInt;
 import java.util.function.Consumer;
 
-/** Runs trials: each from an empty stream, after one that is not measured. For one thread. */
+/** Runs trials, each on an empty stream, after an unmeasured warm-up trial. For use by one thread. */
 public final class Trials {
-    /** Messages made before a blast, so that making them is not measured; beyond it they are sent again. */
+    /**
+     * The maximum size of messages created before a blast, so that creating them is not measured. They are reused
+     * beyond it.
+     */
     private static final long PREPARED_BYTES_MAX = 64 << 20;
 
     private static final int WARMUP_EVENTS_MAX = 10_000;
 
-    private final Parts parts;
+    private final TrialContext context;
     private final TrialLoad load;
 
     /**
-     * What trials work with.
+     * The context of trials.
      *
-     * @param driver the system
+     * @param driver the driver of the measured system
      * @param run the run's id, 8 lower-case hexadecimal characters; part of the names of its streams
-     * @param partitions of each stream
-     * @param clock the time
-     * @param stop ends the trials early
-     * @param progress takes a line after each trial
+     * @param partitions the partitions of each stream
+     * @param clock the time source
+     * @param stop aborts the trials
+     * @param progress receives a line after each trial
      */
-    public record Parts(
+    public record TrialContext(
             Driver driver, String run, int partitions, LoadClock clock, StopSignal stop, Consumer<String> progress) {}
 
-    public Trials(Parts parts) {
-        this.parts = parts;
-        this.load = new TrialLoad(parts.clock, parts.stop);
+    public Trials(TrialContext context) {
+        this.context = context;
+        this.load = new TrialLoad(context.clock, context.stop);
     }
 
     /**
-     * Sends all messages of a trial without waiting, one a call, and waits for the last answer. Trials in which messages
-     * failed count; they say how many.
+     * Sends all messages of a trial without waiting, one per call, and waits for the last answer. Trials with failed
+     * messages are valid and record their number.
      *
-     * @throws Exception if the driver cannot make or clear a stream
+     * @throws Exception if the driver cannot create or clear a stream
      */
-    public Measured<BlastTrial> blast(BlastSettings settings) throws Exception {
-        TrialStream stream = new TrialStream(parts.driver, "blast_" + parts.run, parts.partitions);
+    public CompletedTrials<BlastTrial> blast(BlastSettings settings) throws Exception {
+        TrialStream stream = new TrialStream(context.driver, "blast_" + context.run, context.partitions);
         int messages = settings.messagesOfTrial();
         List<Event> prepared = TrialEvents.prepare(
                 source(OptionalInt.of(settings.eventBytes())),
                 Math.clamp(PREPARED_BYTES_MAX / settings.eventBytes(), 1, messages));
         List<BlastTrial> trials = new ArrayList<>();
         List<String> problems = new ArrayList<>();
-        for (int trial = 0; trial <= settings.repeats() && !parts.stop.isRaised(); trial++) {
-            TrialOutcome outcome = load.run(stream.empty(), TrialEvents.single(prepared, messages), false);
+        for (int trial = 0; trial <= settings.repeats() && !context.stop.isRaised(); trial++) {
+            TrialOutcome outcome = load.run(stream.reset(), TrialEvents.singleCalls(prepared, messages), false);
             if (trial == 0 || !outcome.complete()) {
                 continue;
             }
             BlastTrial measured = BlastTrial.of(trial, outcome, settings.eventBytes());
             trials.add(measured);
             noteFailures(problems, "trial " + trial, outcome);
-            parts.progress.accept("Blast %d of %d: %,.0f events/s, %,.1f MB/s"
+            context.progress.accept("Blast %d of %d: %,.0f events/s, %,.1f MB/s"
                     .formatted(
                             trial,
                             settings.repeats(),
                             measured.throughputEventsPerSecond(),
                             measured.bandwidthMbPerSecond()));
         }
-        return new Measured<>(trials, problems, parts.stop.isRaised());
+        return new CompletedTrials<>(trials, problems, context.stop.isRaised());
     }
 
     /**
-     * Sends the events of each trial in calls of the buffer's size. Trials in which an event failed do not count: they
-     * are among the problems.
+     * Sends the events of each trial in calls of the buffer size. Trials with a failed event are invalid and reported
+     * as problems.
      *
-     * @throws Exception if the driver cannot make or clear a stream
+     * @throws Exception if the driver cannot create or clear a stream
      */
-    public Measured<SweepTrial> sweep(SweepSettings settings) throws Exception {
-        TrialStream stream = new TrialStream(parts.driver, "sweep_" + parts.run, parts.partitions);
+    public CompletedTrials<SweepTrial> sweep(SweepSettings settings) throws Exception {
+        TrialStream stream = new TrialStream(context.driver, "sweep_" + context.run, context.partitions);
         List<SweepTrial> trials = new ArrayList<>();
         List<String> problems = new ArrayList<>();
         int most = settings.eventCounts().stream().max(Integer::compare).orElseThrow();
         sweepOnce(settings, stream, Math.min(most, WARMUP_EVENTS_MAX));
         for (int events : settings.eventCounts()) {
-            for (int trial = 1; trial <= settings.trials() && !parts.stop.isRaised(); trial++) {
-                Instant begun = Instant.EPOCH.plus(parts.clock.epochMicros(), ChronoUnit.MICROS);
+            for (int trial = 1; trial <= settings.trials() && !context.stop.isRaised(); trial++) {
+                Instant begun = Instant.EPOCH.plus(context.clock.epochMicros(), ChronoUnit.MICROS);
                 TrialOutcome outcome = sweepOnce(settings, stream, events);
                 noteFailures(problems, events + " events, trial " + trial, outcome);
-                if (outcome.counts()) {
+                if (outcome.isValid()) {
                     SweepTrial measured = trial(settings, events, trial, outcome, begun);
                     trials.add(measured);
-                    parts.progress.accept("Sweep, %,d events, trial %d of %d: %,.1f ms"
+                    context.progress.accept("Sweep, %,d events, trial %d of %d: %,.1f ms"
                             .formatted(events, trial, settings.trials(), measured.durationMs()));
                 }
             }
         }
-        return new Measured<>(trials, problems, parts.stop.isRaised());
+        return new CompletedTrials<>(trials, problems, context.stop.isRaised());
     }
 
     private TrialOutcome sweepOnce(SweepSettings settings, TrialStream stream, int events) throws Exception {
         SweepSettings.Buffer buffer = settings.buffer();
         return load.run(
-                stream.empty(),
-                TrialEvents.buffered(source(settings.eventBytes()), events, buffer.bytes()),
+                stream.reset(),
+                TrialEvents.bufferedCalls(source(settings.eventBytes()), events, buffer.bytes()),
                 buffer.waiting());
     }
 
@@ -130,6 +133,6 @@ public final class Trials {
     }
 
     private EventSource source(OptionalInt eventBytes) {
-        return new EventSource(parts.run, 0, eventBytes, List.of());
+        return new EventSource(context.run, 0, eventBytes, List.of());
     }
 }

@@ -1,5 +1,5 @@
 /**
- * The same load again and again, each time from an empty stream: how long it takes and how that varies. Works with every
+ * Repeated trials of the same load, each on an empty stream, to measure durations and their variance. Works with every
  * driver.
  */
 @NullMarked

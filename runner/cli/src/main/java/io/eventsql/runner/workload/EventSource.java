@@ -8,7 +8,7 @@ import java.util.Map;
 import java.util.OptionalInt;
 import org.jspecify.annotations.Nullable;
 
-/** Makes the events of one runner. Thread-safe, as far as callers keep to their own {@link KeyShare}. */
+/** Creates the events of one runner. Thread-safe if each caller uses its own {@link KeyShare}. */
 public final class EventSource {
     private final String run;
     private final int runner;
@@ -18,8 +18,8 @@ public final class EventSource {
     /**
      * @param run the run's id, see {@link BenchmarkEvent}
      * @param runner the number of this runner
-     * @param eventBytes the exact size of a value; empty: the {@code account_created} event of about 230 bytes
-     * @param keys the keys of this runner; empty: events have none
+     * @param eventBytes the exact size of a value; empty for the {@code account_created} event of about 230 bytes
+     * @param keys the keys of this runner; empty for events without keys
      */
     public EventSource(String run, int runner, OptionalInt eventBytes, List<String> keys) {
         this.run = run;
@@ -28,8 +28,8 @@ public final class EventSource {
         this.keys = List.copyOf(keys);
     }
 
-    /** One share for each caller. */
-    public List<KeyShare> shares(int callers) {
+    /** Returns one share of the keys per caller. */
+    public List<KeyShare> splitKeys(int callers) {
         if (!keys.isEmpty()) {
             return KeyShare.split(keys, callers);
         }
@@ -41,26 +41,27 @@ public final class EventSource {
     }
 
     /**
-     * The events of one publish call.
+     * Creates the events of one publish call.
      *
      * @param share the caller's keys
-     * @param warmup whether the events are outside of what is measured
-     * @param firstNumber the number of the first; the others follow it
-     * @param count 1 or more
-     * @param intendedAtMicros when the call is meant to happen, epoch microseconds
+     * @param warmup whether the events belong to the warm-up
+     * @param firstNumber the number of the first event; the others are consecutive
+     * @param count the number of events, at least 1
+     * @param intendedAtMicros the intended time of the call in epoch microseconds
      */
-    public List<Event> events(KeyShare share, boolean warmup, long firstNumber, int count, long intendedAtMicros) {
+    public List<Event> createEvents(
+            KeyShare share, boolean warmup, long firstNumber, int count, long intendedAtMicros) {
         if (count == 1) {
-            return List.of(event(share.nextKey(), warmup, firstNumber, intendedAtMicros));
+            return List.of(createEvent(share.nextKey(), warmup, firstNumber, intendedAtMicros));
         }
         List<Event> events = new ArrayList<>(count);
         for (int i = 0; i < count; i++) {
-            events.add(event(share.nextKey(), warmup, firstNumber + i, intendedAtMicros));
+            events.add(createEvent(share.nextKey(), warmup, firstNumber + i, intendedAtMicros));
         }
         return events;
     }
 
-    private Event event(@Nullable String key, boolean warmup, long number, long intendedAtMicros) {
+    private Event createEvent(@Nullable String key, boolean warmup, long number, long intendedAtMicros) {
         BenchmarkEvent event = new BenchmarkEvent(run, runner, warmup, number, intendedAtMicros);
         byte[] value = eventBytes.isPresent() ? event.encode(eventBytes.getAsInt()) : event.encode();
         return new Event(key, value, Map.of());

@@ -6,8 +6,8 @@ import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The keys of one caller, handed out in turn. A key belongs to one caller only: with two callers the order of its
- * events would be nobody's. For one thread at a time.
+ * The keys of one caller, used in rotation. Each key belongs to exactly one caller, because with two callers the order
+ * of its events would be undefined. For use by one thread at a time.
  */
 public final class KeyShare {
     private final List<String> keys;
@@ -17,20 +17,20 @@ public final class KeyShare {
         this.keys = List.copyOf(keys);
     }
 
-    /** For events without a key: {@link #nextKey()} is always {@code null}. */
+    /** Returns a share for events without keys. Its {@link #nextKey()} is always {@code null}. */
     public static KeyShare withoutKeys() {
         return new KeyShare(List.of());
     }
 
-    /** The keys {@code r<runner>-k<n>}: disjoint from those of any other runner. */
+    /** Returns the keys {@code r<runner>-k<n>}, disjoint from those of any other runner. */
     public static List<String> keysOf(int runner, int keys) {
         return IntStream.range(0, keys).mapToObj(n -> "r" + runner + "-k" + n).toList();
     }
 
     /**
-     * Deals the keys out to callers, as evenly as they go.
+     * Distributes the keys evenly to callers.
      *
-     * @param callers at least 1; callers beyond the number of keys would have none
+     * @param callers the number of callers, from 1 to the number of keys
      * @throws IllegalArgumentException if a caller would have no key
      */
     public static List<KeyShare> split(List<String> keys, int callers) {
@@ -48,7 +48,7 @@ public final class KeyShare {
         return shares;
     }
 
-    /** The key of the caller's next event, or {@code null} where events have none. */
+    /** Returns the key of the caller's next event, or {@code null} for events without keys. */
     public @Nullable String nextKey() {
         if (keys.isEmpty()) {
             return null;

@@ -4,35 +4,35 @@ import java.time.Duration;
 import org.jspecify.annotations.Nullable;
 
 /**
- * All that one runner is asked to do.
+ * The settings of one runner.
  *
- * @param identity which runner of which run it is
- * @param stream where it publishes and who consumes
- * @param load how much, how fast and by whom
- * @param events what the events are
+ * @param identity the identity of the runner
+ * @param stream the stream and its consumer
+ * @param load the load
+ * @param events the events
  */
 public record RunSettings(Identity identity, Stream stream, Load load, Events events) {
 
     /**
-     * Which runner this is.
+     * The identity of a runner.
      *
      * @param run the run's id, 8 lower-case hexadecimal characters
      * @param runner this runner's number, from 0
-     * @param runners how many runners the run has
+     * @param runners the number of runners of the run
      */
     public record Identity(String run, int runner, int runners) {}
 
     /**
-     * Where the events go.
+     * The target stream and its consumer.
      *
-     * @param name the stream
-     * @param partitions its partitions on each shard
-     * @param consumer who consumes
-     * @param consumeTimeoutSeconds how long its work is waited for
+     * @param name the name of the stream
+     * @param partitions its partitions per shard
+     * @param consumer the name of the consumer
+     * @param consumeTimeoutSeconds the maximum time to wait for the consumer
      */
     public record Stream(String name, int partitions, String consumer, int consumeTimeoutSeconds) {
 
-        /** See {@link #consumeTimeoutSeconds()}. */
+        /** Returns {@link #consumeTimeoutSeconds()} as a duration. */
         public Duration consumeTimeout() {
             return Duration.ofSeconds(consumeTimeoutSeconds);
         }
@@ -41,17 +41,17 @@ public record RunSettings(Identity identity, Stream stream, Load load, Events ev
     /**
      * The load of one runner.
      *
-     * @param eventsPerSecond 0: as fast as possible
-     * @param events how many events are measured
-     * @param eventsPerCall events of one publish call
-     * @param callers concurrent callers, where it goes as fast as possible
-     * @param async whether those callers do not wait for answers
-     * @param warmupSeconds how long the same load runs before
+     * @param eventsPerSecond the rate; 0 for as fast as possible
+     * @param events the measured events
+     * @param eventsPerCall the events per publish call
+     * @param callers the concurrent callers of a load without a rate
+     * @param async whether callers continue without waiting for answers
+     * @param warmupSeconds the duration of the warm-up
      */
     public record Load(
             long eventsPerSecond, long events, int eventsPerCall, int callers, boolean async, int warmupSeconds) {
 
-        /** Whether calls follow a schedule. */
+        /** Returns whether calls follow a schedule. */
         public boolean hasRate() {
             return eventsPerSecond > 0;
         }
@@ -60,9 +60,9 @@ public record RunSettings(Identity identity, Stream stream, Load load, Events ev
     /**
      * The events.
      *
-     * @param eventBytes the exact size of a value; {@code null}: the {@code account_created} event
+     * @param eventBytes the exact size of a value; {@code null} for the {@code account_created} event
      * @param keyed whether they have keys
-     * @param keys how many keys this runner has
+     * @param keys the number of keys of this runner
      */
     public record Events(@Nullable Integer eventBytes, boolean keyed, int keys) {}
 }

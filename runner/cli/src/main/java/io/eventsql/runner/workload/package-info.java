@@ -1,6 +1,4 @@
-/**
- * What is published: the events and their keys.
- */
+/** The published events and their keys. */
 @NullMarked
 package io.eventsql.runner.workload;
 

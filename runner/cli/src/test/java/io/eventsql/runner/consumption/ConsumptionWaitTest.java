@@ -18,7 +18,7 @@ class ConsumptionWaitTest {
     private final List<String> lines = new ArrayList<>();
 
     @Test
-    void await_consumerCatchesUp_saysWhereItIsEachSecond() {
+    void await_consumerCatchesUp_reportsItsPositionEachSecond() {
         assertThat(await(() -> List.of(
                         position(0, 1, 500, 500), position(0, 2, 2_588_597 + 500 * elapsed() / 1_000, 2_590_000))))
                 .isTrue();
@@ -40,7 +40,7 @@ class ConsumptionWaitTest {
     }
 
     @Test
-    void await_othersKeepPublishing_isOverWithWhatWasThereAtTheBeginning() {
+    void await_othersKeepPublishing_waitsOnlyForEarlierEvents() {
         assertThat(await(() -> List.of(position(0, 0, 100 + elapsed(), 1_000 + 10 * elapsed()))))
                 .isTrue();
 
@@ -48,7 +48,7 @@ class ConsumptionWaitTest {
     }
 
     @Test
-    void await_timeout_isFalseAndSaysWhatIsMissing() {
+    void await_timeout_isFalseAndReportsTheBacklog() {
         assertThat(await(() -> List.of(position(0, 4, 1, 9)))).isFalse();
 
         assertThat(elapsed()).isBetween(10_000L, 10_100L);
@@ -60,20 +60,20 @@ class ConsumptionWaitTest {
     }
 
     @Test
-    void await_positionsFailForAWhile_isAskedAgain() {
+    void await_positionsFailTemporarily_retries() {
         assertThat(await(() -> {
                     if (elapsed() < 3_000) {
-                        throw new EventSqlException("shard 1 is away");
+                        throw new EventSqlException("shard 1 is unavailable");
                     }
                     return List.of(position(0, 0, 3, 3));
                 }))
                 .isTrue();
 
-        assertThat(lines).first().asString().contains("shard 1 is away");
+        assertThat(lines).first().asString().contains("shard 1 is unavailable");
     }
 
     @Test
-    void await_noPositionsYet_isNotTakenForConsumed() {
+    void await_noPositionsYet_doesNotCountAsConsumed() {
         assertThat(await(List::of)).isFalse();
     }
 

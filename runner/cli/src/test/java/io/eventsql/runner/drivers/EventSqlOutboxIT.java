@@ -23,7 +23,7 @@ class EventSqlOutboxIT extends DriverContract {
 
     @Override
     protected DriverProvider provider() {
-        return new EventSqlOutbox();
+        return new EventSqlOutboxDriverProvider();
     }
 
     @Override

@@ -25,7 +25,7 @@ class OutboxTableIT extends DriverContract {
     }
 
     @Test
-    void open_wrongOption_isNamed() {
+    void open_invalidOption_isNamed() {
         DriverSettings wrong =
                 new DriverSettings(Map.of("pollers", "99"), settings().environment());
 
@@ -36,7 +36,7 @@ class OutboxTableIT extends DriverContract {
 
     @Override
     protected DriverProvider provider() {
-        return new OutboxTable();
+        return new OutboxTableDriverProvider();
     }
 
     @Override

@@ -20,10 +20,10 @@ class InterleavedRoundsTest {
 
     @Test
     void measure_contendersTakeTurns_warmUpDoesNotCount() throws SQLException {
-        List<MeasuredRate> rates = rounds(2).measure("Race", List.of(contender("a", 100), contender("b", 1_000)));
+        List<MeasuredRate> rates = rounds(2).measure("Race", List.of(variant("a", 100), variant("b", 1_000)));
 
         assertThat(ran).containsExactly("a", "b", "a", "b", "a", "b");
-        // Each is one faster at each turn; the first turn is the warm-up.
+        // Each round is faster by one. The first round is the warm-up.
         assertThat(rates)
                 .containsExactly(
                         new MeasuredRate("a", 101.5, List.of(101.0, 102.0), 1),
@@ -35,21 +35,21 @@ class InterleavedRoundsTest {
 
     @Test
     void measure_stopped_endsWithoutRates() {
-        Contender stopping = new Contender() {
+        Variant stopping = new Variant() {
             @Override
             public String name() {
                 return "stopping";
             }
 
             @Override
-            public Stretch run(Duration time) {
+            public MeasuredInterval run(Duration time) {
                 stop.raise(StopSignal.Reason.INTERRUPTED);
-                return new Stretch(1, 1, 1);
+                return new MeasuredInterval(1, 1, 1);
             }
         };
 
-        assertThatExceptionOfType(StoppedException.class)
-                .isThrownBy(() -> rounds(2).measure("Race", List.of(stopping, contender("b", 1))));
+        assertThatExceptionOfType(RunStoppedException.class)
+                .isThrownBy(() -> rounds(2).measure("Race", List.of(stopping, variant("b", 1))));
         assertThat(ran).isEmpty();
     }
 
@@ -58,8 +58,8 @@ class InterleavedRoundsTest {
                 new LimitsSettings.Rounds(count, 1), stop, new PrintStream(shown, true, StandardCharsets.UTF_8));
     }
 
-    private Contender contender(String name, long firstEventsPerSecond) {
-        return new Contender() {
+    private Variant variant(String name, long firstEventsPerSecond) {
+        return new Variant() {
             private long events = firstEventsPerSecond;
 
             @Override
@@ -68,10 +68,10 @@ class InterleavedRoundsTest {
             }
 
             @Override
-            public Stretch run(Duration time) {
+            public MeasuredInterval run(Duration time) {
                 ran.add(name);
                 long now = events++;
-                return new Stretch(now, now, time.toNanos());
+                return new MeasuredInterval(now, now, time.toNanos());
             }
         };
     }

@@ -12,66 +12,66 @@ import org.junit.jupiter.api.Test;
 
 class LimitsTextTest {
     private static final LimitsSettings SETTINGS = new LimitsSettings(
-            List.of(LimitsPart.values()),
+            List.of(LimitsBenchmark.values()),
             new LimitsSettings.Rounds(3, 2.5),
             300_000,
             new LimitsSettings.Snapshot(600, 2_000, 5),
             new LimitsSettings.Handlers(20_000, 500, 50),
-            new LimitsSettings.OutboxLoads(600, 500, 5));
+            new LimitsSettings.OutboxLoad(600, 500, 5));
     private static final Summary.Machine MACHINE = new Summary.Machine(
             "on", "on", "18.6", "25", "Linux", new Summary.Provenance(2, 0, "abc", "bash scripts/run", null));
 
     @Test
-    void of_everything_saysTheRatios() {
-        assertThat(text(new LimitsRun.Measured(
+    void of_everything_showsTheRatios() {
+        assertThat(text(new LimitsRun.Measurements(
                         append(), read(), snapshot(List.of()), handlers(0, 0, 0), transactions(), outbox(300))))
                 .isEqualTo("""
                         Limits run ab12cd34
 
-                        APPEND of events of 231 bytes: the library, and COPY into the same tables, committed every 5,000 rows; median of 3 rounds of 2.5 s
-                                                          events/s     lowest to highest   of COPY BINARY, 1 connection  of COPY BINARY, 2 connections
+                        APPEND events of 231 bytes: library and COPY into the same tables, committed every 5,000 rows; median of 3 rounds of 2.5 s
+                                                          events/s     lowest to highest   vs COPY BINARY, 1 connection  vs COPY BINARY, 2 connections
                         COPY BINARY, 1 connection          300,000    300,000 to 300,000
                         COPY BINARY, 2 connections         400,000    400,000 to 400,000
                         publishAsync, 4 callers            200,000    200,000 to 200,000                          0.667                          0.500
 
-                        READ of a partition of 300,000 events from its start; median of 3 rounds of 2.5 s
-                        events/s        never analyzed   after ANALYZE       ratio   events a call
+                        READ a partition of 300,000 events from its start; median of 3 rounds of 2.5 s
+                        events/s        never analyzed   after ANALYZE       ratio     events/call
                         pages of 100           100,000         400,000       0.250             100
                         pages of 1000           50,000         200,000       0.250           1,000
-                        Never analyzed (reltuples -1): of the sizes from 1,000 on, the slowest is 1,000, at 0.500 of the fastest of all sizes
-                        After ANALYZE (reltuples 300000): of the sizes from 1,000 on, the slowest is 1,000, at 0.500 of the fastest of all sizes
+                        Never analyzed (reltuples -1): the slowest page size of at least 1,000 is 1,000, at 0.500 of the fastest page size
+                        After ANALYZE (reltuples 300000): the slowest page size of at least 1,000 is 1,000, at 0.500 of the fastest page size
 
-                        SNAPSHOT: publish latency in ms at 2,000 events/s, one event a call, 600 s without and 600 s with an old snapshot
+                        SNAPSHOT: publish latency in ms at 2,000 events/s, one event per call, 600 s without and 600 s with a long-running snapshot
 
                         1 partition      without p50   without p99      with p50      with p99
                         tenth 1                1.000         2.000         1.000         2.000
                         tenth 2                1.000         2.000         1.000         3.000
                         all                    1.000         2.000         1.000         3.000
-                        p99 of the last tenth to the first: without 1.00, with 1.50
-                        p99 with to without: all 1.50, last tenth 1.50
+                        p99, last tenth / first tenth: without 1.00, with 1.50
+                        p99, with / without: all 1.50, last tenth 1.50
                         At the end: 10 dead rows without, 12,000 with; the snapshot was 15,000 transactions old
 
-                        HANDLERS that take 10 ms, on one partition with events of 1,000 different keys
+                        HANDLERS of 10 ms on one partition with events of 1,000 keys
                                                       events    events/s        lost  duplicated  out of order
-                        one event at a time              500        95.0           0           0             0
-                        50 keys at a time             20,000     4,750.0           0           0             0
-                        By key 50.0 times as fast; the bar is 2,000 events/s, in order for each key
+                        sequential                       500        95.0           0           0             0
+                        50 keys in parallel           20,000     4,750.0           0           0             0
+                        Speedup by key: 50.0; target: 2,000 events/s in order per key
 
-                        TRANSACTIONS of Spring that write a row of a business and one event; median of 3 rounds of 2.5 s
+                        TRANSACTIONS: Spring transactions that write a business row and one event; median of 3 rounds of 2.5 s
                                                           events/s     lowest to highest
                         with a plain row                    10,000      10,000 to 10,000
                         with a publish                       7,000        7,000 to 7,000
                         relayed                             40,000      40,000 to 40,000
-                        With a publish 0.700 of the transactions with a plain row; relayed: until the last is in its stream
+                        Publish / plain row: 0.700; relayed: measured until the last event is in its stream
 
-                        OUTBOX: 500 transactions/s that publish one event each, and as many plain publishes; 600 s without and 600 s with an old snapshot
-                        plain p99 in ms, the largest size of the outbox in MiB, the most events that waited in it
+                        OUTBOX: 500 transactions/s with one event each and as many direct publishes; 600 s without and 600 s with a long-running snapshot
+                        direct p99 in ms, maximum outbox size in MiB, maximum outbox backlog in events
                                      without p99     MiB    events      with p99     MiB    events
                         tenth 1            2.000    1.00        10         2.000    1.00        10
                         tenth 2            2.000    1.00        10         3.000    1.50        10
-                        Without: plain p50 1.000, p99 2.000 ms; transactions p50 1.000, p99 4.000 ms; 300 committed, 300 in the stream, 0 failed
-                        With: plain p50 1.000, p99 3.000 ms; transactions p50 1.000, p99 4.000 ms; 300 committed, 300 in the stream, 0 failed
-                        Plain p99 with to without: 1.50; size of the outbox with a snapshot, last tenth to second: 1.00; the snapshot was 9,000 transactions old
+                        Without: direct p50 1.000, p99 2.000 ms; transactions p50 1.000, p99 4.000 ms; 300 committed, 300 in the stream, 0 failed
+                        With: direct p50 1.000, p99 3.000 ms; transactions p50 1.000, p99 4.000 ms; 300 committed, 300 in the stream, 0 failed
+                        Direct p99, with / without: 1.50; outbox size with a snapshot, last tenth / second tenth: 1.00; the snapshot was 9,000 transactions old
 
                         PostgreSQL 18.6 with fsync on and synchronous_commit on, Java 25, 2 CPUs, Linux
                         Commit abc
@@ -80,55 +80,55 @@ class LimitsTextTest {
     }
 
     @Test
-    void of_onePart_leavesTheOthersOut() {
-        assertThat(text(new LimitsRun.Measured(null, read(), null, null, null, null)))
+    void of_oneBenchmark_omitsTheOthers() {
+        assertThat(text(new LimitsRun.Measurements(null, read(), null, null, null, null)))
                 .contains("READ")
                 .doesNotContain("APPEND", "SNAPSHOT", "HANDLERS");
     }
 
     @Test
-    void of_failedEvents_saysThemAndIsNotGood() {
+    void of_failedEvents_showsThemAndFails() {
         SnapshotResult snapshot = snapshot(List.of(new ErrorCount("SomeException", 3, "some message")));
-        LimitsRun.Measured measured = new LimitsRun.Measured(null, null, snapshot, null, null, null);
+        LimitsRun.Measurements measured = new LimitsRun.Measurements(null, null, snapshot, null, null, null);
 
         assertThat(text(measured)).contains("3 events with a snapshot FAILED with SomeException: some message");
-        assertThat(result(measured, false).good()).isFalse();
-        assertThat(result(new LimitsRun.Measured(null, null, snapshot(List.of()), null, null, null), false)
-                        .good())
+        assertThat(result(measured, false).passed()).isFalse();
+        assertThat(result(new LimitsRun.Measurements(null, null, snapshot(List.of()), null, null, null), false)
+                        .passed())
                 .isTrue();
     }
 
     @Test
-    void of_eventsNotHandledOnceAndInOrder_isNotGood() {
-        assertThat(result(measured(handlers(0, 0, 0)), false).good()).isTrue();
-        assertThat(result(measured(handlers(1, 0, 0)), false).good()).isFalse();
-        assertThat(result(measured(handlers(0, 1, 0)), false).good()).isFalse();
-        assertThat(result(measured(handlers(0, 0, 1)), false).good()).isFalse();
+    void of_eventsNotHandledOnceAndInOrder_fails() {
+        assertThat(result(measured(handlers(0, 0, 0)), false).passed()).isTrue();
+        assertThat(result(measured(handlers(1, 0, 0)), false).passed()).isFalse();
+        assertThat(result(measured(handlers(0, 1, 0)), false).passed()).isFalse();
+        assertThat(result(measured(handlers(0, 0, 1)), false).passed()).isFalse();
     }
 
     @Test
-    void of_committedEventsThatAreNotInTheStreamOnce_isNotGood() {
-        assertThat(result(new LimitsRun.Measured(null, null, null, null, null, outbox(300)), false)
-                        .good())
+    void of_committedEventsNotStoredExactlyOnce_fails() {
+        assertThat(result(new LimitsRun.Measurements(null, null, null, null, null, outbox(300)), false)
+                        .passed())
                 .isTrue();
-        assertThat(result(new LimitsRun.Measured(null, null, null, null, null, outbox(299)), false)
-                        .good())
+        assertThat(result(new LimitsRun.Measurements(null, null, null, null, null, outbox(299)), false)
+                        .passed())
                 .isFalse();
-        assertThat(result(new LimitsRun.Measured(null, null, null, null, null, outbox(301)), false)
-                        .good())
+        assertThat(result(new LimitsRun.Measurements(null, null, null, null, null, outbox(301)), false)
+                        .passed())
                 .isFalse();
     }
 
     @Test
-    void of_interrupted_saysSoAndIsNotGood() {
-        LimitsResult result = result(new LimitsRun.Measured(null, null, null, null, null, null), true);
+    void of_interrupted_showsItAndFails() {
+        LimitsResult result = result(new LimitsRun.Measurements(null, null, null, null, null, null), true);
 
         assertThat(LimitsText.of(result).getFirst()).isEqualTo("Limits run ab12cd34: INTERRUPTED");
-        assertThat(result.good()).isFalse();
+        assertThat(result.passed()).isFalse();
     }
 
-    private static LimitsRun.Measured measured(HandlersResult handlers) {
-        return new LimitsRun.Measured(null, null, null, handlers, null, null);
+    private static LimitsRun.Measurements measured(HandlersResult handlers) {
+        return new LimitsRun.Measurements(null, null, null, handlers, null, null);
     }
 
     private static HandlersResult handlers(long lost, long duplicated, long violations) {
@@ -136,15 +136,15 @@ class LimitsTextTest {
                 10,
                 1_000,
                 2_000,
-                new HandlersResult.OfConcurrency(1, 500, 95, 0, 0, 0),
-                new HandlersResult.OfConcurrency(50, 20_000, 4_750, lost, duplicated, violations));
+                new HandlersResult.HandlerRun(1, 500, 95, 0, 0, 0),
+                new HandlersResult.HandlerRun(50, 20_000, 4_750, lost, duplicated, violations));
     }
 
-    private static String text(LimitsRun.Measured measured) {
+    private static String text(LimitsRun.Measurements measured) {
         return String.join("\n", LimitsText.of(result(measured, false)));
     }
 
-    private static LimitsResult result(LimitsRun.Measured measured, boolean interrupted) {
+    private static LimitsResult result(LimitsRun.Measurements measured, boolean interrupted) {
         return new LimitsResult("ab12cd34", interrupted, MACHINE, SETTINGS, measured);
     }
 
@@ -162,12 +162,12 @@ class LimitsTextTest {
         return new ReadResult(300_000, sizes(-1, 100_000), sizes(300_000, 400_000));
     }
 
-    private static ReadResult.Sizes sizes(double reltuples, double fastest) {
-        return ReadResult.Sizes.of(
-                List.of(new StreamTables.Statistics("t", 1, reltuples, 0)),
+    private static ReadResult.PageSizeRates sizes(double reltuples, double fastest) {
+        return ReadResult.PageSizeRates.of(
+                List.of(new StreamTables.SegmentStatistics("t", 1, reltuples, 0)),
                 List.of(
-                        new ReadResult.OfSize(100, rate("pages of 100", fastest, 100)),
-                        new ReadResult.OfSize(1_000, rate("pages of 1000", fastest / 2, 1_000))));
+                        new ReadResult.PageSizeRate(100, rate("pages of 100", fastest, 100)),
+                        new ReadResult.PageSizeRate(1_000, rate("pages of 1000", fastest / 2, 1_000))));
     }
 
     private static MeasuredRate rate(String name, double eventsPerSecond, double eventsPerCall) {
@@ -175,8 +175,8 @@ class LimitsTextTest {
     }
 
     private static SnapshotResult snapshot(List<ErrorCount> errors) {
-        return new SnapshotResult(
-                List.of(SnapshotResult.OfStream.of(1, run(List.of(), 2, null, 10), run(errors, 3, 15_000L, 12_000))));
+        return new SnapshotResult(List.of(
+                SnapshotResult.StreamResult.of(1, run(List.of(), 2, null, 10), run(errors, 3, 15_000L, 12_000))));
     }
 
     private static SnapshotResult.Run run(

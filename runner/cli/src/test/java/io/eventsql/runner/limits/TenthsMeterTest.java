@@ -15,7 +15,7 @@ class TenthsMeterTest {
 
     @Test
     void acknowledged_countsForTheTenthOfTheIntendedTime() {
-        // Late answers belong to the tenth in which they were asked for.
+        // Late answers count for the tenth of their call.
         acknowledge(0, 5 * SECOND);
         acknowledge(SECOND - 1, SECOND);
         acknowledge(SECOND, 2 * SECOND);
@@ -41,7 +41,7 @@ class TenthsMeterTest {
         }
 
         SnapshotResult.Run without = SnapshotResult.Run.of(measurements(), null, 0);
-        SnapshotResult.OfStream stream = SnapshotResult.OfStream.of(1, without, without);
+        SnapshotResult.StreamResult stream = SnapshotResult.StreamResult.of(1, without, without);
 
         assertThat(without.events()).isEqualTo(10);
         assertThat(without.tenths().getFirst().latencyMs().p99()).isEqualTo(1.0);

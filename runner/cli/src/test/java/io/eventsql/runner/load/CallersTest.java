@@ -29,8 +29,8 @@ import org.junit.jupiter.api.Timeout;
 @Timeout(60)
 class CallersTest {
 
-    /** Keeps what each calling thread sent. Answers at once. */
-    private static final class Keeper implements PublishTarget {
+    /** Records the events of each calling thread. Acknowledges immediately. */
+    private static final class RecordingTarget implements PublishTarget {
         final Map<Thread, ConcurrentLinkedQueue<Event>> byCaller = new ConcurrentHashMap<>();
 
         @Override
@@ -57,34 +57,34 @@ class CallersTest {
 
     @Test
     void run_waiting_sendsEachNumberOnce() {
-        Keeper keeper = new Keeper();
+        RecordingTarget target = new RecordingTarget();
 
-        PhaseMeasurement measured = run(Callers.waiting(parts(keeper, 7, List.of()), 20), 10_000);
+        PhaseMeasurement measured = run(Callers.waiting(context(target, 7, List.of()), 20), 10_000);
 
         assertThat(measured.publishedEvents()).isEqualTo(10_000);
         assertThat(measured.latencyMicros().getTotalCount()).isEqualTo(10_000);
-        assertEachNumberOnce(keeper, 10_000);
+        assertEachNumberOnce(target, 10_000);
     }
 
     @Test
     void run_notWaiting_sendsEachNumberOnce() {
-        Keeper keeper = new Keeper();
+        RecordingTarget target = new RecordingTarget();
 
-        PhaseMeasurement measured = run(Callers.notWaiting(parts(keeper, 1, List.of()), 20), 10_000);
+        PhaseMeasurement measured = run(Callers.notWaiting(context(target, 1, List.of()), 20), 10_000);
 
         assertThat(measured.publishedEvents()).isEqualTo(10_000);
-        assertEachNumberOnce(keeper, 10_000);
+        assertEachNumberOnce(target, 10_000);
     }
 
     @Test
     void run_keyed_usesEachKeyInOneCallerOnlyAndInRisingOrder() {
-        Keeper keeper = new Keeper();
+        RecordingTarget target = new RecordingTarget();
 
-        run(Callers.waiting(parts(keeper, 3, KeyShare.keysOf(1, 103)), 10), 20_000);
+        run(Callers.waiting(context(target, 3, KeyShare.keysOf(1, 103)), 10), 20_000);
 
         Map<String, Thread> owner = new ConcurrentHashMap<>();
         Map<String, Long> lastNumber = new ConcurrentHashMap<>();
-        keeper.byCaller.forEach((caller, events) -> events.forEach(event -> {
+        target.byCaller.forEach((caller, events) -> events.forEach(event -> {
             assertThat(owner.computeIfAbsent(event.key(), key -> caller)).isSameAs(caller);
             long number = BenchmarkEvent.decode(event.value()).number();
             Long before = lastNumber.put(event.key(), number);
@@ -94,7 +94,7 @@ class CallersTest {
     }
 
     @Test
-    void run_waiting_hasAllCallersInACallAtTheSameTime() {
+    void run_waiting_makesCallsConcurrently() {
         CyclicBarrier allThere = new CyclicBarrier(50);
         Set<Thread> callers = ConcurrentHashMap.newKeySet();
         PublishTarget meeting = new PublishTarget() {
@@ -114,7 +114,7 @@ class CallersTest {
             }
         };
 
-        PhaseMeasurement measured = run(Callers.waiting(parts(meeting, 1, List.of()), 50), 100);
+        PhaseMeasurement measured = run(Callers.waiting(context(meeting, 1, List.of()), 50), 100);
 
         assertThat(measured.errors()).isEmpty();
         assertThat(callers).hasSize(50);
@@ -136,10 +136,10 @@ class CallersTest {
                 throw new UnsupportedOperationException();
             }
         };
-        LoadParts parts = new LoadParts(source(List.of()), service, 1, clock, stop);
+        LoadContext context = new LoadContext(source(List.of()), service, 1, clock, stop);
         LoadPhase phase = LoadPhase.ofEvents(false, ClockAnchor.now(clock), clock.nanos(), 1_000);
 
-        long sent = Callers.waiting(parts, 1).run(phase, meter);
+        long sent = Callers.waiting(context, 1).run(phase, meter);
 
         PhaseMeasurement measured = meter.measurement(sent, phase.anchor());
         assertThat(measured.latencyMicros().getCountBetweenValues(2_999, 3_001)).isEqualTo(900);
@@ -151,7 +151,7 @@ class CallersTest {
     }
 
     @Test
-    void run_phaseOfATime_endsWithIt() {
+    void run_phaseWithDuration_endsOnTime() {
         ManualClock clock = new ManualClock();
         PublishTarget service = new PublishTarget() {
             @Override
@@ -166,10 +166,10 @@ class CallersTest {
                 throw new UnsupportedOperationException();
             }
         };
-        LoadParts parts = new LoadParts(source(List.of()), service, 1, clock, stop);
+        LoadContext context = new LoadContext(source(List.of()), service, 1, clock, stop);
         LoadPhase phase = LoadPhase.ofNanos(true, ClockAnchor.now(clock), clock.nanos() + 5_000, 2_000_000_000);
 
-        long sent = Callers.waiting(parts, 1).run(phase, meter);
+        long sent = Callers.waiting(context, 1).run(phase, meter);
 
         assertThat(sent).isEqualTo(2_000);
         assertThat(meter.failedEvents()).isZero();
@@ -189,14 +189,14 @@ class CallersTest {
             }
         };
 
-        PhaseMeasurement measured = run(Callers.waiting(parts(stopping, 1, List.of()), 8), 1_000_000);
+        PhaseMeasurement measured = run(Callers.waiting(context(stopping, 1, List.of()), 8), 1_000_000);
 
         assertThat(measured.sentEvents()).isBetween(1L, 8L);
         assertThat(measured.publishedEvents()).isEqualTo(measured.sentEvents());
     }
 
     @Test
-    void run_callerThatBreaksDown_isNotHidden() {
+    void run_callerFails_isReported() {
         PublishTarget broken = new PublishTarget() {
             @Override
             public void publish(List<Event> events) {
@@ -209,13 +209,13 @@ class CallersTest {
             }
         };
 
-        assertThatThrownBy(() -> run(Callers.waiting(parts(broken, 1, List.of()), 2), 10))
+        assertThatThrownBy(() -> run(Callers.waiting(context(broken, 1, List.of()), 2), 10))
                 .hasMessageContaining("broken");
     }
 
-    private static void assertEachNumberOnce(Keeper keeper, int events) {
+    private static void assertEachNumberOnce(RecordingTarget target, int events) {
         BitSet numbers = new BitSet();
-        List<Event> all = keeper.all();
+        List<Event> all = target.all();
         all.forEach(
                 event -> numbers.set((int) BenchmarkEvent.decode(event.value()).number()));
         assertThat(all).hasSize(events);
@@ -227,8 +227,8 @@ class CallersTest {
         return new EventSource("ab12cd34", 1, OptionalInt.empty(), keys);
     }
 
-    private LoadParts parts(PublishTarget target, int batch, List<String> keys) {
-        return new LoadParts(source(keys), target, batch, LoadClock.SYSTEM, stop);
+    private LoadContext context(PublishTarget target, int batch, List<String> keys) {
+        return new LoadContext(source(keys), target, batch, LoadClock.SYSTEM, stop);
     }
 
     private PhaseMeasurement run(Callers callers, long events) {

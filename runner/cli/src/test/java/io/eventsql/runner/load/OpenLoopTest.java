@@ -71,7 +71,7 @@ class OpenLoopTest {
 
     @Test
     void run_targetThatBlocks_delaysCallsButLatencyCountsFromTheIntendedTime() {
-        // Call 10 blocks its caller for 500 ms, so that the 50 slots after it are late.
+        // Call 10 blocks its caller for 500 ms, so that the next 50 slots are late.
         PublishTarget blocking = blocking(service(call -> MILLIS), 10, 500);
 
         PhaseMeasurement measured = run(blocking, 100, 1, 100);
@@ -89,13 +89,13 @@ class OpenLoopTest {
 
     @ParameterizedTest
     @CsvSource({"510, 100", "700, 51"})
-    void run_targetThatBlocksBeyondTheEndOfTheTime_missesWhatIsMuchTooLate(long blockedMs, long sentEvents) {
-        // Call 50 of 100 is made at 500 ms, and blocks its caller until the second is over.
+    void run_targetThatBlocksBeyondTheEnd_missesLateSlots(long blockedMs, long sentEvents) {
+        // Call 50 of 100 is made at 500 ms and blocks its caller until the end of the second.
         SyntheticService service = service(call -> MILLIS);
         PublishTarget blocking = blocking(service, 50, blockedMs);
         LoadPhase second = LoadPhase.ofNanos(false, ClockAnchor.now(clock), clock.nanos(), 1_000 * MILLIS);
 
-        assertThat(new OpenLoop(parts(blocking, 1), 100, 1_000).run(second, meter))
+        assertThat(new OpenLoop(context(blocking, 1), 100, 1_000).run(second, meter))
                 .isEqualTo(sentEvents);
     }
 
@@ -121,7 +121,7 @@ class OpenLoopTest {
     }
 
     @Test
-    void run_stopSignal_endsItAtOnceAndKeepsWhatWasAnswered() {
+    void run_stopSignal_endsImmediatelyAndKeepsAnsweredEvents() {
         SyntheticService service = service(call -> {
             if (call == 41) {
                 stop.raise(StopSignal.Reason.INTERRUPTED);
@@ -170,7 +170,7 @@ class OpenLoopTest {
     }
 
     @Test
-    void run_targetThatNeverAnswers_givesUpAtTheTimeoutAndSaysSo() {
+    void run_targetThatNeverAnswers_timesOut() {
         PublishTarget silent = new PublishTarget() {
             @Override
             public void publish(List<Event> events) {
@@ -193,12 +193,12 @@ class OpenLoopTest {
     }
 
     @Test
-    void run_keys_areUsedInTurn() {
+    void run_keys_areUsedInRotation() {
         SyntheticService service = service(call -> MILLIS);
-        LoadParts parts = new LoadParts(
+        LoadContext context = new LoadContext(
                 new EventSource("ab12cd34", 2, OptionalInt.empty(), KeyShare.keysOf(2, 3)), service, 1, clock, stop);
 
-        new OpenLoop(parts, 1_000).run(phase(7), meter);
+        new OpenLoop(context, 1_000).run(phase(7), meter);
 
         assertThat(service.calls)
                 .extracting(call -> call.events().getFirst().key())
@@ -209,7 +209,7 @@ class OpenLoopTest {
         return new SyntheticService(clock, serviceNanos);
     }
 
-    /** Holds the caller of one call up before it is answered as by the service. */
+    /** Blocks the caller of one call before the service answers it. */
     private PublishTarget blocking(SyntheticService service, int blockedCall, long blockedMs) {
         return new PublishTarget() {
             @Override
@@ -227,8 +227,8 @@ class OpenLoopTest {
         };
     }
 
-    private LoadParts parts(PublishTarget target, int batch) {
-        return new LoadParts(
+    private LoadContext context(PublishTarget target, int batch) {
+        return new LoadContext(
                 new EventSource("ab12cd34", 0, OptionalInt.empty(), List.of()), target, batch, clock, stop);
     }
 
@@ -238,7 +238,7 @@ class OpenLoopTest {
 
     private PhaseMeasurement run(PublishTarget target, long rate, int batch, long events) {
         LoadPhase phase = phase(events);
-        long sent = new OpenLoop(parts(target, batch), rate).run(phase, meter);
+        long sent = new OpenLoop(context(target, batch), rate).run(phase, meter);
         return meter.measurement(sent, phase.anchor());
     }
 }

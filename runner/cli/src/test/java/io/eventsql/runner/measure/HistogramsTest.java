@@ -33,7 +33,7 @@ class HistogramsTest {
     }
 
     @Test
-    void decode_somethingElse_isRefused() {
+    void decode_somethingElse_isRejected() {
         assertThatThrownBy(() -> Histograms.decode("AAAA")).hasMessageStartingWith("not an encoded histogram");
     }
 

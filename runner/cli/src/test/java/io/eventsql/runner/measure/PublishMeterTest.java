@@ -56,7 +56,7 @@ class PublishMeterTest {
     }
 
     @Test
-    void failed_partly_countsEachEventAsWhatBecameOfIt() {
+    void failed_partly_countsEachEventByItsOutcome() {
         EventPosition stored = new EventPosition("s", 0, 0, 1);
         PartialPublishException partial = new PartialPublishException(
                 "some",
@@ -80,7 +80,7 @@ class PublishMeterTest {
     }
 
     @Test
-    void measurement_nothingHappened_hasNoTimes() {
+    void measurement_noEvents_hasNoTimes() {
         PhaseMeasurement measured = meter.measurement(0, ANCHOR);
 
         assertThat(measured.firstIntendedAtMicros()).isNull();

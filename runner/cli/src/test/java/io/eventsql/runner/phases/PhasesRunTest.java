@@ -11,10 +11,10 @@ import io.eventsql.runner.report.ProgressDisplay;
 import io.eventsql.runner.series.TimeSeries;
 import io.eventsql.runner.spec.EnvironmentSpec;
 import io.eventsql.runner.spec.EventsSpec;
-import io.eventsql.runner.spec.Kind;
 import io.eventsql.runner.spec.PhaseRate;
 import io.eventsql.runner.spec.PhaseSpec;
 import io.eventsql.runner.spec.RunSpec;
+import io.eventsql.runner.spec.WorkloadKind;
 import io.eventsql.runner.testing.ManualClock;
 import io.eventsql.runner.testing.SyntheticDriver;
 import io.eventsql.runner.testing.SyntheticService;
@@ -29,7 +29,7 @@ import java.util.stream.LongStream;
 import org.HdrHistogram.Histogram;
 import org.junit.jupiter.api.Test;
 
-/** Phases on a clock of their own, against a system whose answers take known times. */
+/** Phases on a manual clock, against a system with known service times. */
 class PhasesRunTest {
     private static final long MILLIS = 1_000_000;
 
@@ -62,11 +62,11 @@ class PhasesRunTest {
         assertThat(session.consumerCounts())
                 .extracting(ConsumerCounts::eventsSeen, ConsumerCounts::eventsLost)
                 .containsExactly(tuple(10_500L, 0L));
-        assertThat(problems.found()).isEmpty();
+        assertThat(problems.all()).isEmpty();
     }
 
     @Test
-    void run_secondsOfTheMeasuredPhases_areCountedOneByOne() throws Exception {
+    void run_measuredPhases_areRecordedBySecond() throws Exception {
         run(
                 call -> 10 * MILLIS,
                 streams(1, 2),
@@ -74,11 +74,11 @@ class PhasesRunTest {
                 rate("slow", true, "100", 2),
                 rate("fast", true, "400", 2));
 
-        TimeSeries table = session.series().table(clock.nanos());
+        TimeSeries table = session.series().finish(clock.nanos());
         assertThat(table.t()).startsWith(0, 1, 2, 3);
         assertThat(table.phase()).startsWith("slow", "slow", "fast", "fast");
         assertThat(table.offeredRate()).startsWith(100.0, 100.0, 400.0, 400.0);
-        // What is sent in the last 10 ms of a second is answered in the next one.
+        // Events sent in the last 10 ms of a second are answered in the next one.
         assertThat(table.publishRate()).startsWith(99.0, 100.0, 397.0, 400.0);
         assertThat(table.consumeRate()).startsWith(198.0, 200.0, 794.0, 800.0);
         assertThat(table.inFlight()).startsWith(1.0, 1.0, 4.0, 4.0);
@@ -89,8 +89,8 @@ class PhasesRunTest {
     }
 
     @Test
-    void run_multiple_isOfTheRateWithCallersAndTheBoundMissesSlots() throws Exception {
-        // One caller gets 100 answers a second; two unanswered events allow 200.
+    void run_multiple_refersToTheRateWithCallersAndTheBoundMissesSlots() throws Exception {
+        // One caller gets 100 answers per second, two unanswered events allow 200.
         List<PhaseLoad> phases = run(
                 call -> 10 * MILLIS,
                 streams(1, 1),
@@ -116,7 +116,7 @@ class PhasesRunTest {
 
     @Test
     void run_boundThatIsNeverReached_missesNothing() throws Exception {
-        // Ten slots a millisecond: the last ones fall due together, as the phase ends.
+        // Ten slots per millisecond. The last ones become due together at the end of the phase.
         List<PhaseLoad> phases = run(
                 call -> MILLIS,
                 streams(1, 1),
@@ -127,7 +127,7 @@ class PhasesRunTest {
     }
 
     @Test
-    void run_severalStreams_getCallsInTurnAndNumberThemByThemselves() throws Exception {
+    void run_severalStreams_areCalledInRotationAndNumberedSeparately() throws Exception {
         run(
                 call -> MILLIS,
                 streams(3, 1),
@@ -146,7 +146,7 @@ class PhasesRunTest {
     }
 
     @Test
-    void run_whatConsumersDoNotGetOrGetWrong_isCounted() throws Exception {
+    void run_lostDuplicatedAndReorderedDeliveries_areCounted() throws Exception {
         List<Event> held = new ArrayList<>();
         List<PhaseLoad> phases = run(
                 call -> MILLIS,
@@ -175,11 +175,11 @@ class PhasesRunTest {
         assertThat(counts.eventsLost()).isEqualTo(1);
         assertThat(counts.eventsDuplicated()).isEqualTo(1);
         assertThat(counts.orderViolations()).isEqualTo(1);
-        assertThat(problems.found()).containsExactly("Not everything was consumed within 1 s");
+        assertThat(problems.all()).containsExactly("Not everything was consumed within 1 s");
     }
 
     @Test
-    void run_stopped_endsThePhaseAndLeavesTheRestOut() throws Exception {
+    void run_stopped_endsThePhaseAndSkipsTheRest() throws Exception {
         List<PhaseLoad> phases = run(
                 call -> {
                     if (call == 1_500) {
@@ -229,7 +229,7 @@ class PhasesRunTest {
         prepare.accept(driver);
         RunSpec spec = new RunSpec(
                 "run",
-                Kind.PHASES,
+                WorkloadKind.PHASES,
                 new EnvironmentSpec("none", 0, "none", Map.of()),
                 new RunSpec.SystemSpec("synthetic", Map.of()),
                 new EventsSpec(0, streams.streams() == 1 ? 1 : 0),
@@ -241,7 +241,7 @@ class PhasesRunTest {
                 Map.of());
         PrintStream nowhere = new PrintStream(OutputStream.nullOutputStream());
         session = LoadSession.open(
-                new LoadSession.Setup(spec, driver, clock, stop, problems, ProgressDisplay.lines(nowhere, clock)));
+                new LoadSession.Context(spec, driver, clock, stop, problems, ProgressDisplay.lines(nowhere, clock)));
         List<PhaseLoad> played = new PhasesRun(session, stop, problems, phase -> {}).run(phases);
         session.close();
         return played;

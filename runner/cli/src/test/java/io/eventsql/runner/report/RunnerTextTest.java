@@ -13,7 +13,7 @@ import org.junit.jupiter.api.Test;
 class RunnerTextTest {
 
     @Test
-    void published_withARate_hasTheKnownForm() {
+    void published_withARate_hasTheStableFormat() {
         assertThat(text(5_000, 3).published(measurement(300_000, 63_436_000, List.of())))
                 .startsWith(
                         "Publishing 300000 events with 5000 per second rate took: PT1M3.436S, which means 4729 per second"
@@ -36,7 +36,7 @@ class RunnerTextTest {
     }
 
     @Test
-    void published_latency_isToldInMilliseconds() {
+    void published_latency_isInMilliseconds() {
         assertThat(text(5_000, 1).published(measurement(10, 1_000, List.of())))
                 .contains(
                         "Publish latency in ms: p50 2.000, p99 2.000, p99.9 2.000, max 2.000",
@@ -53,11 +53,11 @@ class RunnerTextTest {
 
     @Test
     void published_nothing_saysSo() {
-        assertThat(text(5_000, 1).published(PhaseMeasurement.nothing())).first().isEqualTo("Nothing was published");
+        assertThat(text(5_000, 1).published(PhaseMeasurement.empty())).first().isEqualTo("Nothing was published");
     }
 
     @Test
-    void consumed_hasTheKnownForm() {
+    void consumed_hasTheStableFormat() {
         assertThat(text(5_000, 3).consumed(300_000, 63_551_000))
                 .containsExactly(
                         "Consuming 300000 events with 5000 per second rate took: PT1M3.551S, which means 4721 per second"

@@ -9,7 +9,7 @@ class ComparisonTest {
     private final Comparison comparison = new Comparison();
 
     @Test
-    void markdown_resultsOfBothKinds_standSideBySide() {
+    void markdown_resultsOfBothKinds_areInOneTable() {
         comparison.add("main", JsonMapper.shared().readTree("""
                                 {"passed": true, "rate_asked": 15000, "publish_rate": 14999.9, "consume_rate": 14998.2,
                                  "publish_latency_ms": {"p50": 4.1234, "p99": 9}, "end_to_end_latency_ms": {"p50": 5, "p99": 11},

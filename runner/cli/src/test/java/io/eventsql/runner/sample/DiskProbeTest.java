@@ -15,7 +15,7 @@ class DiskProbeTest {
     private Path root;
 
     @Test
-    void look_disks_areCountedWithoutTheirPartitionsAndWhatIsMadeOfThem() throws IOException {
+    void sample_disks_areCountedWithoutPartitionsAndStackedDevices() throws IOException {
         Files.createDirectories(root.resolve("sys/block/vda/device"));
         Files.createDirectories(root.resolve("sys/block/vdb/device"));
         Files.createDirectories(root.resolve("sys/block/dm-0"));
@@ -23,15 +23,15 @@ class DiskProbeTest {
         DiskProbe probe = new DiskProbe(root);
 
         diskstats(1_000, 2_000);
-        assertThat(probe.look(0)).containsExactly(null, null);
+        assertThat(probe.sample(0)).containsExactly(null, null);
         diskstats(1_000 + 2 * 1_000, 2_000 + 2 * 4_000);
 
-        assertThat(probe.look(4 * SECOND))
+        assertThat(probe.sample(4 * SECOND))
                 .usingElementComparator((a, b) -> Math.abs(a - b) < 1e-9 ? 0 : Double.compare(a, b))
                 .containsExactly(2 * 2 * 1_000 * 512 / 4e6, 2 * 2 * 4_000 * 512 / 4e6);
     }
 
-    /** The same for each device; two of the four are disks. */
+    /** Writes the same values for each device. Two of the four are disks. */
     private void diskstats(long read, long written) throws IOException {
         StringBuilder lines = new StringBuilder();
         for (String device : new String[] {"vda", "vda1", "vdb", "dm-0"}) {

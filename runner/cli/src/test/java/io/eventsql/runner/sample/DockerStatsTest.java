@@ -18,9 +18,9 @@ class DockerStatsTest {
     }
 
     @Test
-    void of_somethingElse_isRefused() {
+    void of_otherOutput_isRejected() {
         assertThatThrownBy(() -> DockerStats.of("Cannot connect to the Docker daemon"))
-                .hasMessageContaining("docker stats says something unknown: Cannot connect");
-        assertThatThrownBy(() -> DockerStats.of("{\"CPUPerc\":\"1%\"}")).hasMessageContaining("unknown");
+                .hasMessageContaining("Unexpected output of docker stats: Cannot connect");
+        assertThatThrownBy(() -> DockerStats.of("{\"CPUPerc\":\"1%\"}")).hasMessageContaining("Unexpected output");
     }
 }

@@ -29,7 +29,7 @@ class ProcessTreeTest {
     }
 
     @Test
-    void usage_whatMayNotBeRead_isLeftOut() throws IOException {
+    void usage_unreadableFile_isSkipped() throws IOException {
         process(10, "postgres", 1, 0, 0, "Pss: 7 kB");
         Files.delete(proc.resolve("10/smaps_rollup"));
 
@@ -39,8 +39,8 @@ class ProcessTreeTest {
     }
 
     @Test
-    void usage_noSuchProcess_isSaid() {
-        assertThatThrownBy(() -> new ProcessTree(proc).usage(99)).hasMessage("there is no process 99");
+    void usage_noSuchProcess_throws() {
+        assertThatThrownBy(() -> new ProcessTree(proc).usage(99)).hasMessage("no such process: 99");
     }
 
     @Test

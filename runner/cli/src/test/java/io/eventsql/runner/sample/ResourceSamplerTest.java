@@ -15,19 +15,19 @@ import org.junit.jupiter.api.Timeout;
 @Timeout(60)
 class ResourceSamplerTest {
 
-    /** Fails twice, then counts its looks. */
-    private static final class Failing implements Probe {
-        private final CountDownLatch looked = new CountDownLatch(4);
+    /** Fails twice, then returns samples. */
+    private static final class FlakyProbe implements Probe {
+        private final CountDownLatch sampled = new CountDownLatch(4);
 
         @Override
         public List<String> columns() {
-            return List.of("a.looks", "a.nothing");
+            return List.of("a.samples", "a.nothing");
         }
 
         @Override
-        public List<Double> look(long nowNanos) throws IOException {
-            looked.countDown();
-            if (looked.getCount() >= 2) {
+        public List<Double> sample(long nowNanos) throws IOException {
+            sampled.countDown();
+            if (sampled.getCount() >= 2) {
                 throw new IOException("not yet");
             }
             return Arrays.asList(7.0, null);
@@ -35,17 +35,17 @@ class ResourceSamplerTest {
     }
 
     @Test
-    void look_failures_areSaidOnceAndLookingGoesOn() throws InterruptedException {
+    void sample_failures_areReportedOnceAndSamplingContinues() throws InterruptedException {
         ConcurrentLinkedQueue<String> problems = new ConcurrentLinkedQueue<>();
-        Failing probe = new Failing();
+        FlakyProbe probe = new FlakyProbe();
         long origin = LoadClock.SYSTEM.nanos();
         try (ResourceSampler sampler =
                 ResourceSampler.start(List.of(probe), LoadClock.SYSTEM, () -> origin, problems::add)) {
-            probe.looked.await();
+            probe.sampled.await();
             ResourceSeries table = sampler.table(10);
 
-            assertThat(problems).containsExactly("Cannot see a.looks: not yet");
-            assertThat(table.columns().get("a.looks")).contains(7.0).contains((Double) null);
+            assertThat(problems).containsExactly("Sampling a.samples failed: not yet");
+            assertThat(table.columns().get("a.samples")).contains(7.0).contains((Double) null);
             assertThat(table.columns().get("a.nothing")).containsOnlyNulls();
             assertThat(table.t()).hasSize(10);
         }
@@ -53,12 +53,12 @@ class ResourceSamplerTest {
 
     @Test
     void rate_isTheGrowthEachSecond() {
-        Rate rate = new Rate();
+        RateCounter rate = new RateCounter();
 
-        assertThat(rate.at(100, 0)).isNull();
-        assertThat(rate.at(150, 500_000_000)).isEqualTo(100);
-        assertThat(rate.at(10, 1_000_000_000)).as("counted from 0 again").isNull();
-        assertThat(rate.at(20, 2_000_000_000)).isEqualTo(10);
+        assertThat(rate.update(100, 0)).isNull();
+        assertThat(rate.update(150, 500_000_000)).isEqualTo(100);
+        assertThat(rate.update(10, 1_000_000_000)).as("counted from 0 again").isNull();
+        assertThat(rate.update(20, 2_000_000_000)).isEqualTo(10);
     }
 
     @Test

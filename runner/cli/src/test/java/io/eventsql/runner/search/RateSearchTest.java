@@ -11,7 +11,7 @@ class RateSearchTest {
     private final List<Long> tried = new ArrayList<>();
 
     @Test
-    void best_isCloseBelowTheLimit() {
+    void best_isJustBelowTheLimit() {
         assertThat(best(1_000, 200_000, 17_500)).isBetween(16_650L, 17_500L);
         assertThat(tried)
                 .startsWith(1_000L, 2_000L, 4_000L, 8_000L, 16_000L, 32_000L)
@@ -25,7 +25,7 @@ class RateSearchTest {
     }
 
     @Test
-    void best_nothingHolds_isNone() {
+    void best_nothingHolds_isEmpty() {
         assertThat(best(1_000, 3_000, 10)).isZero();
         assertThat(tried).containsExactly(1_000L);
     }

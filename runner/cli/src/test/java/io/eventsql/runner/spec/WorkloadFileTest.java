@@ -20,13 +20,13 @@ class WorkloadFileTest {
             """;
 
     @Test
-    void read_nothingButPhases_hasTheDocumentedDefaults() {
+    void read_onlyPhases_hasTheDocumentedDefaults() {
         RunSpec run = read(SMALL).runs().getFirst();
 
         assertThat(run)
                 .isEqualTo(new RunSpec(
                         "some",
-                        Kind.PHASES,
+                        WorkloadKind.PHASES,
                         new EnvironmentSpec("postgres", 1, "none", Map.of()),
                         new RunSpec.SystemSpec("eventsql", Map.of()),
                         new EventsSpec(0, 0),
@@ -37,7 +37,7 @@ class WorkloadFileTest {
                         null,
                         null,
                         Map.of()));
-        assertThat(run.roughSeconds()).isEqualTo(15);
+        assertThat(run.estimatedSeconds()).isEqualTo(15);
     }
 
     @Test
@@ -129,35 +129,35 @@ class WorkloadFileTest {
     @CsvSource(
             delimiter = '|',
             value = {
-                "consumer=1|consumer is not known here; known are",
-                "consumers=101|consumers must be a whole number between 0 and 100, but is 101",
-                "consumers=1.5|consumers must be a whole number between 0 and 100, but is 1.5",
-                "consumers=x|consumers must be a whole number between 0 and 100, but is \"x\"",
-                "partitions=0|partitions must be a whole number between 1 and 1000, but is 0",
-                "streams=10001|streams must be a whole number between 1 and 10000, but is 10001",
-                "replayers=-1|replayers must be a whole number between 0 and 100, but is -1",
+                "consumer=1|consumer is unknown here; known fields:",
+                "consumers=101|consumers must be an integer between 0 and 100, but is 101",
+                "consumers=1.5|consumers must be an integer between 0 and 100, but is 1.5",
+                "consumers=x|consumers must be an integer between 0 and 100, but is \"x\"",
+                "partitions=0|partitions must be an integer between 1 and 1000, but is 0",
+                "streams=10001|streams must be an integer between 1 and 10000, but is 10001",
+                "replayers=-1|replayers must be an integer between 0 and 100, but is -1",
                 "events.bytes=79|events.bytes must be 0 or between 80 and 4194304, but is 79",
-                "events.size=79|events.size is not known here; known are bytes, keys",
-                "events=5|events must be fields with values, but is 5",
+                "events.size=79|events.size is unknown here; known fields: bytes, keys",
+                "events=5|events must be an object, but is 5",
                 "environment.server=mysql|environment.server must be one of postgres, postgres-pgq, kafka, redis, none, but is 'mysql'",
-                "environment.databases=0|environment.databases must be a whole number between 1 and 64, but is 0",
+                "environment.databases=0|environment.databases must be an integer between 1 and 64, but is 0",
                 "environment.standbys=many|environment.standbys must be one of none, asynchronous, synchronous, quorum",
-                "environment.server_options=5|environment.server_options must be names with values, but is 5",
+                "environment.server_options=5|environment.server_options must be an object, but is 5",
                 "phases=[]|phases is missing: at least one phase",
                 "phases.0.rate=0|phases.0.rate must be between 1 and 1000000, but is 0",
-                "phases.0.rate=fast|phases.0.rate must be a whole number or a multiple such as 5x or 0.5x, but is 'fast'",
+                "phases.0.rate=fast|phases.0.rate must be an integer or a multiple such as 5x or 0.5x, but is 'fast'",
                 "phases.0.rate=5x|phases.0.rate is a multiple, but no measured phase before it has callers",
-                "phases.0.callers=5|phases.0.rate or callers is needed, exactly one of both",
-                "phases.0.async=true|phases.0.async belongs to callers",
-                "phases.0.seconds=0|phases.0.seconds must be a whole number between 1 and 86400, but is 0",
+                "phases.0.callers=5|phases.0.rate or callers is required, but not both",
+                "phases.0.async=true|phases.0.async requires callers",
+                "phases.0.seconds=0|phases.0.seconds must be an integer between 1 and 86400, but is 0",
                 "phases.0.name=A b|phases.0.name must be 1 to 40 lower-case letters, digits and hyphens, but is 'A b'",
                 "phases.0.measured=yes please|phases.0.measured must be true or false",
-                "phases.0.in_flight=0|phases.0.in_flight must be a whole number between 1 and 100000000, but is 0",
-                "phases.1.rate=5|--set phases.1.rate: the list has places 0 to 0, but not '1'",
-                "phases.0.rate.x=5|--set phases.0.rate.x: there is no 'rate' with fields",
-                "variables.A=5|variables is not known here",
+                "phases.0.in_flight=0|phases.0.in_flight must be an integer between 1 and 100000000, but is 0",
+                "phases.1.rate=5|--set phases.1.rate: the list has indexes 0 to 0, but not '1'",
+                "phases.0.rate.x=5|--set phases.0.rate.x: 'rate' is not an object",
+                "variables.A=5|variables is unknown here",
             })
-    void read_wrongValue_namesFileFieldAndLimit(String override, String problem) {
+    void read_invalidValue_namesFileFieldAndLimit(String override, String problem) {
         assertThatThrownBy(() -> read(SMALL, override))
                 .isInstanceOf(InvalidWorkloadException.class)
                 .hasMessageContaining(problem)
@@ -165,35 +165,35 @@ class WorkloadFileTest {
     }
 
     @Test
-    void read_wrongFile_isRefused() {
-        assertRefused("", "must hold fields with values");
-        assertRefused("a: [", "line 1 is not understood");
-        assertRefused("description: D.\nkind: phases\nkind: phases\n", "Duplicate");
-        assertRefused("description: D.\n", "kind is missing: one of publish, phases, search, blast, sweep");
-        assertRefused("kind: dance\n", "kind must be one of publish, phases, search, blast, sweep, but is 'dance'");
-        assertRefused(SMALL.replace("description: Something.", ""), "description must be one line");
-        assertRefused(SMALL + "runs: []", "runs must be a list of at least one run");
-        assertRefused(SMALL + "runs: [{name: a}, {name: a}]", "runs has the name a twice");
-        assertRefused(SMALL + "runs: [{consumers: 1}]", "the name of a run must be");
-        assertRefused(SMALL + "runs: [{name: a, kind: search}]", "without kind");
-        assertRefused(SMALL + "  - {name: steady, rate: 1000, seconds: 5}", "phases.1.name is there twice: steady");
-        assertRefused(
+    void read_invalidFile_isRejected() {
+        assertRejected("", "must contain an object");
+        assertRejected("a: [", "invalid YAML in line 1");
+        assertRejected("description: D.\nkind: phases\nkind: phases\n", "Duplicate");
+        assertRejected("description: D.\n", "kind is missing: one of publish, phases, search, blast, sweep");
+        assertRejected("kind: dance\n", "kind must be one of publish, phases, search, blast, sweep, but is 'dance'");
+        assertRejected(SMALL.replace("description: Something.", ""), "description must be one line");
+        assertRejected(SMALL + "runs: []", "runs must be a list of at least one run");
+        assertRejected(SMALL + "runs: [{name: a}, {name: a}]", "the run name a is not unique");
+        assertRejected(SMALL + "runs: [{consumers: 1}]", "the name of a run must be");
+        assertRejected(SMALL + "runs: [{name: a, kind: search}]", "without kind");
+        assertRejected(SMALL + "  - {name: steady, rate: 1000, seconds: 5}", "phases.1.name is not unique: steady");
+        assertRejected(
                 "{description: D., kind: phases, events: {keys: 3}, phases: [{name: a, callers: 4, seconds: 1}]}",
                 "events.keys must be 0 or at least the callers of the phase a (4)");
-        assertRefused(
+        assertRejected(
                 "{description: D., kind: phases, events: {bytes: 4000000},"
                         + " phases: [{name: a, callers: 4, events_per_call: 2, seconds: 1}]}",
                 "phases.0.events_per_call times events.bytes must be at most 7549747, but is 8000000");
-        assertRefused(
+        assertRejected(
                 "{description: D., kind: search, phases: [{name: a, callers: 4, seconds: 1}]}",
-                "phases of a search must end with one that has a rate");
-        assertRefused(
+                "phases of a search must end with a phase that has a rate");
+        assertRejected(
                 SMALL.replace("phases\n", "search\n") + "search: {from_rate: 10, to_rate: 10}",
                 "search.to_rate must be above from_rate (10), but is 10");
         assertThatThrownBy(() -> FieldOverride.of("consumers")).hasMessageContaining("--set: must be like consumers=5");
     }
 
-    private static void assertRefused(String text, String problem) {
+    private static void assertRejected(String text, String problem) {
         assertThatThrownBy(() -> read(text))
                 .isInstanceOf(InvalidWorkloadException.class)
                 .hasMessageStartingWith("some.yaml")

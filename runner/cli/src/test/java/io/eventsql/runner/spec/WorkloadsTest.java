@@ -26,7 +26,7 @@ class WorkloadsTest {
     void read_publish_asksForAsManyDatabasesAsItsVariables() throws IOException {
         for (Path file : WorkloadFile.in(FOLDER)) {
             Workload workload = WorkloadFile.read(file, List.of());
-            if (workload.kind() == Kind.PUBLISH) {
+            if (workload.kind() == WorkloadKind.PUBLISH) {
                 assertThat(workload.runs())
                         .allMatch(run -> run.variables()
                                 .getOrDefault("SHARDS", "3")

@@ -3,9 +3,9 @@ package io.eventsql.runner.testing;
 import io.eventsql.runner.load.LoadClock;
 import java.util.concurrent.atomic.AtomicLong;
 
-/** A clock that moves only when somebody parks or says so. Thread-safe. */
+/** A clock that advances only by {@link #parkNanos} and {@link #advance}. Thread-safe. */
 public final class ManualClock implements LoadClock {
-    /** Where both clocks start: far from zero, so that mixing them up shows. */
+    /** The start of both clocks, far from zero, so that mixing them up is detected. */
     public static final long START_NANOS = 7_000_000_000_123L;
 
     public static final long START_EPOCH_MICROS = 1_800_000_000_000_000L;
@@ -33,7 +33,7 @@ public final class ManualClock implements LoadClock {
         nanos.addAndGet(byNanos);
     }
 
-    /** Runs after each park, when time has moved. */
+    /** Sets an action to run after each park. */
     public void whenParked(Runnable action) {
         whenParked = action;
     }

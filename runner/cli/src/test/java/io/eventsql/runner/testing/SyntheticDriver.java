@@ -1,7 +1,7 @@
 package io.eventsql.runner.testing;
 
 import io.eventsql.Event;
-import io.eventsql.runner.driver.Deliveries;
+import io.eventsql.runner.driver.DeliveryListener;
 import io.eventsql.runner.driver.Driver;
 import io.eventsql.runner.driver.PublishTarget;
 import java.util.ArrayList;
@@ -12,12 +12,12 @@ import java.util.concurrent.CompletionStage;
 import java.util.function.UnaryOperator;
 
 /**
- * A system whose publish calls are answered by a {@link SyntheticService}, and which delivers each call's events to all
- * consumers at the moment of its answer. For one thread.
+ * A system whose publish calls are answered by a {@link SyntheticService}, and that delivers each call's events to all
+ * consumers at the moment of its answer. For use by one thread.
  */
 public final class SyntheticDriver implements Driver {
     private final SyntheticService service;
-    private final Map<String, List<Deliveries>> consumers = new HashMap<>();
+    private final Map<String, List<DeliveryListener>> consumers = new HashMap<>();
     public final Map<String, List<Event>> published = new HashMap<>();
     private UnaryOperator<List<Event>> onDelivery = events -> events;
 
@@ -25,7 +25,7 @@ public final class SyntheticDriver implements Driver {
         this.service = service;
     }
 
-    /** What becomes of the events of a call on their way to the consumers. */
+    /** Sets a transformation of the events of a call before delivery. */
     public void onDelivery(UnaryOperator<List<Event>> change) {
         onDelivery = change;
     }
@@ -63,12 +63,12 @@ public final class SyntheticDriver implements Driver {
     }
 
     @Override
-    public AutoCloseable consume(String stream, String consumer, Deliveries deliveries) {
-        consumers.get(stream).add(deliveries);
+    public AutoCloseable consume(String stream, String consumer, DeliveryListener listener) {
+        consumers.get(stream).add(listener);
         if (!published.get(stream).isEmpty()) {
-            deliveries.delivered(List.copyOf(published.get(stream)));
+            listener.delivered(List.copyOf(published.get(stream)));
         }
-        return () -> consumers.get(stream).remove(deliveries);
+        return () -> consumers.get(stream).remove(listener);
     }
 
     @Override

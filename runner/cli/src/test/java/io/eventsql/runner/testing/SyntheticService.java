@@ -11,12 +11,12 @@ import java.util.function.IntConsumer;
 import java.util.function.LongUnaryOperator;
 
 /**
- * A target whose answers take a known time on a {@link ManualClock}, and which keeps what it got. Answers come when the
- * clock passes their time. For one thread.
+ * A target with known service times on a {@link ManualClock}, which records its calls. Answers arrive when the
+ * clock passes their time. For use by one thread.
  */
 public final class SyntheticService implements PublishTarget {
 
-    /** One call as it came in. */
+    /** A received call. */
     public record Call(long atNanos, List<Event> events) {}
 
     private record Answer(long atNanos, CompletableFuture<Void> future) {}
@@ -27,14 +27,14 @@ public final class SyntheticService implements PublishTarget {
     private IntConsumer whenCalled = call -> {};
     public final List<Call> calls = new ArrayList<>();
 
-    /** @param serviceNanos the number of the call, from 0, to the time its answer takes */
+    /** @param serviceNanos maps the number of a call, from 0, to its service time */
     public SyntheticService(ManualClock clock, LongUnaryOperator serviceNanos) {
         this.clock = clock;
         this.serviceNanos = serviceNanos;
         clock.whenParked(this::answerDue);
     }
 
-    /** Runs at each call, with its number, from 0. */
+    /** Sets an action to run at each call with its number, from 0. */
     public void whenCalled(IntConsumer action) {
         whenCalled = action;
     }
@@ -56,7 +56,7 @@ public final class SyntheticService implements PublishTarget {
         return future;
     }
 
-    /** The clock is set back to each answer's own time while it is given, as if a thread had slept until then. */
+    /** Completes due answers, each with the clock set back to its own time, as if a thread had slept until then. */
     private void answerDue() {
         long now = clock.nanos();
         while (!open.isEmpty() && open.peek().atNanos <= now) {

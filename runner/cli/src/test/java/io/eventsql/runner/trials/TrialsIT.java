@@ -6,8 +6,8 @@ import io.eventsql.eventsdb.EventsDb;
 import io.eventsql.runner.driver.Driver;
 import io.eventsql.runner.driver.DriverProvider;
 import io.eventsql.runner.driver.DriverSettings;
-import io.eventsql.runner.drivers.EventSqlOutbox;
-import io.eventsql.runner.drivers.OutboxTable;
+import io.eventsql.runner.drivers.EventSqlOutboxDriverProvider;
+import io.eventsql.runner.drivers.OutboxTableDriverProvider;
 import io.eventsql.runner.load.LoadClock;
 import io.eventsql.runner.load.StopSignal;
 import java.sql.SQLException;
@@ -20,7 +20,7 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** With real drivers: the stream holds what the last trial sent, and nothing of those before. */
+/** Runs trials with real drivers, and checks that the stream contains only the events of the last trial. */
 @Timeout(120)
 class TrialsIT {
     private static EventsDb server;
@@ -38,11 +38,11 @@ class TrialsIT {
     }
 
     @Test
-    void blast_eventSqlOutbox_leavesTheLastTrial() throws Exception {
-        Measured<BlastTrial> blast;
-        try (Driver driver = open(new EventSqlOutbox())) {
+    void blast_eventSqlOutbox_keepsOnlyTheLastTrial() throws Exception {
+        CompletedTrials<BlastTrial> blast;
+        try (Driver driver = open(new EventSqlOutboxDriverProvider())) {
             blast = trials(driver, "0b1a57ed").blast(new BlastSettings(300, 3, 1 << 30, 500));
-            // Published is not relayed yet: clearing waits for that.
+            // Published events are not relayed yet. Clearing waits for the relay.
             driver.clear("blast_0b1a57ed");
         }
 
@@ -53,9 +53,9 @@ class TrialsIT {
     }
 
     @Test
-    void sweep_outboxTable_leavesTheLastTrial() throws Exception {
-        Measured<SweepTrial> sweep;
-        try (Driver driver = open(new OutboxTable())) {
+    void sweep_outboxTable_keepsOnlyTheLastTrial() throws Exception {
+        CompletedTrials<SweepTrial> sweep;
+        try (Driver driver = open(new OutboxTableDriverProvider())) {
             sweep = trials(driver, "5eed0001")
                     .sweep(new SweepSettings(
                             List.of(1, 500),
@@ -73,7 +73,7 @@ class TrialsIT {
     }
 
     private Trials trials(Driver driver, String run) {
-        return new Trials(new Trials.Parts(driver, run, 3, LoadClock.SYSTEM, new StopSignal(), progress::add));
+        return new Trials(new Trials.TrialContext(driver, run, 3, LoadClock.SYSTEM, new StopSignal(), progress::add));
     }
 
     private static Driver open(DriverProvider provider) throws Exception {

@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
 import io.eventsql.benchmark.event.BenchmarkEvent;
-import io.eventsql.runner.driver.Deliveries;
+import io.eventsql.runner.driver.DeliveryListener;
 import io.eventsql.runner.driver.Driver;
 import io.eventsql.runner.driver.PublishTarget;
 import io.eventsql.runner.load.StopSignal;
@@ -31,7 +31,7 @@ class TrialsTest {
     private boolean clears = true;
     private SyntheticService service;
 
-    /** Streams that are all the same service; notes what is asked of it. */
+    /** A driver whose streams share one service. Records its calls. */
     private final Driver driver = new Driver() {
         @Override
         public String version() {
@@ -49,7 +49,7 @@ class TrialsTest {
         }
 
         @Override
-        public AutoCloseable consume(String stream, String consumer, Deliveries deliveries) {
+        public AutoCloseable consume(String stream, String consumer, DeliveryListener listener) {
             throw new AssertionError("trials do not consume");
         }
 
@@ -70,7 +70,7 @@ class TrialsTest {
         // Message i of a trial of four takes 10, 20, 30, 40 ms; all are sent at once.
         service = new SyntheticService(clock, call -> (call % 4 + 1) * 10 * MS);
 
-        Measured<BlastTrial> blast = trials().blast(new BlastSettings(4, 2, 1 << 30, 1_000));
+        CompletedTrials<BlastTrial> blast = trials().blast(new BlastSettings(4, 2, 1 << 30, 1_000));
 
         assertThat(blast.trials()).extracting(BlastTrial::trial).containsExactly(1, 2);
         BlastTrial trial = blast.trials().getFirst();
@@ -92,7 +92,7 @@ class TrialsTest {
     void blast_moreBytesThanTheCap_hasFewerMessages() throws Exception {
         service = new SyntheticService(clock, call -> MS);
 
-        Measured<BlastTrial> blast = trials().blast(new BlastSettings(10_000, 1, 5_500, 1_000));
+        CompletedTrials<BlastTrial> blast = trials().blast(new BlastSettings(10_000, 1, 5_500, 1_000));
 
         assertThat(blast.trials().getFirst().events()).isEqualTo(5);
     }
@@ -118,10 +118,10 @@ class TrialsTest {
     }
 
     @Test
-    void blast_answersThatNeverCome_areFailures() throws Exception {
+    void blast_unansweredCalls_areFailures() throws Exception {
         service = new SyntheticService(clock, call -> call == 3 ? Long.MAX_VALUE / 2 : MS);
 
-        Measured<BlastTrial> blast = trials().blast(new BlastSettings(2, 1, 1 << 30, 100));
+        CompletedTrials<BlastTrial> blast = trials().blast(new BlastSettings(2, 1, 1 << 30, 100));
 
         assertThat(blast.trials().getFirst().failures()).isEqualTo(1);
         assertThat(blast.trials().getFirst().events()).isEqualTo(1);
@@ -133,10 +133,11 @@ class TrialsTest {
     }
 
     @Test
-    void sweep_waiting_callsOneAfterTheOther() throws Exception {
+    void sweep_waiting_callsSequentially() throws Exception {
         service = new SyntheticService(clock, call -> 7 * MS);
 
-        Measured<SweepTrial> sweep = trials().sweep(settings(List.of(10), 2, new SweepSettings.Buffer(350, true)));
+        CompletedTrials<SweepTrial> sweep =
+                trials().sweep(settings(List.of(10), 2, new SweepSettings.Buffer(350, true)));
 
         // Three events of 100 bytes a call: 3 + 3 + 3 + 1.
         assertThat(sweep.trials()).hasSize(2);
@@ -156,7 +157,8 @@ class TrialsTest {
     void sweep_notWaiting_waitsOnceAtTheEnd() throws Exception {
         service = new SyntheticService(clock, call -> 7 * MS);
 
-        Measured<SweepTrial> sweep = trials().sweep(settings(List.of(1, 10), 1, new SweepSettings.Buffer(350, false)));
+        CompletedTrials<SweepTrial> sweep =
+                trials().sweep(settings(List.of(1, 10), 1, new SweepSettings.Buffer(350, false)));
 
         assertThat(sweep.trials()).extracting(SweepTrial::eventCount).containsExactly(1, 10);
         assertThat(sweep.trials()).extracting(SweepTrial::durationMs).containsExactly(7.0, 7.0);
@@ -164,7 +166,7 @@ class TrialsTest {
     }
 
     @Test
-    void sweep_eventLargerThanTheBuffer_goesAlone() throws Exception {
+    void sweep_eventLargerThanTheBuffer_isSentAlone() throws Exception {
         service = new SyntheticService(clock, call -> MS);
 
         trials().sweep(settings(List.of(3), 1, new SweepSettings.Buffer(1, true)));
@@ -173,18 +175,19 @@ class TrialsTest {
     }
 
     @Test
-    void sweep_trialWithFailures_doesNotCount() throws Exception {
+    void sweep_trialWithFailures_isInvalid() throws Exception {
         LongUnaryOperator second = call -> call == 2 ? Long.MAX_VALUE / 2 : MS;
         service = new SyntheticService(clock, second);
 
-        Measured<SweepTrial> sweep = trials().sweep(settings(List.of(1), 2, new SweepSettings.Buffer(100, false)));
+        CompletedTrials<SweepTrial> sweep =
+                trials().sweep(settings(List.of(1), 2, new SweepSettings.Buffer(100, false)));
 
         assertThat(sweep.trials()).extracting(SweepTrial::trial).containsExactly(1);
         assertThat(sweep.problems()).singleElement().asString().contains("1 events, trial 2");
     }
 
     @Test
-    void sweep_stopSignal_leavesOutTheTrialThatBroke() throws Exception {
+    void sweep_stopSignal_discardsTheIncompleteTrial() throws Exception {
         service = new SyntheticService(clock, call -> MS);
         service.whenCalled(call -> {
             if (call == 15) {
@@ -192,9 +195,10 @@ class TrialsTest {
             }
         });
 
-        Measured<SweepTrial> sweep = trials().sweep(settings(List.of(5), 10, new SweepSettings.Buffer(100, true)));
+        CompletedTrials<SweepTrial> sweep =
+                trials().sweep(settings(List.of(5), 10, new SweepSettings.Buffer(100, true)));
 
-        // Calls 0 to 4 warm up, 5 to 9 and 10 to 14 are whole.
+        // Calls 0 to 4 are the warm-up, 5 to 9 and 10 to 14 are complete trials.
         assertThat(sweep.trials()).extracting(SweepTrial::trial).containsExactly(1, 2);
         assertThat(sweep.interrupted()).isTrue();
     }
@@ -210,7 +214,7 @@ class TrialsTest {
     }
 
     @Test
-    void files_holdARowATrial(@TempDir Path folder) throws Exception {
+    void files_haveOneRowPerTrial(@TempDir Path folder) throws Exception {
         TrialFiles.writeCsv(
                 folder.resolve("trials.csv"),
                 List.of(new SweepTrial(
@@ -229,7 +233,7 @@ class TrialsTest {
     }
 
     private Trials trials() {
-        return new Trials(new Trials.Parts(driver, "ab12cd34", 3, clock, stop, line -> {}));
+        return new Trials(new Trials.TrialContext(driver, "ab12cd34", 3, clock, stop, line -> {}));
     }
 
     private static SweepSettings settings(List<Integer> counts, int trials, SweepSettings.Buffer buffer) {

@@ -14,7 +14,7 @@ class EventSourceTest {
     void events_default_areAccountCreatedEventsWithTheirNumbers() {
         EventSource source = new EventSource("0123abcd", 5, OptionalInt.empty(), List.of());
 
-        List<Event> events = source.events(KeyShare.withoutKeys(), true, 40, 3, 1_700_000_000_000_000L);
+        List<Event> events = source.createEvents(KeyShare.withoutKeys(), true, 40, 3, 1_700_000_000_000_000L);
 
         assertThat(events)
                 .extracting(event -> BenchmarkEvent.decode(event.value()))
@@ -29,10 +29,10 @@ class EventSourceTest {
     }
 
     @Test
-    void events_setSize_haveExactlyIt() {
+    void events_fixedSize_haveThatSize() {
         EventSource source = new EventSource("0123abcd", 5, OptionalInt.of(1_234), List.of());
 
-        assertThat(source.events(KeyShare.withoutKeys(), false, 0, 1, 1)
+        assertThat(source.createEvents(KeyShare.withoutKeys(), false, 0, 1, 1)
                         .getFirst()
                         .value())
                 .hasSize(1_234);
@@ -40,7 +40,7 @@ class EventSourceTest {
 
     @Test
     void shares_withoutKeys_areOneForEachCaller() {
-        assertThat(new EventSource("0123abcd", 5, OptionalInt.empty(), List.of()).shares(4))
+        assertThat(new EventSource("0123abcd", 5, OptionalInt.empty(), List.of()).splitKeys(4))
                 .hasSize(4)
                 .allSatisfy(share -> assertThat(share.nextKey()).isNull());
     }

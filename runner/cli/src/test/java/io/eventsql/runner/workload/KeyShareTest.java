@@ -13,12 +13,12 @@ import org.junit.jupiter.api.Test;
 class KeyShareTest {
 
     @Test
-    void split_everyKey_belongsToExactlyOneCaller() {
+    void split_eachKeyBelongsToExactlyOneCaller() {
         List<String> keys = KeyShare.keysOf(3, 1_000);
         List<String> dealt = new ArrayList<>();
 
         for (KeyShare share : KeyShare.split(keys, 7)) {
-            // 143 is the largest share: going round must not leave it.
+            // 143 is the largest share. Rotation must stay within it.
             Set<String> ofCaller = new HashSet<>();
             IntStream.range(0, 2 * 143).forEach(i -> ofCaller.add(share.nextKey()));
             assertThat(ofCaller.size()).isBetween(142, 143);
@@ -34,7 +34,7 @@ class KeyShareTest {
     }
 
     @Test
-    void split_fewerKeysThanCallers_isRefused() {
+    void split_fewerKeysThanCallers_isRejected() {
         assertThatThrownBy(() -> KeyShare.split(KeyShare.keysOf(0, 3), 4))
                 .hasMessage("3 keys are too few for 4 callers");
     }

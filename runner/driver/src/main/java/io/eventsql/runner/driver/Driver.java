@@ -1,35 +1,36 @@
 package io.eventsql.runner.driver;
 
-/** A connection to a system that keeps events. Thread-safe. Closing ends its consumers too. */
+/** A connection to a system that stores events. Thread-safe. Closing it also closes its consumers. */
 public interface Driver extends AutoCloseable {
 
-    /** The server's name and version, such as {@code PostgreSQL 18.6}. */
+    /** Returns the server's name and version, such as {@code PostgreSQL 18.6}. */
     String version();
 
     /**
-     * Makes a stream that is empty and can be published to and consumed at once.
+     * Creates an empty stream that is immediately ready for publishing and consuming.
      *
-     * @param name lower-case letters, digits and underscores, at most 40 characters; not there yet
-     * @param partitions how many parts it may be handled in at the same time; a system without partitions ignores it
+     * @param name the name of a new stream: lower-case letters, digits and underscores, at most 40 characters
+     * @param partitions the number of partitions; ignored by systems without partitions
      */
     void createStream(String name, int partitions) throws Exception;
 
-    /** What publishes to a stream; one for any number of threads. */
+    /** Returns a publisher for a stream, shared by any number of threads. */
     PublishTarget publisher(String stream);
 
     /**
-     * Starts to consume a stream from its first event on. Each consumer gets all events.
+     * Starts a consumer at the first event of a stream. Each consumer receives all events.
      *
-     * @param consumer lower-case letters, digits and underscores
-     * @param deliveries gets what arrives, on threads of the driver; an event counts as consumed when that call returns
-     * @return closing it stops consuming and waits for the call that is under way
+     * @param consumer the name of the consumer: lower-case letters, digits and underscores
+     * @param listener receives the events on threads of the driver; an event counts as consumed when the callback
+     *     returns
+     * @return closes the consumer and waits for a callback in progress
      */
-    AutoCloseable consume(String stream, String consumer, Deliveries deliveries) throws Exception;
+    AutoCloseable consume(String stream, String consumer, DeliveryListener listener) throws Exception;
 
     /**
-     * Removes all events of a stream that nobody consumes and nobody publishes to.
+     * Deletes all events of a stream that currently has neither consumers nor publishers.
      *
-     * @throws UnsupportedOperationException if the system cannot
+     * @throws UnsupportedOperationException if the system does not support it
      */
     void clear(String stream) throws Exception;
 

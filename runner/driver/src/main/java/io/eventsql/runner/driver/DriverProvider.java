@@ -3,17 +3,17 @@ package io.eventsql.runner.driver;
 /** Opens drivers of one kind. Found by {@link java.util.ServiceLoader}. */
 public interface DriverProvider {
 
-    /** What a workload file calls it: lower-case letters, digits and hyphens, such as {@code kafka}. */
+    /** Returns the name used in workload files: lower-case letters, digits and hyphens, such as {@code kafka}. */
     String name();
 
-    /** What it promises, and for which server and setting. */
+    /** Returns the guarantees of the system as configured. */
     Guarantees guarantees();
 
     /**
-     * Connects.
+     * Connects to the system.
      *
-     * @throws IllegalArgumentException if a setting is missing or wrong, naming it
-     * @throws Exception if the system cannot be reached
+     * @throws IllegalArgumentException if a setting is missing or invalid; the message names it
+     * @throws Exception if the system is unavailable
      */
     Driver open(DriverSettings settings) throws Exception;
 }

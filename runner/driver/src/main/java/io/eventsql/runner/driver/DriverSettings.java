@@ -4,10 +4,10 @@ import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What a driver is opened with.
+ * The settings of a driver.
  *
- * @param options the workload file's {@code driver_options}
- * @param environment the environment variables that say where its servers are, such as {@code DB0_HOST}
+ * @param options the {@code driver_options} of the workload file
+ * @param environment the environment variables that configure its servers, such as {@code DB0_HOST}
  */
 public record DriverSettings(Map<String, String> options, Map<String, String> environment) {
 
@@ -17,19 +17,19 @@ public record DriverSettings(Map<String, String> options, Map<String, String> en
     }
 
     /**
-     * A variable that must be there.
+     * Returns a required environment variable.
      *
-     * @throws IllegalArgumentException if it is not, naming it
+     * @throws IllegalArgumentException if it is not set; the message names it
      */
     public String requiredVariable(String name) {
         String value = environment.get(name);
         if (value == null || value.isBlank()) {
-            throw new IllegalArgumentException(name + " is needed in the environment, but is not set");
+            throw new IllegalArgumentException("Required environment variable " + name + " is not set");
         }
         return value;
     }
 
-    /** An option, or {@code otherwise} where the workload does not say. */
+    /** Returns an option, or {@code otherwise} if the workload does not set it. */
     public String option(String name, String otherwise) {
         @Nullable String value = options.get(name);
         return value == null ? otherwise : value;

@@ -1,10 +1,11 @@
 package io.eventsql.runner.driver;
 
 /**
- * What a system promises, in a few words each: shown beside its numbers, which mean nothing without it.
+ * The guarantees of a system, shown next to its measurements, which are only comparable with them.
  *
- * @param durability what has happened to an event when its publish call is answered, such as {@code flushed to disk (fsync)}
- * @param order between which events order is kept, such as {@code per key}
- * @param delivery how often a consumer gets an event, such as {@code at least once}
+ * @param durability the state of an event when its publish call is acknowledged, such as {@code flushed to disk
+ *     (fsync)}
+ * @param order the scope of ordering, such as {@code per key}
+ * @param delivery the delivery semantics, such as {@code at least once}
  */
 public record Guarantees(String durability, String order, String delivery) {}

@@ -4,12 +4,15 @@ import io.eventsql.Event;
 import java.util.List;
 import java.util.concurrent.CompletionStage;
 
-/** Where events are sent. Thread-safe. */
+/** The target of published events. Thread-safe. */
 public interface PublishTarget {
 
-    /** Publishes the events of one call; returns when they are stored durably and throws when they are not. */
+    /** Publishes the events of one call. Returns when they are stored durably, and throws if they are not. */
     void publish(List<Event> events);
 
-    /** The same without waiting: the stage completes when they are stored, or fails. May block to slow its callers down. */
+    /**
+     * Publishes the events of one call asynchronously. The stage completes when they are stored durably, and fails if
+     * they are not. May block for backpressure.
+     */
     CompletionStage<?> publishAsync(List<Event> events);
 }

@@ -17,19 +17,19 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** What every driver must do, against the real system. */
+/** The contract of drivers, tested against the real system. */
 @Timeout(120)
 public abstract class DriverContract {
     private Driver driver;
     private String stream;
 
-    /** The driver's provider, as the runner finds it. */
+    /** Returns the provider of the driver. */
     protected abstract DriverProvider provider();
 
-    /** How its servers are found. */
+    /** Returns the settings of the driver. */
     protected abstract DriverSettings settings();
 
-    /** Skips the test, and says so, where the environment names no server. */
+    /** Skips the test with a message if the environment configures no server. */
     protected static void requireVariable(String variable, String command) {
         if (System.getenv(variable) == null) {
             String why = "skipped: " + variable + " is not set (" + command + ")";
@@ -38,17 +38,17 @@ public abstract class DriverContract {
         }
     }
 
-    /** Whether events of one key arrive in the order in which they were published. */
+    /** Returns whether events of one key arrive in publish order. */
     protected boolean keepsOrderOfKeys() {
         return true;
     }
 
-    /** Whether a stream may have several consumers. */
+    /** Returns whether a stream may have several consumers. */
     protected boolean hasSeveralConsumers() {
         return true;
     }
 
-    /** Whether a stream can be cleared. */
+    /** Returns whether a stream can be cleared. */
     protected boolean clears() {
         return true;
     }
@@ -71,17 +71,18 @@ public abstract class DriverContract {
     }
 
     @Test
-    void guarantees_areSaid() {
-        Guarantees said = provider().guarantees();
+    void guarantees_areNotBlank() {
+        Guarantees guarantees = provider().guarantees();
 
-        assertThat(List.of(said.durability(), said.order(), said.delivery())).noneMatch(String::isBlank);
+        assertThat(List.of(guarantees.durability(), guarantees.order(), guarantees.delivery()))
+                .noneMatch(String::isBlank);
         assertThat(provider().name()).matches("[a-z][a-z0-9-]*");
     }
 
     @Test
     void publish_oneSeveralAndAsync_eachEventArrives() throws Exception {
-        Inbox inbox = new Inbox();
-        try (AutoCloseable consuming = driver.consume(stream, "c0", inbox)) {
+        DeliveryCollector collector = new DeliveryCollector();
+        try (AutoCloseable consuming = driver.consume(stream, "c0", collector)) {
             PublishTarget publisher = driver.publisher(stream);
             publisher.publish(events("one", 1));
             publisher.publish(events("several", 250));
@@ -97,12 +98,12 @@ public abstract class DriverContract {
             expected.addAll(texts(events("several", 250)));
             IntStream.range(0, 100).forEach(i -> expected.addAll(texts(events("async" + i, 1))));
             expected.addAll(texts(events("batch", 100)));
-            assertThat(texts(inbox.await(expected.size()))).containsExactlyInAnyOrderElementsOf(expected);
+            assertThat(texts(collector.await(expected.size()))).containsExactlyInAnyOrderElementsOf(expected);
         }
     }
 
     @Test
-    void publish_withKeys_keysAndOrderAreKept() throws Exception {
+    void publish_withKeys_keepsKeysAndOrder() throws Exception {
         PublishTarget publisher = driver.publisher(stream);
         Map<String, List<String>> sent = new TreeMap<>();
         for (int i = 0; i < 300; i++) {
@@ -115,10 +116,10 @@ public abstract class DriverContract {
             }
         }
 
-        Inbox inbox = new Inbox();
-        try (AutoCloseable consuming = driver.consume(stream, "c0", inbox)) {
+        DeliveryCollector collector = new DeliveryCollector();
+        try (AutoCloseable consuming = driver.consume(stream, "c0", collector)) {
             Map<String, List<String>> got = new TreeMap<>();
-            for (Event event : inbox.await(300)) {
+            for (Event event : collector.await(300)) {
                 got.computeIfAbsent(event.key(), key -> new ArrayList<>()).add(event.text());
             }
             if (!keepsOrderOfKeys()) {
@@ -130,10 +131,10 @@ public abstract class DriverContract {
     }
 
     @Test
-    void consume_severalConsumers_eachGetsAllFromTheFirstOn() throws Exception {
+    void consume_severalConsumers_eachReceivesAllEvents() throws Exception {
         driver.publisher(stream).publish(events("before", 10));
-        Inbox first = new Inbox();
-        Inbox second = new Inbox();
+        DeliveryCollector first = new DeliveryCollector();
+        DeliveryCollector second = new DeliveryCollector();
         try (AutoCloseable consuming = driver.consume(stream, "c0", first)) {
             if (!hasSeveralConsumers()) {
                 assertThatThrownBy(() -> driver.consume(stream, "c1", second))
@@ -148,7 +149,7 @@ public abstract class DriverContract {
     }
 
     @Test
-    void clear_eventsAreGone_laterOnesArrive() throws Exception {
+    void clear_removesEvents_laterOnesArrive() throws Exception {
         PublishTarget publisher = driver.publisher(stream);
         publisher.publish(events("before", 100));
         if (!clears()) {
@@ -158,9 +159,9 @@ public abstract class DriverContract {
         driver.clear(stream);
         publisher.publish(events("after", 100));
 
-        Inbox inbox = new Inbox();
-        try (AutoCloseable consuming = driver.consume(stream, "c0", inbox)) {
-            assertThat(texts(inbox.await(100))).containsExactlyInAnyOrderElementsOf(texts(events("after", 100)));
+        DeliveryCollector collector = new DeliveryCollector();
+        try (AutoCloseable consuming = driver.consume(stream, "c0", collector)) {
+            assertThat(texts(collector.await(100))).containsExactlyInAnyOrderElementsOf(texts(events("after", 100)));
         }
     }
 

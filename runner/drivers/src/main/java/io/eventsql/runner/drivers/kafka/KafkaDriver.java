@@ -1,6 +1,6 @@
 package io.eventsql.runner.drivers.kafka;
 
-import io.eventsql.runner.driver.Deliveries;
+import io.eventsql.runner.driver.DeliveryListener;
 import io.eventsql.runner.driver.Driver;
 import io.eventsql.runner.driver.DriverSettings;
 import io.eventsql.runner.driver.PublishTarget;
@@ -24,7 +24,7 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.apache.kafka.common.serialization.StringSerializer;
 import org.apache.kafka.common.utils.AppInfoParser;
 
-/** A connection to a Kafka cluster. Keys and values are kept, headers are not. Thread-safe. */
+/** A connection to a Kafka cluster. Stores keys and values, but not headers. Thread-safe. */
 final class KafkaDriver implements Driver {
     private static final long CONNECT_SECONDS = 10;
 
@@ -41,7 +41,7 @@ final class KafkaDriver implements Driver {
         this.producer = producer;
     }
 
-    /** @throws TimeoutException if no broker answers within 10 seconds */
+    /** @throws TimeoutException if no broker responds within 10 seconds */
     static KafkaDriver open(DriverSettings settings) throws InterruptedException, ExecutionException, TimeoutException {
         String servers = settings.requiredVariable("KAFKA_BOOTSTRAP_SERVERS");
         String known = settings.environment().get("KAFKA_VERSION");
@@ -84,8 +84,8 @@ final class KafkaDriver implements Driver {
     }
 
     @Override
-    public AutoCloseable consume(String stream, String consumer, Deliveries deliveries) {
-        KafkaSubscription subscription = new KafkaSubscription(servers, stream, stream + "." + consumer, deliveries);
+    public AutoCloseable consume(String stream, String consumer, DeliveryListener listener) {
+        KafkaSubscription subscription = new KafkaSubscription(servers, stream, stream + "." + consumer, listener);
         subscriptions.add(subscription);
         return () -> {
             subscriptions.remove(subscription);

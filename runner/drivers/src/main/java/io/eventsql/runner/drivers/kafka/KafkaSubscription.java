@@ -1,7 +1,7 @@
 package io.eventsql.runner.drivers.kafka;
 
 import io.eventsql.Event;
-import io.eventsql.runner.driver.Deliveries;
+import io.eventsql.runner.driver.DeliveryListener;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -14,17 +14,17 @@ import org.apache.kafka.common.errors.WakeupException;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.StringDeserializer;
 
-/** The only member of a group, with a thread of its own. Offsets are committed behind each page that was handed on. */
+/** The only member of a consumer group, with its own thread. Commits offsets after the delivery of each page. */
 final class KafkaSubscription implements AutoCloseable {
     private static final Duration POLL = Duration.ofSeconds(1);
 
     private final KafkaConsumer<String, byte[]> consumer;
-    private final Deliveries deliveries;
+    private final DeliveryListener listener;
     private final Thread thread;
     private volatile boolean closing;
 
-    /** Starts it. */
-    KafkaSubscription(String servers, String topic, String group, Deliveries deliveries) {
+    /** Starts consuming. */
+    KafkaSubscription(String servers, String topic, String group, DeliveryListener listener) {
         Map<String, Object> config = Map.of(
                 ConsumerConfig.BOOTSTRAP_SERVERS_CONFIG,
                 servers,
@@ -35,7 +35,7 @@ final class KafkaSubscription implements AutoCloseable {
                 ConsumerConfig.ENABLE_AUTO_COMMIT_CONFIG,
                 false);
         this.consumer = new KafkaConsumer<>(config, new StringDeserializer(), new ByteArrayDeserializer());
-        this.deliveries = deliveries;
+        this.listener = listener;
         consumer.subscribe(List.of(topic));
         this.thread = Thread.ofPlatform().name("kafka-" + group).start(this::consume);
     }
@@ -43,19 +43,19 @@ final class KafkaSubscription implements AutoCloseable {
     private void consume() {
         try (consumer) {
             while (!closing) {
-                handOn(consumer.poll(POLL));
+                deliver(consumer.poll(POLL));
             }
             consumer.commitSync();
         } catch (WakeupException e) {
             if (!closing) {
-                deliveries.failed(e);
+                listener.failed(e);
             }
         } catch (RuntimeException e) {
-            deliveries.failed(e);
+            listener.failed(e);
         }
     }
 
-    private void handOn(ConsumerRecords<String, byte[]> page) {
+    private void deliver(ConsumerRecords<String, byte[]> page) {
         if (page.isEmpty()) {
             return;
         }
@@ -63,7 +63,7 @@ final class KafkaSubscription implements AutoCloseable {
         for (ConsumerRecord<String, byte[]> row : page) {
             events.add(new Event(row.key(), row.value(), Map.of()));
         }
-        deliveries.delivered(events);
+        listener.delivered(events);
         consumer.commitAsync();
     }
 

@@ -9,7 +9,7 @@ import java.util.concurrent.CompletionStage;
 import org.apache.kafka.clients.producer.Producer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 
-/** Sends events to a topic; the producer gathers those of all callers. Thread-safe. */
+/** Sends events to a topic. The producer batches the events of all callers. Thread-safe. */
 final class KafkaTarget implements PublishTarget {
     private final Producer<String, byte[]> producer;
     private final String topic;
@@ -24,7 +24,7 @@ final class KafkaTarget implements PublishTarget {
         try {
             send(events).join();
         } catch (CompletionException e) {
-            throw new IllegalStateException("Kafka refused events: " + e.getCause(), e.getCause());
+            throw new IllegalStateException("Kafka rejected events: " + e.getCause(), e.getCause());
         }
     }
 

@@ -1,4 +1,4 @@
-/** Apache Kafka as a system that the runner measures. */
+/** The driver for Apache Kafka. */
 @NullMarked
 package io.eventsql.runner.drivers.kafka;
 

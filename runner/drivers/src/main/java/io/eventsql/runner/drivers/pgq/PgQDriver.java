@@ -6,27 +6,27 @@ import io.eventsql.Event;
 import io.eventsql.benchmark.settings.DatabaseAddress;
 import io.eventsql.benchmark.settings.DatabaseVariables;
 import io.eventsql.benchmark.settings.Variables;
-import io.eventsql.runner.driver.Deliveries;
+import io.eventsql.runner.driver.DeliveryListener;
 import io.eventsql.runner.driver.Driver;
 import io.eventsql.runner.driver.DriverSettings;
-import io.eventsql.runner.driver.Lanes;
+import io.eventsql.runner.driver.KeyedExecutor;
 import io.eventsql.runner.driver.PublishTarget;
 import java.sql.SQLException;
 import java.util.List;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.CopyOnWriteArrayList;
 
-/** Queues of PgQ in one database. Keys and values are kept as texts, headers are not. Thread-safe. */
+/** PgQ queues in one database. Stores keys and values as text, but not headers. Thread-safe. */
 final class PgQDriver implements Driver {
     private static final int CONNECTIONS_MAX = 20;
     private static final int ASYNC_CALLS = 8;
     private static final int DEFAULT_TICK_MS = 100;
-    private static final int MAX_TICK_MS = 60_000;
+    private static final int TICK_MAX_MS = 60_000;
 
     private final HikariDataSource database;
     private final PgQStatements statements;
     private final PgQTicker ticker;
-    private final Lanes lanes = new Lanes(ASYNC_CALLS);
+    private final KeyedExecutor executor = new KeyedExecutor(ASYNC_CALLS);
     private final List<PgQSubscription> subscriptions = new CopyOnWriteArrayList<>();
     private final int tickMs;
 
@@ -38,15 +38,16 @@ final class PgQDriver implements Driver {
     }
 
     /**
-     * @throws IllegalArgumentException if a variable or an option is missing or wrong, naming it
-     * @throws SQLException if the database does not have the extension
+     * @throws IllegalArgumentException if a variable or an option is missing or invalid; the message names it
+     * @throws SQLException if the extension is not installed in the database
      */
     static PgQDriver open(DriverSettings settings) throws SQLException {
         List<DatabaseAddress> addresses = DatabaseVariables.read(new Variables(settings.environment()::get));
         if (addresses.size() > 1) {
-            throw new IllegalArgumentException("A queue is in one database, but there are " + addresses.size());
+            throw new IllegalArgumentException(
+                    "Driver pgq requires exactly one database, but " + addresses.size() + " are configured");
         }
-        int tickMs = new Variables(settings.options()::get).number("tick_ms", DEFAULT_TICK_MS, 1, MAX_TICK_MS);
+        int tickMs = new Variables(settings.options()::get).number("tick_ms", DEFAULT_TICK_MS, 1, TICK_MAX_MS);
         PgQDriver driver = new PgQDriver(pool(addresses.getFirst()), tickMs);
         try {
             driver.statements.version();
@@ -73,7 +74,7 @@ final class PgQDriver implements Driver {
         try {
             return statements.version();
         } catch (SQLException e) {
-            throw new IllegalStateException("The database does not say its version: " + e.getMessage(), e);
+            throw new IllegalStateException("Cannot determine the version of the database: " + e.getMessage(), e);
         }
     }
 
@@ -97,16 +98,16 @@ final class PgQDriver implements Driver {
 
             @Override
             public CompletionStage<?> publishAsync(List<Event> events) {
-                return lanes.call(events, () -> publish(events));
+                return executor.submit(events, () -> publish(events));
             }
         };
     }
 
     @Override
-    public AutoCloseable consume(String stream, String consumer, Deliveries deliveries) throws SQLException {
+    public AutoCloseable consume(String stream, String consumer, DeliveryListener listener) throws SQLException {
         statements.register(stream, consumer);
         PgQSubscription subscription =
-                new PgQSubscription(statements, new PgQSubscription.Reader(stream, consumer, tickMs), deliveries);
+                new PgQSubscription(statements, new PgQSubscription.QueueConsumer(stream, consumer, tickMs), listener);
         subscriptions.add(subscription);
         return () -> {
             subscriptions.remove(subscription);
@@ -115,19 +116,19 @@ final class PgQDriver implements Driver {
     }
 
     /**
-     * Cannot be done.
+     * Not supported.
      *
-     * @throws UnsupportedOperationException always: PgQ gives space back by its rotation only
+     * @throws UnsupportedOperationException always, because PgQ reclaims space only by table rotation
      */
     @Override
     public void clear(String stream) {
-        throw new UnsupportedOperationException("PgQ gives space back by its rotation only");
+        throw new UnsupportedOperationException("PgQ reclaims space only by table rotation");
     }
 
     @Override
     public void close() {
         subscriptions.forEach(PgQSubscription::close);
-        lanes.close();
+        executor.close();
         ticker.close();
         database.close();
     }

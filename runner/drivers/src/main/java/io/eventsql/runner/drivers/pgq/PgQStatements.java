@@ -13,7 +13,7 @@ import java.util.Map;
 import java.util.OptionalLong;
 import javax.sql.DataSource;
 
-/** PgQ's functions, each in a transaction of its own. Thread-safe. */
+/** Calls of PgQ's functions, each in its own transaction. Thread-safe. */
 final class PgQStatements {
     private final DataSource database;
 
@@ -31,7 +31,7 @@ final class PgQStatements {
         }
     }
 
-    /** Makes a queue of which each call of {@link #tick} ends a batch, if there are new events. */
+    /** Creates a queue in which each {@link #tick} ends a batch if there are new events. */
     void createQueue(String queue) throws SQLException {
         call("SELECT pgq.create_queue(?)", queue);
         call("SELECT pgq.set_queue_config(?, 'ticker_max_count', '1')", queue);
@@ -41,7 +41,7 @@ final class PgQStatements {
         call("SELECT pgq.ticker(?)", queue);
     }
 
-    /** Registers a consumer at the queue's first tick, so that it gets all events. */
+    /** Registers a consumer at the queue's first tick, so that it receives all events. */
     void register(String queue, String consumer) throws SQLException {
         call(
                 "SELECT pgq.register_consumer_at(q.queue_name, ?, min(t.tick_id)) FROM pgq.queue q"
@@ -88,7 +88,7 @@ final class PgQStatements {
         }
     }
 
-    /** The consumer's next batch; empty while there is none. */
+    /** Returns the consumer's next batch; empty if there is none yet. */
     OptionalLong nextBatch(String queue, String consumer) throws SQLException {
         try (Connection connection = database.getConnection();
                 PreparedStatement statement = connection.prepareStatement("SELECT pgq.next_batch(?, ?)")) {
@@ -102,7 +102,7 @@ final class PgQStatements {
         }
     }
 
-    /** A batch's events, in the order in which they were inserted. */
+    /** Returns the events of a batch in insertion order. */
     List<Event> events(long batch) throws SQLException {
         List<Event> events = new ArrayList<>();
         String sql = "SELECT ev_extra1, ev_data FROM pgq.get_batch_events(?) ORDER BY ev_id";

@@ -7,7 +7,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
 
-/** Ends the batches of queues at a set interval, as {@code pgqd} does. */
+/** Ends the batches of queues at a fixed interval, like {@code pgqd}. */
 final class PgQTicker implements AutoCloseable {
     private static final System.Logger LOG = System.getLogger(PgQTicker.class.getName());
 
@@ -25,13 +25,15 @@ final class PgQTicker implements AutoCloseable {
         queues.add(queue);
     }
 
-    /** A tick that failed is made up for by the next one. */
+    /** Ticks all queues. The next tick compensates for a failed one. */
     private void tick() {
         for (String queue : queues) {
             try {
                 statements.tick(queue);
             } catch (SQLException | RuntimeException e) {
-                LOG.log(System.Logger.Level.WARNING, "No tick of " + queue + ", trying again: " + e.getMessage());
+                LOG.log(
+                        System.Logger.Level.WARNING,
+                        "Tick of queue " + queue + " failed; retrying with the next tick: " + e.getMessage());
             }
         }
     }

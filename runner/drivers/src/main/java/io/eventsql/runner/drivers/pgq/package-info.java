@@ -1,4 +1,4 @@
-/** PgQ, queues in PostgreSQL, as a system that the runner measures. */
+/** The driver for PgQ, queues in PostgreSQL. */
 @NullMarked
 package io.eventsql.runner.drivers.pgq;
 

@@ -10,7 +10,7 @@ import redis.clients.jedis.RedisClient;
 import redis.clients.jedis.Response;
 import redis.clients.jedis.params.XAddParams;
 
-/** Adds the events of a call to a stream: one command each, sent together. Thread-safe. */
+/** Adds the events of a call to a stream with one pipelined command each. Thread-safe. */
 final class RedisAppend {
     static final byte[] KEY = {'k'};
     static final byte[] VALUE = {'v'};

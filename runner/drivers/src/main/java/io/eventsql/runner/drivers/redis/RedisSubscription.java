@@ -3,7 +3,7 @@ package io.eventsql.runner.drivers.redis;
 import static java.nio.charset.StandardCharsets.UTF_8;
 
 import io.eventsql.Event;
-import io.eventsql.runner.driver.Deliveries;
+import io.eventsql.runner.driver.DeliveryListener;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
@@ -13,7 +13,7 @@ import redis.clients.jedis.StreamEntryID;
 import redis.clients.jedis.params.XReadGroupParams;
 import redis.clients.jedis.resps.StreamEntryBinary;
 
-/** The only member of a group, with a thread of its own. Each page is acknowledged when it was handed on. */
+/** The only member of a consumer group, with its own thread. Acknowledges each page after its delivery. */
 final class RedisSubscription implements AutoCloseable {
     private static final int PAGE_EVENTS = 1_000;
     private static final int BLOCK_MS = 100;
@@ -22,16 +22,16 @@ final class RedisSubscription implements AutoCloseable {
     private final RedisClient client;
     private final byte[] stream;
     private final byte[] group;
-    private final Deliveries deliveries;
+    private final DeliveryListener listener;
     private final Thread thread;
     private volatile boolean closing;
 
-    /** Makes the group, which begins at the first event, and starts. */
-    RedisSubscription(RedisClient client, String stream, String group, Deliveries deliveries) {
+    /** Creates the group at the first event and starts consuming. */
+    RedisSubscription(RedisClient client, String stream, String group, DeliveryListener listener) {
         this.client = client;
         this.stream = stream.getBytes(UTF_8);
         this.group = group.getBytes(UTF_8);
-        this.deliveries = deliveries;
+        this.listener = listener;
         client.xgroupCreate(stream, group, new StreamEntryID(0, 0), true);
         this.thread = Thread.ofPlatform().name("redis-" + stream + "-" + group).start(this::consume);
     }
@@ -46,19 +46,19 @@ final class RedisSubscription implements AutoCloseable {
                 List<Map.Entry<byte[], List<StreamEntryBinary>>> streams =
                         client.xreadGroupBinary(group, MEMBER, page, unread);
                 if (streams != null) {
-                    streams.forEach(read -> handOn(read.getValue()));
+                    streams.forEach(read -> deliver(read.getValue()));
                 }
             }
         } catch (RuntimeException e) {
-            deliveries.failed(e);
+            listener.failed(e);
         }
     }
 
-    private void handOn(List<StreamEntryBinary> entries) {
+    private void deliver(List<StreamEntryBinary> entries) {
         if (entries.isEmpty()) {
             return;
         }
-        deliveries.delivered(entries.stream().map(RedisSubscription::event).toList());
+        listener.delivered(entries.stream().map(RedisSubscription::event).toList());
         client.xack(
                 stream,
                 group,
@@ -67,7 +67,7 @@ final class RedisSubscription implements AutoCloseable {
                         .toArray(byte[][]::new));
     }
 
-    /** Arrays are no keys that can be looked up. */
+    /** Iterates over the fields, because byte arrays cannot be looked up in the map. */
     private static Event event(StreamEntryBinary entry) {
         byte[] value = {};
         @Nullable String key = null;

@@ -1,4 +1,4 @@
-/** Redis Streams as a system that the runner measures. */
+/** The driver for Redis Streams. */
 @NullMarked
 package io.eventsql.runner.drivers.redis;
 

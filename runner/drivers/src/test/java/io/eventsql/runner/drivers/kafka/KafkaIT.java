@@ -6,7 +6,7 @@ import io.eventsql.runner.driver.DriverSettings;
 import java.util.Map;
 import org.junit.jupiter.api.BeforeAll;
 
-/** Against the server that the environment names; {@code scripts/run_driver_tests.bash} starts one. */
+/** Runs against the server configured in the environment. {@code scripts/run_driver_tests.bash} starts one. */
 class KafkaIT extends DriverContract {
 
     @BeforeAll
@@ -16,7 +16,7 @@ class KafkaIT extends DriverContract {
 
     @Override
     protected DriverProvider provider() {
-        return new Kafka();
+        return new KafkaDriverProvider();
     }
 
     @Override

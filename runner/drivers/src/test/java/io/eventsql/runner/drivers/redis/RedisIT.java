@@ -6,7 +6,7 @@ import io.eventsql.runner.driver.DriverSettings;
 import java.util.Map;
 import org.junit.jupiter.api.BeforeAll;
 
-/** Against the server that the environment names; {@code scripts/run_driver_tests.bash} starts one. */
+/** Runs against the server configured in the environment. {@code scripts/run_driver_tests.bash} starts one. */
 class RedisIT extends DriverContract {
 
     @BeforeAll
@@ -16,7 +16,7 @@ class RedisIT extends DriverContract {
 
     @Override
     protected DriverProvider provider() {
-        return new Redis();
+        return new RedisDriverProvider();
     }
 
     @Override

@@ -1,0 +1,378 @@
+package io.eventsql;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.eventsql.fixture.Handled;
+import io.eventsql.fixture.Sql;
+import io.eventsql.fixture.TestCluster;
+import java.sql.SQLException;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
+import javax.sql.DataSource;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.NullSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/**
+ * Invalid input against a real database: the error names field and limit, nothing is stored, other calls are unaffected.
+ * The rows of all tables are counted before and after each test. The {@code *SpecTest}s, {@code SettingsTest} and {@code
+ * EventValidatorTest} cover the format and limits of single fields.
+ */
+@Timeout(60)
+class InvalidInputIT {
+    private static final String STREAM = "orders";
+    private static final int PARTITIONS = 3;
+
+    private static TestCluster cluster;
+    private static EventSql eventSql;
+    private static EventPublisher publisher;
+
+    private Map<String, Long> rowsBefore;
+    /** Whether the test stores events on purpose. */
+    private boolean mayStore;
+
+    @BeforeAll
+    static void open() {
+        cluster = TestCluster.ofShards(2);
+        eventSql = cluster.open(settings -> settings.maxBatchEvents(100).maxBatchBytes(100_000));
+        publisher = eventSql.publisher();
+        eventSql.createStream(StreamSpec.of(STREAM).withPartitions(PARTITIONS));
+        publisher.publish(STREAM, Event.ofText("first")); // creates the first segments
+    }
+
+    @AfterAll
+    static void close() {
+        cluster.close();
+    }
+
+    @BeforeEach
+    void countBefore() throws SQLException {
+        rowsBefore = rows();
+    }
+
+    @AfterEach
+    void nothingIsStored() throws SQLException {
+        if (!mayStore) {
+            assertThat(rows()).isEqualTo(rowsBefore);
+        }
+    }
+
+    private static Map<String, Long> rows() throws SQLException {
+        Map<String, Long> rows = new TreeMap<>();
+        for (DataSource database : cluster.dataSources()) {
+            for (String table : Sql.query(
+                    database,
+                    "SELECT format('%I.%I', schemaname, tablename) FROM pg_tables"
+                            + " WHERE schemaname !~ '^(pg_|information_schema)'")) {
+                rows.merge(table, Sql.queryLong(database, "SELECT count(*) FROM " + table), Long::sum);
+            }
+        }
+        rows.values().removeIf(count -> count == 0); // empty segments are added in the background
+        return rows;
+    }
+
+    private static void assertRejected(String field, String limit, ThrowingCallable call) {
+        assertThatExceptionOfType(InvalidInputException.class)
+                .isThrownBy(call)
+                .withMessageStartingWith(field + " ")
+                .withMessageContaining(limit)
+                .satisfies(e -> assertThat(e.field()).isEqualTo(field));
+    }
+
+    // Names
+
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "select",
+                "user",
+                "table",
+                "order",
+                "group",
+                "default",
+                "null",
+                "true",
+                "primary",
+                "partition",
+                "stream",
+                "shard",
+                "consumer_offset",
+                "schema_version",
+                "eventsql",
+                "events",
+                "pg_class",
+                "public",
+                "s0",
+                "p0"
+            })
+    void createStream_keywordOrLibraryTableName_works(String name) throws SQLException {
+        mayStore = true;
+        eventSql.createStream(
+                StreamSpec.of(name).withPartitions(1).withSegmentSize(100).asJson());
+        Handled handled = new Handled();
+        try (Subscription ignored = eventSql.subscribe(ConsumerSpec.of(name, name), handled::add)) {
+            List<EventPosition> positions = publisher.publishAll(
+                    name,
+                    IntStream.range(0, 60)
+                            .mapToObj(i -> Event.ofText("key-" + i, "{\"a\": 1}"))
+                            .toList());
+            handled.awaitSize(60).assertOnceAndInOrder();
+            assertThat(eventSql.read(positions.getFirst(), 1)).hasSize(1);
+        }
+        assertThat(eventSql.positions(name, name).stream()
+                        .mapToLong(ConsumerPosition::nextOffset)
+                        .sum())
+                .isEqualTo(60);
+        assertThat(cluster.sum("SELECT count(*) FROM eventsql.events_" + name + "__json WHERE value @> '{\"a\": 1}'"))
+                .isEqualTo(60);
+    }
+
+    @Test
+    void createStream_longestName_works() {
+        mayStore = true;
+        String stream = "a".repeat(StreamSpec.NAME_LENGTH_MAX);
+        eventSql.createStream(
+                StreamSpec.of(stream).withPartitions(2).withSegmentSize(100).asJson());
+        eventSql.createStream(
+                StreamSpec.of(stream.substring(1)).withPartitions(2).withSegmentSize(100));
+        Handled handled = new Handled();
+        String consumer = "c".repeat(ConsumerSpec.NAME_LENGTH_MAX);
+        try (Subscription ignored = eventSql.subscribe(ConsumerSpec.of(stream, consumer), handled::add)) {
+            for (int i = 0; i < 5; i++) {
+                publisher.publishAll(
+                        stream,
+                        IntStream.range(0, 90)
+                                .mapToObj(n -> Event.ofText("k", "" + n))
+                                .toList());
+            }
+            handled.awaitSize(450).assertOnceAndInOrder();
+        }
+    }
+
+    @ParameterizedTest
+    @NullSource
+    @ValueSource(
+            strings = {
+                "",
+                "x'; DROP TABLE eventsql.stream; --",
+                "x\"; DROP SCHEMA eventsql CASCADE; --",
+                "orders; SELECT pg_sleep(10)",
+                "orders__p0",
+                "orders_",
+                "Orders",
+                "\u043erders", // Cyrillic o
+                "orders\u0000",
+                "orders ",
+                "$1",
+                "%s",
+                "{0}",
+            })
+    void createStream_invalidName_isRejected(String name) {
+        assertRejected("stream.name", "at most 36 characters", () -> eventSql.createStream(StreamSpec.of(name)));
+        assertRejected(
+                "consumer.stream",
+                "at most 36 characters",
+                () -> eventSql.subscribe(ConsumerSpec.of(name, "c"), event -> {}));
+        assertRejected(
+                "consumer.name",
+                "at most 60 characters",
+                () -> eventSql.subscribe(ConsumerSpec.of(STREAM, name), event -> {}));
+    }
+
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "",
+                "nowhere",
+                "x'; DROP TABLE eventsql.stream; --",
+                "orders\"",
+                "ORDERS",
+                "orders__p0",
+                "orders\u0000",
+                "\ud83d",
+            })
+    void anyCall_unknownStream_isRejectedNamingIt(String name) {
+        List<ThrowingCallable> calls = List.of(
+                () -> publisher.publish(name, Event.ofText("x")),
+                () -> publisher.publishAsync(name, Event.ofText("x")),
+                () -> publisher.publishAll(name, List.of(Event.ofText("x"))),
+                () -> publisher.publishAllAsync(name, List.of()),
+                () -> eventSql.read(new EventPosition(name, 0, 0, 0), 1),
+                () -> eventSql.positions(name, "c"));
+        assertThat(calls)
+                .allSatisfy(call -> assertThatExceptionOfType(UnknownStreamException.class)
+                        .isThrownBy(call)
+                        .satisfies(e -> assertThat(e.getMessage())
+                                .contains(name.codePoints().noneMatch(Character::isISOControl) ? name : "\\u0000")));
+        assertThatExceptionOfType(UnknownStreamException.class)
+                .isThrownBy(() -> eventSql.subscribe(ConsumerSpec.of("nowhere", "c"), event -> {}));
+    }
+
+    @Test
+    void positions_unknownConsumerName_areEmpty() {
+        for (String name : List.of("", "unknown", "x'; DROP TABLE eventsql.stream; --", "\"")) {
+            assertThat(eventSql.positions(STREAM, name)).isEmpty();
+        }
+    }
+
+    // Events
+
+    private record InvalidEvent(String field, String limit, Event event) {
+        @Override
+        public String toString() {
+            return field + " " + limit;
+        }
+    }
+
+    static Stream<InvalidEvent> publish_invalidEvent_isRejectedByEveryMethod() {
+        return Stream.of(
+                new InvalidEvent("event.key", "empty", Event.ofText("", "x")),
+                new InvalidEvent("event.key", "limit is 1024", Event.ofText("k".repeat(1_025), "x")),
+                new InvalidEvent("event.key", "limit is 1024", Event.ofText("\u00e4".repeat(513), "x")),
+                new InvalidEvent("event.key", "NUL", Event.ofText("a\u0000b", "x")),
+                new InvalidEvent("event.key", "surrogate", Event.ofText("a\ud83d", "x")),
+                new InvalidEvent(
+                        "event.value",
+                        "limit is 4194304",
+                        Event.of("k", new byte[Settings.DEFAULT_MAX_EVENT_BYTES + 1])),
+                new InvalidEvent(
+                        "event.headers", "empty name", Event.ofText("x").withHeader("", "y")),
+                new InvalidEvent("event.headers", "NUL", Event.ofText("x").withHeader("a\u0000", "y")),
+                new InvalidEvent("event.headers[a]", "NUL", Event.ofText("x").withHeader("a", "\u0000")),
+                new InvalidEvent(
+                        "event.headers[a]", "surrogate", Event.ofText("x").withHeader("a", "\udc00")),
+                new InvalidEvent(
+                        "event.headers",
+                        "limit is 16384",
+                        Event.ofText("x").withHeader("a", "y".repeat(Settings.DEFAULT_MAX_HEADERS_BYTES))));
+    }
+
+    @ParameterizedTest
+    @MethodSource
+    void publish_invalidEvent_isRejectedByEveryMethod(InvalidEvent invalid) {
+        List<Event> withValidOnes = List.of(Event.ofText("k", "good"), invalid.event(), Event.ofText("l", "good"));
+        assertRejected(invalid.field(), invalid.limit(), () -> publisher.publish(STREAM, invalid.event()));
+        assertRejected(invalid.field(), invalid.limit(), () -> publisher.publishAsync(STREAM, invalid.event()));
+        assertRejected(invalid.field(), invalid.limit(), () -> publisher.publishAll(STREAM, withValidOnes));
+        assertRejected(invalid.field(), invalid.limit(), () -> publisher.publishAllAsync(STREAM, withValidOnes));
+    }
+
+    @Test
+    void publishAll_tooManyEvents_isRejectedNamingTheLimit() {
+        List<Event> events = Collections.nCopies(101, Event.ofText("x"));
+        assertRejected(
+                "events",
+                "limit of one call is 100 (settings.maxBatchEvents)",
+                () -> publisher.publishAll(STREAM, events));
+        assertRejected("events", "has 101 events", () -> publisher.publishAllAsync(STREAM, events));
+    }
+
+    @Test
+    void publishAll_tooManyBytes_isRejectedNamingTheLimit() {
+        List<Event> events = Collections.nCopies(4, Event.of(new byte[30_000]));
+        assertRejected(
+                "events",
+                "limit of one call is 100000 (settings.maxBatchBytes)",
+                () -> publisher.publishAll(STREAM, events));
+    }
+
+    @Test
+    void publish_atAllLimits_isStored() {
+        mayStore = true;
+        String key = "k".repeat(Settings.DEFAULT_MAX_KEY_BYTES);
+        String header = "h".repeat(Settings.DEFAULT_MAX_HEADERS_BYTES - "{\"a\":\"\"}".length());
+        Event event = Event.of(key, new byte[Settings.DEFAULT_MAX_EVENT_BYTES]).withHeader("a", header);
+        StoredEvent stored = eventSql.read(publisher.publish(STREAM, event), 1).getFirst();
+        assertThat(new Event(stored.key(), stored.value(), stored.headers())).isEqualTo(event);
+        assertThat(publisher.publishAll(STREAM, Collections.nCopies(100, Event.ofText("k", "x"))))
+                .hasSize(100);
+    }
+
+    @Test
+    void publish_nullArgument_isRejected() {
+        List<ThrowingCallable> calls = List.of(
+                () -> publisher.publish(STREAM, null),
+                () -> publisher.publishAsync(null, Event.ofText("x")),
+                () -> publisher.publishAll(STREAM, null),
+                () -> publisher.publishAll(
+                        STREAM, Stream.of(Event.ofText("x"), null).toList()),
+                () -> eventSql.createStream(null),
+                () -> eventSql.read(null, 1),
+                () -> eventSql.subscribe(null, event -> {}));
+        assertThat(calls).allSatisfy(call -> assertThatThrownBy(call).isInstanceOf(NullPointerException.class));
+    }
+
+    @Test
+    void publish_invalidAmongValidEvents_validOnesAreStored() throws Exception {
+        mayStore = true;
+        List<CompletableFuture<EventPosition>> good = new ArrayList<>();
+        List<InvalidEvent> invalid =
+                publish_invalidEvent_isRejectedByEveryMethod().toList();
+        for (int i = 0; i < 500; i++) {
+            good.add(publisher.publishAsync(STREAM, Event.ofText("key-" + i, "good " + i)));
+            InvalidEvent one = invalid.get(i % invalid.size());
+            assertRejected(one.field(), one.limit(), () -> publisher.publishAsync(STREAM, one.event()));
+        }
+        for (int i = 0; i < 500; i++) {
+            EventPosition position = good.get(i).get(30, TimeUnit.SECONDS);
+            assertThat(eventSql.read(position, 1).getFirst().text()).isEqualTo("good " + i);
+        }
+        long before = rowsBefore.entrySet().stream()
+                .filter(e -> e.getKey().matches("eventsql.events_orders__p\\d+_s\\d+"))
+                .mapToLong(Map.Entry::getValue)
+                .sum();
+        assertThat(cluster.sum("SELECT count(*) FROM eventsql.events_orders")).isEqualTo(before + 500);
+    }
+
+    // Reading
+
+    @Test
+    void read_invalidPosition_isRejectedNamingTheField() {
+        assertRejected("position.shard", "between 0 and 1, but is -1", () -> read(-1, 0, 0, 1));
+        assertRejected("position.shard", "between 0 and 1, but is 2", () -> read(2, 0, 0, 1));
+        assertRejected("position.partition", "between 0 and 2, but is -1", () -> read(0, -1, 0, 1));
+        assertRejected("position.partition", "between 0 and 2, but is 3", () -> read(0, PARTITIONS, 0, 1));
+        assertRejected("position.offset", "between 0 and", () -> read(0, 0, -1, 1));
+        assertRejected("position.offset", "but is " + Long.MIN_VALUE, () -> read(0, 0, Long.MIN_VALUE, 1));
+        assertRejected("maxEvents", "between 1 and 100000, but is 0", () -> read(0, 0, 0, 0));
+        assertRejected("maxEvents", "between 1 and 100000, but is 100001", () -> read(0, 0, 0, 100_001));
+        assertRejected("maxEvents", "but is -5", () -> read(0, 0, 0, -5));
+    }
+
+    private static void read(int shard, int partition, long offset, int maxEvents) {
+        eventSql.read(new EventPosition(STREAM, shard, partition, offset), maxEvents);
+    }
+
+    // Streams
+
+    @Test
+    void createStream_existsWithOtherValues_changesNothing() {
+        StreamSpec existing = StreamSpec.of(STREAM).withPartitions(PARTITIONS);
+        assertRejected(
+                "stream.partitions",
+                "is 3 and cannot become 4",
+                () -> eventSql.createStream(existing.withPartitions(4)));
+        assertRejected(
+                "stream.segmentSize", "cannot become 100", () -> eventSql.createStream(existing.withSegmentSize(100)));
+        assertRejected(
+                "stream.json", "is false and cannot become true", () -> eventSql.createStream(existing.asJson()));
+        assertThat(eventSql.streams()).contains(existing);
+    }
+}

@@ -1,0 +1,71 @@
+package io.eventsql.consume;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
+
+import io.eventsql.ConsumerSpec;
+import io.eventsql.Event;
+import io.eventsql.EventSql;
+import io.eventsql.FailurePolicy;
+import io.eventsql.RetryPolicy;
+import io.eventsql.StreamSpec;
+import io.eventsql.fixture.Handled;
+import io.eventsql.fixture.TestCluster;
+import java.time.Duration;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.api.Test;
+
+/** A handler that leaves its thread interrupted, as many do, neither loses events nor stops its partition. */
+class InterruptedHandlerIT {
+    private static final int EVENTS = 20;
+
+    private static EventSql open(TestCluster cluster) {
+        EventSql eventSql = cluster.open();
+        eventSql.createStream(StreamSpec.of("interrupts").withPartitions(1));
+        for (int i = 0; i < EVENTS; i++) {
+            eventSql.publisher().publish("interrupts", Event.ofText("key", "value" + i));
+        }
+        return eventSql;
+    }
+
+    private static void awaitDrained(EventSql eventSql) {
+        await().atMost(Duration.ofSeconds(60))
+                .until(() -> eventSql.positions("interrupts", "c").stream().allMatch(p -> p.lag() == 0));
+    }
+
+    @Test
+    void lastAttempt_interrupted_deadLettersEventAndContinues() {
+        try (TestCluster cluster = TestCluster.ofShards(1)) {
+            EventSql eventSql = open(cluster);
+            Handled handled = new Handled();
+            eventSql.subscribe(
+                    ConsumerSpec.of("interrupts", "c")
+                            .withRetry(RetryPolicy.defaults().withMaxAttempts(1))
+                            .withFailurePolicy(FailurePolicy.DEAD_LETTER),
+                    event -> {
+                        if (event.offset() % 5 == 0) {
+                            Thread.currentThread().interrupt();
+                            throw new IllegalStateException("interrupted");
+                        }
+                        handled.add(event);
+                    });
+            handled.awaitSize(EVENTS * 4 / 5);
+            awaitDrained(eventSql);
+            assertThat(eventSql.consumer("interrupts", "c").parkedEvents(100)).hasSize(EVENTS / 5);
+        }
+    }
+
+    @Test
+    void transactionalHandler_returnsInterrupted_isCalledOncePerEvent() {
+        try (TestCluster cluster = TestCluster.ofShards(1)) {
+            EventSql eventSql = open(cluster);
+            AtomicInteger calls = new AtomicInteger();
+            eventSql.subscribeTransactional(ConsumerSpec.of("interrupts", "c"), (event, connection) -> {
+                calls.incrementAndGet();
+                Thread.currentThread().interrupt();
+            });
+            awaitDrained(eventSql);
+            assertThat(calls).hasValue(EVENTS);
+        }
+    }
+}

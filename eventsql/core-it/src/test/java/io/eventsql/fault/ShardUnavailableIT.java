@@ -1,0 +1,148 @@
+package io.eventsql.fault;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.awaitility.Awaitility.await;
+
+import io.eventsql.ConsumerSpec;
+import io.eventsql.Event;
+import io.eventsql.EventNotStoredException;
+import io.eventsql.EventOutcomeUnknownException;
+import io.eventsql.EventPosition;
+import io.eventsql.EventSql;
+import io.eventsql.Settings;
+import io.eventsql.StreamSpec;
+import io.eventsql.eventsdb.EmbeddedEventsDb;
+import io.eventsql.fixture.check.Ledger;
+import io.eventsql.fixture.proxy.ProxiedDatabase;
+import java.sql.SQLException;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Queue;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+
+/**
+ * Goal: an unavailable shard does not block the others, and its recovery is detected.
+ *
+ * <p>Method: a proxy drops all traffic to one of three shards while events are published and consumed.
+ */
+class ShardUnavailableIT {
+    private static EmbeddedEventsDb eventsDb;
+
+    private final List<AutoCloseable> open = new ArrayList<>();
+
+    @BeforeAll
+    static void startDatabase() {
+        eventsDb = EmbeddedEventsDb.builder().start();
+    }
+
+    @AfterAll
+    static void stopDatabase() {
+        eventsDb.close();
+    }
+
+    @AfterEach
+    void closeAll() throws Exception {
+        for (AutoCloseable closeable : open.reversed()) {
+            closeable.close();
+        }
+    }
+
+    private <T extends AutoCloseable> T opened(T closeable) {
+        open.add(closeable);
+        return closeable;
+    }
+
+    private ProxiedDatabase proxied() throws SQLException {
+        return opened(ProxiedDatabase.on(eventsDb));
+    }
+
+    @Test
+    void publishAndConsume_oneOfThreeShardsUnavailable_othersContinueAndItCatchesUp() throws Exception {
+        List<ProxiedDatabase> databases = List.of(proxied(), proxied(), proxied());
+        EventSql eventSql = opened(
+                EventSql.builder(databases.stream().map(ProxiedDatabase::pool).toList())
+                        .settings(Settings.builder()
+                                .networkTimeout(Duration.ofMillis(500))
+                                .publishTimeout(Duration.ofSeconds(3))
+                                .build())
+                        .build());
+        eventSql.createStream(StreamSpec.of("sharded").withPartitions(2));
+        Map<String, Integer> handledOn = new ConcurrentHashMap<>();
+        Queue<String> handledTwice = new ConcurrentLinkedQueue<>();
+        eventSql.subscribe(ConsumerSpec.of("sharded", "reader"), event -> {
+            if (handledOn.put(event.text(), event.shard()) != null) {
+                handledTwice.add(event.text());
+            }
+        });
+        Map<String, Integer> shardOfKey = new HashMap<>();
+        for (int i = 0; i < 60; i++) {
+            EventPosition position = eventSql.publisher().publish("sharded", Event.ofText("k" + i, "before" + i));
+            shardOfKey.put("k" + i, position.shard());
+        }
+        assertThat(new HashSet<>(shardOfKey.values())).hasSize(3);
+
+        ProxiedDatabase unavailable = databases.get(1);
+        int unavailableNumber = eventSql.shards().stream()
+                .filter(info -> info.dataSource() == unavailable.pool())
+                .findFirst()
+                .orElseThrow()
+                .number();
+        unavailable.proxy().blackhole();
+        // Events with keys of the unavailable shard wait, while all others are stored.
+        List<CompletableFuture<EventPosition>> waiting = new ArrayList<>();
+        Set<String> published = new HashSet<>();
+        shardOfKey.forEach((key, shard) -> {
+            if (shard == unavailableNumber) {
+                waiting.add(eventSql.publisher().publishAsync("sharded", Event.ofText(key, "unavailable " + key)));
+            } else {
+                eventSql.publisher().publish("sharded", Event.ofText(key, "available " + key));
+                published.add("available " + key);
+            }
+        });
+        for (CompletableFuture<EventPosition> future : waiting) {
+            assertThatThrownBy(() -> future.get(30, TimeUnit.SECONDS))
+                    .isInstanceOf(ExecutionException.class)
+                    .cause()
+                    .isInstanceOfAny(EventNotStoredException.class, EventOutcomeUnknownException.class);
+        }
+        // The shard is known to be unavailable by now, so events without keys go to the others.
+        for (int i = 0; i < 100; i++) {
+            EventPosition position = eventSql.publisher().publish("sharded", Event.ofText("without key " + i));
+            assertThat(position.shard()).isNotEqualTo(unavailableNumber);
+            published.add("without key " + i);
+        }
+        await().atMost(Duration.ofSeconds(30)).until(() -> handledOn.keySet().containsAll(published));
+
+        unavailable.proxy().heal();
+        // Events without keys only: the recovery must be detected without events of its keys.
+        await().atMost(Duration.ofSeconds(30))
+                .until(() -> eventSql.publisher()
+                                .publish("sharded", Event.ofText("again " + handledOn.size() + System.nanoTime()))
+                                .shard()
+                        == unavailableNumber);
+        for (Map.Entry<String, Integer> key : shardOfKey.entrySet()) {
+            eventSql.publisher().publish("sharded", Event.ofText(key.getKey(), "after " + key.getKey()));
+        }
+        await().atMost(Duration.ofSeconds(30))
+                .until(() -> shardOfKey.keySet().stream().allMatch(key -> handledOn.containsKey("after " + key)));
+        assertThat(handledTwice).isEmpty();
+        List<Ledger.Stored> stored = Ledger.read(
+                "sharded", databases.stream().map(ProxiedDatabase::direct).toList());
+        Ledger.assertGapless(stored);
+        assertThat(stored).extracting(Ledger.Stored::value).doesNotHaveDuplicates();
+    }
+}

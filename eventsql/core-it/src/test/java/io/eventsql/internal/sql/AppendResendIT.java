@@ -1,0 +1,73 @@
+package io.eventsql.internal.sql;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.eventsql.Event;
+import io.eventsql.fixture.AppendFixture;
+import io.eventsql.fixture.check.Ledger;
+import io.eventsql.internal.sql.AppendStatement.Rows;
+import java.sql.Connection;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+
+/** The append function when a batch is resent before or after its original transaction has ended. */
+class AppendResendIT extends AppendFixture {
+    @Test
+    void append_originalCommitsLater_resendsWaitAndReturnItsOffsets() throws Exception {
+        createStream("open_commits", 1);
+        append(1, Part.of("open_commits", 0, "before"));
+        try (Connection original = pool.getConnection()) {
+            original.setAutoCommit(false);
+            Rows rows = rows(Part.of("open_commits", 0, "a", "b"));
+            assertThat(APPEND.execute(original, producer, 2, MAP_VERSION, rows)).containsExactly(1);
+            CompletableFuture<long[]> resend = async(() -> append(2, Part.of("open_commits", 0, "a", "b")));
+            CompletableFuture<long[]> resendAgain = async(() -> append(2, Part.of("open_commits", 0, "a", "b")));
+            awaitAppendsWaitingForALock(2);
+            original.commit();
+            assertThat(resend.get(10, TimeUnit.SECONDS)).containsExactly(1);
+            assertThat(resendAgain.get(10, TimeUnit.SECONDS)).containsExactly(1);
+        }
+        assertThat(read("open_commits")).extracting(Ledger.Stored::value).containsExactly("before", "a", "b");
+    }
+
+    @Test
+    void append_originalRollsBack_resendIsStored() throws Exception {
+        createStream("open_rolls_back", 1);
+        try (Connection original = pool.getConnection()) {
+            original.setAutoCommit(false);
+            Rows rows = rows(Part.of("open_rolls_back", 0, "a", "b"));
+            assertThat(APPEND.execute(original, producer, 1, MAP_VERSION, rows)).containsExactly(0);
+            CompletableFuture<long[]> resend = async(() -> append(1, Part.of("open_rolls_back", 0, "a", "b")));
+            awaitAppendsWaitingForALock(1);
+            original.rollback();
+            assertThat(resend.get(10, TimeUnit.SECONDS)).containsExactly(0);
+        }
+        assertThat(read("open_rolls_back")).extracting(Ledger.Stored::value).containsExactly("a", "b");
+    }
+
+    @Test
+    void append_originalArrivesAfterLaterBatch_isRejected() throws Exception {
+        createStream("late_original", 1);
+        append(1, Part.of("late_original", 0, "a"));
+        append(2, Part.of("late_original", 0, "b"));
+        assertRejected("ES002", () -> append(1, Part.of("late_original", 0, "a")));
+        assertThat(read("late_original")).extracting(Ledger.Stored::value).containsExactly("a", "b");
+    }
+
+    @Test
+    void append_committedWithWarning_isInDoubtAndResendStoresNothing() throws Exception {
+        createStream("warned", 1);
+        execute("CREATE FUNCTION warn() RETURNS trigger LANGUAGE plpgsql AS"
+                + " $$ BEGIN RAISE WARNING 'as if canceled while waiting for a replica'; RETURN NULL; END $$");
+        execute(
+                "CREATE TRIGGER warn AFTER INSERT ON eventsql.events_warned FOR EACH STATEMENT EXECUTE FUNCTION warn()");
+        assertThatThrownBy(() -> append(1, Part.of("warned", 0, "a")))
+                .isInstanceOf(AppendStatement.WarnedException.class);
+        assertThat(append(1, Part.of("warned", 0, "a"))).containsExactly(0);
+        assertThat(eventSql.publisher().publish("warned", Event.ofText("b")).offset())
+                .isEqualTo(1);
+        assertThat(read("warned")).extracting(Ledger.Stored::value).containsExactly("a", "b");
+    }
+}

@@ -1,0 +1,2 @@
+/** Publishing against a real database: outcomes of appends, listeners, buffers. */
+package io.eventsql.publish;

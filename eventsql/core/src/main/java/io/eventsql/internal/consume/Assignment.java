@@ -1,0 +1,374 @@
+package io.eventsql.internal.consume;
+
+import io.eventsql.ConsumerPartition;
+import io.eventsql.ConsumerSpec;
+import io.eventsql.StoredEvent;
+import io.eventsql.internal.sql.FetchStatement.Request;
+import io.eventsql.internal.sql.LeaseTable.Taken;
+import io.eventsql.internal.sql.OffsetTable.Handled;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.UUID;
+import java.util.concurrent.ConcurrentHashMap;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * One partition that a member owns, from taking to losing or releasing it: whose it is, until when its lease
+ * runs, what is fetched, handled and committed. Always {@code committed ≤ handled ≤ fetched}. Thread-safe: fetcher,
+ * handlers, committer and lease keeper share it.
+ */
+final class Assignment {
+    /** Whether events may be handled; the transitions are drawn in the package's documentation. */
+    private enum State {
+        /** Events are handled. */
+        ACTIVE,
+        /** No further event is handled; what is handled is committed, then the partition is released. */
+        DRAINING,
+        /** No further event is handled; the failure that stops the partition is being stored. */
+        STOPPING,
+        /** No longer owned: nothing is handled, nothing is committed. */
+        ENDED
+    }
+
+    /** What the thread that handles the partition's pages does. */
+    private enum HandlerState {
+        /** There is no such thread. */
+        IDLE,
+        /** It waits for its turn while other partitions are handled; nothing is begun. */
+        WAITING,
+        /** It may be in a call of the handler. */
+        RUNNING
+    }
+
+    private final Membership membership;
+    private final int partition;
+    private final long epoch;
+    private long fetchedOffset;
+    private long handledOffset;
+    private long committedOffset;
+    /** Handled while events before them are not, which only happens when keys are handled in parallel: first → next. */
+    private final Map<Long, Long> handledAhead = new HashMap<>();
+
+    private @Nullable List<StoredEvent> waitingPage;
+    /** Set by a signal or a full page, cleared when a fetch begins: a signal that comes during a fetch is kept. */
+    private boolean mayHaveMore = true;
+
+    private boolean redriveRequested;
+    private final KeyQueues keyQueues;
+    private volatile State state = State.ACTIVE;
+    private HandlerState handlerState = HandlerState.IDLE;
+    private volatile long leaseEndNanos;
+    private final Set<HandlerClock> clocks = ConcurrentHashMap.newKeySet();
+    private final Set<String> parkedKeys;
+
+    /**
+     * @param parkedKeys as they are when the epoch is raised: only the owner changes them
+     * @param leaseEndNanos when the lease expires, at the latest (nano time)
+     */
+    Assignment(Membership membership, Taken taken, Set<String> parkedKeys, long leaseEndNanos) {
+        this.membership = membership;
+        this.keyQueues = new KeyQueues(membership.spec().keyConcurrency());
+        this.partition = taken.partition();
+        this.epoch = taken.epoch();
+        this.fetchedOffset = taken.nextOffset();
+        this.handledOffset = taken.nextOffset();
+        this.committedOffset = taken.nextOffset();
+        this.parkedKeys = ConcurrentHashMap.newKeySet();
+        this.parkedKeys.addAll(parkedKeys);
+        this.leaseEndNanos = leaseEndNanos;
+    }
+
+    // Identity
+
+    int partition() {
+        return partition;
+    }
+
+    long epoch() {
+        return epoch;
+    }
+
+    int consumerId() {
+        return membership.consumerId();
+    }
+
+    UUID memberId() {
+        return membership.memberId();
+    }
+
+    ConsumerSpec spec() {
+        return membership.spec();
+    }
+
+    ConsumerPartition name() {
+        return membership.partition(partition);
+    }
+
+    // Lease and state
+
+    void renewLease(long endNanos) {
+        leaseEndNanos = endNanos;
+    }
+
+    /**
+     * Whether an event may be handled now (rule 3, Handle): the lease has not expired by this process's clock, which was
+     * read before the database's, so the member stops before others may take the partition.
+     */
+    boolean isLeaseValid() {
+        return !hasEnded() && System.nanoTime() - leaseEndNanos < 0;
+    }
+
+    /** Whether no further event is handled. */
+    boolean isEnding() {
+        return state != State.ACTIVE;
+    }
+
+    boolean isDraining() {
+        return state == State.DRAINING;
+    }
+
+    boolean hasEnded() {
+        return state == State.ENDED;
+    }
+
+    /** Begins to release the partition: no further event is handled; what is handled is still committed. */
+    synchronized void drain() {
+        if (state == State.ACTIVE) {
+            state = State.DRAINING;
+            waitingPage = null;
+        }
+    }
+
+    /**
+     * Begins to stop the partition: no further event is handled.
+     *
+     * @return {@code false} if it is being stopped already, or has ended
+     */
+    synchronized boolean beginStop() {
+        if (state == State.STOPPING || state == State.ENDED) {
+            return false;
+        }
+        state = State.STOPPING;
+        waitingPage = null;
+        return true;
+    }
+
+    /** Releases the partition instead: it could not be stopped, because the member closes. */
+    synchronized void abortStop() {
+        if (state == State.STOPPING) {
+            state = State.DRAINING;
+        }
+    }
+
+    /** Ends the assignment: no further event is handled, nothing more is committed. */
+    synchronized void end() {
+        state = State.ENDED;
+        waitingPage = null;
+    }
+
+    // Fetching
+
+    synchronized long fetchedOffset() {
+        return fetchedOffset;
+    }
+
+    /** Whether a page should be fetched: there may be events, and none wait for the handler. */
+    synchronized boolean wantsPage() {
+        return mayHaveMore && waitingPage == null && !isEnding();
+    }
+
+    synchronized boolean isIdle() {
+        return !mayHaveMore && !isEnding();
+    }
+
+    /** There may be something to fetch. */
+    synchronized void wake() {
+        mayHaveMore = true;
+    }
+
+    /** There may be something to fetch; worth asking for only where nothing waits. */
+    synchronized void probe() {
+        mayHaveMore |= waitingPage == null;
+    }
+
+    /** Begins a fetch; returns the offset to fetch from, or nothing if no page is wanted. */
+    synchronized Optional<Request> beginFetch() {
+        if (!wantsPage()) {
+            return Optional.empty();
+        }
+        mayHaveMore = false;
+        return Optional.of(new Request(partition, fetchedOffset));
+    }
+
+    /**
+     * Accepts a fetched page, which was limited to the page size of the consumer.
+     *
+     * @return whether the handler must be started, because it is idle
+     */
+    synchronized boolean acceptPage(List<StoredEvent> page) {
+        if (page.isEmpty() || isEnding() || page.getFirst().offset() != fetchedOffset) {
+            return false;
+        }
+        long bytes = 0;
+        for (StoredEvent event : page) {
+            bytes += event.value().length;
+        }
+        fetchedOffset += page.size();
+        waitingPage = page;
+        boolean isSegmentEnd = fetchedOffset % membership.stream().segmentSize() == 0;
+        mayHaveMore |= page.size() >= spec().pageEvents() || bytes >= spec().pageBytes() || isSegmentEnd;
+        return beginHandling();
+    }
+
+    /** Drops the page that waits, to be fetched again: the log may have another history now. */
+    synchronized void dropPage() {
+        if (waitingPage != null) {
+            fetchedOffset = waitingPage.getFirst().offset();
+            waitingPage = null;
+        }
+        mayHaveMore = true;
+    }
+
+    // Handling
+
+    private boolean beginHandling() {
+        if (handlerState != HandlerState.IDLE) {
+            return false;
+        }
+        handlerState = HandlerState.RUNNING;
+        return true;
+    }
+
+    /**
+     * Requests a redrive of parked events.
+     *
+     * @return whether the handler must be started, because it is idle
+     */
+    synchronized boolean requestRedrive() {
+        redriveRequested = !isEnding();
+        return redriveRequested && beginHandling();
+    }
+
+    /** Clears the request for a redrive; returns whether there was one. */
+    synchronized boolean takeRedriveRequest() {
+        boolean requested = redriveRequested && !isEnding();
+        redriveRequested = false;
+        return requested;
+    }
+
+    /** Takes the page that waits; returns {@code null} if there is none. */
+    synchronized @Nullable List<StoredEvent> takePage() {
+        List<StoredEvent> page = isEnding() ? null : waitingPage;
+        waitingPage = null;
+        return page;
+    }
+
+    /** The handler waits for its turn: until {@link #beginTurn} it counts as not running. */
+    synchronized void awaitTurn() {
+        handlerState = HandlerState.WAITING;
+    }
+
+    synchronized void beginTurn() {
+        handlerState = HandlerState.RUNNING;
+    }
+
+    /**
+     * Ends the handler's run, unless there is more to do.
+     *
+     * @return whether it has ended
+     */
+    synchronized boolean endHandling() {
+        if (!isEnding() && (waitingPage != null || redriveRequested)) {
+            return false;
+        }
+        handlerState = HandlerState.IDLE;
+        return true;
+    }
+
+    /** Whether a handler may be running; not while it waits for its turn, which it then finds to be over. */
+    synchronized boolean isHandling() {
+        return handlerState == HandlerState.RUNNING || !keyQueues.isEmpty();
+    }
+
+    /** The events waiting in lanes; used only when keys are handled in parallel. */
+    KeyQueues keyQueues() {
+        return keyQueues;
+    }
+
+    /** Records that the events from {@code first} up to but not {@code next} are handled. */
+    synchronized void recordHandled(long first, long next) {
+        if (first > handledOffset) {
+            handledAhead.put(first, next);
+            return;
+        }
+        handledOffset = Math.max(handledOffset, next);
+        if (!handledAhead.isEmpty()) {
+            for (Long after = handledAhead.remove(handledOffset);
+                    after != null;
+                    after = handledAhead.remove(handledOffset)) {
+                handledOffset = after;
+            }
+        }
+    }
+
+    void addClock(HandlerClock clock) {
+        clocks.add(clock);
+    }
+
+    void removeClock(HandlerClock clock) {
+        clocks.remove(clock);
+    }
+
+    /** Returns the duration of the handler call that has been running longest, in nanoseconds; 0 if none is. */
+    long longestCallNanos() {
+        return clocks.stream().mapToLong(HandlerClock::runningNanos).max().orElse(0);
+    }
+
+    // Parked keys
+
+    boolean isParked(@Nullable String key) {
+        return key != null && !parkedKeys.isEmpty() && parkedKeys.contains(key);
+    }
+
+    void parkKey(String key) {
+        parkedKeys.add(key);
+    }
+
+    void freeKeys(List<String> keys) {
+        keys.forEach(parkedKeys::remove);
+    }
+
+    int parkedKeyCount() {
+        return parkedKeys.size();
+    }
+
+    // Committing
+
+    /** Returns what is handled and not committed; {@code null} if nothing is, or if the assignment has ended. */
+    synchronized @Nullable Handled uncommitted() {
+        return hasEnded() || handledOffset == committedOffset ? null : progress();
+    }
+
+    /** Returns what is handled, even if all of it is committed: committing it again proves that the epoch still holds. */
+    synchronized Handled progress() {
+        return new Handled(partition, epoch, committedOffset, handledOffset);
+    }
+
+    /** Returns what {@link #progress()} will be once these events are handled, too. */
+    synchronized Handled progressWith(long first, long next) {
+        return new Handled(partition, epoch, committedOffset, first == handledOffset ? next : handledOffset);
+    }
+
+    /** Records a committed offset. Within an epoch offsets only rise: an older one that was read late changes nothing. */
+    synchronized void recordCommitted(long nextOffset) {
+        committedOffset = Math.max(committedOffset, nextOffset);
+        handledOffset = Math.max(handledOffset, nextOffset);
+    }
+
+    synchronized long committedOffset() {
+        return committedOffset;
+    }
+}

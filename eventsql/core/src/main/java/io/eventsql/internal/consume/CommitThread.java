@@ -1,0 +1,87 @@
+package io.eventsql.internal.consume;
+
+import io.eventsql.internal.shard.Shard;
+import java.sql.SQLException;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/** Runs the commits of offsets that are due on one shard, for all members of this process: one platform thread. */
+final class CommitThread {
+    private static final Logger LOG = LoggerFactory.getLogger(CommitThread.class);
+    private static final long RETRY_MS = 1_000;
+
+    private final Shard shard;
+    /** Commits that were requested, and when they are due (nano time). */
+    private final Map<Commit, Long> due = new ConcurrentHashMap<>();
+
+    private final Thread thread;
+    private volatile boolean closed;
+
+    CommitThread(Shard shard) {
+        this.shard = shard;
+        this.thread = new Thread(this::run, "eventsql-commit-" + shard.name());
+        thread.setDaemon(true);
+    }
+
+    /** Commits what one member has handled by then. */
+    @FunctionalInterface
+    interface Commit {
+        void run() throws SQLException;
+    }
+
+    void start() {
+        thread.start();
+    }
+
+    /** Runs a commit after the delay, unless it is requested already. */
+    void request(Commit commit, Duration delay) {
+        if (!due.containsKey(commit)) {
+            long at = System.nanoTime() + delay.toNanos();
+            if (due.putIfAbsent(commit, at) == null) {
+                LockSupport.unpark(thread);
+            }
+        }
+    }
+
+    private void run() {
+        while (!closed) {
+            long now = System.nanoTime();
+            long next = Long.MAX_VALUE;
+            for (Map.Entry<Commit, Long> entry : List.copyOf(due.entrySet())) {
+                long left = entry.getValue() - now;
+                if (left <= 0) {
+                    due.remove(entry.getKey()); // before committing: what is handled from now on is requested anew
+                    runOrRetry(entry.getKey());
+                } else {
+                    next = Math.min(next, left);
+                }
+            }
+            if (next == Long.MAX_VALUE && due.isEmpty()) {
+                LockSupport.park(this);
+            } else {
+                LockSupport.parkNanos(this, next == Long.MAX_VALUE ? 0 : next);
+            }
+        }
+    }
+
+    private void runOrRetry(Commit commit) {
+        try {
+            commit.run();
+        } catch (SQLException | RuntimeException e) { // the only committing thread of all members must not end
+            LOG.warn("Committing offsets on {} failed; retrying in {} ms: {}", shard, RETRY_MS, e.toString());
+            due.putIfAbsent(commit, System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(RETRY_MS));
+        }
+    }
+
+    void close() throws InterruptedException {
+        closed = true;
+        LockSupport.unpark(thread);
+        thread.join(TimeUnit.SECONDS.toMillis(1));
+    }
+}

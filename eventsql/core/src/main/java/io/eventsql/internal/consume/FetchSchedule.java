@@ -1,0 +1,158 @@
+package io.eventsql.internal.consume;
+
+import java.time.Duration;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.Condition;
+import java.util.concurrent.locks.ReentrantLock;
+
+/**
+ * When the fetcher of a shard acts: on signals, for probes of streams that have just had events, and at every poll
+ * interval. {@link #signal} and {@link #requestPoll} are called by any thread, the rest by the fetcher's alone.
+ */
+final class FetchSchedule {
+    /**
+     * The shortest time between two fetches while pages are not full, for each {@link #EVENTS_PER_PACE} of the last one:
+     * under load a fetch then finds more than one batch, which costs the database a fraction. The first fetch after a
+     * pause starts at once.
+     */
+    private static final long PACE_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
+
+    private static final int EVENTS_PER_PACE = 20;
+    private static final int PACES_MAX = 5;
+    /** Probes of a stream after its last events: together they last longer than the pause between signals. */
+    private static final int PROBES = 8;
+    /** The pause before a probe, as a multiple of a fetch's duration: probing must not keep a core busy. */
+    private static final int PROBE_PAUSES = 2;
+
+    private final long pollNanos;
+    private final ReentrantLock lock = new ReentrantLock();
+    private final Condition signal = lock.newCondition();
+    private boolean signalled;
+    private volatile boolean pollRequested;
+
+    private long polledAt = System.nanoTime();
+    /** Streams that have just had events, and how many probes of them are left. */
+    private final Map<Integer, Integer> recentlyActiveStreams = new HashMap<>();
+
+    private long fetchedAt = System.nanoTime();
+    /** The duration of the last fetch that found little. */
+    private long probeNanos;
+
+    private boolean lastPagesFull;
+    private int lastEvents;
+
+    FetchSchedule(Duration pollInterval) {
+        this.pollNanos = pollInterval.toNanos();
+    }
+
+    /** There may be something to fetch, or room for it. */
+    void signal() {
+        lock.lock();
+        try {
+            signalled = true;
+            signal.signal();
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /** Requests a poll of all heads now. */
+    void requestPoll() {
+        pollRequested = true;
+        signal();
+    }
+
+    /** Waits for a signal, or until a probe or a poll is due. */
+    void await() throws InterruptedException {
+        lock.lockInterruptibly();
+        try {
+            while (!signalled) {
+                long left = Math.min(polledAt + pollNanos, nextProbeAt()) - System.nanoTime();
+                if (left <= 0) {
+                    return;
+                }
+                signal.awaitNanos(left);
+            }
+            signalled = false;
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    private static boolean isDue(long nanoTime) {
+        return nanoTime - System.nanoTime() <= 0;
+    }
+
+    // Polls
+
+    boolean isPollDue() {
+        return pollRequested || isDue(polledAt + pollNanos);
+    }
+
+    void beginPoll() {
+        pollRequested = false;
+        polledAt = System.nanoTime();
+    }
+
+    // Probes
+
+    boolean isProbeDue() {
+        return isDue(nextProbeAt());
+    }
+
+    /** When to probe the recently active streams; not before the next poll if there are none. */
+    private long nextProbeAt() {
+        return recentlyActiveStreams.isEmpty()
+                ? polledAt + pollNanos
+                : fetchedAt + Math.max(PACE_NANOS, Math.max(paceNanos(), PROBE_PAUSES * probeNanos));
+    }
+
+    /** Counts a probe of each recently active stream and returns their ids; whatever the fetch is made for. */
+    Set<Integer> beginProbe() {
+        if (recentlyActiveStreams.isEmpty()) {
+            return Set.of();
+        }
+        Set<Integer> probed = Set.copyOf(recentlyActiveStreams.keySet());
+        recentlyActiveStreams.replaceAll((streamId, probes) -> probes - 1);
+        recentlyActiveStreams.values().removeIf(probes -> probes == 0);
+        return probed;
+    }
+
+    // Fetches
+
+    private long paceNanos() {
+        return Math.min(lastEvents / EVENTS_PER_PACE, PACES_MAX) * PACE_NANOS;
+    }
+
+    /** Waits until the next fetch may begin. */
+    void pace() throws InterruptedException {
+        long early = fetchedAt + paceNanos() - System.nanoTime();
+        if (!lastPagesFull && early > 0) {
+            TimeUnit.NANOSECONDS.sleep(early);
+        }
+    }
+
+    void beginFetch() {
+        fetchedAt = System.nanoTime();
+        lastPagesFull = false;
+        lastEvents = 0;
+    }
+
+    void recordPage(int streamId, int events, boolean isFull) {
+        lastEvents += events;
+        lastPagesFull |= isFull;
+        if (events > 0) {
+            recentlyActiveStreams.put(streamId, PROBES);
+        }
+    }
+
+    /** Ends a fetch that found nothing more. */
+    void endFetch() {
+        if (lastEvents < EVENTS_PER_PACE) {
+            probeNanos = System.nanoTime() - fetchedAt;
+        }
+    }
+}

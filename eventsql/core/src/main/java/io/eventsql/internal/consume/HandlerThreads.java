@@ -1,0 +1,44 @@
+package io.eventsql.internal.consume;
+
+import io.eventsql.ConsumerSpec;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.Semaphore;
+
+/**
+ * The virtual threads on which a member's handlers run, and the permits that limit how many of its partitions are
+ * handled at the same time, on all shards together. Thread-safe.
+ */
+final class HandlerThreads {
+    private final Semaphore permits;
+    private final ExecutorService executor;
+
+    HandlerThreads(ConsumerSpec spec) {
+        this.permits = new Semaphore(spec.concurrency(), true);
+        this.executor = Executors.newThreadPerTaskExecutor(Thread.ofVirtual()
+                .name("eventsql-" + spec.stream() + "-" + spec.name() + "-", 0)
+                .factory());
+    }
+
+    /**
+     * Runs the task on a new thread.
+     *
+     * @throws RejectedExecutionException if the member is closed
+     */
+    void execute(Runnable task) {
+        executor.execute(task);
+    }
+
+    void acquirePermit() {
+        permits.acquireUninterruptibly();
+    }
+
+    void releasePermit() {
+        permits.release();
+    }
+
+    void shutdown() {
+        executor.shutdown();
+    }
+}

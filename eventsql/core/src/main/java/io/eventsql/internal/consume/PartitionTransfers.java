@@ -1,0 +1,145 @@
+package io.eventsql.internal.consume;
+
+import io.eventsql.ConsumerListener.Reason;
+import io.eventsql.internal.shard.Shard;
+import io.eventsql.internal.sql.Database;
+import io.eventsql.internal.sql.LeaseTable.Taken;
+import io.eventsql.internal.wake.WakeUp;
+import java.sql.SQLException;
+import java.time.Duration;
+import java.util.Collection;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Takes free partitions of one shard for members, releases those that are drained, and lets members leave. Called by
+ * the lease keeper's thread alone: a heartbeat after a member has left would make it count again.
+ */
+final class PartitionTransfers {
+    private static final Logger LOG = LoggerFactory.getLogger(PartitionTransfers.class);
+
+    private final Shard shard;
+    private final Duration lease;
+    private final Duration answerTimeout;
+    private final WakeUp wakeUp;
+    private final Listeners listeners;
+
+    PartitionTransfers(Shard shard, Duration lease, Duration answerTimeout, WakeUp wakeUp, Listeners listeners) {
+        this.shard = shard;
+        this.lease = lease;
+        this.answerTimeout = answerTimeout;
+        this.wakeUp = wakeUp;
+        this.listeners = listeners;
+    }
+
+    private Database database() throws SQLException {
+        return shard.require().answeringWithin(answerTimeout);
+    }
+
+    /**
+     * Rule 1 (Take): takes free partitions, in one transaction that raises their epochs and reads their offsets and
+     * parked keys.
+     *
+     * @return how many were taken; {@code 0} if the member closes, which has released them again
+     */
+    int take(ShardMember member, int wanted) throws SQLException {
+        List<Integer> except = member.notToTake();
+        long sentAt = System.nanoTime();
+        var tables = shard.tables();
+        record Result(List<Taken> taken, Map<Integer, Set<String>> parkedKeys) {}
+        Result result = database().transaction(connection -> {
+            List<Taken> taken =
+                    tables.leases().take(connection, member.consumerId(), member.memberId(), lease, wanted, except);
+            return new Result(
+                    taken, tables.parkedEvents().parkedKeys(connection, member.consumerId(), partitions(taken)));
+        });
+        List<Taken> taken = result.taken();
+        if (taken.isEmpty()) {
+            return 0;
+        }
+        Membership membership = member.membership();
+        LOG.debug("{} took {} of {}", membership.memberName(), taken, membership.spec());
+        for (Taken one : taken) { // before its first event may be handled
+            listeners.call(l -> l.partitionAssigned(membership.partition(one.partition()), one.nextOffset()));
+        }
+        // Counted from before the request, so the lease ends here before it ends in the database.
+        if (member.add(taken, result.parkedKeys(), sentAt + lease.toNanos())) {
+            return taken.size();
+        }
+        release(member, partitions(taken));
+        for (Taken one : taken) {
+            listeners.call(l -> l.partitionRevoked(membership.partition(one.partition()), Reason.RELEASED));
+        }
+        return 0;
+    }
+
+    private static List<Integer> partitions(List<Taken> taken) {
+        return taken.stream().map(Taken::partition).toList();
+    }
+
+    /**
+     * Rule 5 (Release): commits and releases the partitions that are drained.
+     *
+     * @return {@code false} if that must wait, because another commit of the member is under way
+     */
+    boolean releaseDrained(ShardMember member, OffsetCommitter committer) throws SQLException {
+        List<Assignment> drained = member.assignments().stream()
+                .filter(assignment -> assignment.isDraining() && !assignment.isHandling())
+                .toList();
+        if (drained.isEmpty()) {
+            return true;
+        }
+        if (!committer.tryCommit()) {
+            return false;
+        }
+        release(member, drained.stream().map(Assignment::partition).toList());
+        drained.forEach(assignment -> member.remove(assignment, Reason.RELEASED));
+        return true;
+    }
+
+    private void release(ShardMember member, Collection<Integer> partitions) throws SQLException {
+        database().call(connection -> {
+            shard.tables().leases().release(connection, member.consumerId(), member.memberId(), partitions);
+            return partitions;
+        });
+        wakeUp.consumerChanged(shard, member.consumerId());
+    }
+
+    /**
+     * Rule 6 (Leave): commits, releases the partitions whose handlers have ended, and deletes the member's row.
+     *
+     * @return {@code false} if it failed and is to be retried once: a connection may just have broken
+     */
+    boolean leave(ShardMember member, OffsetCommitter committer) {
+        try {
+            commitAndLeave(member, committer);
+        } catch (SQLException | RuntimeException e) {
+            if (member.allowLastAttempt()) {
+                return false;
+            }
+            LOG.warn(
+                    "Committing the last offsets of consumer {} on {} failed; its next owners repeat events: {}",
+                    member.spec().name(),
+                    shard,
+                    e.toString());
+        }
+        return true;
+    }
+
+    private void commitAndLeave(ShardMember member, OffsetCommitter committer) throws SQLException {
+        List<Integer> drained = member.assignments().stream()
+                .filter(assignment -> !assignment.isHandling())
+                .map(Assignment::partition)
+                .toList();
+        committer.commit();
+        database().call(connection -> {
+            shard.tables().leases().release(connection, member.consumerId(), member.memberId(), drained);
+            shard.tables().leases().leave(connection, member.consumerId(), member.memberId());
+            return drained;
+        });
+        wakeUp.consumerChanged(shard, member.consumerId());
+    }
+}

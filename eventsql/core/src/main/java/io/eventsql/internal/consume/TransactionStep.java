@@ -1,0 +1,12 @@
+package io.eventsql.internal.consume;
+
+import java.sql.Connection;
+import java.sql.SQLException;
+
+/** Statements that are committed together with an offset, or not at all. */
+@FunctionalInterface
+interface TransactionStep {
+    TransactionStep NONE = connection -> {};
+
+    void run(Connection connection) throws SQLException;
+}

@@ -1,0 +1,28 @@
+package io.eventsql.runner;
+
+import picocli.CommandLine;
+import picocli.CommandLine.ParameterException;
+
+/** Rejects options out of range with a message that names the option, its environment variable and the limit. */
+final class OptionValidator {
+    private final CommandLine commandLine;
+
+    OptionValidator(CommandLine commandLine) {
+        this.commandLine = commandLine;
+    }
+
+    void requireRange(String option, long value, long min, long max) {
+        require(value >= min && value <= max, option, "must be between " + min + " and " + max + ", but is " + value);
+    }
+
+    void require(boolean condition, String option, String problem) {
+        if (!condition) {
+            throw invalid(option, problem);
+        }
+    }
+
+    ParameterException invalid(String option, String problem) {
+        return new ParameterException(
+                commandLine, option + " (" + EnvironmentDefaults.variable(option) + ") " + problem);
+    }
+}

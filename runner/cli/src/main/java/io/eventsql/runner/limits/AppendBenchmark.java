@@ -1,0 +1,69 @@
+package io.eventsql.runner.limits;
+
+import io.eventsql.StreamSpec;
+import io.eventsql.benchmark.event.BenchmarkEvent;
+import java.sql.SQLException;
+import java.util.List;
+import java.util.stream.LongStream;
+
+/**
+ * Compares how fast binary COPY and the library append the same events. Both write to streams created by the library,
+ * that is, to the same tables with the same primary key.
+ */
+final class AppendBenchmark {
+    private static final int ASYNC_CALLERS = 4;
+    private static final int BATCH_CALLERS = 4;
+    private static final int BATCH_EVENTS = 100;
+    private static final int WAITING_CALLERS = 50;
+
+    /** One partition for the single connection, two for the pair. */
+    private static final int COPY_PARTITIONS = 3;
+
+    private static final int EVENTS_WEIGHED = 1_000;
+
+    private final LimitsContext context;
+    private final InterleavedRounds rounds;
+
+    AppendBenchmark(LimitsContext context, LimitsSettings.Rounds rounds) {
+        this.context = context;
+        this.rounds = new InterleavedRounds(rounds, context.stop(), context.progress());
+    }
+
+    /** @throws RunStoppedException after a stop signal */
+    AppendResult measure() throws SQLException {
+        String copied = context.stream("copy");
+        // COPY creates no segments, so the first one must hold all events.
+        context.eventSql()
+                .createStream(StreamSpec.of(copied)
+                        .withPartitions(COPY_PARTITIONS)
+                        .withSegmentSize(StreamSpec.SEGMENT_SIZE_MAX));
+        StreamTables tables = new StreamTables(context.dataSource(), copied);
+        CopyVariant copyOne = new CopyVariant(context, List.of(segment(tables, 0)));
+        CopyVariant copyTwo = new CopyVariant(context, List.of(segment(tables, 1), segment(tables, 2)));
+
+        String published = context.stream("publish");
+        context.eventSql().createStream(StreamSpec.of(published));
+        PublishVariant async = PublishVariant.async(context.publishing(published, 1), ASYNC_CALLERS);
+        PublishVariant batches = PublishVariant.waiting(context.publishing(published, BATCH_EVENTS), BATCH_CALLERS);
+        PublishVariant single = PublishVariant.waiting(context.publishing(published, 1), WAITING_CALLERS);
+
+        List<MeasuredRate> rates = rounds.measure("Append", List.of(copyOne, async, copyTwo, batches, single));
+        return AppendResult.of(
+                meanEventBytes(),
+                CopyVariant.EVENTS_PER_COMMIT,
+                List.of(rates.get(0), rates.get(2)),
+                List.of(rates.get(1), rates.get(3), rates.get(4)));
+    }
+
+    private SegmentCopy segment(StreamTables tables, int partition) {
+        return new SegmentCopy(context.run(), tables, partition);
+    }
+
+    private double meanEventBytes() {
+        long now = context.clock().epochMicros();
+        return LongStream.range(0, EVENTS_WEIGHED)
+                .mapToInt(number -> new BenchmarkEvent(context.run(), 0, false, number, now).encode().length)
+                .average()
+                .orElseThrow();
+    }
+}

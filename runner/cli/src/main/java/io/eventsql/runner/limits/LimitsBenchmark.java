@@ -1,0 +1,41 @@
+package io.eventsql.runner.limits;
+
+import com.fasterxml.jackson.annotation.JsonValue;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Locale;
+import java.util.Optional;
+
+/** The benchmarks of a limits run. */
+public enum LimitsBenchmark {
+    /** Appends by binary COPY and by the library. */
+    APPEND,
+    /** Reads in pages of several sizes, before and after ANALYZE. */
+    READ,
+    /** Publish latency with and without a long-running snapshot. */
+    SNAPSHOT,
+    /** A slow handler, sequentially and by key in parallel. */
+    HANDLERS,
+    /** Publishing inside transactions compared to inserting a plain row, and the rate of the relay. */
+    TRANSACTIONS,
+    /** Publishing inside transactions, with and without a long-running snapshot. */
+    OUTBOX;
+
+    /** Returns the name on the command line and in the result. */
+    @JsonValue
+    public String label() {
+        return name().toLowerCase(Locale.ROOT);
+    }
+
+    /** Returns the benchmark with the given name. */
+    public static Optional<LimitsBenchmark> of(String label) {
+        return Arrays.stream(values())
+                .filter(benchmark -> benchmark.label().equals(label))
+                .findFirst();
+    }
+
+    /** Returns all names in the order in which the benchmarks run. */
+    public static List<String> labels() {
+        return Arrays.stream(values()).map(LimitsBenchmark::label).toList();
+    }
+}

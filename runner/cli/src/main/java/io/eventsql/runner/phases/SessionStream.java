@@ -1,0 +1,50 @@
+package io.eventsql.runner.phases;
+
+import io.eventsql.runner.load.LoadStream;
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
+import org.jspecify.annotations.Nullable;
+
+/** A stream of a session. Maps measured events to their phase by number. Thread-safe. */
+final class SessionStream {
+
+    private record PhaseStart(long firstNumber, PhaseLoad phase) {}
+
+    private final String name;
+    private final LoadStream load;
+    private final List<PhaseStart> phaseStarts = new CopyOnWriteArrayList<>();
+
+    SessionStream(String name, LoadStream load) {
+        this.name = name;
+        this.load = load;
+    }
+
+    String name() {
+        return name;
+    }
+
+    LoadStream load() {
+        return load;
+    }
+
+    /** Starts a measured phase, to which all further event numbers belong. */
+    void begin(PhaseLoad phase) {
+        phaseStarts.add(new PhaseStart(load.nextNumber(false), phase));
+    }
+
+    /** Returns the phase of a measured event; {@code null} if there was none. */
+    @Nullable
+    PhaseLoad phaseOf(long number) {
+        for (int i = phaseStarts.size() - 1; i >= 0; i--) {
+            if (phaseStarts.get(i).firstNumber <= number) {
+                return phaseStarts.get(i).phase;
+            }
+        }
+        return null;
+    }
+
+    /** Returns the acknowledged events, including warm-ups. */
+    long acknowledgedEvents() {
+        return load.acknowledgedEvents(true) + load.acknowledgedEvents(false);
+    }
+}

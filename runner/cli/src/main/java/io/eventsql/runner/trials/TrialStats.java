@@ -1,0 +1,58 @@
+package io.eventsql.runner.trials;
+
+import org.jspecify.annotations.Nullable;
+
+/** Statistics of the events of a trial. Thread-safe. */
+final class TrialStats {
+
+    /**
+     * The totals of a trial.
+     *
+     * @param stored the stored events
+     * @param failed the failed events
+     * @param lastNanos the time of the last answer on the monotonic clock; 0 if there was none
+     * @param latencyMeanNanos the mean latency of the calls of stored events; 0 if there were none
+     * @param latencyStddevNanos the standard deviation of the latency
+     * @param firstFailure the first failure; {@code null} if there was none
+     */
+    record Totals(
+            long stored,
+            long failed,
+            long lastNanos,
+            double latencyMeanNanos,
+            double latencyStddevNanos,
+            @Nullable Throwable firstFailure) {}
+
+    private long stored;
+    private long failed;
+    private long lastNanos;
+    // Welford's algorithm, because sums of squared nanoseconds would lose precision.
+    private double mean;
+    private double squares;
+    private @Nullable Throwable firstFailure;
+
+    synchronized void recordStored(long calledNanos, long answeredNanos, int events) {
+        lastNanos = answeredNanos;
+        double latency = answeredNanos - calledNanos;
+        double difference = latency - mean;
+        stored += events;
+        mean += difference * events / stored;
+        squares += difference * (latency - mean) * events;
+    }
+
+    synchronized void recordFailed(long answeredNanos, long events, Throwable failure) {
+        lastNanos = answeredNanos;
+        failed += events;
+        if (firstFailure == null) {
+            firstFailure = failure;
+        }
+    }
+
+    synchronized long answeredEvents() {
+        return stored + failed;
+    }
+
+    synchronized Totals totals() {
+        return new Totals(stored, failed, lastNanos, mean, stored == 0 ? 0 : Math.sqrt(squares / stored), firstFailure);
+    }
+}

@@ -1,0 +1,47 @@
+package io.eventsql.runner.drivers.kafka;
+
+import io.eventsql.runner.driver.Driver;
+import io.eventsql.runner.driver.DriverProvider;
+import io.eventsql.runner.driver.DriverSettings;
+import io.eventsql.runner.driver.Guarantees;
+import java.util.Map;
+
+/**
+ * Apache Kafka: a topic per stream, idempotent producer, {@code acks=all}, default linger; a consumer is a group with
+ * one member. Variables: {@code KAFKA_BOOTSTRAP_SERVERS}; {@code KAFKA_FSYNC} ({@code true} or {@code false}) and
+ * {@code KAFKA_VERSION} describe the broker, which does not report them.
+ */
+public final class KafkaDriverProvider implements DriverProvider {
+    private final Map<String, String> environment;
+
+    public KafkaDriverProvider() {
+        this(System.getenv());
+    }
+
+    KafkaDriverProvider(Map<String, String> environment) {
+        this.environment = Map.copyOf(environment);
+    }
+
+    @Override
+    public String name() {
+        return "kafka";
+    }
+
+    @Override
+    public Guarantees guarantees() {
+        return new Guarantees(durability(), "per key (per partition)", "at least once to a group; published once");
+    }
+
+    private String durability() {
+        return switch (environment.getOrDefault("KAFKA_FSYNC", "")) {
+            case "true" -> "flushed to disk (fsync) by all in-sync replicas";
+            case "false" -> "in the page cache of all in-sync replicas, not flushed";
+            default -> "in all in-sync replicas; flush policy unknown (set KAFKA_FSYNC)";
+        };
+    }
+
+    @Override
+    public Driver open(DriverSettings settings) throws Exception {
+        return KafkaDriver.open(settings);
+    }
+}

@@ -1,0 +1,46 @@
+package io.eventsql.runner.drivers.redis;
+
+import io.eventsql.runner.driver.Driver;
+import io.eventsql.runner.driver.DriverProvider;
+import io.eventsql.runner.driver.DriverSettings;
+import io.eventsql.runner.driver.Guarantees;
+import java.util.Map;
+
+/**
+ * Redis Streams: {@code XADD}, pipelined for a call of several events; a consumer is a group with one member.
+ * Variables: {@code REDIS_HOST}, {@code REDIS_PORT} (6379); {@code REDIS_APPENDFSYNC} describes the server's setting.
+ */
+public final class RedisDriverProvider implements DriverProvider {
+    private final Map<String, String> environment;
+
+    public RedisDriverProvider() {
+        this(System.getenv());
+    }
+
+    RedisDriverProvider(Map<String, String> environment) {
+        this.environment = Map.copyOf(environment);
+    }
+
+    @Override
+    public String name() {
+        return "redis";
+    }
+
+    @Override
+    public Guarantees guarantees() {
+        return new Guarantees(durability(), "all events of a stream", "at least once to a group");
+    }
+
+    private String durability() {
+        return switch (environment.getOrDefault("REDIS_APPENDFSYNC", "")) {
+            case "always" -> "flushed to disk (fsync)";
+            case "everysec" -> "in memory; flushed to disk within about a second";
+            default -> "in memory; flush policy unknown (set REDIS_APPENDFSYNC)";
+        };
+    }
+
+    @Override
+    public Driver open(DriverSettings settings) {
+        return RedisDriver.open(settings);
+    }
+}

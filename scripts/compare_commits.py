@@ -1,0 +1,224 @@
+"""Measures two commits in turns and prints the ratios of their rates: see --help."""
+
+import argparse
+import json
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from statistics import median
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "target/compare-commits"
+BENCHMARK = "scripts/local_benchmark.py"
+RESULTS_LINE = "Results: "
+
+ROUNDS_MIN = 2
+ROUNDS_MAX = 100
+RESAMPLES = 10_000
+SEED = 20_261_122
+
+RUNS = {
+    "default": "",
+    "one-a-call": "SHARDS=1 EVENTS_RATE=0 EVENTS_TO_PUBLISH=1000000",
+    "batches": "SHARDS=1 EVENTS_RATE=0 EVENTS_TO_PUBLISH=3000000 EVENTS_BATCH_SIZE=100 CALLERS=4",
+    "async": "SHARDS=1 EVENTS_RATE=0 EVENTS_TO_PUBLISH=3000000 ASYNC=true",
+}
+# Fields of result.json, in events per second.
+FIGURES = ("publish_rate", "consume_rate")
+
+EPILOG = """\
+A run is a set of variables of run_local_benchmark.bash. Both commits are checked out and built below
+target/compare-commits, where the results stay. Every round runs each commit once, in alternating order,
+so that a slow quarter of an hour hits both. The printed ratio is B divided by A: the median of the
+rounds' ratios with a bootstrap 95 % interval. Keep the machine idle while it measures.
+
+Examples:
+  bash scripts/compare_commits.bash HEAD~1 HEAD
+  bash scripts/compare_commits.bash --rounds 7 --run one-a-call --run batches main~5 main
+  bash scripts/compare_commits.bash --run 'SHARDS=1 EVENTS_RATE=1000 EVENTS_TO_PUBLISH=60000' A B
+
+Exit codes: 0 measured; 1 a run failed; 2 wrong usage; 130 after Ctrl-C.
+"""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """The median of paired ratios, and what a bootstrap says about it."""
+
+    median: float
+    low: float
+    high: float
+
+
+def ratios(of_a: Sequence[float], of_b: Sequence[float]) -> Interval:
+    """B divided by A, round by round: the median and its bootstrap 95 % interval."""
+    if len(of_a) != len(of_b) or not of_a:
+        raise ValueError(f"rounds must be paired, but there are {len(of_a)} and {len(of_b)}")
+    paired = [b / a for a, b in zip(of_a, of_b, strict=True)]
+    random = Random(SEED)
+    medians = sorted(median(random.choices(paired, k=len(paired))) for _ in range(RESAMPLES))
+    return Interval(median(paired), medians[int(0.025 * RESAMPLES)], medians[int(0.975 * RESAMPLES) - 1])
+
+
+def variables(run: str) -> dict[str, str]:
+    """The variables of a run: one of the named ones, or given as NAME=VALUE words."""
+    pairs = [word.partition("=") for word in shlex.split(RUNS.get(run, run))]
+    if any(not name or not equals for name, equals, _ in pairs):
+        raise argparse.ArgumentTypeError(f"'{run}' is neither one of {', '.join(RUNS)} nor NAME=VALUE words")
+    return {name: value for name, _, value in pairs}
+
+
+def rounds(text: str) -> int:
+    if not text.isdigit() or not ROUNDS_MIN <= int(text) <= ROUNDS_MAX:
+        raise argparse.ArgumentTypeError(f"must be between {ROUNDS_MIN} and {ROUNDS_MAX}, but is {text}")
+    return int(text)
+
+
+def arguments(words: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="compare_commits.bash",
+        description="Measures two commits in turns on this machine and prints the ratios of their rates.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("a", metavar="A", help="the commit to compare with")
+    parser.add_argument("b", metavar="B", help="the commit to be judged")
+    parser.add_argument("--rounds", type=rounds, default=5, help="runs of each commit [5]")
+    parser.add_argument(
+        "--run",
+        action="append",
+        dest="runs",
+        metavar="RUN",
+        help=f"{', '.join(RUNS)}, or variables of run_local_benchmark.bash; may be repeated [all named ones]",
+    )
+    parser.add_argument("--warmup-seconds", default="20", help="WARMUP_SECONDS of each run [20]")
+    given = parser.parse_args(words)
+    try:
+        given.runs = {run: variables(run) for run in given.runs or RUNS}
+    except argparse.ArgumentTypeError as e:
+        parser.error(str(e))
+    return given
+
+
+@contextmanager
+def work_tree(side: str, commit: str) -> Iterator[Path]:
+    """A work tree of the commit, removed when the block ends."""
+    folder = FOLDER / f"{side}-{git('rev-parse', '--short=12', f'{commit}^{{commit}}')}"
+    git("worktree", "add", "--quiet", "--force", "--detach", str(folder), commit)
+    try:
+        yield folder
+    finally:
+        git("worktree", "remove", "--force", str(folder))
+
+
+def git(*words: str) -> str:
+    result = subprocess.run(["git", *words], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
+    return result.stdout.strip()
+
+
+def measure(folder: Path, environment: Mapping[str, str], log: Path) -> dict[str, float]:
+    """Runs the benchmark of a work tree once; returns the figures of its result."""
+    with log.open("a") as out:
+        # From the project's own script, not its wrapper: plots are not needed here.
+        run = subprocess.run(
+            [sys.executable, BENCHMARK],
+            cwd=folder,
+            env={**os.environ, **environment},
+            stdout=subprocess.PIPE,
+            stderr=out,
+            text=True,
+            check=False,
+        )
+        out.write(run.stdout)
+    last = run.stdout.rstrip().rpartition("\n")[2]
+    if run.returncode != 0 or not last.startswith(RESULTS_LINE):
+        raise RuntimeError(f"{folder.name} ended with status {run.returncode}, see {log}")
+    result = json.loads(Path(last.removeprefix(RESULTS_LINE)).read_text())
+    return {figure: float(result[figure]) for figure in FIGURES}
+
+
+def turns(count: int) -> Iterator[tuple[int, str]]:
+    """The order of measuring: A B, B A, A B ..."""
+    for number in range(count):
+        for side in ("ab", "ba")[number % 2]:
+            yield number, side
+
+
+def compare(given: argparse.Namespace) -> list[dict[str, object]]:
+    """Measures all runs of both commits; returns a row for each run and figure."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with work_tree("a", given.a) as a, work_tree("b", given.b) as b:
+        return measure_in_turns(given, {"a": a, "b": b})
+
+
+def measure_in_turns(given: argparse.Namespace, folders: Mapping[str, Path]) -> list[dict[str, object]]:
+    log = FOLDER / "log.txt"
+    found: dict[str, dict[str, list[dict[str, float]]]] = {run: {"a": [], "b": []} for run in given.runs}
+    for number, side in turns(given.rounds):
+        for run, chosen in given.runs.items():
+            environment = {
+                "WARMUP_SECONDS": given.warmup_seconds,
+                "RESULTS_DIR": str(FOLDER / "results"),
+                **chosen,
+            }
+            figures = measure(folders[side], environment, log)
+            found[run][side].append(figures)
+            shown = ", ".join(f"{name} {value:,.0f}" for name, value in figures.items())
+            print(f"round {number + 1} of {given.rounds}, {side.upper()}, {run}: {shown}", flush=True)
+    return [
+        row(run, figure, *([one[figure] for one in sides[side]] for side in "ab"))
+        for run, sides in found.items()
+        for figure in FIGURES
+    ]
+
+
+def row(run: str, figure: str, of_a: Sequence[float], of_b: Sequence[float]) -> dict[str, object]:
+    interval = ratios(of_a, of_b)
+    return {
+        "run": run,
+        "figure": figure,
+        "a": list(of_a),
+        "b": list(of_b),
+        "ratio": interval.median,
+        "low": interval.low,
+        "high": interval.high,
+    }
+
+
+def text(rows: Sequence[Mapping[str, object]]) -> str:
+    """The rows as a table."""
+    lines = [f"{'run':<14} {'figure':<14} {'A':>10} {'B':>10}  B / A (95 % interval)"]
+    for one in rows:
+        medians = [median(values) for values in (one["a"], one["b"]) if isinstance(values, list)]
+        lines.append(
+            f"{one['run']:<14} {one['figure']:<14} {medians[0]:>10,.0f} {medians[1]:>10,.0f}"
+            f"  {one['ratio']:.3f} ({one['low']:.3f} to {one['high']:.3f})"
+        )
+    return "\n".join(lines)
+
+
+def main(words: Sequence[str]) -> int:
+    given = arguments(words)
+    try:
+        rows = compare(given)
+    except (RuntimeError, subprocess.CalledProcessError) as e:
+        print(f"Comparison aborted: {e}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("Comparison cancelled", file=sys.stderr)
+        return 130
+    out = FOLDER / "comparison.json"
+    kept = {"a": given.a, "b": given.b, "rounds": given.rounds, "rows": rows}
+    out.write_text(json.dumps(kept, indent=1) + "\n")
+    print(f"\n{text(rows)}\n\nResults: {out}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
