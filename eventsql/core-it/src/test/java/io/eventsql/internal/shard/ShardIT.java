@@ -16,7 +16,9 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** A shard that was unavailable when a stream was created: what reads the stream does not create it, what writes does. */
+/**
+ * A shard that was unavailable when a stream was created: what reads the stream does not create it, what writes does.
+ */
 @Timeout(60)
 class ShardIT {
     private static final StreamSpec STREAM = StreamSpec.of("orders").withPartitions(2);
