@@ -1,4 +1,4 @@
-"""Replaces a container by the next version, and checks which one runs afterwards, also after an interruption."""
+"""Replaces a container by the next version, and checks which one runs, also after an interruption."""
 
 import json
 import os
@@ -166,7 +166,7 @@ def test_waits_for_a_running_deployment(tmp_path: Path) -> None:
     ]
     outputs = [process.stdout for process in processes if process.stdout]
     said = [output.readline() for output in outputs]
-    assert sorted(said) == ["has it\n", "waiting for another deployment of app to end...\n"]
+    assert sorted(said) == ["has it\n", "waiting for another deployment of app...\n"]
     first = said.index("has it\n")
 
     processes[first].kill()

@@ -83,7 +83,7 @@ def start(root: Path, script: str = "run_single_db_benchmark", **more: str) -> s
         stderr=subprocess.STDOUT,
         text=True,
         start_new_session=True,
-        # The parent of the tests may ignore it, and a shell cannot trap a signal that it inherited as ignored.
+        # The parent of the tests may ignore it, and a shell cannot trap a signal inherited as ignored.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
