@@ -76,7 +76,8 @@ class KeyHashTest {
             keysOf[KeyHash.slot(hash) % shards][KeyHash.partition(hash, partitions)]++;
         }
         for (int[] ofShard : keysOf) {
-            // Six standard deviations of an even distribution; with the bits of the slot most partitions would be empty.
+            // Six standard deviations of an even distribution; with the bits of the slot most partitions would be
+            // empty.
             assertThat(IntStream.of(ofShard)).allMatch(n -> n > each - 200 && n < each + 200);
         }
     }
