@@ -60,7 +60,7 @@ final class CompareCommand implements Callable<Integer> {
         Comparison comparison = new Comparison();
         for (Path folder : folders) {
             for (Path run : runs(folder, commandLine)) {
-                comparison.add(run.getFileName().toString(), JsonFiles.tree(run.resolve(RESULT)));
+                comparison.add(run.getFileName().toString(), JsonFiles.readTree(run.resolve(RESULT)));
             }
         }
         String table = String.join("\n", comparison.markdown());

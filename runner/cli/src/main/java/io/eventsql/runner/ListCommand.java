@@ -46,7 +46,7 @@ final class ListCommand implements Callable<Integer> {
         PrintWriter out = commandLine.getOut();
         out.printf(Locale.ROOT, "%-12s %-8s %4s  %s%n", "workload", "kind", "runs", "what it measures");
         int exitCode = Runner.OK;
-        for (Path file : WorkloadFile.in(workloads.folder())) {
+        for (Path file : WorkloadFile.list(workloads.folder())) {
             try {
                 Workload workload = WorkloadFile.read(file, List.of());
                 String kind = workload.kind().name().toLowerCase(Locale.ROOT);

@@ -69,7 +69,7 @@ final class PlanCommand implements Callable<Integer> {
                 workload.kind(),
                 workload.description(),
                 workload.runs().stream().map(PlannedRun::of).toList());
-        commandLine.getOut().println(JsonFiles.text(plan));
+        commandLine.getOut().println(JsonFiles.toJson(plan));
         return Runner.OK;
     }
 }

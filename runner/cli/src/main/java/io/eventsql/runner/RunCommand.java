@@ -109,7 +109,7 @@ final class RunCommand implements Callable<Integer> {
         CommandLine commandLine = Objects.requireNonNull(spec).commandLine();
         Workload workload = options.read(commandLine);
         AvailableServers servers = availableServers(commandLine);
-        List<SampledProcess> sampled = sampled(commandLine);
+        List<SampledProcess> sampled = parseProcesses(commandLine);
         List<RunSpec> runs = selectRuns(workload, servers, commandLine.getErr());
         if (runs.isEmpty()) {
             return Runner.INVALID_INPUT;
@@ -153,7 +153,7 @@ final class RunCommand implements Callable<Integer> {
         }
     }
 
-    private List<SampledProcess> sampled(CommandLine commandLine) {
+    private List<SampledProcess> parseProcesses(CommandLine commandLine) {
         try {
             return processes.stream().map(SampledProcess::of).toList();
         } catch (IllegalArgumentException e) {
