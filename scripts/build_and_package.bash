@@ -17,8 +17,8 @@ image.tar.gz and the scripts that load and run it on a machine.
 
 Environment:
   APP         which component
-  BASE_IMAGE  what its image begins with [postgres:18 for events-db, eclipse-temurin:25-jre for the others]
-  PLATFORM    what the image is for [linux/amd64]
+  BASE_IMAGE  base of its image [postgres:18 for events-db, eclipse-temurin:25-jre for the others]
+  PLATFORM    platform of the image [linux/amd64]
 
 Examples:
   APP=app bash scripts/build_and_package.bash
@@ -34,13 +34,13 @@ case ${APP:-} in
   app) extra=() ;;
   runner) extra=(runner/run_runner.bash) ;;
   *)
-    echo "APP must be events-db, app or runner, but is '${APP:-}' (--help shows the usage)" >&2
+    echo "APP must be events-db, app or runner, but is '${APP:-}' (see --help)" >&2
     exit 2
     ;;
 esac
 command -v docker >/dev/null || { echo 'Docker is needed (Debian: apt-get install docker.io)' >&2; exit 2; }
 
-# The database's image has nothing of Java in it.
+# The database's image contains no Java.
 if [[ $APP != events-db ]]; then
   require_jdk
   require_maven
@@ -53,14 +53,14 @@ version=$(git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)-$(date -u +
 image=eventsql-$APP:$version
 arguments=()
 [[ -z ${BASE_IMAGE:-} ]] || arguments+=(--build-arg "BASE_IMAGE=$BASE_IMAGE")
-# Where it is what Docker builds anyway, it is not told: an old one without BuildKit refuses the option.
+# Omitted where it is the default, because an old Docker without BuildKit refuses the option.
 platform=${PLATFORM:-}
 [[ -n $platform || $(uname -m) == x86_64 ]] || platform=linux/amd64
 [[ -z $platform ]] || arguments+=(--platform "$platform")
 docker build --quiet --tag "$image" "${arguments[@]}" "$APP" >/dev/null
 
-# dist is replaced whole at the end: a half-written one is never deployed.
-rm -rf "$APP"/dist.[0-9]* # of a run that was killed
+# dist is replaced as a whole at the end, so that an incomplete one is never deployed.
+rm -rf "$APP"/dist.[0-9]* # left by a killed run
 unfinished=$APP/dist.$$
 trap 'rm -rf "$unfinished"' EXIT
 mkdir "$unfinished"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Writes what containers use, again and again. See usage.
+# Records the resource usage of containers at intervals. See usage.
 set -euo pipefail
 
 usage() {
@@ -7,7 +7,7 @@ usage() {
 Usage: bash scripts/collect_docker_stats.bash [FILE]
 
 Every 10 seconds, appends the time in UTC and the output of `docker stats` to FILE (or standard output), until
-it is interrupted. scripts/collect_docker_stats.py makes CSV and plots of it.
+it is interrupted. scripts/collect_docker_stats.py converts it to CSV and plots.
 
 Environment:
   INTERVAL_SECONDS  [10]
@@ -34,10 +34,10 @@ fi
 
 trap 'exit 0' INT TERM
 while true; do
-  # The next one is due this long after the beginning of this one: docker stats takes seconds itself.
+  # The interval starts before docker stats, which takes seconds itself.
   sleep "$interval" &
   pause=$!
-  # One write, and it fails when whoever reads is gone.
+  # A single write, which fails when the reader has exited.
   stats=$(docker stats --no-stream --format \
     'table {{.Name}}\t{{.CPUPerc}}\t{{.MemUsage}}\t{{.MemPerc}}\t{{.NetIO}}\t{{.BlockIO}}\t{{.PIDs}}' || true)
   printf '%s\n%s\n\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$stats" || exit 0

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes CSV and plots of what containers used: see --help."""
+"""Writes CSV and plots of the resource usage of containers: see --help."""
 
 import argparse
 import csv
@@ -57,7 +57,7 @@ def main(arguments: Sequence[str]) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("files", nargs="+", type=Path)
-    parser.add_argument("--out", type=Path, help="folder for what is written [the first file's]")
+    parser.add_argument("--out", type=Path, help="folder for the output [the first file's]")
     options = parser.parse_args(arguments)
     out: Path = options.out or options.files[0].parent
     try:

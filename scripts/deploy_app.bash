@@ -9,8 +9,8 @@ usage() {
   cat <<EOF
 Usage: APP_HOST=... DB0_HOST=... [DB1_HOST=... ...] bash scripts/deploy_app.bash
 
-Copies the packed app to its machine and runs it in place of the version before; waits until it consumes, and
-goes back to the version before where it does not.
+Copies the packed app to its machine and replaces the running version; waits until it consumes, and rolls back
+to the previous version if it does not.
 
 Environment:
   APP_HOST        the machine

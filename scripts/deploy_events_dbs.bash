@@ -9,8 +9,8 @@ usage() {
   cat <<EOF
 Usage: EVENTS_DB0_HOST=... [EVENTS_DB1_HOST=... ...] bash scripts/deploy_events_dbs.bash
 
-Copies the packed database to each machine and runs it in place of the version before; waits until it is
-healthy, and goes back to the version before where it is not. Data stays, whatever happens.
+Copies the packed database to each machine and replaces the running version; waits until it is healthy, and
+rolls back to the previous version if it is not. Data is kept in any case.
 
 Environment:
   EVENTS_DB0_HOST ...   machines

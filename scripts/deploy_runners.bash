@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Brings the runner to the machines it works on. See usage.
+# Deploys the runner to its machines. See usage.
 set -euo pipefail
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -9,8 +9,8 @@ usage() {
   cat <<EOF
 Usage: RUNNER0_HOST=... [RUNNER1_HOST=... ...] bash scripts/deploy_runners.bash
 
-Copies the packed runner to each machine, and makes it the current version where it starts. It works only when a
-benchmark begins.
+Copies the packed runner to each machine, and makes it the current version if it starts. It runs only during a
+benchmark.
 
 Environment:
   RUNNER0_HOST ...  machines

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Removes what prepare_infra.py has made at DigitalOcean."""
+"""Removes what prepare_infra.py has created at DigitalOcean."""
 
 import sys
 from collections.abc import Sequence
 
-from cloud import found, options
+from cloud import inventory, options
 from cloud.destroy import destroy, remove_files
 from cloud.plan import Plan
 from cloud.script import FAILED, run
 
 EXAMPLES = """\
-  python3 scripts/destroy_infra.py          # shows what will go, and asks
+  python3 scripts/destroy_infra.py          # shows what will be removed, and asks
   python3 scripts/destroy_infra.py --yes
 """
 
@@ -24,26 +24,28 @@ def main(arguments: Sequence[str]) -> int:
     plan = Plan.only_tag(chosen.tag)
     files = options.files(chosen)
     api = options.api(chosen)
-    there = found.everything(api, plan)
-    print("\n".join(there.lines_or_nothing(plan.tag)))
-    if there.is_empty:
+    present = inventory.read_inventory(api, plan)
+    print("\n".join(present.lines_or_nothing(plan.tag)))
+    if present.is_empty:
         if files.tag != plan.tag:
-            # It only tells of those that stay.
+            # Only prints which files are kept.
             remove_files(files, plan.tag)
             return 0
-        print(f"files     in {files.folder}: of machines that are gone, or that this token does not show")
+        print(
+            f"files     in {files.folder}: of machines that no longer exist, or that this token may not list"
+        )
     if not chosen.yes and not is_agreed(plan.tag):
         print("Nothing was removed.")
         return FAILED
-    destroy(api, plan, there, files, options.patience(chosen))
+    destroy(api, plan, present, files, options.polling(chosen))
     print(f"Nothing has the tag {plan.tag} any more.")
     return 0
 
 
 def is_agreed(tag: str) -> bool:
-    """Whether somebody at the terminal types the tag; without a terminal nobody does."""
+    """Whether the user types the tag; False without a terminal."""
     try:
-        return input(f"Remove all of this for ever? Type {tag} to agree: ").strip() == tag
+        return input(f"Remove all of this permanently? Type {tag} to agree: ").strip() == tag
     except EOFError:
         return False
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Draws pages and plots of what was measured. `--help` tells more.
+# Draws pages and plots of results. See --help.
 set -euo pipefail
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)

@@ -1,4 +1,4 @@
-"""Draws runs that were measured: see draw_report.bash --help."""
+"""Draws measured runs: see draw_report.bash --help."""
 
 import argparse
 import sys
@@ -13,8 +13,9 @@ from reports.result import NoReport, Result
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="draw_report.bash",
-        description="Draws report.html and plots (PNG) into the folder of each run. For several runs, or a"
-        " folder that holds runs, also a comparison.html: into that folder, or that of the first run.",
+        description="Draws report.html and plots (PNG) into the folder of each run, from its result.json, and"
+        " writes series.csv, resources.csv and trials.csv where they are missing. For several runs, or a"
+        " folder that holds runs, also draws comparison.html: into that folder, or that of the first run.",
         epilog="""Examples:
   bash scripts/draw_report.bash results/local/2026-11-22T10-44-31Z
   bash scripts/draw_report.bash results/2026-11-22
@@ -23,9 +24,7 @@ Exit codes: 0 drawn; 1 a folder has nothing to draw; 2 wrong usage.""",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("folders", metavar="FOLDER", nargs="+", type=Path)
-    parser.add_argument(
-        "--comparison-only", action="store_true", help="leave the runs' own pages as they are"
-    )
+    parser.add_argument("--comparison-only", action="store_true", help="do not draw the runs' own pages")
     parsed = parser.parse_args(arguments)
 
     runs, sets = find_runs(parsed.folders)
@@ -43,7 +42,7 @@ Exit codes: 0 drawn; 1 a folder has nothing to draw; 2 wrong usage.""",
             drawn.append(run)
         except NoReport as e:
             print(f"No report: {e}", file=sys.stderr)
-            # One of a set may be of another kind; one that was asked for must be drawn.
+            # A run of a set may be of another kind; a run given by its own folder must be drawn.
             status = status if run not in parsed.folders else 1
     if drawn and (len(runs) > 1 or sets):
         out = sets[0] if sets else runs[0].resolve().parent
@@ -52,7 +51,7 @@ Exit codes: 0 drawn; 1 a folder has nothing to draw; 2 wrong usage.""",
 
 
 def find_runs(folders: Sequence[Path]) -> tuple[list[Path], list[Path]]:
-    """The folders of runs, and those of the given folders that hold some, at any depth."""
+    """Returns the folders of runs, and those of the given folders that contain runs at any depth."""
     runs: list[Path] = []
     sets: list[Path] = []
     for folder in folders:

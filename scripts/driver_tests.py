@@ -11,13 +11,13 @@ from benchmark.build import MAVEN
 from benchmark.errors import Failure, Interrupted, WrongInput
 from benchmark.java import clean_environment
 from benchmark.processes import Processes
+from benchmark.run_context import FAILED, WRONG_INPUT, RunContext
 from benchmark.servers import Environment, start_servers
 from benchmark.signals import Signals
-from benchmark.workplace import FAILED, WRONG_INPUT, Workplace
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# What each is tested by, and against what.
+# The test of each driver, and the server it needs.
 TESTS = {
     "kafka": ("KafkaIT", Environment("kafka", 0, "none", {"fsync": "false"})),
     "redis": ("RedisIT", Environment("redis", 0, "none", {"appendfsync": "everysec"})),
@@ -25,11 +25,11 @@ TESTS = {
 }
 
 
-def test(place: Workplace, names: Sequence[str]) -> int:
+def test(context: RunContext, names: Sequence[str]) -> int:
     """Starts the servers, tests, and returns Maven's exit status."""
     variables: dict[str, str] = {}
     for name in names:
-        variables |= start_servers(place, TESTS[name][1], 0).variables
+        variables |= start_servers(context, TESTS[name][1], 0).variables
     options = [
         *("-q", "-B", "-ntp", "-Pquick", "-pl", "runner/drivers", "-am", "verify", "-Dtest=NONE"),
         f"-Dit.test={','.join(TESTS[name][0] for name in names)}",
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="run_driver_tests.bash",
         description="Starts Kafka, Redis and PostgreSQL with PgQ on loopback, and tests their drivers.",
-        epilog="Exit code: 0 all good, 1 something failed, 2 wrong input or a server cannot be had here.",
+        epilog="Exit code: 0 all good, 1 something failed, 2 wrong input or a server is not available here.",
     )
     parser.add_argument("drivers", nargs="*", metavar="DRIVER", help=f"{', '.join(TESTS)} (default: all)")
     names = parser.parse_args(arguments).drivers or list(TESTS)
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str]) -> int:
         with tempfile.TemporaryDirectory(prefix="eventsql-drivers-", ignore_cleanup_errors=True) as folder:
             temporary = Path(folder)
             with Processes(signals, temporary, ROOT) as processes:
-                return FAILED if test(Workplace(ROOT, temporary, temporary, processes), names) else 0
+                return FAILED if test(RunContext(ROOT, temporary, temporary, processes), names) else 0
     except WrongInput as e:
         print(e, file=sys.stderr)
         return WRONG_INPUT

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes the Python environment of the cloud's scripts. See usage.
+# Creates the Python environment of the cloud scripts. See usage.
 set -euo pipefail
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -10,8 +10,8 @@ usage() {
   cat <<'EOF'
 Usage: bash scripts/init_python_env.bash
 
-Makes the folder venv with what prepare_infra.py, show_infra.py and destroy_infra.py need, in pinned
-versions (scripts/requirements-cloud.txt). Does nothing where that has not changed since.
+Creates the folder venv with the requirements of prepare_infra.py, show_infra.py and destroy_infra.py, in pinned
+versions (scripts/requirements-cloud.txt). Does nothing if they have not changed since.
 
 Example:
   bash scripts/init_python_env.bash && source venv/bin/activate
@@ -31,6 +31,6 @@ require_python
 rm -rf venv
 "$PYTHON" -m venv venv
 venv/bin/python -m pip install --quiet --requirement="$pinned"
-# Last: an environment that was interrupted is made anew.
+# Written last, so that an incomplete environment is created again.
 sha256sum "$pinned" >"$stamp"
 echo 'venv: ready (source venv/bin/activate)'

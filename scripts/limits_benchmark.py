@@ -11,42 +11,42 @@ from benchmark.errors import Failure, Interrupted, WrongInput
 from benchmark.java import clean_environment, java, processors
 from benchmark.limits_options import LimitsOptions
 from benchmark.processes import POLL_SECONDS, Child
-from benchmark.workplace import FAILED, WRONG_INPUT, Workplace, run_in_workplace
+from benchmark.run_context import FAILED, WRONG_INPUT, RunContext, run_benchmark
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# Longer than it takes to end in order; after that it is killed.
+# More than an orderly stop takes; after that it is killed.
 LIMITS_STOP_SECONDS = 40
 
 
-def start_limits(options: LimitsOptions, place: Workplace, database_variables: dict[str, str]) -> Child:
-    """Starts what measures."""
+def start_limits(options: LimitsOptions, context: RunContext, database_variables: dict[str, str]) -> Child:
+    """Starts the runner."""
     command = [
         *java(*options.java_options()),
         *("-jar", str(ROOT / build.RUNNER), "limits", *options.runner_arguments),
-        *("--out", str(place.result)),
+        *("--out", str(context.result)),
         *("--command", options.command(), "--git-commit", build.git_commit(ROOT)),
         *("--cpus", str(processors())),
     ]
     environment = {**clean_environment(), **database_variables}
-    output = place.results / "logs" / "limits.out"
-    return place.processes.start("limits", command, environment, LIMITS_STOP_SECONDS, output)
+    output = context.results / "logs" / "limits.out"
+    return context.processes.start("limits", command, environment, LIMITS_STOP_SECONDS, output)
 
 
-def measure(options: LimitsOptions, place: Workplace) -> int:
+def measure(options: LimitsOptions, context: RunContext) -> int:
     """Starts the database, measures and returns the exit status."""
-    database, database_variables = place.start_databases(1)
-    limits = start_limits(options, place, database_variables)
+    database, database_variables = context.start_databases(1)
+    limits = start_limits(options, context, database_variables)
     try:
         while limits.status is None:
-            place.processes.require_running([database])
+            context.processes.require_running([database])
             time.sleep(POLL_SECONDS)
     except Interrupted:
-        print("\nInterrupted; what was measured until now is being written...", flush=True)
+        print("\nInterrupted; writing what was measured until now...", flush=True)
         limits.stop()
         raise
     limits.join_readers()
-    if limits.status not in (0, FAILED) or not place.result.exists():
+    if limits.status not in (0, FAILED) or not context.result.exists():
         raise Failure(f"measuring ended with status {limits.status}, see {limits.log}")
     return limits.status
 
@@ -57,11 +57,11 @@ def main(arguments: Sequence[str]) -> int:
     except WrongInput as e:
         print(e, file=sys.stderr)
         return WRONG_INPUT
-    return run_in_workplace(
+    return run_benchmark(
         ROOT,
         options.folder("RESULTS_DIR", ROOT),
         options.folder("DATA_DIR", ROOT),
-        lambda place: measure(options, place),
+        lambda context: measure(options, context),
     )
 
 

@@ -15,14 +15,14 @@ from benchmark.errors import Failure, Interrupted, WrongInput
 from benchmark.java import clean_environment, java, processors
 from benchmark.plots import draw
 from benchmark.processes import POLL_SECONDS, Child
+from benchmark.run_context import FAILED, WRONG_INPUT, RunContext, run_benchmark
 from benchmark.servers import Environment, Servers, start_servers
 from benchmark.settings import Settings, usage
-from benchmark.workplace import FAILED, WRONG_INPUT, Workplace, run_in_workplace
 
 ROOT = Path(__file__).resolve().parent.parent
 
 APP_START_SECONDS = 120
-# Longer than each takes to end in order; after that it is killed.
+# More than an orderly stop takes; after that they are killed.
 APP_STOP_SECONDS = 30
 RUNNER_STOP_SECONDS = 40
 SUMMARIZE_SECONDS = 120
@@ -30,7 +30,7 @@ SUMMARIZE_SECONDS = 120
 
 @dataclass(frozen=True)
 class App:
-    """A running app, and where it answers."""
+    """A running app and its address."""
 
     process: Child
     address: str
@@ -38,18 +38,18 @@ class App:
 
 @dataclass(frozen=True)
 class Run:
-    """One run: its settings, its id, where it works, and the servers it needs."""
+    """One run: its settings, its id, its context, and the servers it needs."""
 
     settings: Settings
     run_id: str
-    place: Workplace
+    context: RunContext
     environment: Environment
 
     def start_apps(self, servers: Servers) -> list[App]:
         """Starts all members of the consumer and waits until each runs.
 
-        The first one makes the stream; the others start at the same time. That they share the
-        partitions is waited for by the runners, which see it in the databases.
+        The first one creates the stream; the others start concurrently. The runners wait until they
+        share the partitions, which is visible in the databases.
         """
         members = self.settings.members
         print("Starting the app..." if members == 1 else f"Starting {members} apps...", flush=True)
@@ -63,7 +63,7 @@ class Run:
         return apps
 
     def port_file(self, name: str) -> Path:
-        return self.place.temporary / f"{name}.port"
+        return self.context.temporary / f"{name}.port"
 
     def start_app(self, name: str, database_variables: Mapping[str, str]) -> Child:
         environment = {
@@ -74,13 +74,13 @@ class Run:
             "PORT_FILE": str(self.port_file(name)),
         }
         command = [*java(*self.settings.app_options), "-jar", str(ROOT / build.APP)]
-        return self.place.processes.start(name, command, environment, APP_STOP_SECONDS)
+        return self.context.processes.start(name, command, environment, APP_STOP_SECONDS)
 
     def await_app(self, app: Child, servers: Sequence[Child]) -> str:
-        """Waits until the app answers that it consumes; returns its address."""
+        """Waits until the app reports that it consumes; returns its address."""
         needed = [*servers, app]
         port_file = self.port_file(app.name)
-        wait_until = self.place.processes.wait_until
+        wait_until = self.context.processes.wait_until
         wait_until(port_file.exists, f"Starting the {app.name}", APP_START_SECONDS, needed)
         address = f"http://localhost:{port_file.read_text().strip()}"
         wait_until(lambda: is_healthy(address), f"The health of the {app.name}", APP_START_SECONDS, needed)
@@ -108,21 +108,21 @@ class Run:
                 *java(*self.settings.options("JAVA_OPTS_RUNNER")),
                 *("-jar", str(ROOT / build.RUNNER), "publish"),
             ]
-            report = self.place.results / f"runner-{number}.txt"
+            report = self.context.results / f"runner-{number}.txt"
             runners.append(
-                self.place.processes.start(
+                self.context.processes.start(
                     f"runner-{number}", command, environment, RUNNER_STOP_SECONDS, report
                 )
             )
         return runners
 
     def runner_result(self, number: int) -> Path:
-        return self.place.results / f"runner-{number}.json"
+        return self.context.results / f"runner-{number}.json"
 
     def await_runners(self, runners: Sequence[Child], needed: Sequence[Child]) -> None:
-        """Waits until all runners have ended; ends the others when one has broken off without a result."""
+        """Waits until all runners have ended; stops the others if one has aborted without a result."""
         while any(runner.status is None for runner in runners):
-            self.place.processes.require_running(needed)
+            self.context.processes.require_running(needed)
             for number, runner in enumerate(runners):
                 if runner.status is not None and not self.runner_result(number).exists():
                     stop_all(runners)
@@ -132,31 +132,31 @@ class Run:
             runner.join_readers()
 
     def summarize(self, apps: Sequence[App]) -> int:
-        """Merges what the runners left and what the apps have seen; returns the exit status."""
+        """Merges the results of the runners and the reports of the apps; returns the exit status."""
         command = [
             *java("-Xmx512m", "-XX:+UseSerialGC"),
             *("-jar", str(ROOT / build.RUNNER), "summarize", "--run", self.run_id),
             *(f"--app-url={app.address}" for app in apps),
-            *("--runner-results", str(self.place.results), "--out", str(self.place.result)),
+            *("--runner-results", str(self.context.results), "--out", str(self.context.result)),
             *("--command", self.settings.command(), "--git-commit", build.git_commit(ROOT)),
             *("--cpus", str(processors())),
             *("--recycled-wal-mb", str(self.settings.recycled_wal_mb)),
         ]
-        summary = self.place.processes.start("summarize", command, clean_environment(), 5)
+        summary = self.context.processes.start("summarize", command, clean_environment(), 5)
         deadline = time.monotonic() + SUMMARIZE_SECONDS
         while summary.status is None and time.monotonic() < deadline:
             time.sleep(POLL_SECONDS)
-        if summary.status not in (0, FAILED) or not self.place.result.exists():
+        if summary.status not in (0, FAILED) or not self.context.result.exists():
             raise Failure(f"summarizing ended with status {summary.status}:\n{summary.log.read_text()}")
         return summary.status
 
     def write_report(self) -> None:
-        """Adds each runner's own text to the summary, and shows the summary."""
-        report = self.place.results / "report.txt"
+        """Appends each runner's report to the summary, and prints the summary."""
+        report = self.context.results / "report.txt"
         summary = report.read_text()
         parts = [summary]
         for number in range(self.settings.shards):
-            text = self.place.results / f"runner-{number}.txt"
+            text = self.context.results / f"runner-{number}.txt"
             if text.exists():
                 parts.append(f"\nRunner {number}:\n{text.read_text()}")
         report.write_text("".join(parts))
@@ -164,7 +164,7 @@ class Run:
 
 
 def local_servers(settings: Settings) -> Environment:
-    """What the main job needs: databases without standbys."""
+    """Returns the servers of the main job: databases without standbys."""
     return Environment("postgres", settings.shards, "none", {})
 
 
@@ -185,7 +185,7 @@ def stop_all(children: Sequence[Child]) -> None:
 
 def measure(run: Run) -> int:
     """Starts everything, waits for the runners and summarizes; returns the exit status."""
-    servers = start_servers(run.place, run.environment, run.settings.recycled_wal_mb)
+    servers = start_servers(run.context, run.environment, run.settings.recycled_wal_mb)
     apps = run.start_apps(servers)
     runners: list[Child] = []
     interrupted: Interrupted | None = None
@@ -194,9 +194,9 @@ def measure(run: Run) -> int:
         run.await_runners(runners, [*servers.needed, *(app.process for app in apps)])
     except Interrupted as e:
         interrupted = e
-        print("\nInterrupted; what was measured until now is being written...", flush=True)
+        print("\nInterrupted; writing what was measured until now...", flush=True)
         stop_all(runners)
-    if interrupted and not any(run.place.results.glob("runner-*.json")):
+    if interrupted and not any(run.context.results.glob("runner-*.json")):
         raise interrupted
     status = run.summarize(apps)
     run.write_report()
@@ -210,18 +210,18 @@ def main(arguments: Sequence[str]) -> int:
         print(usage(), end="")
         return 0
     if arguments:
-        print(f"unknown argument {arguments[0]} (--help shows the usage)", file=sys.stderr)
+        print(f"unknown argument {arguments[0]} (see --help)", file=sys.stderr)
         return WRONG_INPUT
     try:
         settings = Settings.read(os.environ)
     except WrongInput as e:
         print(e, file=sys.stderr)
         return WRONG_INPUT
-    return run_in_workplace(
+    return run_benchmark(
         ROOT,
         settings.folder("RESULTS_DIR", ROOT),
         settings.folder("DATA_DIR", ROOT),
-        lambda place: measure(Run(settings, secrets.token_hex(4), place, local_servers(settings))),
+        lambda context: measure(Run(settings, secrets.token_hex(4), context, local_servers(settings))),
         lambda results: draw(ROOT, results),
     )
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the machines of a benchmark at DigitalOcean, as far as they are missing."""
+"""Creates the missing machines of a benchmark at DigitalOcean."""
 
 import sys
 from collections.abc import Sequence
@@ -18,13 +18,13 @@ EXAMPLES = """\
 
 def main(arguments: Sequence[str]) -> int:
     parser = options.parser(
-        "Makes a VPC, a firewall, a machine for the consumer and machines for databases, as far as they "
-        "are missing, waits until they can be used, and writes infra.env, infra.json and "
+        "Creates a VPC, a firewall, a machine for the consumer and machines for databases, where they are "
+        "missing, waits until they can be used, and writes infra.env, infra.json and "
         "infra-passwords.env. They cost money until destroy_infra.py removes them.",
         EXAMPLES,
     )
     options.add_plan(parser)
-    parser.add_argument("--dry-run", action="store_true", help="show plan and price, make nothing")
+    parser.add_argument("--dry-run", action="store_true", help="show plan and price, create nothing")
     chosen = parser.parse_args(arguments)
     plan = options.plan(chosen)
     api = options.api(chosen)
@@ -32,11 +32,11 @@ def main(arguments: Sequence[str]) -> int:
         show_plan(api, plan, plan.machines)
         return 0
     files = options.files(chosen)
-    preparation = Preparation(api, plan, files, options.patience(chosen))
+    preparation = Preparation(api, plan, files, options.polling(chosen))
     machines = preparation.run(options.fingerprint())
     print(f"\n{table(machines)}\n")
     print(f"Addresses: source {files.variables} (also in {files.description.name})")
-    print(f"Passwords of the databases, for your eyes only: {files.passwords}")
+    print(f"Passwords of the databases (keep them secret): {files.passwords}")
     return 0
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Goes the way from images to results on this machine alone. See usage.
+# Rehearses building, deploying and measuring on this machine alone. See usage.
 set -euo pipefail
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -13,41 +13,41 @@ usage() {
   cat <<'EOF'
 Usage: bash scripts/rehearse_locally.bash
 
-Rehearses everything but renting machines: makes four machines out of this one (namespaces with a file system,
+Rehearses everything but renting machines: simulates four machines on this one (namespaces with a file system,
 an address, an ssh server and a Docker of their own), builds the three images, deploys them over ssh, measures one
 and three databases, collects the statistics, draws the report and removes the machines.
-No image is pulled: their bases are made of Debian packages, of the PostgreSQL of the embedded servers and of the
-JDK that is found here. What it measures says nothing about speed.
+No image is pulled: their bases are built from Debian packages, from the PostgreSQL of the embedded servers and from
+the local JDK. The results say nothing about speed.
 
 Needs Linux, root, and Debian's docker.io, debootstrap and openssh-server, which it installs where they are missing.
 
 Environment:
-  REHEARSAL_FOLDER  machines, bases and keys; what is big is kept there for the next time [target/rehearsal]
+  REHEARSAL_FOLDER  machines, bases and keys; large files are kept there for the next run [target/rehearsal]
   EVENTS_RATE       [1000]
   EVENTS_TO_PUBLISH [20000]
   RESULT_NAME       folder in results/ [rehearsal-<UTC time>]
-  REHEARSE          what else, several with a space between: `kills` kills each script at random moments and runs it
+  REHEARSE          additional steps, separated by spaces: `kills` kills each script at random moments and runs it
                     again, `series` runs the whole series of benchmarks (takes a quarter of an hour),
                     `testcontainers` runs tests of the library on a server in a container []
-  SEED              of those moments [random, printed]
+  SEED              seed of the random moments [random, printed]
 
 Examples:
   bash scripts/rehearse_locally.bash
   REHEARSE="kills series testcontainers" bash scripts/rehearse_locally.bash
 
-Exit code: 0 all went well, 1 a step failed, 2 wrong input, 130 after Ctrl-C. Nothing stays running.
+Exit code: 0 all steps passed, 1 a step failed, 2 wrong input, 130 after Ctrl-C. Nothing is left running.
 EOF
 }
 
 no_arguments "$@"
 if [[ $(id -u) != 0 || $(uname) != Linux ]]; then
-  echo 'a rehearsal needs root and Linux: it makes namespaces and file systems' >&2
+  echo 'a rehearsal needs root and Linux, because it creates namespaces and file systems' >&2
   exit 2
 fi
 
 for extra in ${REHEARSE:-}; do
   [[ $extra == kills || $extra == series || $extra == testcontainers ]] ||
-    { echo "REHEARSE must be of kills, series and testcontainers, but has $extra" >&2; exit 2; }
+    { echo "REHEARSE must contain only kills, series and testcontainers, but has $extra" >&2; exit 2; }
 done
 FOLDER=$(realpath -m "${REHEARSAL_FOLDER:-target/rehearsal}")
 RESULTS=${RESULT_NAME:-rehearsal-$(date -u +%Y-%m-%dT%H-%M-%SZ)}
@@ -56,7 +56,7 @@ export INTERVAL_SECONDS=5
 
 mkdir -p "$FOLDER"
 exec 8>"$FOLDER/lock"
-flock --nonblock 8 || { echo "another rehearsal works in $FOLDER" >&2; exit 2; }
+flock --nonblock 8 || { echo "another rehearsal is running in $FOLDER" >&2; exit 2; }
 trap stop_everything EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
@@ -76,7 +76,7 @@ make_postgres_base
 make_java_base
 say 'images'
 for app in events-db app runner; do
-  # Nobody else's files may be locked by these builds: the machine's own descriptors are not inherited.
+  # The builds must not inherit the descriptor of the lock.
   APP=$app BASE_IMAGE=$(base_image "$app") bash scripts/build_and_package.bash 8>&-
 done
 if [[ " ${REHEARSE:-} " == *' testcontainers '* ]]; then

@@ -1,4 +1,4 @@
-"""Shows kept results as Markdown tables, or puts them into a README: see --help."""
+"""Prints kept results as Markdown tables, or writes them into a README: see --help."""
 
 import argparse
 import json
@@ -19,12 +19,12 @@ COMPARISON = "compare"
 
 
 def read(folder: Path) -> list[dict[str, Any]]:
-    """All results in the folder's folders, in the order of their names."""
+    """Reads the results in the folder's subfolders, in the order of their names."""
     return [json.loads(file.read_text()) for file in sorted(folder.glob("*/result.json"))]
 
 
 def read_workloads(folder: Path, workloads: Sequence[str] = ()) -> list[Run]:
-    """All results of workloads in the folder, in the order they were measured; of all workloads, or these."""
+    """Reads the results of all workloads or these, in the order of measurement."""
     files = sorted(folder.rglob("result.json"), key=natural_order)
     runs = [Run(file.parent, json.loads(file.read_text())) for file in files]
     chosen = [
@@ -42,7 +42,7 @@ def summary(folder: Path) -> str:
 
 
 def markdown(folder: Path, seen_from: Path, workloads: Sequence[str] = (), *, main_only: bool = False) -> str:
-    """Everything that a folder holds, with links that work in a file of the folder `seen_from`.
+    """All results of a folder, with links relative to the folder `seen_from`.
 
     With names of workloads, only theirs; or only what belongs to no workload, and systems side by side.
     """
@@ -62,7 +62,7 @@ def markdown(folder: Path, seen_from: Path, workloads: Sequence[str] = (), *, ma
 
 
 def table(results: Sequence[dict[str, Any]]) -> str:
-    """Markdown of the results: a row for each run, then what the limits benchmark found, then the machine."""
+    """A row for each run, then the result of the limits benchmark, then the machine."""
     runs = [result for result in results if "publish_rate" in result]
     limits = [result for result in results if "append" in result]
     lines = [
@@ -120,7 +120,7 @@ def _machine(results: Sequence[dict[str, Any]]) -> str:
 
 
 def replace(readme: str, text: str) -> str:
-    """The README with the tables between its marks."""
+    """Returns the README with the tables between its markers."""
     begin = readme.index(BEGIN) + len(BEGIN)
     end = readme.index(END)
     return f"{readme[:begin]}\n{text}\n{readme[end:]}"
@@ -139,9 +139,11 @@ def main(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("folder", type=Path, help="a set of kept results: folders with a result.json each")
     parser.add_argument("--workload", action="append", default=[], help="only this workload; may be repeated")
-    parser.add_argument("--main-only", action="store_true", help="no workloads but systems side by side")
+    parser.add_argument(
+        "--main-only", action="store_true", help="no workloads except the comparison of systems"
+    )
     parser.add_argument("--summary", action="store_true", help="only the rows of the main runs")
-    parser.add_argument("--readme", type=Path, help="file to write the tables to, between its marks")
+    parser.add_argument("--readme", type=Path, help="file to write the tables to, between its markers")
     parsed = parser.parse_args(arguments)
     seen_from = parsed.readme.parent if parsed.readme else Path()
     if parsed.summary:

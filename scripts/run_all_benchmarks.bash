@@ -11,8 +11,8 @@ usage() {
 Usage: bash scripts/run_all_benchmarks.bash
 
 Runs one benchmark after the other, on one database and on all, at fixed rates and as fast as possible. A failed
-one does not stop the series. One that was measured to its end is left out, so that an interrupted series goes on
-under the same name; to measure it again, remove its folder.
+one does not stop the series. Completed ones are skipped, so that an interrupted series resumes under the same
+name; to measure one again, remove its folder.
 
 Environment: as for scripts/run_multiple_dbs_benchmark.bash, and
   SERIES_NAME  folder in results/ [cloud-<UTC date>]
@@ -20,8 +20,8 @@ Environment: as for scripts/run_multiple_dbs_benchmark.bash, and
 Example:
   source infra.env && bash scripts/run_all_benchmarks.bash
 
-Exit code: 0 all good, 1 one was not, now or before, 2 wrong input or another benchmark is going on, 130 after
-Ctrl-C, 143 after SIGTERM (what the benchmark at hand has measured until then is fetched, and it is measured again
+Exit code: 0 all good, 1 one failed, now or before, 2 wrong input or another benchmark is running, 130 after
+Ctrl-C, 143 after SIGTERM (what the current benchmark has measured until then is fetched, and it is measured again
 the next time).
 EOF
 }
@@ -30,15 +30,15 @@ no_arguments "$@"
 series=${SERIES_NAME:-cloud-$(date -u +%Y-%m-%d)}
 rc=0
 benchmark=''
-trap 'tell INT 130' INT
-trap 'tell TERM 143' TERM HUP
-told=0
+trap 'stop_benchmark INT 130' INT
+trap 'stop_benchmark TERM 143' TERM HUP
+stop_status=0
 
-# Tells the benchmark at hand to end; it is in a process group of its own, and a terminal's Ctrl-C does not get there.
+# Forwards a signal to the current benchmark, whose process group a terminal's Ctrl-C does not reach.
 # shellcheck disable=SC2317  # the traps call it
-tell() {
-  told=$2
-  [[ -n $benchmark ]] || exit "$told"
+stop_benchmark() {
+  stop_status=$2
+  [[ -n $benchmark ]] || exit "$stop_status"
   kill "-$1" "$benchmark" 2>/dev/null || true
 }
 
@@ -48,34 +48,34 @@ run() {
   shift 2
   if [[ -s $folder/exit-code ]]; then
     if [[ $(<"$folder/exit-code") == 0 ]]; then
-      echo "=== $name: measured already"
+      echo "=== $name: already measured"
     else
-      echo "=== $name: measured already, and failed, see $folder/report.txt; to measure it again, remove $folder" >&2
+      echo "=== $name: already measured, and failed, see $folder/report.txt; to measure it again, remove $folder" >&2
       rc=1
     fi
     return
   fi
-  # It writes to the folder.
+  # The running benchmark may write to the folder.
   refuse_while_busy
-  set_aside "$folder"
+  keep_aborted "$folder"
   [[ $kind == single ]] || script=run_multiple_dbs_benchmark
   echo "=== $name"
-  # Job control: without it, a process in the background would be deaf to Ctrl-C.
+  # Job control: without it, a background process would ignore Ctrl-C.
   set -m
   env "$@" RESULT_NAME="$name" bash "$ROOT/scripts/$script.bash" </dev/null &
   benchmark=$!
   set +m
   await_process "$benchmark" || status=$?
   benchmark=''
-  if ((told != 0)); then
-    set_aside "$folder"
-    exit "$told"
+  if ((stop_status != 0)); then
+    keep_aborted "$folder"
+    exit "$stop_status"
   fi
   case $status in
     0) ;;
     2) exit 2 ;;
     130 | 143)
-      set_aside "$folder"
+      keep_aborted "$folder"
       exit "$status"
       ;;
     *) rc=1 ;;

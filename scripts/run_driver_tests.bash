@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Tests the drivers of other systems against real servers, which it starts. `--help` tells the options.
+# Tests the drivers of other systems against real servers, which it starts. See --help.
 set -euo pipefail
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -11,5 +11,5 @@ case ${1:-} in
   --help | -h) ;;
   *) require_jdk ;;
 esac
-# Whoever stops this process, stops the servers.
+# exec, so that a signal to this process stops the servers.
 exec "$PYTHON" "$ROOT/scripts/driver_tests.py" "$@"

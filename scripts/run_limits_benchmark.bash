@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures how close EventSQL comes to what PostgreSQL and slow handlers allow, from the sources to results/. `--help` tells the options.
+# Measures how close EventSQL comes to what PostgreSQL and slow handlers allow, from the sources to results/. See --help.
 set -euo pipefail
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -11,5 +11,5 @@ case ${1:-} in
   --help | -h) ;;
   *) require_jdk ;;
 esac
-# Whoever stops this process, stops the benchmark itself.
+# exec, so that a signal to this process reaches the benchmark itself.
 exec "$PYTHON" "$ROOT/scripts/limits_benchmark.py" "$@"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures EventSQL on this machine, from the sources to results/. `--help` tells the settings.
+# Measures EventSQL on this machine, from the sources to results/. See --help.
 set -euo pipefail
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -14,5 +14,5 @@ case ${1:-} in
     prepare_plots
     ;;
 esac
-# Whoever stops this process, stops the benchmark itself.
+# exec, so that a signal to this process reaches the benchmark itself.
 exec "$PYTHON" "$ROOT/scripts/local_benchmark.py" "$@"

@@ -10,7 +10,7 @@ usage() {
   cat <<EOF
 Usage: RUNNER0_HOST=... RUNNER1_HOST=... RUNNER2_HOST=... bash scripts/run_multiple_dbs_benchmark.bash
 
-Runners begin at the same moment, each publishes to its own database (or with KEYED=true to all); the app
+Runners start at the same moment, each publishes to its own database (or with KEYED=true to all); the app
 consumes from all. Everything measured goes to results/<name>/.
 
 Environment:

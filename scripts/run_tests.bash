@@ -68,7 +68,7 @@ while (($#)); do
       break
       ;;
     *)
-      echo "unknown option $1 (--help shows the usage)" >&2
+      echo "unknown option $1 (see --help)" >&2
       exit 2
       ;;
   esac
@@ -88,7 +88,7 @@ is_wanted() {
   ((${#only[@]} == 0)) || [[ " ${only[*]} " == *" $1 "* ]]
 }
 
-# Runs the step $1 and notes how it ended: 0 ok, 3 skipped with the reason in skip_reason, else failed.
+# Runs the step $1 and records its outcome: 0 ok, 3 skipped with the reason in skip_reason, else failed.
 skip_reason=''
 step() {
   local name=$1 rc=0
@@ -113,8 +113,8 @@ step() {
   esac
 }
 
-# Servers of tests make hundreds of databases of hundreds of files each: half of their work is the file system's. Where
-# there is much memory, their data is there. Their settings stay durable, and what tests kill are processes.
+# Test servers create hundreds of databases with hundreds of files each, and half of the time goes to the file system. With
+# enough memory, their data is kept there. Their settings stay durable, because tests kill only processes.
 MEMORY=/dev/shm
 MEMORY_FREE_MB=16384
 make_test_folder() {
@@ -124,7 +124,7 @@ make_test_folder() {
   if ((${free:-0} >= MEMORY_FREE_MB && ${available:-0} >= MEMORY_FREE_MB)); then
     test_folder=$(mktemp -d "$MEMORY/eventsql-tests.XXXXXX")
     maven_arguments+=("-Dtest.folder=$test_folder")
-    echo "Data of the tests' servers is in memory, $test_folder"
+    echo "Data of the test servers is in memory, $test_folder"
   fi
 }
 
@@ -142,7 +142,7 @@ check_quick_tests_ran() {
       echo "$QUICK_TESTS: no test of $class ran" >&2
       missing=1
     fi
-  done < <(quick_tests | cut --delimiter='#' --fields=1)
+  done < <(quick_tests | sed 's/[$#].*//')
   return "$missing"
 }
 
@@ -155,8 +155,8 @@ run_maven() {
       "${maven_arguments[@]}"
     )
   fi
-  # The quick compiler only: a build runs most of its code too few times to gain from the other one. Nor does it gain
-  # from a collector with threads of its own, where tests use all processors.
+  # Only the C1 compiler, because a build runs most of its code too few times for the other one to pay off. Nor does a
+  # parallel collector, since tests use all processors.
   export MAVEN_OPTS=${MAVEN_OPTS:--XX:TieredStopAtLevel=1 -XX:+UseSerialGC}
   "${MAVEN[@]}" -B -ntp -T2 verify "${maven_arguments[@]}" || return
   if $quick; then
@@ -164,8 +164,7 @@ run_maven() {
   fi
 }
 
-# Installs the Debian package $1 if there is no program $2 (default: of its name) and this user may; else says so
-# in skip_reason.
+# Installs the Debian package $1 unless the program $2 (default: of its name) exists. Sets skip_reason where it cannot.
 install_program() {
   local program=${2:-$1}
   if command -v "$program" >/dev/null || [[ -x /usr/sbin/$program ]]; then
@@ -184,7 +183,7 @@ install_program() {
   fi
 }
 
-# Starts the step python beside maven, in a process group of its own, to be ended as a whole.
+# Starts the step python in parallel with maven, in a process group of its own, which can be killed as a whole.
 start_python() {
   set -m
   run_python </dev/null >"$python_output" 2>&1 &
@@ -237,7 +236,7 @@ run_shellcheck() {
   shellcheck --external-sources --source-path="$ROOT" .ci/run "${scripts[@]}"
 }
 
-# Only reports of this run: those of earlier runs or of removed tests lie beside them.
+# Only reports of this run, because those of earlier runs or of removed tests may still exist.
 print_totals() {
   local passed failed skipped reports
   mapfile -t reports < <(
@@ -258,7 +257,7 @@ if is_wanted maven; then
   require_maven
 fi
 if is_wanted maven && ! $quick; then
-  # Before the others begin: apt-get runs only once at a time.
+  # Before the other steps start, because apt-get runs only once at a time.
   install_program pgbouncer || echo "pgbouncer is $skip_reason: its test is skipped"
 fi
 if is_wanted maven && is_wanted python; then

@@ -21,28 +21,28 @@ from benchmark.folders import TIME_FORMAT, create_result_folder
 from benchmark.java import clean_environment, java
 from benchmark.plots import draw
 from benchmark.processes import POLL_SECONDS
+from benchmark.run_context import FAILED, WRONG_INPUT, RunContext, run_context
 from benchmark.servers import Environment, start_servers
 from benchmark.settings import Settings
 from benchmark.signals import Signals
-from benchmark.workplace import FAILED, WRONG_INPUT, Workplace, workplace
 
 ROOT = Path(__file__).resolve().parent.parent
 
 RUNNER_MAIN = "io.eventsql.runner.Runner"
 RESULTS = Path("results/local")
-# Longer than it takes to end in order; after that it is killed.
+# More than an orderly stop takes; after that it is killed.
 RUNNER_STOP_SECONDS = 60
-# What a run needs besides its load, roughly: servers start, stop, and the report is drawn.
-AROUND_A_RUN_SECONDS = 25
-# WAL files each new database has ready, as one in use has.
+# Approximate time of a run in addition to its load: servers start and stop, and the report is drawn.
+RUN_OVERHEAD_SECONDS = 25
+# Recycled WAL files of each new database, as in one that has been in use.
 RECYCLED_WAL_MB = 1024
-# What the environment says about every run; a workload's variables say the rest.
-HERE = ("DATA_DIR", "JAVA_OPTS_APP", "JAVA_OPTS_RUNNER", "RECYCLED_WAL_MB")
+# Variables that apply to every run; a workload's own variables are added.
+SHARED_VARIABLES = ("DATA_DIR", "JAVA_OPTS_APP", "JAVA_OPTS_RUNNER", "RECYCLED_WAL_MB")
 
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """A run as `runner plan` says it; `file` is the workload as it was asked for."""
+    """A run from `runner plan`; `file` is the workload as given on the command line."""
 
     file: str
     workload: str
@@ -74,7 +74,7 @@ class PlannedRun:
 
 @dataclass
 class Series:
-    """Runs that are measured one after the other, each against servers of its own."""
+    """Runs measured one after the other, each with servers of its own."""
 
     runs: Sequence[PlannedRun]
     overrides: Sequence[str]
@@ -94,8 +94,8 @@ class Series:
                 draw_run(run, folder)
             except Interrupted as e:
                 draw_run(run, folder)
-                left_out = len(self.runs) - number - 1
-                print(f"{left_out} run{'' if left_out == 1 else 's'} left out", flush=True)
+                skipped = len(self.runs) - number - 1
+                print(f"{skipped} run{'' if skipped == 1 else 's'} skipped", flush=True)
                 status = 128 + e.signal_number
                 break
         if len(list(self.folder.rglob("result.json"))) > 1:
@@ -106,12 +106,14 @@ class Series:
         return status or (FAILED if self.failed else 0)
 
     def measure_run(self, run: PlannedRun, folder: Path) -> None:
-        """Measures one run; notes if that fails."""
+        """Measures one run; records a failure."""
         name = f"{datetime.now(UTC).strftime(TIME_FORMAT)}-{run.name}"
         try:
-            with workplace(ROOT, self.signals, folder, self.data / name) as place:
+            with run_context(ROOT, self.signals, folder, self.data / name) as context:
                 status = (
-                    measure_publish(run, place) if run.kind == "publish" else self.measure_load(run, place)
+                    measure_publish(run, context)
+                    if run.kind == "publish"
+                    else self.measure_load(run, context)
                 )
             if status != 0:
                 self.failed.append(f"{run.title}: see {folder / 'report.txt'}")
@@ -120,63 +122,65 @@ class Series:
             print(f"{run.title} failed: {e}", file=sys.stderr, flush=True)
         self.signals.listen_again()
 
-    def measure_load(self, run: PlannedRun, place: Workplace) -> int:
+    def measure_load(self, run: PlannedRun, context: RunContext) -> int:
         """Measures by `runner run`; returns its exit status."""
-        settings = here({})
+        settings = read_settings({})
         recycled = int(settings.values["RECYCLED_WAL_MB"] or RECYCLED_WAL_MB)
-        servers = start_servers(place, run.environment, recycled)
+        servers = start_servers(context, run.environment, recycled)
         command = [
             *runner("run", *settings.options("JAVA_OPTS_RUNNER")),
             *(run.file, *options("--set", self.overrides), "--only", run.name),
-            *("--out", str(place.results.parent)),
-            *("--command", repeat(run, self.overrides), "--git-commit", build.git_commit(ROOT)),
+            *("--out", str(context.results.parent)),
+            *("--command", repeat_command(run, self.overrides), "--git-commit", build.git_commit(ROOT)),
             *options("--process", [f"{name}={pid}" for name, pid in servers.process_ids.items()]),
         ]
         environment = {**clean_environment(), **servers.variables}
-        output = place.results / "logs" / "runner.out"
-        child = place.processes.start("runner", command, environment, RUNNER_STOP_SECONDS, output)
+        output = context.results / "logs" / "runner.out"
+        child = context.processes.start("runner", command, environment, RUNNER_STOP_SECONDS, output)
         try:
             while child.status is None:
-                place.processes.require_running(servers.needed)
+                context.processes.require_running(servers.needed)
                 time.sleep(POLL_SECONDS)
         except Interrupted:
-            print("\nInterrupted; what was measured until now is being written...", flush=True)
+            print("\nInterrupted; writing what was measured until now...", flush=True)
             child.stop()
             raise
         child.join_readers()
-        if child.status not in (0, FAILED) or not place.result.exists():
+        if child.status not in (0, FAILED) or not context.result.exists():
             raise Failure(f"the runner ended with status {child.status}, see {child.log}")
         return child.status
 
 
 def draw_run(run: PlannedRun, folder: Path) -> None:
-    """Draws what was measured, if anything was."""
+    """Draws the result, if there is one."""
     file = folder / "result.json"
     if not file.exists():
         return
     result = json.loads(file.read_text())
     if result.get("workload") is None:
-        # The main job does not know what it is part of.
+        # The main job does not know its workload.
         file.write_text(json.dumps({**result, "workload": run.workload}, indent=2) + "\n")
     draw(ROOT, folder)
 
 
-def measure_publish(run: PlannedRun, place: Workplace) -> int:
+def measure_publish(run: PlannedRun, context: RunContext) -> int:
     """Measures with the main job; returns its exit status."""
-    settings = here(run.variables)
+    settings = read_settings(run.variables)
     environment = Environment(
         run.environment.server, settings.shards, run.environment.standbys, run.environment.server_options
     )
-    return local_benchmark.measure(local_benchmark.Run(settings, secrets.token_hex(4), place, environment))
+    return local_benchmark.measure(local_benchmark.Run(settings, secrets.token_hex(4), context, environment))
 
 
-def here(variables: Mapping[str, str]) -> Settings:
-    """The settings of a run; raises WrongInput for one that is wrong."""
-    return Settings.read({**{name: os.environ[name] for name in HERE if name in os.environ}, **variables})
+def read_settings(variables: Mapping[str, str]) -> Settings:
+    """Reads the settings of a run; raises WrongInput for a wrong one."""
+    return Settings.read(
+        {**{name: os.environ[name] for name in SHARED_VARIABLES if name in os.environ}, **variables}
+    )
 
 
 def runner(command: str, *java_options: str) -> list[str]:
-    """The beginning of a command line; with the drivers of other systems where they are built."""
+    """Returns the beginning of a command line, with the drivers of other systems if they are built."""
     jars = [ROOT / build.RUNNER, ROOT / build.DRIVERS]
     path = os.pathsep.join(str(jar) for jar in jars if jar.exists())
     return [*java(*java_options), "-cp", path, RUNNER_MAIN, command]
@@ -186,9 +190,13 @@ def options(name: str, values: Sequence[str]) -> list[str]:
     return [argument for value in values for argument in (name, value)]
 
 
-def repeat(run: PlannedRun, overrides: Sequence[str]) -> str:
-    """How to measure the same run again, from the repository's folder."""
-    chosen = [f"{name}={os.environ[name]}" for name in HERE if name != "DATA_DIR" and os.environ.get(name)]
+def repeat_command(run: PlannedRun, overrides: Sequence[str]) -> str:
+    """Returns the command that repeats the run, from the repository's folder."""
+    chosen = [
+        f"{name}={os.environ[name]}"
+        for name in SHARED_VARIABLES
+        if name != "DATA_DIR" and os.environ.get(name)
+    ]
     variables = [
         f"{name}={shlex.quote(value)}" for name, _, value in (text.partition("=") for text in chosen)
     ]
@@ -197,7 +205,7 @@ def repeat(run: PlannedRun, overrides: Sequence[str]) -> str:
 
 
 def plan(file: str, overrides: Sequence[str], only: Sequence[str]) -> list[PlannedRun]:
-    """Asks the runner what a workload needs; raises WrongInput with what it says about a wrong one."""
+    """Lets the runner plan a workload; raises WrongInput with its message about a wrong one."""
     command = [*runner("plan", "-Xmx128m"), file, *options("--set", overrides), *options("--only", only)]
     ended = subprocess.run(
         command, cwd=ROOT, env=clean_environment(), capture_output=True, text=True, check=False
@@ -206,13 +214,13 @@ def plan(file: str, overrides: Sequence[str], only: Sequence[str]) -> list[Plann
         raise WrongInput(ended.stderr.strip())
     if ended.returncode != 0:
         raise Failure(f"planning {file} ended with status {ended.returncode}:\n{ended.stderr}")
-    said = json.loads(ended.stdout)
-    return [PlannedRun.of(file, said, run) for run in said["runs"]]
+    planned = json.loads(ended.stdout)
+    return [PlannedRun.of(file, planned, run) for run in planned["runs"]]
 
 
 def progress(runs: Sequence[PlannedRun], number: int) -> str:
-    """Which run comes, and about how long it and the rest take."""
-    seconds = [run.seconds + AROUND_A_RUN_SECONDS for run in runs[number:]]
+    """Describes the next run, and about how long it and the rest take."""
+    seconds = [run.seconds + RUN_OVERHEAD_SECONDS for run in runs[number:]]
     rest = f", about {duration(sum(seconds))} with all that follow" if len(seconds) > 1 else ""
     return f"=== {number + 1} of {len(runs)}: {runs[number].title}, about {duration(seconds[0])}{rest}"
 
@@ -225,17 +233,17 @@ def duration(seconds: float) -> str:
 
 
 def workload_file(text: str) -> str:
-    """A name stays; a file is found from everywhere."""
+    """Makes the path of a file absolute; returns a name unchanged."""
     return str(Path(text).resolve()) if text.endswith(".yaml") and not Path(text).is_absolute() else text
 
 
 def result_folder(given: Path | None, runs: Sequence[PlannedRun]) -> Path:
-    """Where the results go; raises WrongInput if a run has one there already."""
+    """Returns the folder of the results; raises WrongInput if it has one of a run already."""
     if given is None:
         return create_result_folder(ROOT / RESULTS, datetime.now(UTC))
     for run in runs:
         if (given / run.workload / run.name).exists():
-            raise WrongInput(f"--results: there is a {given / run.workload / run.name} already")
+            raise WrongInput(f"--results: {given / run.workload / run.name} already exists")
     return given.resolve()
 
 
@@ -258,7 +266,7 @@ Examples:
 Results: DIR/<workload>/<run>/ with result.json, report.txt, report.html, plots and logs.
 The last line printed is "Results: <DIR>".
 
-Exit codes: 0 good; 1 a run failed (the others are measured all the same); 2 wrong input;
+Exit codes: 0 good; 1 a run failed (the others are still measured); 2 wrong input;
 130 after Ctrl-C and 143 after SIGTERM (what was measured until then is written and drawn).
 """,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -279,7 +287,7 @@ Exit codes: 0 good; 1 a run failed (the others are measured all the same); 2 wro
         "--results",
         metavar="DIR",
         type=Path,
-        help="folder to write to; it may have other runs already [results/local/<UTC time>]",
+        help="folder to write to, which may contain other runs [results/local/<UTC time>]",
     )
     parsed = parser.parse_args(arguments)
     if not parsed.workloads and not parsed.list:
@@ -296,15 +304,15 @@ def main(arguments: Sequence[str]) -> int:
         if parsed.list:
             command = runner("list", "-Xmx128m")
             return subprocess.run(command, cwd=ROOT, env=clean_environment(), check=False).returncode
-        settings = here({})
+        settings = read_settings({})
         runs = [
             run
             for workload in parsed.workloads
             for run in plan(workload_file(workload), parsed.set, parsed.only)
         ]
         for run in runs:
-            # What is wrong is said before the first one is measured.
-            here(run.variables)
+            # Reports a wrong variable before measuring the first run.
+            read_settings(run.variables)
         folder = result_folder(parsed.results, runs)
         return Series(runs, parsed.set, folder, settings.folder("DATA_DIR", ROOT), signals).measure()
     except WrongInput as e:

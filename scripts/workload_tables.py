@@ -1,4 +1,4 @@
-"""Results of workloads as Markdown: a table for each workload, with a row for each run and measured phase."""
+"""Results of workloads as Markdown: a table per workload, with a row per run and measured phase."""
 
 import re
 import statistics
@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 TEXTS = ("run", "phase", "system", "promises", "is acknowledged when", "passed")
-# Left out of a table where no run has them.
+# Omitted from a table if no run has them.
 OPTIONAL = ("phase", "system", "promises", "call to answer p50 / p99", "schedule delay p99", "CPU cores")
 
 
 @dataclass(frozen=True)
 class Run:
-    """What was measured, and the folder it is in."""
+    """A result and its folder."""
 
     folder: Path
     result: Mapping[str, Any]
@@ -29,7 +29,7 @@ class Run:
 
 
 def tables(runs: Sequence[Run], link: Callable[[Path], str]) -> str:
-    """All tables; `link` says where a run's folder is, seen from the text."""
+    """All tables; `link` returns the path of a run's folder relative to the text."""
     workloads: dict[str, list[Run]] = {}
     for run in runs:
         workloads.setdefault(str(run.result["workload"]), []).append(run)
@@ -37,7 +37,7 @@ def tables(runs: Sequence[Run], link: Callable[[Path], str]) -> str:
 
 
 def side_by_side(runs: Sequence[Run]) -> str:
-    """A row for each run: what it promises, how much it took from callers, how soon handlers had it."""
+    """A row for each run: its guarantees, publish rates, and latencies to the handler."""
     rows = []
     for run in runs:
         driver = run.result["driver"]
@@ -56,7 +56,7 @@ def side_by_side(runs: Sequence[Run]) -> str:
 
 
 def _table(columns: Sequence[str], rows: Sequence[Mapping[str, str]]) -> list[str]:
-    """Lines of Markdown; what is no text is at the right."""
+    """Lines of Markdown; columns without text are right-aligned."""
     return [
         f"| {' | '.join(columns)} |",
         f"|{'|'.join('---' if column in TEXTS else '---:' for column in columns)}|",
@@ -65,15 +65,15 @@ def _table(columns: Sequence[str], rows: Sequence[Mapping[str, str]]) -> list[st
 
 
 def machine(runs: Sequence[Run]) -> str:
-    """Where all that was measured, as the results say it."""
-    places = dict.fromkeys(_machine(run.result) for run in runs)
+    """Machines, versions and commits of the results."""
+    machines = dict.fromkeys(_machine(run.result) for run in runs)
     commits = ", ".join(dict.fromkeys(str(run.result["git_commit"])[:8] for run in runs))
-    return f"{'; '.join(places)}; commit {commits}."
+    return f"{'; '.join(machines)}; commit {commits}."
 
 
 def _machine(result: Mapping[str, Any]) -> str:
-    there = result.get("machine", result)
-    parts = [f"{there['cpus']} CPUs", str(there["os"]), f"Java {there['java_version']}"]
+    system = result.get("machine", result)
+    parts = [f"{system['cpus']} CPUs", str(system["os"]), f"Java {system['java_version']}"]
     if "databases" in result:
         databases = result["databases"]
     else:
@@ -109,20 +109,20 @@ def _section(workload: str, runs: Sequence[Run], link: Callable[[Path], str]) ->
 
 
 def _stress(runs: Sequence[Run]) -> list[str]:
-    """How runs stood more load than can be taken, as a table of its own; nothing where none did."""
+    """A table of the behaviour under overload; nothing without such a run."""
     lines = []
     for run in runs:
-        said = run.result.get("stress")
-        if said:
+        stress = run.result.get("stress")
+        if stress:
             memory = ", ".join(
                 f"{name} {part['start']:,.0f} / {part['end']:,.0f} MB"
-                for name, part in said["resident_mb"].items()
+                for name, part in stress["resident_mb"].items()
                 if part["start"] is not None and part["end"] is not None
             )
-            recovery = said.get("recovery_seconds")
+            recovery = stress.get("recovery_seconds")
             recovered = "not within what was measured" if recovery is None else f"{recovery} s"
             lines.append(
-                f"| {run.name} | {said['accepted_of_maximum']:.0%} | {said['missed_share']:.0%}"
+                f"| {run.name} | {stress['accepted_of_maximum']:.0%} | {stress['missed_share']:.0%}"
                 f" | {memory} | {recovered} |"
             )
     if not lines:
@@ -168,14 +168,14 @@ def _phases(run: Run) -> list[dict[str, str]]:
 
 
 def _delay(run: Run, phase: Mapping[str, Any]) -> str:
-    """Only calls with a schedule can be late."""
+    """The schedule delay of calls that have a schedule."""
     delay = phase.get("schedule_delay_ms")
     is_closed = run.kind == "publish" and not phase.get("rate_asked")
     return f"{delay['p99']:,.2f} ms" if delay and not is_closed else ""
 
 
 def _cores(run: Run, phase: str) -> str:
-    """What each kind of process used in the phase's seconds, in the mean; those of a kind together."""
+    """Mean CPU usage per kind of process in the phase's seconds, added up within a kind."""
     series = run.result.get("series") or {}
     seconds = [
         t for t, name in zip(series.get("t", []), series.get("phase", []), strict=True) if name == phase

@@ -11,21 +11,21 @@ from benchmark.errors import Failure
 EVENTS_DB = Path("events-db/target/events-db.jar")
 APP = Path("app/target/app.jar")
 RUNNER = Path("runner/cli/target/runner.jar")
-# The drivers of other systems; what it needs from the runner is in there.
+# The drivers of other systems, with what they need from the runner.
 DRIVERS = Path("runner/drivers/target/drivers.jar")
 JARS = (EVENTS_DB, APP, RUNNER)
-# Its time is when they were built: Maven leaves jars alone whose own sources did not change.
+# Its modification time is the time of the build: Maven does not touch jars whose own sources did not change.
 STAMP = Path("target/local-benchmark.built")
 
 MODULES = ("events-db", "eventsql", "runner", "app")
 NOT_SOURCES = ("target", "test", "node_modules")
 
-# The wrapper, or the system's Maven where the wrapper cannot get its own: one place decides.
+# Runs the wrapper, or the system's Maven where the wrapper cannot download its own.
 MAVEN = 'ROOT=$PWD; source scripts/lib/maven.bash; require_maven; exec "${MAVEN[@]}" "$@"'
 
 
 def sources(root: Path) -> Iterator[Path]:
-    """All files that the jars are made of."""
+    """Returns all files that the jars are built from."""
     yield root / "pom.xml"
     for module in MODULES:
         for folder, folders, files in os.walk(root / module):
@@ -34,7 +34,7 @@ def sources(root: Path) -> Iterator[Path]:
 
 
 def is_up_to_date(root: Path) -> bool:
-    """Whether every jar is there and no source has changed since they were built."""
+    """Whether every jar exists and no source has changed since they were built."""
     stamp = root / STAMP
     if not stamp.is_file() or not all((root / jar).is_file() for jar in JARS):
         return False
@@ -43,13 +43,13 @@ def is_up_to_date(root: Path) -> bool:
 
 
 def build(root: Path) -> None:
-    """Builds the jars if a source has changed; raises Failure if that does not work."""
+    """Builds the jars if a source has changed; raises Failure if the build fails."""
     if is_up_to_date(root):
         print("Build: nothing has changed", flush=True)
         return
     print("Building...", flush=True)
     started = time.time()
-    # Whether the sources are formatted is for the tests to say.
+    # The tests check the format of the sources.
     options = ["-q", "-B", "-ntp", "-DskipTests", "-Dspotless.check.skip=true"]
     command = ["bash", "-c", MAVEN, "maven", *options, "package"]
     status = subprocess.run(command, cwd=root, check=False).returncode
@@ -58,7 +58,7 @@ def build(root: Path) -> None:
     stamp = root / STAMP
     stamp.parent.mkdir(exist_ok=True)
     stamp.touch()
-    # A source that was changed meanwhile counts as changed.
+    # A source changed during the build counts as changed.
     os.utime(stamp, (started, started))
 
 

@@ -1,4 +1,4 @@
-"""Programs of Debian's packages, installed where that is possible."""
+"""Installs programs from Debian packages, where that is possible."""
 
 import os
 import shutil
@@ -12,9 +12,9 @@ INSTALL_SECONDS = 600
 
 
 def require_packages(needed: Path, packages: Sequence[str]) -> None:
-    """Installs packages unless a file of theirs is there.
+    """Installs packages unless one of their files exists.
 
-    Raises WrongInput where that takes root or another system, Failure where it does not work.
+    Raises WrongInput where that needs root or another system, Failure where it fails.
     """
     if needed.exists():
         return
@@ -22,7 +22,7 @@ def require_packages(needed: Path, packages: Sequence[str]) -> None:
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
         raise WrongInput(f"{needed} is needed, and only root on Debian can install it (Debian: {install})")
     print(f"Installing {' '.join(packages)}...", flush=True)
-    # Only the programs: nothing is to be started or stopped by the packages.
+    # Only the programs: the packages must not start or stop services.
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
     for command in (["update"], ["install", "-y", "--no-install-recommends", *packages]):
         result = subprocess.run(
@@ -36,4 +36,4 @@ def require_packages(needed: Path, packages: Sequence[str]) -> None:
         if result.returncode != 0:
             raise Failure(f"apt-get {' '.join(command)} failed: {result.stderr.strip()}")
     if not needed.exists():
-        raise Failure(f"{install} did not bring {needed}")
+        raise Failure(f"{install} did not install {needed}")

@@ -1,4 +1,4 @@
-"""What can end a benchmark early."""
+"""Errors that abort a benchmark."""
 
 
 class WrongInput(Exception):
@@ -10,7 +10,7 @@ class Failure(Exception):
 
 
 class Interrupted(Exception):
-    """The user, or whoever runs this, sent a signal to end it."""
+    """A signal to stop was received."""
 
     def __init__(self, signal_number: int) -> None:
         super().__init__(f"interrupted by signal {signal_number}")

@@ -1,4 +1,4 @@
-"""Where a run keeps its things."""
+"""Folders of a run."""
 
 import contextlib
 import shutil
@@ -10,7 +10,7 @@ TIME_FORMAT = "%Y-%m-%dT%H-%M-%SZ"
 
 
 def create_result_folder(parent: Path, now: datetime) -> Path:
-    """A new folder named after the time in UTC; runs of the same second get a number."""
+    """Creates a folder named after the time in UTC; runs of the same second get a number."""
     name = now.astimezone(UTC).strftime(TIME_FORMAT)
     parent.mkdir(parents=True, exist_ok=True)
     number = 1
@@ -26,7 +26,7 @@ def create_result_folder(parent: Path, now: datetime) -> Path:
 
 @contextlib.contextmanager
 def temporary_folder(folder: Path) -> Iterator[Path]:
-    """A folder only its owner can read, gone when the block ends."""
+    """Creates a folder that only its owner can read, and removes it when the block ends."""
     folder.mkdir(parents=True, mode=0o700)
     try:
         yield folder

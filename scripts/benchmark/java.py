@@ -1,4 +1,4 @@
-"""How the children are started: Java, and an environment of their own."""
+"""The command line and the environment of child processes."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -6,25 +6,25 @@ from pathlib import Path
 
 
 def java(*options: str) -> list[str]:
-    """The beginning of a command line."""
+    """Returns the beginning of a command line."""
     home = os.environ.get("JAVA_HOME")
     return [str(Path(home) / "bin" / "java") if home else "java", *options]
 
 
 def processors() -> int:
-    """How many processors this process may use."""
+    """Returns the number of processors this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def clean_environment() -> dict[str, str]:
-    """The environment without what this script says itself: children get only what is meant for them."""
-    said_here = {
+    """Returns the environment without the variables that this script sets for its children."""
+    set_here = {
         v for v in os.environ if v.startswith("DB") and v.endswith(("_HOST", "_PORT", "_NAME", "_USER"))
     }
-    said_here |= {v for v in os.environ if v.startswith("DB") and v.endswith(("_PASSWORD", "_URLS"))}
-    said_here |= {
+    set_here |= {v for v in os.environ if v.startswith("DB") and v.endswith(("_PASSWORD", "_URLS"))}
+    set_here |= {
         "STREAM",
         "CONSUMER",
         "PAGE_EVENTS",
@@ -36,11 +36,11 @@ def clean_environment() -> dict[str, str]:
         "PROCESSES",
         "ONLY",
     }
-    return {name: value for name, value in os.environ.items() if name not in said_here}
+    return {name: value for name, value in os.environ.items() if name not in set_here}
 
 
 def database_environment(servers: Sequence[Mapping[str, str | int]]) -> dict[str, str]:
-    """The variables that tell app and runner where the databases are; passwords go nowhere else."""
+    """Returns the variables with which app and runner connect to the databases, passwords included."""
     environment = {}
     for number, server in enumerate(servers):
         for variable, key in (

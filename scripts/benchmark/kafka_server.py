@@ -1,4 +1,4 @@
-"""A Kafka broker, to compare with."""
+"""A Kafka broker for comparisons."""
 
 import base64
 import subprocess
@@ -11,7 +11,7 @@ from benchmark.errors import Failure
 from benchmark.java import clean_environment, java
 from benchmark.local_ports import HOST, free_port, is_open
 from benchmark.processes import Child
-from benchmark.workplace import Workplace
+from benchmark.run_context import RunContext
 
 POM = Path("runner/kafka-broker/pom.xml")
 LIBRARIES = Path("runner/kafka-broker/target/lib")
@@ -21,7 +21,7 @@ FORMAT_SECONDS = 120
 
 
 def settings(folder: Path, port: int, controller_port: int, fsync: str) -> str:
-    """The broker's configuration: one node, its own controller; with fsync, each batch is flushed."""
+    """Returns the configuration of one node, its own controller; with fsync, each batch is flushed."""
     lines = [
         "process.roles=broker,controller",
         "node.id=1",
@@ -43,42 +43,42 @@ def settings(folder: Path, port: int, controller_port: int, fsync: str) -> str:
 
 
 def version(libraries: Path) -> str:
-    """The broker's version, from the name of its jar."""
+    """Returns the broker's version, from the name of its jar."""
     jars = sorted(libraries.glob("kafka-clients-*.jar"))
     if not jars:
-        raise Failure(f"there is no Kafka in {libraries}")
+        raise Failure(f"no Kafka in {libraries}")
     return jars[-1].stem.removeprefix("kafka-clients-")
 
 
-def get_libraries(root: Path) -> Path:
-    """Gets the broker's jars unless they are there."""
+def require_libraries(root: Path) -> Path:
+    """Downloads the broker's jars unless they exist; returns their folder."""
     libraries = root / LIBRARIES
     pom = root / POM
     if libraries.is_dir() and libraries.stat().st_mtime > pom.stat().st_mtime:
         return libraries
-    print("Getting Kafka...", flush=True)
+    print("Downloading Kafka...", flush=True)
     command = ["bash", "-c", MAVEN, "maven", "-q", "-B", "-ntp", "-f", str(pom), "package"]
     status = subprocess.run(command, cwd=root, check=False).returncode
     if status != 0:
-        raise Failure(f"Kafka could not be got: Maven ended with status {status}")
+        raise Failure(f"Kafka could not be downloaded: Maven ended with status {status}")
     libraries.touch()
     return libraries
 
 
-def start(place: Workplace, fsync: str) -> tuple[Child, Mapping[str, str]]:
-    """Starts it; returns the process and the environment that says where and how it runs."""
-    libraries = get_libraries(place.root)
+def start(context: RunContext, fsync: str) -> tuple[Child, Mapping[str, str]]:
+    """Starts the broker; returns the process and the environment for its clients."""
+    libraries = require_libraries(context.root)
     print(f"Starting Kafka {'with' if fsync == 'true' else 'without'} fsync...", flush=True)
-    folder = place.temporary / "kafka"
+    folder = context.temporary / "kafka"
     folder.mkdir()
     port = free_port()
     configuration = folder / "server.properties"
     configuration.write_text(settings(folder, port, free_port(), fsync))
     class_path = ("-cp", f"{libraries}/*")
-    _format(place, configuration, [*java(*class_path), "kafka.tools.StorageTool"])
+    _format(context, configuration, [*java(*class_path), "kafka.tools.StorageTool"])
     command = [*java("-Xms1g", "-Xmx1g", "-XX:+UseG1GC", *class_path), "kafka.Kafka", str(configuration)]
-    server = place.processes.start("kafka", command, clean_environment(), STOP_SECONDS)
-    place.processes.wait_until(lambda: is_open(port), "Starting Kafka", START_SECONDS, [server])
+    server = context.processes.start("kafka", command, clean_environment(), STOP_SECONDS)
+    context.processes.wait_until(lambda: is_open(port), "Starting Kafka", START_SECONDS, [server])
     return server, {
         "KAFKA_BOOTSTRAP_SERVERS": f"{HOST}:{port}",
         "KAFKA_FSYNC": fsync,
@@ -86,14 +86,14 @@ def start(place: Workplace, fsync: str) -> tuple[Child, Mapping[str, str]]:
     }
 
 
-def _format(place: Workplace, configuration: Path, tool: list[str]) -> None:
+def _format(context: RunContext, configuration: Path, tool: list[str]) -> None:
     cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-    child = place.processes.start(
+    child = context.processes.start(
         "kafka-format",
         [*tool, "format", f"--cluster-id={cluster}", f"--config={configuration}"],
         clean_environment(),
         STOP_SECONDS,
     )
-    place.processes.wait_until(lambda: child.status is not None, "Formatting Kafka", FORMAT_SECONDS, [])
+    context.processes.wait_until(lambda: child.status is not None, "Formatting Kafka", FORMAT_SECONDS, [])
     if child.status != 0:
         raise Failure(f"Kafka's folder could not be formatted, see {child.log}")

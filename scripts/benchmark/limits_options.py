@@ -1,4 +1,4 @@
-"""The options of a limits benchmark, taken from the command line, and its places from the environment."""
+"""The options of a limits benchmark, from the command line, and its folders, from the environment."""
 
 import argparse
 import shlex
@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmark.settings import MAX_SECONDS, Variable
+from benchmark.settings import SECONDS_MAX, Variable
 
-PARTS = ("append", "read", "snapshot", "handlers", "transactions", "outbox")
+LIMITS = ("append", "read", "snapshot", "handlers", "transactions", "outbox")
 
-# What is passed on; each is an option of the runner, too.
+# Passed on to the runner, which has the same options.
 NUMBERS = (
     "rounds",
     "round-seconds",
@@ -31,13 +31,13 @@ VARIABLES = (
     Variable(
         "DATA_DIR", "target/limits-benchmark", "text", "the database's data while it runs; not on a tmpfs"
     ),
-    Variable("JAVA_OPTS_RUNNER", "-Xms1g -Xmx1g -XX:+UseSerialGC", "options", "JVM options of what measures"),
+    Variable("JAVA_OPTS_RUNNER", "-Xms1g -Xmx1g -XX:+UseSerialGC", "options", "JVM options of the runner"),
 )
 
 
 @dataclass(frozen=True)
 class LimitsOptions:
-    """Checked options: what the runner is told, and where the run keeps its things."""
+    """Checked options: the runner's arguments and the run's folders."""
 
     runner_arguments: tuple[str, ...]
     given: tuple[str, ...]
@@ -45,7 +45,7 @@ class LimitsOptions:
 
     @staticmethod
     def read(arguments: Sequence[str], environment: Mapping[str, str]) -> "LimitsOptions":
-        """Takes and checks everything.
+        """Reads and checks everything.
 
         Raises WrongInput for a wrong variable. A wrong option ends the process with 2, --help with 0.
         """
@@ -57,15 +57,15 @@ class LimitsOptions:
         return LimitsOptions(tuple(chosen), tuple(arguments), values)
 
     def folder(self, name: str, root: Path) -> Path:
-        """A folder's absolute path; a relative one lies in the repository."""
+        """Returns a folder's absolute path; a relative one is inside the repository."""
         return (root / Path(self.values[name]).expanduser()).resolve()
 
     def java_options(self) -> list[str]:
-        """JVM options, split as a shell does."""
+        """Returns the JVM options, split as a shell does."""
         return shlex.split(self.values["JAVA_OPTS_RUNNER"])
 
     def command(self) -> str:
-        """How to start the same run again, from the repository's folder."""
+        """Returns the command that repeats the run, from the repository's folder."""
         java = self.values["JAVA_OPTS_RUNNER"]
         changed = [f"JAVA_OPTS_RUNNER={shlex.quote(java)}"] if java != VARIABLES[2].default else []
         script = ["bash", "scripts/run_limits_benchmark.bash"]
@@ -73,7 +73,7 @@ class LimitsOptions:
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Returns the parser of the command line."""
     width = max(len(v.name) for v in VARIABLES)
     variables = "\n".join(f"  {v.name:<{width}}  {v.help} [{v.default}]" for v in VARIABLES)
     command = "bash scripts/run_limits_benchmark.bash"
@@ -94,8 +94,9 @@ Takes about eleven minutes with the defaults.
   transactions
             a business transaction of Spring with a publish, next to the same with a row in a plain table; and
             how fast the relay moves what many transactions publish
-  outbox    publishing inside transactions and plainly beside it, without and with an old snapshot held
-            open: latency of the plain publishes, size of the outbox; checks that nothing is lost""",
+  outbox    publishing inside transactions and plain publishes next to it, without and with an old
+            snapshot held open: latency of the plain publishes, size of the outbox; checks that nothing is
+            lost""",
         epilog=f"""\
 Environment variables [default]:
 {variables}
@@ -114,13 +115,13 @@ The last line printed is "Results: <path of result.json>".
 
 Exit codes: 0 measured; 1 a publish or a step failed, or a handler did not get each event once and in
 the order of its key; 2 wrong input; 130 after Ctrl-C and 143 after
-SIGTERM (parts that were measured until then are written).
+SIGTERM (the parts measured until then are written).
 """,
     )
     result.add_argument(
         "--only",
         action="append",
-        choices=PARTS,
+        choices=LIMITS,
         help="measure only this part; may be repeated (default: all)",
     )
     _number(result, "--rounds", 3, 1, 1_000, int, "measured rounds of append, read and transactions")
@@ -131,7 +132,7 @@ SIGTERM (parts that were measured until then are written).
         "--snapshot-seconds",
         60,
         1,
-        MAX_SECONDS,
+        SECONDS_MAX,
         int,
         "length of each of the four runs of the part snapshot: with and without, 1 and 10 partitions",
     )
@@ -152,7 +153,7 @@ SIGTERM (parts that were measured until then are written).
         "--outbox-seconds",
         60,
         1,
-        MAX_SECONDS,
+        SECONDS_MAX,
         int,
         "length of each of the two runs of the part outbox: without and with",
     )

@@ -1,4 +1,4 @@
-"""PostgreSQL with PgQ, to compare with."""
+"""PostgreSQL with PgQ for comparisons."""
 
 import os
 import secrets
@@ -12,7 +12,7 @@ from benchmark.errors import Failure
 from benchmark.java import clean_environment, database_environment
 from benchmark.local_ports import HOST, free_port
 from benchmark.processes import Child
-from benchmark.workplace import Workplace
+from benchmark.run_context import RunContext
 
 PROGRAMS = Path("/usr/lib/postgresql/15/bin")
 LIBRARY = Path("/usr/lib/postgresql/15/lib/pgq_lowlevel.so")
@@ -26,24 +26,24 @@ STOP_SECONDS = 30
 
 
 def as_user() -> list[str]:
-    """What stands before a command that root may not run."""
+    """Returns the prefix of a command that root may not run."""
     if os.geteuid() != 0:
         return []
-    # Changing the user forgets what is to happen when the parent dies, so it is said here again.
+    # Changing the user resets the signal to send when the parent dies, so it is set again.
     return ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--init-groups", "--pdeathsig", "TERM"]
 
 
 def settings(common: str, port: int) -> str:
-    """The configuration of all our databases, and where this one listens."""
+    """Returns the configuration of all our databases, and the address of this one."""
     own = f"\nlisten_addresses = '{HOST}'\nport = {port}\nunix_socket_directories = ''\n"
     return common + own
 
 
-def start(place: Workplace) -> tuple[Child, Mapping[str, str]]:
-    """Starts it; returns the process and the environment that says where it is."""
+def start(context: RunContext) -> tuple[Child, Mapping[str, str]]:
+    """Starts the server; returns the process and the environment for its clients."""
     require_packages(LIBRARY, PACKAGES)
     print("Starting PostgreSQL with PgQ...", flush=True)
-    folder = _folder(place)
+    folder = _folder(context)
     admin_password = secrets.token_hex(16)
     password_file = folder / "password"
     password_file.touch(mode=0o600)
@@ -57,15 +57,15 @@ def start(place: Workplace) -> tuple[Child, Mapping[str, str]]:
             *(str(PROGRAMS / "initdb"), f"--pgdata={data}", "--username=postgres"),
             *(f"--pwfile={password_file}", "--auth=scram-sha-256", "--encoding=UTF8", "--locale=C"),
         ],
-        "Making PostgreSQL's data",
+        "Initializing PostgreSQL's data folder",
         clean_environment(),
     )
     port = free_port()
-    (data / "postgresql.conf").write_text(settings((place.root / SETTINGS).read_text(), port))
+    (data / "postgresql.conf").write_text(settings((context.root / SETTINGS).read_text(), port))
     command = [*as_user(), str(PROGRAMS / "postgres"), "-D", str(data)]
-    server = place.processes.start("postgres-pgq", command, clean_environment(), STOP_SECONDS)
+    server = context.processes.start("postgres-pgq", command, clean_environment(), STOP_SECONDS)
     ready = [str(PROGRAMS / "pg_isready"), "-q", "-h", HOST, "-p", str(port)]
-    place.processes.wait_until(
+    context.processes.wait_until(
         lambda: subprocess.run(ready, check=False).returncode == 0,
         "Starting PostgreSQL with PgQ",
         START_SECONDS,
@@ -73,22 +73,22 @@ def start(place: Workplace) -> tuple[Child, Mapping[str, str]]:
     )
     password = secrets.token_hex(16)
     _create_database(port, admin_password, password)
-    said: dict[str, str | int] = {
+    server_address: dict[str, str | int] = {
         "host": HOST,
         "port": port,
         "database": "eventsql",
         "user": "eventsql",
         "password": password,
     }
-    return server, database_environment([said])
+    return server, database_environment([server_address])
 
 
-def _folder(place: Workplace) -> Path:
-    folder = place.temporary / "pgq"
+def _folder(context: RunContext) -> Path:
+    folder = context.temporary / "pgq"
     folder.mkdir(mode=0o700)
     if os.geteuid() == 0:
-        # Others may pass through, not look around.
-        place.temporary.chmod(0o711)
+        # Other users may traverse the folder, not list it.
+        context.temporary.chmod(0o711)
         shutil.chown(folder, USER, USER)
     return folder
 
@@ -104,9 +104,9 @@ def _create_database(port: int, admin_password: str, password: str) -> None:
     environment = {**clean_environment(), "PGPASSWORD": admin_password}
     for database, commands in statements.items():
         psql = [str(PROGRAMS / "psql"), "-q", "-X", "-h", HOST, "-p", str(port), "-U", "postgres"]
-        # By standard input: a command line can be read by everyone on the machine.
+        # By standard input, because every user of the machine can read a command line.
         text = "".join(f"{command};\n" for command in commands)
-        _run([*psql, "-v", "ON_ERROR_STOP=1", "-d", database], "Making the database", environment, text)
+        _run([*psql, "-v", "ON_ERROR_STOP=1", "-d", database], "Creating the database", environment, text)
 
 
 def _run(command: Sequence[str], what: str, environment: Mapping[str, str], text: str = "") -> None:

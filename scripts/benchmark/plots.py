@@ -1,17 +1,17 @@
-"""Has results drawn, where that is possible: a benchmark without plots is still one."""
+"""Draws results where that is possible; a benchmark does not need plots."""
 
 import subprocess
 import sys
 from pathlib import Path
 
 VENV = Path(".venv")
-# Is there when .venv is whole: see make_venv in lib/python.bash.
+# Exists when .venv is complete: see make_venv in lib/python.bash.
 VENV_STAMP = VENV / "requirements.sha256"
 DRAW_SECONDS = 600
 
 
 def draw(root: Path, folder: Path, *options: str) -> None:
-    """Draws the run or runs in a folder, or says why there are no plots."""
+    """Draws the run or runs in a folder, or prints why there are no plots."""
     if not (root / VENV_STAMP).is_file():
         print(
             f"No plots: there is no {VENV} with what draws them (bash scripts/draw_report.bash {folder})",
@@ -21,7 +21,7 @@ def draw(root: Path, folder: Path, *options: str) -> None:
         return
     command = [str(root / VENV / "bin/python"), str(root / "scripts/draw_report.py"), *options, str(folder)]
     try:
-        # A session of its own: Ctrl-C in the terminal is for this script, which knows what to do.
+        # In a session of its own, so that Ctrl-C in the terminal reaches only this script.
         status = subprocess.run(command, start_new_session=True, timeout=DRAW_SECONDS, check=False).returncode
     except (OSError, subprocess.TimeoutExpired) as e:
         print(f"No plots: {e}", file=sys.stderr, flush=True)

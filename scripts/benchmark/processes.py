@@ -37,7 +37,7 @@ class Child:
     def status(self) -> int | None:
         """The exit status, negative for a signal; None while the process runs.
 
-        The ended process is left to be reaped by stop(): until then nobody else can get its id.
+        The process is reaped only by stop(), so that its id is not reused before.
         """
         if self.process.returncode is not None or not hasattr(os, "waitid"):
             return self.process.poll()
@@ -47,12 +47,12 @@ class Child:
         return ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
 
     def terminate(self) -> None:
-        """Asks the process to end, without waiting."""
+        """Asks the process to stop, without waiting."""
         if self.status is None:
             os.kill(self.process.pid, signal.SIGTERM)
 
     def stop(self) -> None:
-        """Ends the process and its whole group: SIGTERM first, SIGKILL after the deadline."""
+        """Stops the process and its whole group: SIGTERM first, SIGKILL after the deadline."""
         if self.stopped:
             return
         self.stopped = True
@@ -60,13 +60,13 @@ class Child:
         deadline = time.monotonic() + self.stop_seconds
         while self.status is None and time.monotonic() < deadline:
             time.sleep(POLL_SECONDS)
-        # Where the process has ended by itself, this is for what it has left behind.
+        # If the process has ended on its own, this stops the processes it has left.
         self._signal_group(signal.SIGKILL if self.status is None else signal.SIGTERM)
         self.process.wait()
         while self._signal_group(0) and time.monotonic() < deadline:
             time.sleep(POLL_SECONDS)
         self._signal_group(signal.SIGKILL)
-        # A killed process is not gone at once; one that nobody reaps is not waited for for ever.
+        # A killed process takes a moment to exit; the deadline is for zombies that are never reaped.
         killed = time.monotonic()
         while self._signal_group(0) and time.monotonic() < killed + KILL_SECONDS:
             time.sleep(POLL_SECONDS)
@@ -81,7 +81,7 @@ class Child:
             reader.join(timeout=5)
 
     def _signal_group(self, number: int) -> bool:
-        """Signals all members; False where there are none."""
+        """Signals all members; returns False if there are none."""
         try:
             os.killpg(self.process.pid, number)
         except (ProcessLookupError, PermissionError):
@@ -106,7 +106,7 @@ class Processes:
     ) -> None:
         self._signals.ignore_from_now()
         for child in self._children:
-            # All at once; the slow ones are waited for together.
+            # All at the same time, so that the slow ones stop concurrently.
             if child.name.startswith("runner"):
                 child.terminate()
         for child in reversed(self._children):
@@ -123,7 +123,7 @@ class Processes:
         """Starts a process.
 
         Its output goes to logs/<name>.log. With a report, standard output goes there instead, and both
-        are shown too, each line after the process's name.
+        are printed, too, each line after the process's name.
         """
         log = self._logs / f"{name}.log"
         with self._signals.deferred():
@@ -148,10 +148,11 @@ class Processes:
         out: int | TextIO,
         err: int | TextIO,
     ) -> subprocess.Popen[str]:
-        # A session of its own: Ctrl-C in the terminal reaches only this script, which knows the order.
-        # Standard input is a pipe that nobody writes to: its end tells the databases that we are gone.
+        # In a session of its own, so that Ctrl-C in the terminal reaches only this script, which stops
+        # its children in the right order. Standard input is a pipe without data; when it is closed, the
+        # databases stop.
         return subprocess.Popen(
-            [*end_with_this_process(), *command],
+            [*stop_with_this_process(), *command],
             cwd=self._folder,
             env=environment,
             stdin=subprocess.PIPE,
@@ -184,16 +185,16 @@ class Processes:
 
 
 @cache
-def end_with_this_process() -> Sequence[str]:
-    """What stands before a command that is to get SIGTERM when this process is gone, SIGKILL included.
+def stop_with_this_process() -> Sequence[str]:
+    """Returns the prefix of a command that gets SIGTERM when this process dies, even by SIGKILL.
 
-    Empty where the system has no such thing, as outside Linux.
+    Empty where the system does not support it, as outside Linux.
     """
     setpriv = shutil.which("setpriv")
     if setpriv is None:
         return []
     prefix = [setpriv, "--pdeathsig", "TERM"]
-    # There are some without this option.
+    # Some versions do not have this option.
     return prefix if subprocess.run([*prefix, "true"], capture_output=True).returncode == 0 else []
 
 

@@ -1,4 +1,4 @@
-"""Redis, to compare with."""
+"""A Redis server for comparisons."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -7,7 +7,7 @@ from benchmark.debian import require_packages
 from benchmark.java import clean_environment
 from benchmark.local_ports import HOST, free_port, is_open
 from benchmark.processes import Child
-from benchmark.workplace import Workplace
+from benchmark.run_context import RunContext
 
 PROGRAM = Path("/usr/bin/redis-server")
 START_SECONDS = 60
@@ -15,7 +15,7 @@ STOP_SECONDS = 20
 
 
 def command(folder: Path, port: int, appendfsync: str) -> list[str]:
-    """A server whose append-only file is all that it writes."""
+    """Returns the command of a server that writes only its append-only file."""
     return [
         str(PROGRAM),
         *("--bind", HOST, "--port", str(port), "--dir", str(folder), "--save", ""),
@@ -23,15 +23,15 @@ def command(folder: Path, port: int, appendfsync: str) -> list[str]:
     ]
 
 
-def start(place: Workplace, appendfsync: str) -> tuple[Child, Mapping[str, str]]:
-    """Starts it; returns the process and the environment that says where and how it runs."""
+def start(context: RunContext, appendfsync: str) -> tuple[Child, Mapping[str, str]]:
+    """Starts the server; returns the process and the environment for its clients."""
     require_packages(PROGRAM, ["redis-server"])
     print(f"Starting Redis with appendfsync {appendfsync}...", flush=True)
-    folder = place.temporary / "redis"
+    folder = context.temporary / "redis"
     folder.mkdir()
     port = free_port()
-    server = place.processes.start(
+    server = context.processes.start(
         "redis", command(folder, port, appendfsync), clean_environment(), STOP_SECONDS
     )
-    place.processes.wait_until(lambda: is_open(port), "Starting Redis", START_SECONDS, [server])
+    context.processes.wait_until(lambda: is_open(port), "Starting Redis", START_SECONDS, [server])
     return server, {"REDIS_HOST": HOST, "REDIS_PORT": str(port), "REDIS_APPENDFSYNC": appendfsync}

@@ -1,4 +1,4 @@
-"""The servers a run is measured against."""
+"""The servers that a run measures."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from benchmark import kafka_server, pgq_server, redis_server
 from benchmark.errors import WrongInput
 from benchmark.processes import Child
-from benchmark.workplace import Workplace
+from benchmark.run_context import RunContext
 
 STANDBYS = ("none", "asynchronous", "synchronous", "quorum")
 
 
 @dataclass(frozen=True)
 class Environment:
-    """What a run needs, as `runner plan` says it."""
+    """The servers that a run needs, from `runner plan`."""
 
     server: str
     databases: int
@@ -24,37 +24,37 @@ class Environment:
 
 @dataclass(frozen=True)
 class Servers:
-    """Running servers: how the runner finds them, what to sample, and what must go on running."""
+    """Running servers: variables for the runner, processes to sample, and children that must keep running."""
 
     variables: Mapping[str, str]
     process_ids: Mapping[str, int]
     needed: Sequence[Child]
 
 
-def start_servers(place: Workplace, environment: Environment, recycled_wal_mb: int) -> Servers:
-    """Starts what the environment says.
+def start_servers(context: RunContext, environment: Environment, recycled_wal_mb: int) -> Servers:
+    """Starts the servers of the environment.
 
-    Raises WrongInput for what is not known or cannot be had here, Failure for what does not start.
+    Raises WrongInput for unknown or unavailable ones, Failure for one that does not start.
     """
     require_known(environment)
     match environment.server:
         case "postgres":
-            servers = _start_postgres(place, environment, recycled_wal_mb)
+            servers = _start_postgres(context, environment, recycled_wal_mb)
         case "postgres-pgq":
-            servers = _single(*pgq_server.start(place), "database-0")
+            servers = _single(*pgq_server.start(context), "database-0")
         case "kafka":
             fsync = environment.server_options.get("fsync", "false")
-            servers = _single(*kafka_server.start(place, fsync), "kafka")
+            servers = _single(*kafka_server.start(context, fsync), "kafka")
         case "redis":
             appendfsync = environment.server_options.get("appendfsync", "everysec")
-            servers = _single(*redis_server.start(place, appendfsync), "redis")
+            servers = _single(*redis_server.start(context, appendfsync), "redis")
         case _:
             servers = Servers({}, {}, [])
-    said = {"EVENTSQL_SERVER": environment.server, "EVENTSQL_STANDBYS": environment.standbys}
-    return Servers({**servers.variables, **said}, servers.process_ids, servers.needed)
+    described = {"EVENTSQL_SERVER": environment.server, "EVENTSQL_STANDBYS": environment.standbys}
+    return Servers({**servers.variables, **described}, servers.process_ids, servers.needed)
 
 
-# What each server can be told, and the values.
+# The options of each server and their values.
 OPTIONS: Mapping[str, Mapping[str, Sequence[str]]] = {
     "postgres": {},
     "postgres-pgq": {},
@@ -66,18 +66,18 @@ DATABASES_MAX = {"postgres": 64, "postgres-pgq": 1}
 
 
 def require_known(environment: Environment) -> None:
-    """Raises WrongInput, naming what is wrong and the limit."""
+    """Raises WrongInput, naming the wrong value and the limit."""
     server = environment.server
     if server not in OPTIONS:
         raise WrongInput(f"server must be one of {', '.join(OPTIONS)}, but is {server}")
     if environment.standbys not in STANDBYS:
         raise WrongInput(f"standbys must be one of {', '.join(STANDBYS)}, but is {environment.standbys}")
     if environment.standbys != "none" and server != "postgres":
-        raise WrongInput(f"there are no standbys of {server}")
-    most = DATABASES_MAX.get(server)
-    if most is not None and not 1 <= environment.databases <= most:
+        raise WrongInput(f"{server} has no standbys")
+    databases_max = DATABASES_MAX.get(server)
+    if databases_max is not None and not 1 <= environment.databases <= databases_max:
         raise WrongInput(
-            f"databases of {server} must be between 1 and {most}, but is {environment.databases}"
+            f"databases of {server} must be between 1 and {databases_max}, but is {environment.databases}"
         )
     for name, value in environment.server_options.items():
         known = OPTIONS[server].get(name)
@@ -87,10 +87,14 @@ def require_known(environment: Environment) -> None:
             raise WrongInput(f"{name} of {server} must be one of {', '.join(known)}, but is {value}")
 
 
-def _start_postgres(place: Workplace, environment: Environment, recycled_wal_mb: int) -> Servers:
-    databases, variables = place.start_databases(environment.databases, recycled_wal_mb, environment.standbys)
+def _start_postgres(context: RunContext, environment: Environment, recycled_wal_mb: int) -> Servers:
+    databases, variables = context.start_databases(
+        environment.databases, recycled_wal_mb, environment.standbys
+    )
     process_ids = {}
-    for number, server in enumerate(json.loads((place.temporary / "databases.json").read_text())["servers"]):
+    for number, server in enumerate(
+        json.loads((context.temporary / "databases.json").read_text())["servers"]
+    ):
         process_ids[f"database-{number}"] = int(server["pid"])
         for standby in server["standbys"]:
             process_ids[f"database-{number}-{standby['name']}"] = int(standby["pid"])

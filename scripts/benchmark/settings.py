@@ -8,16 +8,16 @@ from typing import Literal
 
 from benchmark.errors import WrongInput
 
-MAX_SECONDS = 86_400
-MAX_CALL_BYTES = 7_549_747
+SECONDS_MAX = 86_400
+CALL_BYTES_MAX = 7_549_747
 # The heaps of several apps together, and the smallest one.
 APPS_HEAP_MB = 2048
-APP_MIN_HEAP_MB = 256
+APP_HEAP_MIN_MB = 256
 
 
 @dataclass(frozen=True)
 class Variable:
-    """An environment variable: its default ("" for none), what it may hold, and what it means."""
+    """An environment variable: its default ("" for none), its range, and its meaning."""
 
     name: str
     default: str
@@ -29,7 +29,7 @@ class Variable:
     to_app: bool = False
 
     def check(self, value: str) -> str:
-        """The value as it is passed on; raises WrongInput naming the variable and the limit."""
+        """Returns the normalized value; raises WrongInput naming the variable and the limit."""
         if self.kind == "number":
             return self._check_number(value)
         if self.kind == "boolean":
@@ -71,7 +71,7 @@ VARIABLES = (
     _number("SHARDS", "3", 1, 16, "databases, and runners at the same time", to_runner=False),
     _number("EVENTS_RATE", "5000", 0, 1_000_000, "events/s of each runner; 0: as fast as possible"),
     _number("EVENTS_TO_PUBLISH", "100000", 1, 1_000_000_000, "events of each runner, without warm-up"),
-    _number("EVENTS_BATCH_SIZE", "1", 1, 5_000, "events of one publish call"),
+    _number("EVENTS_BATCH_SIZE", "1", 1, 5_000, "events per publish call"),
     _number("CALLERS", "50", 1, 10_000, "concurrent callers of each runner when the rate is 0"),
     _number(
         "MEMBERS",
@@ -100,16 +100,16 @@ VARIABLES = (
         "true: callers do not wait for acknowledgements when the rate is 0",
         to_runner=True,
     ),
-    _number("WARMUP_SECONDS", "20", 0, MAX_SECONDS, "the same load before, not measured"),
+    _number("WARMUP_SECONDS", "20", 0, SECONDS_MAX, "the same load before, not measured"),
     _number(
-        "CONSUME_TIMEOUT", "120", 1, MAX_SECONDS, "seconds to wait until everything published is consumed"
+        "CONSUME_TIMEOUT", "120", 1, SECONDS_MAX, "seconds to wait until everything published is consumed"
     ),
     _number(
         "PAGE_EVENTS",
         "",
         1,
         10_000,
-        "events the app takes at once; unset: the library's default",
+        "events per fetch of the app; unset: the library's default",
         to_runner=False,
         to_app=True,
     ),
@@ -118,11 +118,11 @@ VARIABLES = (
         "",
         0,
         2_000,
-        "MB of WAL files each new database has ready, as one in use has; "
+        "MB of recycled WAL files in each new database, as in one that has been in use; "
         "unset: 1024 if EVENTS_RATE is 0, else 0",
         to_runner=False,
     ),
-    Variable("RESULTS_DIR", "results/local", "text", "each run writes a folder named after its time in here"),
+    Variable("RESULTS_DIR", "results/local", "text", "each run creates a folder named after its time in it"),
     Variable(
         "DATA_DIR", "target/local-benchmark", "text", "the databases' data while they run; not on a tmpfs"
     ),
@@ -145,7 +145,7 @@ class Settings:
 
     @staticmethod
     def read(environment: Mapping[str, str]) -> "Settings":
-        """Takes and checks all variables; raises WrongInput at the first that is wrong."""
+        """Reads and checks all variables; raises WrongInput at the first wrong one."""
         values: dict[str, str] = {}
         given: list[str] = []
         for variable in VARIABLES:
@@ -168,9 +168,9 @@ class Settings:
                 )
         if self.values["EVENT_BYTES"]:
             call_bytes = self.number("EVENT_BYTES") * self.number("EVENTS_BATCH_SIZE")
-            if call_bytes > MAX_CALL_BYTES:
+            if call_bytes > CALL_BYTES_MAX:
                 raise WrongInput(
-                    f"EVENT_BYTES times EVENTS_BATCH_SIZE must be at most {MAX_CALL_BYTES}, "
+                    f"EVENT_BYTES times EVENTS_BATCH_SIZE must be at most {CALL_BYTES_MAX}, "
                     f"but is {call_bytes}"
                 )
 
@@ -187,26 +187,26 @@ class Settings:
 
     @property
     def app_options(self) -> list[str]:
-        """JVM options of each app; several share the memory unless it is said what each gets."""
+        """JVM options of each app; several apps share the memory unless JAVA_OPTS_APP is set."""
         if self.members == 1 or "JAVA_OPTS_APP" in self.given:
             return self.options("JAVA_OPTS_APP")
-        heap = max(APPS_HEAP_MB // self.members, APP_MIN_HEAP_MB)
+        heap = max(APPS_HEAP_MB // self.members, APP_HEAP_MIN_MB)
         return [f"-Xms{heap}m", f"-Xmx{heap}m", "-XX:+UseSerialGC"]
 
     @property
     def recycled_wal_mb(self) -> int:
-        """What is needed at full speed; otherwise hardly any WAL is written."""
+        """Full speed needs recycled WAL; otherwise hardly any WAL is written."""
         given = self.values["RECYCLED_WAL_MB"]
         if given:
             return int(given)
         return 1024 if self.number("EVENTS_RATE") == 0 else 0
 
     def folder(self, name: str, root: Path) -> Path:
-        """A folder's absolute path; a relative one lies in the repository."""
+        """Returns a folder's absolute path; a relative one is inside the repository."""
         return (root / Path(self.values[name]).expanduser()).resolve()
 
     def options(self, name: str) -> list[str]:
-        """JVM options, split as a shell does."""
+        """Returns JVM options, split as a shell does."""
         return shlex.split(self.values[name])
 
     def runner_environment(self) -> dict[str, str]:
@@ -216,14 +216,14 @@ class Settings:
         return {v.name: self.values[v.name] for v in VARIABLES if v.to_app and self.values[v.name]}
 
     def command(self) -> str:
-        """How to start the same run again, from the repository's folder."""
-        places = ("RESULTS_DIR", "DATA_DIR")
-        chosen = [f"{name}={shlex.quote(self.values[name])}" for name in self.given if name not in places]
+        """Returns the command that repeats the run, from the repository's folder."""
+        folders = ("RESULTS_DIR", "DATA_DIR")
+        chosen = [f"{name}={shlex.quote(self.values[name])}" for name in self.given if name not in folders]
         return " ".join([*chosen, "bash scripts/run_local_benchmark.bash"])
 
 
 def usage() -> str:
-    """The text of --help."""
+    """Returns the text of --help."""
     width = max(len(v.name) for v in VARIABLES)
     lines = []
     for v in VARIABLES:

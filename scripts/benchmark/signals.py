@@ -1,4 +1,4 @@
-"""Turns signals that end a process into an exception, at moments that suit."""
+"""Turns signals that stop a process into an exception, at safe moments."""
 
 import signal
 from collections.abc import Iterator
@@ -7,13 +7,13 @@ from types import FrameType
 
 from benchmark.errors import Interrupted
 
-ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Signals:
-    """Raises Interrupted in the main thread at the first ending signal; later ones are ignored.
+    """Raises Interrupted in the main thread at the first such signal; later ones are ignored.
 
-    Inside deferred(), it is raised when the block ends: nothing that was just started is forgotten.
+    Inside deferred(), it is raised when the block ends, so that a process just started is not lost.
     """
 
     def __init__(self) -> None:
@@ -22,7 +22,7 @@ class Signals:
         self._deferring = 0
 
     def install(self) -> None:
-        for number in ENDING:
+        for number in STOP_SIGNALS:
             signal.signal(number, self._handle)
 
     @contextmanager
@@ -35,11 +35,11 @@ class Signals:
         self._raise_if_due()
 
     def ignore_from_now(self) -> None:
-        """For cleaning up: that must not be cut short, and it has deadlines of its own."""
+        """For cleaning up, which must not be interrupted and has deadlines of its own."""
         self._raised = True
 
     def listen_again(self) -> None:
-        """After cleaning up, where something follows; raises Interrupted if a signal came meanwhile."""
+        """After cleaning up, if the script continues; raises Interrupted if a signal came in between."""
         self._raised = False
         self._raise_if_due()
 

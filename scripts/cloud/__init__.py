@@ -1,8 +1,8 @@
-"""Machines for a benchmark at DigitalOcean: made, shown, removed."""
+"""Creates, shows and removes the machines of a benchmark at DigitalOcean."""
 
 import sys
 
-# Here, since every script comes by here first: even its --help needs what follows.
+# Every script imports this first, and even its --help needs the module.
 try:
     import pydo  # noqa: F401
 except ModuleNotFoundError as e:

@@ -1,9 +1,9 @@
-"""DigitalOcean's API through pydo, with rules of our own for what is repeated.
+"""DigitalOcean's API through pydo, with its own rules for retries.
 
-pydo repeats any request after 500, 503, 504 and Retry-After, creates too: a machine could be made twice.
-So its repeats are off. Here reading and removing is repeated; a create only after looking whether it was
-done after all. pydo also answers some errors with the error's body instead of an exception: the status
-decides here.
+pydo retries any request after 500, 503, 504 and Retry-After, even one that creates, so that a machine could
+be created twice. Its retries are therefore off. This module retries reads and deletes; a create only after a
+read has shown that it did not succeed after all. pydo also returns the body of some errors instead of raising
+an exception, so the status decides here.
 """
 
 import time
@@ -17,7 +17,7 @@ from benchmark.errors import Failure, WrongInput
 from pydo import Client
 
 from cloud.errors import ApiError, NoAnswerError, is_temporary
-from cloud.patience import Deadline, Patience
+from cloud.polling import Deadline, Polling
 
 API_URL = "https://api.digitalocean.com"
 PER_PAGE = 200
@@ -30,13 +30,13 @@ Json: TypeAlias = dict[str, Any]
 class Api:
     """Requests to DigitalOcean. Not thread-safe."""
 
-    def __init__(self, token: str, url: str, patience: Patience) -> None:
-        """Plain http is for a stand-in on this machine only: the token would be readable on its way."""
+    def __init__(self, token: str, url: str, polling: Polling) -> None:
+        """Plain http is allowed for a fake on this machine only, because it would expose the token."""
         parts = urlsplit(url)
         is_here = parts.scheme == "http" and parts.hostname in ("localhost", "127.0.0.1", "::1")
         if parts.scheme != "https" and not is_here:
             raise WrongInput(f"--api-url must begin with https://, but is '{url}'")
-        self._patience = patience
+        self._polling = polling
         self._client = Client(
             token=token,
             endpoint=url.rstrip("/"),
@@ -77,7 +77,7 @@ class Api:
         return self._create("droplet", self._client.droplets.create, body, find)
 
     def delete_droplet(self, droplet_id: int) -> None:
-        """Waits for a machine that is just being made: until it is, the API refuses with 422."""
+        """Waits for a machine that is still being created; until then the API refuses with 422."""
         request, destroy = f"removing droplet {droplet_id}", self._client.droplets.destroy
         self._delete(request, destroy, _has_pending_event, droplet_id=droplet_id)
 
@@ -88,7 +88,7 @@ class Api:
         self._delete("removing the tag", self._client.tags.delete, tag_id=tag)
 
     def delete_vpc(self, vpc_id: str) -> None:
-        """Waits for machines that are just leaving: until then the API refuses with 403 or 409."""
+        """Waits for machines that are still being deleted; until then the API refuses with 403 or 409."""
         self._delete("removing the VPC", self._client.vpcs.delete, _has_members, vpc_id=vpc_id)
 
     def _pages(self, what: str, operation: Callable[..., Any], **arguments: Any) -> list[Json]:  # noqa: ANN401
@@ -100,7 +100,7 @@ class Api:
             elements += answer[what]
             links = answer.get("links") or {}
             has_next = bool((links.get("pages") or {}).get("next"))
-            # A next page beyond the total would be asked for, for ever.
+            # The API links a next page beyond the total; following it would never end.
             if not has_next or page * PER_PAGE >= answer["meta"]["total"]:
                 return elements
             page += 1
@@ -119,7 +119,7 @@ class Api:
             try:
                 return self._call(request, operation, **arguments)
             except ApiError as e:
-                # Whoever removes what is not there has reached what it wants.
+                # Deleting what does not exist is a success.
                 if e.status == 404:
                     return {}
                 raise
@@ -129,17 +129,17 @@ class Api:
     def _repeat(
         self, request: str, call: Callable[[], Json], waits_for: Callable[[ApiError], bool] = lambda _: False
     ) -> Json:
-        """Tells what it waits for when that changes: it may take minutes."""
-        deadline = self._patience.deadline(request)
-        told = ""
+        """Prints what it waits for when that changes, because it may take minutes."""
+        deadline = self._polling.deadline(request)
+        printed = ""
         while True:
             try:
                 return call()
             except (ApiError, NoAnswerError) as e:
                 if isinstance(e, ApiError) and waits_for(e):
-                    if str(e) != told:
-                        print(f"{e}; trying again for up to {deadline.seconds:.0f} s", flush=True)
-                        told = str(e)
+                    if str(e) != printed:
+                        print(f"{e}; retrying for up to {deadline.seconds:.0f} s", flush=True)
+                        printed = str(e)
                 elif not is_temporary(e):
                     raise
                 self._pause_after(e, deadline)
@@ -147,9 +147,9 @@ class Api:
     def _create(
         self, what: str, operation: Callable[..., Any], body: Json, find: Callable[[], Json | None]
     ) -> Json:
-        """Creates what `find` does not find; after an unclear answer it looks again first."""
+        """Creates what `find` does not find; checks again first when the outcome of a create is unknown."""
         request = f"creating {what} {body['name']}"
-        deadline = self._patience.deadline(request)
+        deadline = self._polling.deadline(request)
         while True:
             found = find()
             if found is not None:
@@ -168,18 +168,18 @@ class Api:
                 return dict(created)
 
     def _find_late(self, find: Callable[[], Json | None], deadline: Deadline) -> Json | None:
-        """What an unanswered create has made may be listed a little later."""
+        """Returns what an unanswered create has made, which may be listed a little later."""
         for _ in range(3):
             found = find()
             if found is not None:
                 return found
-            deadline.pause(self._patience.pause_seconds)
+            deadline.pause(self._polling.pause_seconds)
         return None
 
     def _pause_after(self, error: ApiError | NoAnswerError, deadline: Deadline) -> None:
         after = error.retry_after_seconds if isinstance(error, ApiError) else None
         try:
-            deadline.pause(self._patience.pause_seconds if after is None else after)
+            deadline.pause(self._polling.pause_seconds if after is None else after)
         except Failure as e:
             raise Failure(f"{e}; the last answer: {error}") from error
 

@@ -2,51 +2,51 @@
 
 from benchmark.errors import Failure
 
-from cloud import found, ssh
+from cloud import inventory, ssh
 from cloud.api import Api
 from cloud.files import InfraFiles
-from cloud.found import Everything
-from cloud.patience import Patience
+from cloud.inventory import Inventory
 from cloud.plan import Plan
+from cloud.polling import Polling
 
 
-def destroy(api: Api, plan: Plan, there: Everything, files: InfraFiles, patience: Patience) -> None:
-    """Removes what was found; interrupted, it goes on with what is left."""
-    for droplet in there.droplets:
+def destroy(api: Api, plan: Plan, present: Inventory, files: InfraFiles, polling: Polling) -> None:
+    """Removes what is present; a run after an interruption removes what is left."""
+    for droplet in present.droplets:
         for network in droplet["networks"].get("v4", []):
             ssh.forget(str(network["ip_address"]), files.known_hosts)
         api.delete_droplet(int(droplet["id"]))
         print(f"droplet {droplet['name']} ({droplet['id']}): removed", flush=True)
 
-    told = 0
+    printed = 0
 
     def no_droplets() -> bool | None:
-        nonlocal told
+        nonlocal printed
         leaving = len(api.droplets(plan.tag))
-        if leaving and leaving != told:
-            print(f"droplets that are still leaving: {leaving}", flush=True)
-            told = leaving
+        if leaving and leaving != printed:
+            print(f"droplets still being removed: {leaving}", flush=True)
+            printed = leaving
         return None if leaving else True
 
-    patience.until("Removing the droplets", no_droplets)
-    for firewall in there.firewalls:
+    polling.until("Removing the droplets", no_droplets)
+    for firewall in present.firewalls:
         api.delete_firewall(str(firewall["id"]))
         print(f"firewall {firewall['name']}: removed", flush=True)
-    for tag in there.tags:
+    for tag in present.tags:
         api.delete_tag(str(tag["name"]))
         print(f"tag {tag['name']}: removed", flush=True)
-    for vpc in there.vpcs:
+    for vpc in present.vpcs:
         api.delete_vpc(str(vpc["id"]))
         print(f"VPC {vpc['name']}: removed", flush=True)
-    left = found.everything(api, plan)
+    left = inventory.read_inventory(api, plan)
     if not left.is_empty:
-        raise Failure("\n".join(["this is still there; run destroy_infra.py again:", *left.lines()]))
+        raise Failure("\n".join(["not everything was removed; run destroy_infra.py again:", *left.lines()]))
     remove_files(files, plan.tag)
 
 
 def remove_files(files: InfraFiles, tag: str) -> None:
-    """Removes the files of the tag's machines; those of others have passwords that are nowhere else."""
+    """Removes the files of the tag's machines, but not those of others, which hold the only passwords."""
     if files.tag == tag:
         files.remove()
-    elif files.some_are_there:
-        print(f"The files in {files.folder} stay: infra.json there does not say that they are of {tag}.")
+    elif files.any_exists:
+        print(f"Kept the files in {files.folder}: by its infra.json they do not belong to {tag}.")

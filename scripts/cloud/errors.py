@@ -1,8 +1,8 @@
-"""What can go wrong between these scripts and the cloud."""
+"""Errors of requests to the API."""
 
 
 class ApiError(Exception):
-    """A request the API refused, or could not do; the message says which and why, never with the token."""
+    """A request that the API refused or failed. The message has the reason, never the token."""
 
     def __init__(self, request: str, status: int, message: str, retry_after_seconds: float | None) -> None:
         super().__init__(f"{request}: the API answered {status}: {message}")
@@ -12,9 +12,9 @@ class ApiError(Exception):
 
 
 class NoAnswerError(Exception):
-    """A request without an answer: whether it was done is unknown."""
+    """A request without an answer, whose outcome is unknown."""
 
 
-# Reading and removing may simply be repeated after these.
 def is_temporary(error: ApiError | NoAnswerError) -> bool:
+    """Whether a read or delete may simply be retried."""
     return isinstance(error, NoAnswerError) or error.status == 429 or error.status >= 500

@@ -1,4 +1,4 @@
-"""What is kept about the machines, for people and for the other scripts."""
+"""The files that describe the machines to their user and to the other scripts."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from benchmark.errors import WrongInput
 
 @dataclass(frozen=True)
 class Address:
-    """Where a machine is: from outside, and from inside the VPC."""
+    """A machine's public address, and its private one inside the VPC."""
 
     name: str
     variable: str
@@ -46,14 +46,14 @@ class InfraFiles:
 
     @property
     def tag(self) -> str | None:
-        """Of which machines the files are, as infra.json says it; None where it says nothing."""
+        """The tag of the machines, from infra.json; None where it has none."""
         try:
             return str(json.loads(self.description.read_text())["tag"])
         except (OSError, ValueError, LookupError, TypeError):
             return None
 
     @property
-    def some_are_there(self) -> bool:
+    def any_exists(self) -> bool:
         return any(file.exists() for file in self._written)
 
     @property
@@ -61,20 +61,20 @@ class InfraFiles:
         return (self.variables, self.passwords, self.description)
 
     def claim(self, about: Mapping[str, object]) -> None:
-        """Says in infra.json whose passwords there will be, unless it says so already.
+        """Writes into infra.json to which tag the passwords belong, unless it says so already.
 
-        Raises WrongInput where the files are of another tag: theirs are passwords that are nowhere else.
+        Raises WrongInput where the files belong to another tag: they have the only copy of its passwords.
         """
         if not self.description.exists():
             self._describe([], about)
         elif self.tag != about["tag"]:
             raise WrongInput(
-                f"{self.description} is of the tag {self.tag}: remove those machines with "
+                f"{self.description} belongs to the tag {self.tag}: remove those machines with "
                 f"destroy_infra.py --tag {self.tag}, or choose another --folder"
             )
 
     def write(self, machines: list[Address], about: Mapping[str, object]) -> None:
-        """Writes infra.env and infra.json whole or not at all. There is nothing secret in them."""
+        """Writes infra.env and infra.json, each atomically. They contain no secrets."""
         _replace(self.variables, environment(machines), 0o644)
         self._describe(machines, about)
 
@@ -83,7 +83,7 @@ class InfraFiles:
         _replace(self.description, text + "\n", 0o644)
 
     def add_passwords(self, databases: int) -> None:
-        """Generates what is missing; a database keeps the password it has."""
+        """Generates the missing passwords; a database keeps the one it has."""
         known = self.passwords.read_text() if self.passwords.exists() else ""
         names = [f"DB{number}_PASSWORD" for number in range(databases)]
         missing = [name for name in names if f"{name}=" not in known]
@@ -95,9 +95,9 @@ class InfraFiles:
             )
 
     def remove(self) -> None:
-        """Removes what was written, with what a killed script and ssh-keygen have left beside it.
+        """Removes the files, and what a killed script or ssh-keygen has left next to them.
 
-        Last goes infra.json: as long as others are there, it says whose they are.
+        infra.json is the last one, because it says to which tag the others belong.
         """
         unfinished = [file for each in self._written for file in self.folder.glob(f".{each.name}.*")]
         old_hosts = self.known_hosts.with_name(f"{self.known_hosts.name}.old")
@@ -126,7 +126,7 @@ def environment(machines: list[Address]) -> str:
 def _replace(file: Path, text: str, mode: int) -> None:
     unfinished = file.with_name(f".{file.name}.{os.getpid()}")
     try:
-        # The mode is there before the text is.
+        # The mode is set before the text is written.
         descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
         with os.fdopen(descriptor, "w") as output:
             output.write(text)

@@ -1,4 +1,4 @@
-"""Command lines of the scripts, and what they take from the environment."""
+"""Options of the scripts, from the command line and the environment."""
 
 import argparse
 import ipaddress
@@ -11,18 +11,18 @@ from benchmark.errors import WrongInput
 
 from cloud.api import API_URL, Api
 from cloud.files import InfraFiles
-from cloud.patience import Patience
 from cloud.plan import Plan
+from cloud.polling import Polling
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 TAG = "eventsql-benchmark"
 
 ENVIRONMENT = """environment:
-  DO_API_TOKEN         the API's token; it is taken from here only, and never shown
+  DO_API_TOKEN         the API's token; read from here only, and never printed
   SSH_KEY_FINGERPRINT  MD5 fingerprint of an ssh key of the account (prepare_infra.py)
-  SSH_KEY_FILE         its private key, where ssh does not find it by itself
+  SSH_KEY_FILE         its private key, where ssh does not find it on its own
 
-exit codes: 0 done; 1 something failed, run it again to go on; 2 wrong input; 130 after Ctrl-C
+exit codes: 0 done; 1 something failed, run it again to resume; 2 wrong input; 130 after Ctrl-C
 """
 
 
@@ -33,20 +33,18 @@ def parser(description: str, examples: str) -> argparse.ArgumentParser:
         epilog=f"{ENVIRONMENT}\nexamples:\n{examples}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    result.add_argument("--tag", default=TAG, help=f"marks and names everything that is made [{TAG}]")
+    result.add_argument("--tag", default=TAG, help=f"marks and names everything that is created [{TAG}]")
     result.add_argument(
         "--folder", type=Path, default=ROOT, help="where infra.env and the like are [the repository]"
     )
     result.add_argument("--api-url", default=API_URL, help=f"[{API_URL}]")
     result.add_argument("--wait-seconds", type=float, default=900.0, help="how long each step may take [900]")
-    result.add_argument(
-        "--pause-seconds", type=float, default=3.0, help="time between two looks at what is awaited [3]"
-    )
+    result.add_argument("--pause-seconds", type=float, default=3.0, help="time between two polls [3]")
     return result
 
 
 def add_plan(result: argparse.ArgumentParser) -> None:
-    """Options of what is to be there."""
+    """Adds the options of the machines to create."""
     result.add_argument("--region", default="fra1", help="where the machines are [fra1]")
     result.add_argument("--image", default="debian-12-x64", help="of the machines [debian-12-x64]")
     result.add_argument("--databases", type=int, default=3, help="machines with a database, 1 to 16 [3]")
@@ -77,16 +75,16 @@ def plan(options: argparse.Namespace) -> Plan:
     return Plan.of(options.tag, options.region, options.image, sizes, options.databases, ranges)
 
 
-def patience(options: argparse.Namespace) -> Patience:
+def polling(options: argparse.Namespace) -> Polling:
     for name in ("wait_seconds", "pause_seconds"):
         value = getattr(options, name)
         if not math.isfinite(value) or value < 0:
             raise WrongInput(f"--{name.replace('_', '-')} must be 0 or more, but is {value}")
-    return Patience(options.pause_seconds, options.wait_seconds)
+    return Polling(options.pause_seconds, options.wait_seconds)
 
 
 def api(options: argparse.Namespace, environment: Mapping[str, str] = os.environ) -> Api:
-    return Api(_required(environment, "DO_API_TOKEN"), options.api_url, patience(options))
+    return Api(_required(environment, "DO_API_TOKEN"), options.api_url, polling(options))
 
 
 def fingerprint(environment: Mapping[str, str] = os.environ) -> str:
@@ -102,5 +100,5 @@ def files(options: argparse.Namespace) -> InfraFiles:
 def _required(environment: Mapping[str, str], name: str) -> str:
     value = environment.get(name, "").strip()
     if not value:
-        raise WrongInput(f"{name} must be set in the environment (--help tells more)")
+        raise WrongInput(f"{name} must be set in the environment (see --help)")
     return value

@@ -1,4 +1,4 @@
-"""What is to be there: machines, their network, their firewall."""
+"""The desired resources: machines, their network and their firewall."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -10,7 +10,7 @@ from cloud.api import Json
 
 DATABASE_PORT = 5432
 APP_PORT = 8080
-MAX_DATABASES = 16
+DATABASES_MAX = 16
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Machine:
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything the scripts make. Two plans with different tags do not touch each other."""
+    """Everything the scripts create. Two plans with different tags do not affect each other."""
 
     tag: str
     region: str
@@ -43,9 +43,9 @@ class Plan:
     ) -> "Plan":
         """`sizes` has the keys app and events-db. Raises WrongInput where a value can never work."""
         _check_tag(tag)
-        if not 1 <= databases <= MAX_DATABASES:
+        if not 1 <= databases <= DATABASES_MAX:
             raise WrongInput(
-                f"--databases must be a number between 1 and {MAX_DATABASES}, but is {databases}"
+                f"--databases must be a number between 1 and {DATABASES_MAX}, but is {databases}"
             )
         machines = [Machine(f"{tag}-app", "APP", sizes["app"])]
         machines += [
@@ -56,7 +56,7 @@ class Plan:
 
     @staticmethod
     def only_tag(tag: str) -> "Plan":
-        """A plan without machines: what belongs to the tag can be found with it, and nothing made."""
+        """A plan without machines, to find what belongs to the tag."""
         _check_tag(tag)
         return Plan(tag, "", "", (), ())
 
@@ -70,7 +70,7 @@ class Plan:
 
     @property
     def marker(self) -> str:
-        """The VPC's description: a VPC has no tags, and one of somebody else's is never removed."""
+        """The VPC's description. A VPC has no tags, and only one with this description is ever removed."""
         return f"Made by prepare_infra.py, tag {self.tag}"
 
     def vpc(self) -> Json:
@@ -119,7 +119,7 @@ def _check_tag(tag: str) -> None:
 
 @dataclass(frozen=True)
 class Price:
-    """In US dollars, without taxes, as the API says it today."""
+    """In US dollars, without taxes, as listed by the API today."""
 
     hourly: float
     monthly: float

@@ -1,7 +1,7 @@
-"""Makes what is missing, and waits until the machines can be used.
+"""Creates what is missing, and waits until the machines can be used.
 
-Each step first looks for what it would make. So a second run makes nothing, and one after an interruption
-goes on where the first has ended.
+Each step first checks whether its result exists. So a second run changes nothing, and a run after an
+interruption resumes where the first one stopped.
 """
 
 import time
@@ -10,17 +10,17 @@ from dataclasses import dataclass
 
 from benchmark.errors import Failure, WrongInput
 
-from cloud import found, ssh
+from cloud import inventory, ssh
 from cloud.api import Api, Json
 from cloud.cloud_init import user_data
 from cloud.errors import ApiError
 from cloud.files import Address, InfraFiles
-from cloud.patience import Patience
 from cloud.plan import Machine, Plan, prices, total
+from cloud.polling import Polling
 
 
 def show_plan(api: Api, plan: Plan, missing: Collection[Machine]) -> None:
-    """Prints what would be there and what it costs; asks the API for sizes only."""
+    """Prints what would be created and what it costs; asks the API for sizes only."""
     known = prices(plan, api.sizes(), missing)
     print(f"In {plan.region}, all with the tag {plan.tag}:")
     print(f"  VPC       {plan.vpc_name}")
@@ -37,26 +37,26 @@ class Preparation:
     api: Api
     plan: Plan
     files: InfraFiles
-    patience: Patience
+    polling: Polling
 
     def run(self, fingerprint: str) -> list[Address]:
         key = self.ssh_key(fingerprint)
-        # A size that is sold out by now is no matter for machines that are there.
+        # A size that is sold out by now does not matter for machines that exist.
         machines = self.plan.machines
-        missing = [each for each in machines if found.droplet(self.api, self.plan, each) is None]
+        missing = [each for each in machines if inventory.find_droplet(self.api, self.plan, each) is None]
         show_plan(self.api, self.plan, missing)
         about = {"tag": self.plan.tag, "region": self.plan.region}
         self.files.claim(about)
-        # A firewall is for a tag that is there, and a machine is never without its firewall.
-        self.api.create_tag({"name": self.plan.tag}, lambda: found.tag(self.api, self.plan.tag))
-        vpc = self.api.create_vpc(self.plan.vpc(), lambda: found.vpc(self.api, self.plan))
+        # The firewall needs the tag, and a machine must never be without its firewall.
+        self.api.create_tag({"name": self.plan.tag}, lambda: inventory.find_tag(self.api, self.plan.tag))
+        vpc = self.api.create_vpc(self.plan.vpc(), lambda: inventory.find_vpc(self.api, self.plan))
         print(f"VPC {vpc['name']}: {vpc['ip_range']}", flush=True)
-        self.firewall(str(vpc["ip_range"]))
-        # Before the machines: a database's password is never made anew.
+        self.ensure_firewall(str(vpc["ip_range"]))
+        # Before the machines: a database's password is generated only once.
         self.files.add_passwords(len(self.plan.machines) - 1)
         for machine in self.plan.machines:
-            self.droplet(machine, str(vpc["id"]), key)
-        addresses = [self.address(machine) for machine in self.plan.machines]
+            self.ensure_droplet(machine, str(vpc["id"]), key)
+        addresses = [self.await_address(machine) for machine in self.plan.machines]
         for each in addresses:
             self.await_ready(each)
         self.files.write(addresses, about)
@@ -73,29 +73,29 @@ class Preparation:
                 ) from None
             raise
 
-    def firewall(self, vpc_range: str) -> None:
+    def ensure_firewall(self, vpc_range: str) -> None:
         plan = self.plan
         body = plan.firewall(vpc_range)
         firewall = self.api.create_firewall(
-            body, lambda: found.firewall(self.api, plan.tag, plan.firewall_name)
+            body, lambda: inventory.find_firewall(self.api, plan.tag, plan.firewall_name)
         )
         if _inbound(firewall) != _inbound(body):
             raise Failure(
-                f"the firewall {plan.firewall_name} allows something else than asked for; "
+                f"the firewall {plan.firewall_name} differs from the options; "
                 "give the same --allow as before, or run destroy_infra.py first"
             )
         print(f"firewall {plan.firewall_name}: ready", flush=True)
 
-    def droplet(self, machine: Machine, vpc_id: str, key: Json) -> None:
+    def ensure_droplet(self, machine: Machine, vpc_id: str, key: Json) -> None:
         body = self.plan.droplet(machine, vpc_id, int(key["id"]), user_data(str(key["public_key"])))
-        droplet = self.api.create_droplet(body, lambda: found.droplet(self.api, self.plan, machine))
+        droplet = self.api.create_droplet(body, lambda: inventory.find_droplet(self.api, self.plan, machine))
         print(f"droplet {machine.name}: {droplet['id']}, {droplet['status']}", flush=True)
 
-    def address(self, machine: Machine) -> Address:
+    def await_address(self, machine: Machine) -> Address:
         """Waits until the droplet runs and has its addresses."""
 
-        def look() -> Address | None:
-            droplet = found.droplet(self.api, self.plan, machine)
+        def poll() -> Address | None:
+            droplet = inventory.find_droplet(self.api, self.plan, machine)
             if droplet is None:
                 return None
             if droplet["status"] in ("off", "archive"):
@@ -105,16 +105,16 @@ class Preparation:
                 return None
             return Address(machine.name, machine.variable, int(droplet["id"]), public, private)
 
-        return self.patience.until(f"Starting {machine.name}", look)
+        return self.polling.until(f"Starting {machine.name}", poll)
 
     def await_ready(self, machine: Address) -> None:
-        """Waits until the first start is over, Docker included; tells when what is missing changes."""
+        """Waits until the first boot is finished, Docker included; prints each change of what is missing."""
         started = time.monotonic()
-        told = ""
+        printed = ""
 
-        def look() -> bool | None:
-            nonlocal told
-            missing = ssh.not_ready(machine.public, self.files.known_hosts)
+        def poll() -> bool | None:
+            nonlocal printed
+            missing = ssh.missing_for_readiness(machine.public, self.files.known_hosts)
             if missing is None:
                 return True
             if "host key" in missing.lower():
@@ -122,17 +122,17 @@ class Preparation:
                     f"{machine.name} at {machine.public} has another ssh host key than before: {missing}. "
                     f"If the machine is new: ssh-keygen -f {self.files.known_hosts} -R {machine.public}"
                 )
-            if missing != told:
+            if missing != printed:
                 print(f"{machine.name}: {time.monotonic() - started:.0f} s, {missing}", flush=True)
-                told = missing
+                printed = missing
             return None
 
-        self.patience.until(f"Preparing {machine.name} at {machine.public}", look)
+        self.polling.until(f"Preparing {machine.name} at {machine.public}", poll)
         print(f"{machine.name}: ready", flush=True)
 
 
 def _inbound(firewall: Json) -> list[tuple[str, str, list[str]]]:
-    """What comes in, comparable: the API may give rules and addresses in another order."""
+    """The inbound rules in a fixed order, because the API may return them in another one."""
     return sorted(
         (rule["protocol"], str(rule["ports"]), sorted(rule["sources"].get("addresses") or []))
         for rule in firewall["inbound_rules"]
@@ -147,7 +147,7 @@ def _address_of(droplet: Json, kind: str) -> str | None:
 
 
 def table(machines: list[Address]) -> str:
-    """Names and addresses, for people."""
+    """A readable table of names and addresses."""
     rows = [("machine", "public", "private"), *((m.name, m.public, m.private) for m in machines)]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     return "\n".join(

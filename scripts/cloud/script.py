@@ -1,4 +1,4 @@
-"""The frame of every script: what goes wrong becomes a message and an exit code."""
+"""The main function of every script: turns errors into a message and an exit code."""
 
 import sys
 from collections.abc import Callable
@@ -15,7 +15,7 @@ UNAUTHORIZED = 401
 
 
 def run(work: Callable[[], int]) -> int:
-    """Returns the exit code; nothing is left to clean up, whatever moment a signal comes at."""
+    """Returns the exit code. A signal may come at any moment; there is nothing to clean up."""
     Signals().install()
     try:
         return work()
@@ -32,5 +32,5 @@ def run(work: Callable[[], int]) -> int:
         print(e, file=sys.stderr)
         return FAILED
     except Interrupted as e:
-        print("\nInterrupted; the same command goes on from here.", file=sys.stderr)
+        print("\nInterrupted; run the same command to resume.", file=sys.stderr)
         return 128 + e.signal_number

@@ -1,4 +1,4 @@
-"""Asks machines over ssh, with host keys pinned in a file of the project."""
+"""Checks machines over ssh, with host keys pinned in a file of the project."""
 
 import os
 import subprocess
@@ -7,8 +7,8 @@ from pathlib import Path
 from cloud.cloud_init import USER
 
 CONNECT_SECONDS = 5
-# A first start installs Docker; it is asked again and again, so one question may be short.
-QUESTION_SECONDS = 30
+# A first boot installs Docker. It is polled, so a single check may be short.
+CHECK_SECONDS = 30
 
 READY = "test -e /var/lib/cloud/instance/boot-finished && docker info >/dev/null"
 
@@ -26,15 +26,15 @@ def options(known_hosts: Path) -> list[str]:
     ]
 
 
-def not_ready(address: str, known_hosts: Path) -> str | None:
-    """None if the machine has started whole, else what is missing, in a word or two."""
+def missing_for_readiness(address: str, known_hosts: Path) -> str | None:
+    """Returns None once the machine has booted completely, else a few words on what is missing."""
     try:
         result = subprocess.run(
             ["ssh", *options(known_hosts), f"{USER}@{address}", READY],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=QUESTION_SECONDS,
+            timeout=CHECK_SECONDS,
         )
     except subprocess.TimeoutExpired:
         return "no answer over ssh"
@@ -45,7 +45,7 @@ def not_ready(address: str, known_hosts: Path) -> str | None:
 
 
 def forget(address: str, known_hosts: Path) -> None:
-    """Forgets a removed machine's key: its address will be somebody else's."""
+    """Forgets a removed machine's key, because its address will be assigned to another machine."""
     if known_hosts.exists():
         subprocess.run(
             ["ssh-keygen", "-f", str(known_hosts), "-R", address], capture_output=True, check=False

@@ -1,1 +1,1 @@
-"""What containers used, out of what `docker stats` prints."""
+"""Resource usage of containers, from the output of `docker stats`."""

@@ -1,4 +1,4 @@
-"""Draws what containers used over time. Needs matplotlib."""
+"""Draws the resource usage of containers over time. Needs matplotlib."""
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ PLOTS: tuple[tuple[str, str, Callable[[Sample], float]], ...] = (
 
 
 def draw(samples: Sequence[Sample], folder: Path) -> list[Path]:
-    """One plot a figure, one line a container; samples without a time cannot be drawn.
+    """Draws a plot per metric with a line per container; omits samples without a time.
 
     Raises ModuleNotFoundError without matplotlib.
     """

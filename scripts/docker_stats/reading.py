@@ -42,9 +42,9 @@ class Sample:
 
 
 def read(file: Path) -> Iterator[Sample]:
-    """All samples of a file; raises WrongInput naming the line that is none.
+    """Reads all samples of a file; raises WrongInput naming a malformed line.
 
-    The last line may be cut off, as the file of a collector that was killed.
+    The last line may be truncated if the collector was killed.
     """
     time: datetime | None = None
     lines = file.read_text().splitlines()

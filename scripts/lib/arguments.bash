@@ -1,7 +1,7 @@
 # For scripts without arguments. Sourced by other scripts, which have a function usage.
 # shellcheck shell=bash
 
-# Ends on --help with the text of usage, on any other argument with 2.
+# Exits on --help with the text of usage, on any other argument with 2.
 no_arguments() {
   case ${1:-} in
     '') ;;
@@ -10,7 +10,7 @@ no_arguments() {
       exit 0
       ;;
     *)
-      echo "unknown argument $1 (--help shows the usage)" >&2
+      echo "unknown argument $1 (see --help)" >&2
       exit 2
       ;;
   esac

@@ -1,16 +1,16 @@
 # Runs versions of a container on the machine this is copied to. Sourced by load_and_run.bash.
 # shellcheck shell=bash
 
-# One deployment at a time: the descriptor stays open until the script ends, however it ends. Where whoever began another
-# one was killed, that one goes on here until it is done.
+# One deployment at a time: the descriptor stays open until the script exits, however it exits. If the script that started
+# another deployment was killed, that deployment continues here until it is done.
 require_only_deployment() {
   exec 9>"$HOME/.$1.lock"
   flock --nonblock 9 && return
-  echo "waiting for another deployment of $1 to end..."
-  flock --wait 300 9 || { echo "another deployment of $1 does not end" >&2; exit 1; }
+  echo "waiting for another deployment of $1..."
+  flock --wait 300 9 || { echo "another deployment of $1 did not finish within 300 s" >&2; exit 1; }
 }
 
-# Loads the image beside this script and prints its name.
+# Loads the image next to this script and prints its name.
 load_image() {
   docker load --quiet --input "$1" | sed -n 's/^Loaded image: //p'
 }
@@ -19,12 +19,12 @@ container_exists() {
   [[ -n $(docker ps --all --quiet --filter "name=^$1\$") ]]
 }
 
-# Notes that the container $1 has become healthy. In a file: what a container is labelled with is fixed when it begins.
+# Records in a file that the container $1 has become healthy, because labels cannot change after the start.
 note_healthy() {
   docker inspect --format '{{.Id}}' "$1" >>"$HOME/.$1.healthy"
 }
 
-# Whether the container $1 is healthy or ever was: one whose database is down at the moment is no worse for it.
+# Whether the container $1 is healthy or ever was: a version is proven even if its database is currently down.
 is_proven() {
   local id
   is_healthy "$1" && return
@@ -37,7 +37,7 @@ is_healthy() {
   [[ $(docker inspect --format '{{.State.Running}} {{.State.Health.Status}}' "$1" 2>/dev/null) == 'true healthy' ]]
 }
 
-# Waits up to $2 seconds until the container $1 is healthy; ends early when it restarts because it failed.
+# Waits up to $2 seconds until the container $1 is healthy; returns early if it keeps restarting.
 await_healthy() {
   local deadline=$((SECONDS + $2))
   until is_healthy "$1"; do
@@ -49,10 +49,10 @@ await_healthy() {
 }
 
 # Replaces the container $1 by one of the image $3 with the further arguments of `docker run`, waits up to $2
-# seconds until it is healthy, and otherwise brings the previous version back and fails.
+# seconds until it is healthy, and otherwise rolls back to the previous version and fails.
 #
-# The previous version stays as <name>-previous, stopped. Interrupted anywhere, the next deployment finds either
-# the good one under its name, or a previous and one under its name that was never healthy, which it drops.
+# The previous version is kept as <name>-previous, stopped. If interrupted at any point, the next deployment finds either
+# a proven container under the name, or a previous one and one under the name that was never healthy, which it removes.
 replace_container() {
   local name=$1 seconds=$2 image=$3
   local previous=$name-previous
@@ -73,7 +73,7 @@ replace_container() {
     remove_old_images "$image"
     return
   fi
-  echo "$name: $image did not become healthy; its last lines:" >&2
+  echo "$name: $image did not become healthy; its last log lines:" >&2
   docker logs --tail 30 "$name" >&2 || true
   roll_back "$name" "$seconds"
   return 1
@@ -83,7 +83,7 @@ roll_back() {
   local name=$1 seconds=$2
   docker rm --force "$name" >/dev/null 2>&1 || true
   if ! container_exists "$name-previous"; then
-    echo "$name: there is no previous version" >&2
+    echo "$name: no previous version" >&2
     return
   fi
   docker rename "$name-previous" "$name"
@@ -96,7 +96,7 @@ roll_back() {
   fi
 }
 
-# Images that a container still uses are refused, so the current and the previous version stay.
+# Docker refuses to remove images in use, so the current and the previous version are kept.
 remove_old_images() {
   local image
   docker image ls --format '{{.Repository}}:{{.Tag}}' "${1%:*}" | while read -r image; do
@@ -104,7 +104,7 @@ remove_old_images() {
   done
 }
 
-# Prints $1, which may be a fraction, or the number of processors, whichever is smaller: Docker refuses more than there are.
+# Prints the smaller of $1, which may be a fraction, and the number of processors, because Docker refuses more.
 at_most_processors() {
   awk -v wanted="$1" -v processors="$(nproc)" 'BEGIN { print (wanted + 0 < processors + 0 ? wanted : processors) }'
 }

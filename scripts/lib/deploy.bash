@@ -3,17 +3,17 @@
 
 source "$ROOT/scripts/lib/arguments.bash"
 
-# Passwords, one DB0_PASSWORD=... a line, readable by their owner only; made by prepare_infra.py.
+# Passwords, one DB0_PASSWORD=... a line, readable by their owner only; written by prepare_infra.py.
 PASSWORDS=${PASSWORDS_FILE:-$ROOT/infra-passwords.env}
-# Host keys as seen at the first contact.
+# Host keys, accepted at the first contact.
 KNOWN_HOSTS=${KNOWN_HOSTS_FILE:-$ROOT/infra-known-hosts}
 
-# shellcheck disable=SC2034  # for the usage of whoever sources this
+# shellcheck disable=SC2034  # for the usage of the sourcing script
 DEPLOY_ENVIRONMENT="  SSH_USER          user on the machines [eventsql]
-  SSH_KEY_FILE      private key, where ssh does not find it by itself
+  SSH_KEY_FILE      private key, where ssh does not find it on its own
   SSH_PORT          [22]
   PASSWORDS_FILE    [infra-passwords.env]
-  KNOWN_HOSTS_FILE  host keys, kept at the first contact and required from then on [infra-known-hosts]"
+  KNOWN_HOSTS_FILE  host keys, accepted at the first contact and required afterwards [infra-known-hosts]"
 
 # Reads DB0_PASSWORD and so on from the file of passwords, where the environment does not have them.
 read_passwords() {
@@ -30,7 +30,7 @@ read_passwords() {
 # Prints the value of the variable named $1; exits with 2 where it is empty.
 require_variable() {
   if [[ -z ${!1:-} ]]; then
-    echo "$1 must be set (--help tells more)" >&2
+    echo "$1 must be set (see --help)" >&2
     exit 2
   fi
   echo "${!1}"
@@ -48,7 +48,7 @@ require_variables() {
   done
 }
 
-# Exits with 2 where $1_MEMORY_MB or $1_CPUS is set to what Docker would refuse on the machine.
+# Exits with 2 if $1_MEMORY_MB or $1_CPUS has a value that Docker would refuse on the machine.
 check_sizes() {
   local memory=$1_MEMORY_MB cpus=$1_CPUS
   if [[ -n ${!memory:-} && ! ${!memory} =~ ^[1-9][0-9]*$ ]]; then
@@ -61,7 +61,7 @@ check_sizes() {
   fi
 }
 
-# Prints what app and runner are told about the databases, one variable a line. Exits with 2 where a part is missing.
+# Prints the variables of the databases for app and runner, one per line. Exits with 2 if one is missing.
 database_settings() {
   local hosts number=0 name value
   hosts=$(require_variables DB _HOST) || exit
@@ -79,7 +79,7 @@ database_settings() {
 
 # Sets the array SSH to the command that reaches the machine $1.
 ssh_to() {
-  # ssh itself takes a blank for the beginning of another file, except between double quotes.
+  # ssh splits this option at blanks, except between double quotes.
   SSH=(ssh -o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=15 -o StrictHostKeyChecking=accept-new
     -o "UserKnownHostsFile=\"$KNOWN_HOSTS\"" -o LogLevel=ERROR -p "${SSH_PORT:-22}")
   [[ -z ${SSH_KEY_FILE:-} ]] || SSH+=(-i "$SSH_KEY_FILE" -o IdentitiesOnly=yes)
@@ -91,13 +91,13 @@ remote() {
   local SSH
   ssh_to "$1"
   shift
-  # shellcheck disable=SC2029  # the machine is to get what was expanded here
+  # shellcheck disable=SC2029  # expanded here on purpose
   "${SSH[@]}" "$@"
 }
 
 # Deploys the packed component $1 to the machine $2; settings come from standard input and are never on a command line.
-# Further arguments are variables for load_and_run.bash, such as APP_CPUS=2. Each step says itself that it failed: behind
-# `||`, where this is called, errexit is off.
+# Further arguments are variables for load_and_run.bash, such as APP_CPUS=2. Each step handles its own failure,
+# because errexit is off where this is called before `||`.
 deploy() {
   local component=$1 host=$2 settings
   shift 2
@@ -107,8 +107,8 @@ deploy() {
     exit 2
   fi
   echo "[$host] copying $component..."
-  # A whole folder, then its name: a copy that breaks off leaves the folder in use as it is. Under the lock of
-  # load_and_run.bash, which reads what is there.
+  # Copies to a new folder and then renames it, so that an interrupted copy does not change the folder in use. Under the
+  # lock of load_and_run.bash, which reads the folder.
   tar --create --directory="$ROOT/$component/dist" . | remote "$host" "set -e
     exec 9>.eventsql-$component.lock; flock --wait 300 9
     mkdir -p eventsql; cd eventsql; rm -rf $component.new; mkdir $component.new
@@ -119,16 +119,16 @@ deploy() {
 }
 
 failed_copy() {
-  echo "[$2] $1 could not be copied, and what runs there stays; mend the reason above and deploy it again" >&2
+  echo "[$2] copying $1 failed, the running version stays; fix the cause above and deploy again" >&2
   return 1
 }
 
-# Gives the component $1 on the machine $2 new settings, from standard input.
+# Replaces the settings of the component $1 on the machine $2 by standard input.
 write_settings() {
   remote "$2" "umask 077; cat >eventsql/$1/settings.env"
 }
 
-# Waits for a process of this shell and returns its exit status. A signal that is trapped ends a wait, not the process.
+# Waits for a process of this shell and returns its exit status. A trapped signal interrupts wait, not the process.
 await_process() {
   local status=0
   wait "$1" || status=$?
@@ -139,7 +139,7 @@ await_process() {
   return "$status"
 }
 
-# Marks each line with where it comes from.
+# Prefixes each line with its origin.
 prefixed() {
   local line
   while IFS= read -r line; do
@@ -147,7 +147,7 @@ prefixed() {
   done
 }
 
-# Prints the names of set variables out of a list as NAME=value, for `env`.
+# Prints those of the named variables that are set as NAME=value, for `env`.
 set_variables() {
   local name
   for name; do

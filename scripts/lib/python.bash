@@ -1,4 +1,4 @@
-# Finds a Python for the scripts, and makes .venv with what they need. Sourced by other scripts; ROOT is the
+# Finds a Python for the scripts, and creates .venv with their requirements. Sourced by other scripts; ROOT is the
 # repository's folder.
 # shellcheck shell=bash
 
@@ -19,14 +19,14 @@ find_python() {
 
 # Sets PYTHON. Exits with 2 where none is found.
 require_python() {
-  # shellcheck disable=SC2034  # used by whoever sources this
+  # shellcheck disable=SC2034  # used by the sourcing script
   if ! PYTHON=$(find_python); then
     echo "Python 3.11 or newer is needed, and none was found in PATH (Debian: apt-get install python3)." >&2
     exit 2
   fi
 }
 
-# Makes .venv anew where the requirements have changed since. Fails, having said why, where that does not work.
+# Recreates .venv if the requirements have changed since. Prints the reason and fails if that does not work.
 make_venv() {
   local python requirements=("$ROOT"/scripts/requirements*.txt) venv=$ROOT/.venv
   local stamp=$venv/requirements.sha256
@@ -43,9 +43,9 @@ make_venv() {
   cat "${requirements[@]}" | sha256sum >"$stamp"
 }
 
-# Makes .venv for the plots of a benchmark, which goes on without them.
+# Creates .venv for the plots of a benchmark, which continues without them.
 prepare_plots() {
   if ! make_venv; then
-    echo "There will be no plots: .venv could not be made, for the reason above." >&2
+    echo "No plots: .venv could not be created, see above." >&2
   fi
 }

@@ -1,9 +1,9 @@
-# Machines and base images out of nothing but this machine. Sourced by rehearse_locally.bash, which sets FOLDER.
+# Creates machines and base images on this machine alone. Sourced by rehearse_locally.bash, which sets FOLDER.
 # shellcheck shell=bash
 
 NETWORK=10.213.77
 BRIDGE=eventsql-r0
-# Of the Docker that builds the images, for tests with servers in containers.
+# Network of the Docker daemon that builds the images, for tests with servers in containers.
 DOCKER_NETWORK=10.213.78
 DOCKER_BRIDGE=eventsql-r1
 MIRROR=http://deb.debian.org/debian
@@ -31,22 +31,22 @@ install_programs() {
   if ((${#missing[@]})); then
     DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
   fi
-  # Debian's own client: it is as old as its server.
+  # Debian's own client, which has the version of its server.
   export PATH=/usr/bin:/usr/sbin:$PATH
 }
 
-# A Debian with an ssh server, Docker and the user eventsql: what cloud-init makes of a new machine.
+# A Debian with an ssh server, Docker and the user eventsql, as cloud-init configures a new machine.
 make_root() {
   [[ -e $FOLDER/root.made ]] && return
   remove_root
   debootstrap --variant=minbase --include="$ROOT_PACKAGES" bookworm "$FOLDER/root" "$MIRROR" >"$FOLDER/debootstrap.log"
   chroot "$FOLDER/root" useradd --create-home --shell /bin/bash --groups docker eventsql
-  # No password, but not locked: ssh lets nobody in to a locked account, with a key neither.
+  # No password, but not locked: sshd refuses a locked account even with a key.
   chroot "$FOLDER/root" usermod --password '*' eventsql
   touch "$FOLDER/root.made"
 }
 
-# A debootstrap that was killed leaves this machine's /proc mounted in it.
+# A killed debootstrap leaves this machine's /proc mounted in the folder.
 remove_root() {
   local mounted
   while read -r mounted; do
@@ -67,12 +67,12 @@ make_secrets() {
   )
 }
 
-# Notes a process that outlives this script where that is killed.
+# Records a process that would outlive this script if it is killed.
 note_process() {
   echo "$1" >>"$FOLDER/processes"
 }
 
-# Ends what a killed rehearsal in this folder has left: only processes that name the folder, since ids come again.
+# Stops the processes that a killed rehearsal has left in this folder; only those that name it, because ids are reused.
 stop_leftovers() {
   local process command signal
   [[ -f $FOLDER/processes ]] || return 0
@@ -80,7 +80,7 @@ stop_leftovers() {
     command=$(tr '\0' ' ' 2>/dev/null <"/proc/$process/cmdline" || true)
     if [[ $command == *"$FOLDER/"* ]]; then
       signal=TERM
-      # The one that waits for a machine's first process hears nothing else.
+      # The process that waits for a machine's first process ignores other signals.
       [[ $command != *rehearsal_machine.bash* ]] || signal=KILL
       kill "-$signal" "$process" 2>/dev/null || true
       await "the end of process $process" 30 has_ended "$process"
@@ -93,7 +93,7 @@ has_ended() {
   [[ ! -e /proc/$1 ]] || grep -q '^State:.Z' "/proc/$1/status"
 }
 
-# A Docker of this script, not the one that may run here.
+# A Docker daemon of this script, next to one that may run here.
 start_docker() {
   export DOCKER_HOST=unix://$FOLDER/docker.sock DOCKER_BUILDKIT=0
   mkdir -p "$FOLDER/docker"
@@ -121,14 +121,14 @@ await() {
   shift 2
   until "$@" >/dev/null 2>&1; do
     if ((SECONDS > deadline)); then
-      echo "$what did not come up in time" >&2
+      echo "$what was not ready in time" >&2
       return 1
     fi
     sleep 0.3
   done
 }
 
-# The Debian of the machines without what only machines need.
+# The Debian of the machines without the packages that only machines need.
 make_debian_base() {
   docker image inspect eventsql-rehearsal-debian >/dev/null 2>&1 && return
   tar --create --directory="$FOLDER/root" --exclude='./usr/bin/docker*' --exclude='./usr/bin/containerd*' \
@@ -137,11 +137,11 @@ make_debian_base() {
     --exclude='./var/lib/apt/lists/*' . | docker import - eventsql-rehearsal-debian >/dev/null
 }
 
-# What docker-entrypoint.sh of the public image does, as far as it is used here.
+# The part of docker-entrypoint.sh of the public image that is used here.
 postgres_entrypoint() {
   cat <<'EOF'
 #!/bin/bash
-# Stands in for the public image's: makes a new server, runs the scripts of docker-entrypoint-initdb.d, starts it.
+# Replaces that of the public image: initializes a server, runs the scripts of docker-entrypoint-initdb.d, starts it.
 set -euo pipefail
 if [[ ! -s $PGDATA/PG_VERSION ]]; then
   : "${POSTGRES_PASSWORD:?must be set}"
@@ -184,7 +184,7 @@ RUN useradd --uid 999 --home-dir /var/lib/postgresql --create-home postgres && m
 COPY usr /usr
 COPY docker-entrypoint-initdb.d /docker-entrypoint-initdb.d
 ENV PATH=/usr/local/pgsql/bin:/usr/lib/postgresql/15/bin:/usr/local/bin:/usr/bin:/bin PGDATA=/var/lib/postgresql/18/docker LANG=C.UTF-8
-# The server of the tests has its socket in /tmp, Debian's psql looks for it elsewhere.
+# The server of the tests has its socket in /tmp, unlike the default of Debian's psql.
 ENV PGHOST=/tmp
 VOLUME /var/lib/postgresql
 USER postgres
@@ -216,7 +216,7 @@ make_network() {
   ip link add "$BRIDGE" type bridge
   ip address add "$NETWORK.1/24" dev "$BRIDGE"
   ip link set "$BRIDGE" up
-  # Where a Docker runs already, this machine forwards nothing else.
+  # With another Docker running, this machine forwards nothing else.
   if command -v iptables >/dev/null; then
     forget_network_rule
     iptables --insert FORWARD --in-interface "$BRIDGE" --out-interface "$BRIDGE" --jump ACCEPT
@@ -227,7 +227,7 @@ forget_network_rule() {
   while iptables --delete FORWARD --in-interface "$BRIDGE" --out-interface "$BRIDGE" --jump ACCEPT 2>/dev/null; do :; done
 }
 
-# Namespaces end with their first process, and everything in them with them.
+# Namespaces and all their processes end with the first process.
 start_machine() {
   local number=$1 machine=$FOLDER/machine-$1 process
   rm -rf "$machine"
@@ -281,5 +281,5 @@ stop_everything() {
   fi
   ip link delete "$DOCKER_BRIDGE" 2>/dev/null || true
   rm -f "$FOLDER/processes"
-  echo "=== nothing runs any more (${SECONDS} s)"
+  echo "=== everything stopped (${SECONDS} s)"
 }

@@ -1,8 +1,8 @@
-# What a rehearsal tries and expects once its machines are there. Sourced by rehearse_locally.bash, after rehearsal.bash.
+# The steps and checks of a rehearsal once its machines are running. Sourced by rehearse_locally.bash, after rehearsal.bash.
 # shellcheck shell=bash
 
-# The contract's tests on a server in a container, as people with Docker may run them: of the image made here, and
-# without Ryuk, Testcontainers' own cleaner, whose image has to be pulled.
+# The contract's tests on a server in a container, as with an ordinary Docker, but with the image built here and
+# without Ryuk, Testcontainers' own cleaner, whose image would have to be pulled.
 rehearse_testcontainers() {
   local since started passed failed skipped
   source scripts/lib/maven.bash
@@ -22,8 +22,8 @@ rehearse_testcontainers() {
   ((passed > 0 && failed == 0))
 }
 
-# Each script is killed at some moment, with its processes on this side, and run again: then everything must be as if it
-# had not been killed.
+# Kills each script at a random moment, with its local processes, and runs it again: the outcome must be the same as
+# without the kill.
 rehearse_kills() {
   local step component before after script
   before=$(stored_events)
@@ -36,8 +36,8 @@ rehearse_kills() {
   done
   expect_deployed
   after=$(stored_events)
-  [[ $before == "$after" && $before != 0 ]] || { echo "$before events were stored, now there are $after" >&2; return 1; }
-  # Runners work in the middle of these seconds: what is prepared before takes some, and what is fetched afterwards.
+  [[ $before == "$after" && $before != 0 ]] || { echo "$before events were stored, now $after" >&2; return 1; }
+  # Runners run in the middle of these seconds; preparing before and fetching afterwards take some, too.
   for script in run_multiple_dbs_benchmark run_single_db_benchmark; do
     for _ in 1 2; do
       killed_then_again 45 measure_once "$script" "$RESULTS/killed"
@@ -47,7 +47,7 @@ rehearse_kills() {
   done
 }
 
-# Measures under the first name that has no result yet; a folder without one, of a benchmark that was killed, is set aside.
+# Measures under the first name that has no result yet; the folder of a killed benchmark is renamed.
 measure_once() {
   local script=$1 number=1
   while [[ -e $ROOT/results/$2-$number/result.json ]]; do
@@ -57,18 +57,18 @@ measure_once() {
   RESULT_NAME=$last_measured bash "scripts/$script.bash"
 }
 
-# No machine has a runner that goes on.
+# No machine has a running runner.
 expect_no_runner() {
   local number found
   for number in 0 1 2 3; do
     found=$(on_machine "$number" docker ps --quiet --filter name=eventsql-runner)
-    [[ -z $found ]] || { echo "a runner goes on on machine $number" >&2; return 1; }
+    [[ -z $found ]] || { echo "a runner is still running on machine $number" >&2; return 1; }
   done
 }
 
-# Starts a command, kills it after up to $1 seconds, and runs it to its end.
+# Starts a command, kills it after up to $1 seconds, and runs it again to completion.
 killed_then_again() {
-  # One number of these is below 32768.
+  # A single RANDOM is below 32768.
   local ms=$(((RANDOM * 32768 + RANDOM) % ($1 * 1000))) process
   shift
   set -m
@@ -104,7 +104,7 @@ stored_events() {
   echo "$sum"
 }
 
-# What was packed last is what serves: healthy, once, with nothing half-made beside it.
+# Every machine runs the version packed last: healthy, and exactly once.
 expect_deployed() {
   local number component name packed found
   for number in 0 1 2 3; do
@@ -120,7 +120,7 @@ expect_deployed() {
     found=$(on_machine "$number" docker image inspect --format "'{{.Id}}'" eventsql-runner:current "$packed" | uniq | wc -l)
     ((found == 1)) || { echo "machine $number has another runner than $packed" >&2; return 1; }
   done
-  echo "all machines have what was packed last"
+  echo "all machines have the version packed last"
 }
 
 # The name of the image in the folder dist of a component.
@@ -129,7 +129,7 @@ packed_image() {
     sed -n 's/.*"RepoTags":\["\([^"]*\)".*/\1/p'
 }
 
-# Deploys an app that cannot start, and sees that the one before serves again.
+# Deploys an app that cannot start, and checks that the previous one runs again.
 expect_roll_back() {
   local before after
   before=$(app_image)
@@ -141,7 +141,7 @@ expect_roll_back() {
   [[ $before == "$after" ]] || { echo "before $before, now $after" >&2; return 1; }
 }
 
-# Name and health of what serves on the app's machine.
+# Id and health of the container on the app's machine.
 app_image() {
   on_machine 3 docker inspect --format "'{{.Id}} {{.State.Health.Status}}'" eventsql-app
 }

@@ -4,7 +4,7 @@
 RUNNER_VARIABLES=(EVENTS_RATE EVENTS_TO_PUBLISH EVENTS_BATCH_SIZE CALLERS PARTITIONS EVENT_BYTES KEYED KEYS ASYNC
   WARMUP_SECONDS CONSUME_TIMEOUT)
 
-# shellcheck disable=SC2034  # for the usage of whoever sources this
+# shellcheck disable=SC2034  # for the usage of the sourcing script
 BENCHMARK_ENVIRONMENT="  EVENTS_RATE        events/s of each runner; 0: as fast as possible [5000]
   EVENTS_TO_PUBLISH  events of each runner [100000]
   EVENTS_BATCH_SIZE, CALLERS, EVENT_BYTES, KEYED, KEYS, ASYNC, WARMUP_SECONDS, CONSUME_TIMEOUT, PARTITIONS
@@ -15,20 +15,20 @@ BENCHMARK_ENVIRONMENT="  EVENTS_RATE        events/s of each runner; 0: as fast 
   RESULT_NAME        folder in results/ [cloud-<UTC time>]
 $DEPLOY_ENVIRONMENT"
 
-# The process of the benchmark that is going on.
+# Contains the process id of the running benchmark.
 BUSY=$ROOT/results/.benchmark-process
 
-# What runs here meanwhile, and the exit status of a signal that came; 0: none.
+# Background processes of this script, and the exit status of a received signal; 0: none.
 stats=()
 watch=''
 runners=()
 runner_hosts=()
 interrupted=0
 
-# Starts one runner on each of the machines given, follows and keeps what they say, and fetches everything into
-# results/<name>/. Returns 0 if nothing was lost, duplicated or late. After Ctrl-C the runners end in order, and what
+# Starts one runner on each of the given machines, prints and keeps their output, and fetches all results into
+# results/<name>/. Returns 0 if nothing was lost, duplicated or late. After Ctrl-C the runners stop in order, and what
 # they measured until then is fetched.
-# $1: the command to repeat it.
+# $1: the command that repeats the benchmark.
 remote_benchmark() {
   local command=$1 run_id settings app folder rc=0
   shift
@@ -40,15 +40,15 @@ remote_benchmark() {
   run_id=$(od -An -N4 -tx1 /dev/urandom | tr -d ' \n')
   folder=$ROOT/results/${RESULT_NAME:-cloud-$(date -u +%Y-%m-%dT%H-%M-%SZ)}
   require_only_benchmark
-  # Only what a benchmark began and did not end is set aside, not a folder of other folders either.
+  # Only the folder of an aborted benchmark is renamed, not one with a result, nor a folder of other folders.
   if [[ -e $folder && (-e $folder/result.json || ! -d $folder/logs) ]]; then
-    echo "$folder is there already; choose another RESULT_NAME" >&2
+    echo "$folder already exists; choose another RESULT_NAME" >&2
     exit 2
   fi
-  set_aside "$folder"
+  keep_aborted "$folder"
   mkdir -p "$folder/logs" "$folder/stats"
-  trap 'end_early 130' INT
-  trap 'end_early 143' TERM HUP
+  trap 'stop_early 130' INT
+  trap 'stop_early 143' TERM HUP
   echo "run $run_id, ${#runner_hosts[@]} runner(s), results in $folder"
 
   collect_stats "$folder"
@@ -59,7 +59,7 @@ remote_benchmark() {
   fi
   stop_stats
 
-  # Where none began, what lies on the machines is of the benchmark before.
+  # Without a runner, the machines have only results of the previous benchmark.
   ((${#runners[@]} == 0)) || fetch_results "$folder" || rc=1
   if compgen -G "$folder/runner-*.json" >/dev/null; then
     summarize_results "$folder" "$run_id" "$app" "$command" || rc=1
@@ -67,30 +67,30 @@ remote_benchmark() {
     [[ ! -e $folder/result.json ]] || echo "Results: $folder/result.json"
   fi
   ((interrupted == 0)) || return "$interrupted"
-  # The last that is written: without it, the benchmark was broken off.
+  # Written last: without it, the benchmark was aborted.
   [[ ! -e $folder/result.json ]] || echo "$rc" >"$folder/exit-code"
   return "$rc"
 }
 
-# What was broken off is kept beside, so that nobody takes it for a result.
-set_aside() {
+# Renames the folder of an aborted benchmark, so that it is not mistaken for a result.
+keep_aborted() {
   local number=1
   [[ -e $1 ]] || return 0
-  while [[ -e $1-broken-off-$number ]]; do
+  while [[ -e $1-aborted-$number ]]; do
     number=$((number + 1))
   done
-  mv "$1" "$1-broken-off-$number"
+  mv "$1" "$1-aborted-$number"
 }
 
-# One at a time: two would measure each other, and their runners have the same name.
+# One benchmark at a time: two would disturb each other, and their runners have the same name.
 require_only_benchmark() {
   mkdir -p "$ROOT/results"
   refuse_while_busy
-  (set -o noclobber && echo $$ >"$BUSY") 2>/dev/null || { echo 'another benchmark has just begun' >&2; exit 2; }
+  (set -o noclobber && echo $$ >"$BUSY") 2>/dev/null || { echo 'another benchmark has just started' >&2; exit 2; }
   trap 'rm -f "$BUSY"' EXIT
 }
 
-# Whether the process $1 runs; one that has ended and that nobody has asked for yet (a zombie) does not.
+# Whether the process $1 runs; a zombie does not.
 is_running() {
   local state
   kill -0 "$1" 2>/dev/null || return 1
@@ -98,12 +98,12 @@ is_running() {
   [[ $state != Z* ]]
 }
 
-# Exits with 2 where a benchmark is going on; one whose series was killed is.
+# Exits with 2 while a benchmark runs, even one whose series was killed.
 refuse_while_busy() {
   local other
   [[ -e $BUSY ]] || return 0
   other=$(<"$BUSY")
-  # What was just killed takes a moment to end.
+  # A killed process takes a moment to exit.
   for _ in {1..20}; do
     if [[ -n $other ]] && ! is_running "$other"; then
       rm -f "$BUSY"
@@ -111,27 +111,27 @@ refuse_while_busy() {
     fi
     sleep 0.1
   done
-  echo "another benchmark is going on, of process $other; wait until it has ended (otherwise remove $BUSY)" >&2
+  echo "another benchmark is running (process $other); wait for its end, or remove $BUSY if it does not run" >&2
   exit 2
 }
 
-# Ends the runners in order; $1 is the exit status then. What is told to a machine that is gone changes nothing.
-end_early() {
+# Stops the runners in order; $1 is the exit status. A machine that does not answer is ignored.
+stop_early() {
   local host
   interrupted=$1
   trap '' TERM HUP
-  trap 'break_off' INT
-  echo 'Interrupted; the runners write what they measured until now (again Ctrl-C: without it)...' >&2
+  trap 'abort' INT
+  echo 'Interrupted; the runners write what they measured until now (press Ctrl-C again to skip this)...' >&2
   for host in "${runner_hosts[@]}"; do
     remote "$host" 'docker stop --time 40 eventsql-runner >/dev/null 2>&1' 2>/dev/null </dev/null || true
   done
 }
 
-break_off() {
+abort() {
   trap '' INT
   stop_stats
   ((${#runners[@]} == 0)) || kill "${runners[@]}" 2>/dev/null || true
-  echo 'Interrupted again; the runners are removed...' >&2
+  echo 'Interrupted again; removing the runners...' >&2
   remove_runners || true
   exit "$interrupted"
 }
@@ -139,13 +139,13 @@ break_off() {
 collect_stats() {
   local folder=$1 host SSH
   while read -r host; do
-    # Not through a function: the process to end is ssh itself.
+    # Not through a function, because the process to stop is ssh itself.
     ssh_to "$host"
     "${SSH[@]}" INTERVAL_SECONDS="${INTERVAL_SECONDS:-10}" bash -s <"$ROOT/scripts/collect_docker_stats.bash" \
       >"$folder/stats/$host.txt" 2>>"$folder/logs/stats.log" &
     stats+=("$!")
   done < <(benchmark_machines)
-  # Where this script is killed, they would go on.
+  # If this script is killed, they would keep running.
   (
     trap '' INT
     trap 'kill "$!" 2>/dev/null; wait; exit' TERM
@@ -165,12 +165,12 @@ stop_stats() {
   stats=()
 }
 
-# Removes what runners there are. Those of a benchmark that was killed go on, also on machines that have none in this one.
+# Removes all runners. Those of a killed benchmark keep running, even on machines without a runner in this one.
 remove_runners() {
   local host rc=0
   while read -r host; do
     if ! remote "$host" 'docker rm --force eventsql-runner >/dev/null 2>&1 || true' </dev/null; then
-      echo "[$host] did not answer; a runner may still work there" >&2
+      echo "[$host] did not answer; a runner may still be running there" >&2
       rc=1
     fi
   done < <(benchmark_machines)
@@ -191,12 +191,12 @@ prepare_runners() {
   done
 }
 
-# They wait for each other in the app, and begin at the same moment.
+# They wait for each other at a barrier in the app, and start at the same moment.
 start_runners() {
   local folder=$1 number
   for number in "${!runner_hosts[@]}"; do
     (
-      # Ctrl-C in a terminal is for all its processes; these end when the runner has.
+      # Ctrl-C in a terminal reaches all its processes; these exit after the runner.
       trap '' INT
       set -o pipefail
       remote "${runner_hosts[number]}" bash eventsql/runner/run_runner.bash publish 2>&1 </dev/null |
@@ -217,7 +217,7 @@ await_runners() {
   return "$rc"
 }
 
-# Prints every machine of the benchmarks, each once, also those of runners that have nothing to do in this one.
+# Prints every machine of the benchmarks once, even one whose runner is not used in this one.
 benchmark_machines() {
   {
     printf '%s\n' "$APP_HOST" "${runner_hosts[@]}"
@@ -226,7 +226,7 @@ benchmark_machines() {
   } | sort -u
 }
 
-# Fetches what the runners left; fails where one left nothing.
+# Fetches the results of the runners; fails if one has none.
 fetch_results() {
   local folder=$1 number rc=0
   for number in "${!runner_hosts[@]}"; do
@@ -244,11 +244,11 @@ fetch_results() {
   return "$rc"
 }
 
-# The app answers only inside the network, so the first runner's machine adds everything up.
+# The app is reachable only inside the network, so the first runner's machine merges the results.
 summarize_results() {
   local folder=$1 run_id=$2 app=$3 command=$4 commit host=${runner_hosts[0]} quoted rc=0
   commit=$(git -C "$ROOT" rev-parse HEAD 2>/dev/null || echo unknown)
-  # Without all of them, the sum would be one of fewer runners.
+  # It needs the results of all runners.
   (cd "$folder" && tar --create runner-*.json) |
     remote "$host" tar --extract --directory=eventsql/results || return
   printf -v quoted '%q ' summarize --run "$run_id" --app-url "$app" --runner-results /results --out /results/result.json \
@@ -259,12 +259,11 @@ summarize_results() {
   return "$rc"
 }
 
-# Plots need the Python of the reports, which drawing the report makes where it is missing; without it the figures are
-# there nevertheless.
+# Plots need .venv, which draw_report.bash creates where it is missing; the CSV of the containers does not.
 draw_plots() {
   local folder=$1 python=python3
-  bash "$ROOT/scripts/draw_report.bash" "$folder" || echo "There is no report.html in $folder" >&2
+  bash "$ROOT/scripts/draw_report.bash" "$folder" || echo "Drawing report.html in $folder failed" >&2
   [[ ! -x $ROOT/.venv/bin/python ]] || python=$ROOT/.venv/bin/python
   "$python" "$ROOT/scripts/collect_docker_stats.py" --out "$folder/stats" "$folder"/stats/*.txt ||
-    echo "The statistics of the containers are left as collected, in $folder/stats" >&2
+    echo "The statistics of the containers could not be converted; they are in $folder/stats" >&2
 }

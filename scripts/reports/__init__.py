@@ -1,1 +1,1 @@
-"""Draws what was measured: plots and self-contained pages from the folders of runs."""
+"""Draws measured runs: plots and self-contained pages."""

@@ -1,4 +1,4 @@
-"""The page that puts runs side by side: comparison.html and its plots as PNGs."""
+"""The page that compares runs: comparison.html and its plots as PNGs."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ def write(runs: Sequence[Path], out: Path) -> Path:
     """Compares runs; returns the page, in the folder `out`."""
     results = [Result.read(run) for run in runs]
     if all(result.data.get("started_at") for result in results):
-        # As they were measured: that is the order in the workload's file.
+        # In the order of measurement, which is that of the workload's file.
         results.sort(key=lambda result: str(result.data["started_at"]))
     groups: dict[str, list[Result]] = {}
     for result in results:
@@ -76,7 +76,7 @@ def _header(results: Sequence[Result], title: str) -> Html:
 
 
 def _table(results: Sequence[Result], out: Path) -> Html:
-    """A row for each measured phase; what a system promises stands beside what it reaches."""
+    """A row for each measured phase, with the guarantees of the system next to its numbers."""
     columns = [
         *("run", "phase", "system", "durability", "order", "delivery", "published/s", "consumed/s"),
         *("publish p50 ms", "p99 ms", "to handler p50 ms", "p99 ms", "lost / duplicated / out of order"),

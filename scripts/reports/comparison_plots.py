@@ -1,4 +1,4 @@
-"""The plots that put several runs side by side; None where the runs have not what a plot draws."""
+"""The plots that compare several runs. Each function returns None for runs without the data it draws."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,24 +27,24 @@ from reports.style import (
 )
 
 BAR_INCHES = 0.3
-# Dots that are nearer than this factor have their numbers at their outer sides.
+# Dots closer than this factor have their numbers at their outer sides.
 NEAR = 3
-# Rates that differ by less than this part are the same.
+# Rates that differ by less than this ratio are considered equal.
 SAME_RATE = 0.01
-# From this many values on, a line says more than bars.
+# With at least this many values, a line is clearer than bars.
 LINE_VALUES = 3
 
 
 @dataclass(frozen=True)
 class Varied:
-    """What is different in each run, as a number."""
+    """The number that differs between the runs."""
 
     title: str
     values: Mapping[str, float]
 
 
 def throughput(results: Sequence[Result]) -> Figure | None:
-    """How much each run published and consumed, a panel for each phase that they share and differ in."""
+    """Published and consumed rates of each run, a panel for each common phase in which they differ."""
     shared = _phases(results)
     differing = {phase: found for phase, found in shared.items() if not _same_rate(list(found.values()))}
     phases = differing or shared
@@ -58,7 +58,7 @@ def throughput(results: Sequence[Result]) -> Figure | None:
         axes.barh(places, published, height=0.62, color=BLUE.light)
         for place, value, seen in zip(places, published, consumed, strict=True):
             if value:
-                _beside(axes, value, place, f"{short(value)}/s", INK)
+                _annotate(axes, value, place, f"{short(value)}/s", INK)
             if seen:
                 axes.plot([seen, seen], [place - 0.42, place + 0.42], color=VERMILION.light, linewidth=2.4)
         _runs_axis(axes, results)
@@ -72,7 +72,7 @@ def throughput(results: Sequence[Result]) -> Figure | None:
 
 
 def latency_ranges(results: Sequence[Result], latency: str) -> Figure | None:
-    """Median, p99 and maximum of each run, a panel for each phase that they share."""
+    """Median, p99 and maximum of each run, a panel for each common phase."""
     phases = {
         phase: found
         for phase, found in _phases(results).items()
@@ -120,13 +120,13 @@ def latency_ranges(results: Sequence[Result], latency: str) -> Figure | None:
         axes.set_title(f"{_sentence(LATENCIES[latency])}{named}")
     if not shown_values:
         return None
-    # They share it, with room for the numbers at both ends.
+    # A shared axis, with room for the numbers at both ends.
     all_axes[0].set_xlim(min(shown_values) / 2, max(shown_values) * 2)
     return figure
 
 
 def latency_by_value(results: Sequence[Result]) -> Figure | None:
-    """Latency by what is varied: the rate, or the one setting that is a number and differs."""
+    """Latency by the varied value: the rate, or the only numeric setting that differs."""
     varied = varied_number(results)
     if varied is None:
         return None
@@ -167,7 +167,7 @@ def latency_by_value(results: Sequence[Result]) -> Figure | None:
 
 
 def blast(results: Sequence[Result]) -> Figure | None:
-    """How throughput, bandwidth and mean latency of the trials are distributed in each run."""
+    """Distribution of throughput, bandwidth and mean latency of the trials of each run."""
     blasts = [result for result in results if result.kind == "blast" and not result.trials.empty]
     if not blasts:
         return None
@@ -223,7 +223,7 @@ def _last(result: Result) -> Measurement:
 
 
 def _phases(results: Sequence[Result]) -> dict[str, dict[str, Measurement]]:
-    """Measured phases by name, each with its numbers by run; what each run has once needs no name."""
+    """Measured phases by name, each with its numbers by run; a run's only phase needs no name."""
     if all(len(result.measured) <= 1 for result in results):
         only = {result.name: result.measured[0] for result in results if result.measured}
         return {"": only} if only else {}
@@ -235,7 +235,7 @@ def _phases(results: Sequence[Result]) -> dict[str, dict[str, Measurement]]:
 
 
 def _same_rate(measurements: Sequence[Measurement]) -> bool:
-    """Whether all published equally fast, as they do at a set rate that each can keep."""
+    """Whether all published at the same rate, as they do at a set rate that each can sustain."""
     rates = [measurement.publish_rate or 0 for measurement in measurements]
     return max(rates) - min(rates) < SAME_RATE * max(rates)
 
@@ -265,7 +265,7 @@ def _value_axis(axes: Axes, title: str, values: Sequence[float]) -> None:
     axes.xaxis.set_major_formatter(FuncFormatter(short))
 
 
-def _beside(axes: Axes, value: float, place: float, text: str, colour: Colour) -> None:
+def _annotate(axes: Axes, value: float, place: float, text: str, colour: Colour) -> None:
     axes.annotate(
         text,
         xy=(value, place),

@@ -1,4 +1,4 @@
-"""What a page says about a run in words: taken from the result, nothing is assumed."""
+"""The tables and texts of a page, taken from the result without assumptions."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from reports.result import LATENCIES, PERCENTILES, Result
 
 
 def label(result: Result) -> str:
-    """On what was measured, in one line."""
+    """Describes the measured machine in one line."""
     parts = []
     if result.cpus:
         parts.append(f"{result.cpus} core{'' if result.cpus == 1 else 's'}")
@@ -23,7 +23,7 @@ def label(result: Result) -> str:
 
 
 def durability(result: Result) -> str:
-    """Whether what the databases say of themselves makes an answered commit safe."""
+    """Whether the databases' own settings make an acknowledged commit durable."""
     values = {
         name: sorted({str(database.get(name, "unknown")) for database in result.databases})
         for name in ("fsync", "synchronous_commit")
@@ -38,7 +38,7 @@ def durability(result: Result) -> str:
 
 
 def numbers(result: Result) -> Html:
-    """A row for each phase: rates, and how long it took."""
+    """A row for each phase: rates and duration."""
     columns = [
         *("phase", "offered/s", "published/s", "consumed/s", "failed", "missed"),
         *("publish p50 ms", "p99 ms", "p99.9 ms", "max ms", "to handler p50 ms", "p99 ms", "max ms"),
@@ -70,7 +70,7 @@ def latencies(result: Result) -> Html:
 
 
 def guarantees(result: Result) -> Html:
-    """What the system promises, and whether the run kept to it."""
+    """The guarantees of the system, and whether the run confirmed them."""
     driver = result.data.get("driver") or {}
     checks = result.checks
     checked = (
@@ -91,7 +91,7 @@ def guarantees(result: Result) -> Html:
 
 
 def machine(result: Result) -> Html:
-    """Where and when it was measured, and what."""
+    """Machine, time and versions of the measurement."""
     offsets = [
         database["clock_offset_ms"]
         for database in result.databases
@@ -127,7 +127,7 @@ def _versions(result: Result) -> dict[str, object]:
 
 
 def trials(results: Sequence[Result]) -> Html:
-    """What the trials of blasts and sweeps come to; a row for each number of events of a sweep."""
+    """A summary of the trials of blasts and sweeps; a row for each number of events of a sweep."""
     rows: list[Sequence[object]] = []
     for result in results:
         if result.trials.empty:
@@ -172,7 +172,7 @@ def search(result: Result) -> Html:
 
 
 def stress(result: Result) -> Html:
-    """How a system stood more load than it can take, and how it recovered."""
+    """Behaviour under overload, and recovery."""
     said = result.data["stress"]
     recovery = said.get("recovery_seconds")
     memory = {

@@ -1,4 +1,4 @@
-"""The order in which a set's runs are shown where it is not known when they were measured."""
+"""The order of a set's runs whose time of measurement is unknown."""
 
 import re
 from pathlib import Path

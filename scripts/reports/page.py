@@ -1,4 +1,4 @@
-"""Builds pages that need nothing but themselves: no network, no script."""
+"""Builds self-contained pages, without network requests or scripts."""
 
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -12,7 +12,7 @@ CSS = Path(__file__).with_name("page.css")
 
 
 class Html(str):
-    """Text that is HTML already; everything else is escaped."""
+    """Text that is already HTML; all other text is escaped."""
 
     __slots__ = ()
 
@@ -24,7 +24,7 @@ def text_of(value: object) -> str:
 
 
 def value_text(value: object) -> str:
-    """A value for people: nothing for None, numbers short, lists with commas."""
+    """A readable value: empty for None, numbers shortened, lists with commas."""
     if value is None or value != value:
         return ""
     if isinstance(value, bool):
@@ -39,7 +39,7 @@ def value_text(value: object) -> str:
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Html:
-    """A table; columns of numbers stand to the right, and those that are empty in all rows are left out."""
+    """A table; columns of numbers are right-aligned, columns without any value are omitted."""
     used = [index for index in range(len(columns)) if any(value_text(row[index]) for row in rows)]
     numeric = {
         index: all(isinstance(row[index], int | float) or row[index] is None for row in rows)
@@ -58,7 +58,7 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Html:
 
 
 def facts(values: Mapping[str, object]) -> Html:
-    """A table of names and values; those without a value are left out."""
+    """A table of names and values; those without a value are omitted."""
     rows = "".join(
         f"<tr><th>{escape(name)}</th><td>{text_of(value)}</td></tr>\n"
         for name, value in values.items()
@@ -89,7 +89,7 @@ def plot(folder: Path, name: str, figure: Figure, caption: str = "") -> Html:
 
 
 def page(title: str, *parts: str) -> str:
-    """A whole page."""
+    """A complete page."""
     light = "".join(f"--{colour.name}: {colour.light}; " for colour in COLOURS)
     dark = "".join(f"--{colour.name}: {colour.dark}; " for colour in COLOURS)
     dark += "--paper: #0d1117; --good: #3fb97a; --bad: #ff7b63; "

@@ -1,4 +1,4 @@
-"""One run's folder, as plots and pages need it."""
+"""The result of a run, as needed by plots and pages."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 PERCENTILES = ("p50", "p90", "p99", "p999", "max")
-# What a latency is called on a page, by its name in result.json.
+# Labels of latencies, by their names in result.json.
 LATENCIES = {
     "publish_latency_ms": "intended send to acknowledgement",
     "service_latency_ms": "call to acknowledgement",
@@ -26,7 +26,7 @@ LOCAL_SCRIPTS = ("run_local_benchmark.bash", "run_workload.bash")
 
 
 class NoReport(Exception):
-    """A folder that cannot be drawn; the message says why."""
+    """A folder that cannot be drawn; the message has the reason."""
 
 
 @dataclass(frozen=True)
@@ -58,14 +58,14 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Result:
-    """A run that was measured. Reads result.json of every format there has been."""
+    """A measured run. Reads result.json of every former format."""
 
     folder: Path
     data: Mapping[str, Any]
 
     @staticmethod
     def read(folder: Path) -> "Result":
-        """Raises NoReport for a folder without a result, or with one that is not a run's."""
+        """Raises NoReport for a folder without a result, or with a result of another kind."""
         file = folder / "result.json"
         try:
             data = json.loads(file.read_text())
@@ -83,7 +83,7 @@ class Result:
 
     @property
     def name(self) -> str:
-        """The run's name; the main job's is its folder's."""
+        """The run's name; for the main job the name of its folder."""
         return str(self.data["run"]) if self.kind != "publish" else self.folder.name
 
     @property
@@ -92,7 +92,7 @@ class Result:
 
     @property
     def title(self) -> str:
-        """The workload and the run, once where both are called the same."""
+        """The workload and the run, or one name where both are equal."""
         return ": ".join(dict.fromkeys(filter(None, (self.workload, self.name))))
 
     @property
@@ -109,7 +109,7 @@ class Result:
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """All settings by their full names, such as `events.bytes`; the run's name is none."""
+        """All settings by their full names, such as `events.bytes`, without the run's name."""
         settings = flatten(self.data.get("settings", {}))
         settings.pop("name", None)
         return settings
@@ -133,7 +133,7 @@ class Result:
 
     @cached_property
     def spans(self) -> Sequence[Span]:
-        """The phases that the series went through; behind the last one there is none."""
+        """The phases of the series, up to the end of the last one."""
         if self.series is None or "phase" not in self.series:
             return []
         spans: list[Span] = []
@@ -174,7 +174,7 @@ class Result:
 
     @property
     def median_trial(self) -> Measurement:
-        """What stands for the trials where there are no phases."""
+        """The measurement that represents the trials of a run without phases."""
         trials = self.trials
         rate = trials["throughput_events_per_second"].median() if "latency_mean_ms" in trials else None
         return _measurement({"name": "median trial", "publish_rate": rate})
@@ -186,7 +186,7 @@ class Result:
 
     @property
     def databases(self) -> Sequence[Mapping[str, Any]]:
-        """What the databases say of themselves."""
+        """The versions and settings that the databases reported."""
         if "databases" in self.data:
             return list(self.data["databases"])
         if "fsync" in self.data:
@@ -200,7 +200,7 @@ class Result:
 
     @property
     def is_on_one_machine(self) -> bool:
-        """Whether the load is known to have run beside the servers: only then it is said."""
+        """Whether the load is known to have run on the machine of the servers."""
         if any(script in self.command for script in LOCAL_SCRIPTS):
             return True
         return self.resources is not None and any(
@@ -210,14 +210,14 @@ class Result:
 
     @property
     def checks(self) -> Mapping[str, int]:
-        """What the consumers found wrong, added up."""
+        """The errors found by the consumers, added up."""
         names = ("events_lost", "events_duplicated", "order_violations")
         consumers = self.data.get("consumers", [self.data])
         return {name: sum(int(consumer.get(name, 0)) for consumer in consumers) for name in names}
 
 
 def flatten(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested settings as one level: lists of simple values stay, others are numbered."""
+    """Flattens nested settings: lists of simple values stay, other lists get numbers."""
     flat: dict[str, Any] = {}
     for name, value in settings.items():
         if isinstance(value, Mapping):
@@ -239,7 +239,7 @@ def _frame(columns: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
 
 
 def _measurement(phase: Mapping[str, Any]) -> Measurement:
-    # Without consumers nothing was consumed, which is not the same as none a second.
+    # Without consumers the rate is unknown, not zero.
     has_consumers = bool(phase.get("end_to_end_latency_ms"))
     return Measurement(
         name=str(phase["name"]),

@@ -1,4 +1,4 @@
-"""The page of one run: report.html in its folder, and its plots as PNGs."""
+"""The page of one run: report.html in its folder, its plots as PNGs, and its tables as CSV."""
 
 from collections.abc import Mapping
 from html import escape
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from reports import facts
+from reports import facts, tables
 from reports.page import Html, page, plot, section, tiles
 from reports.page import facts as fact_table
 from reports.result import Result
@@ -24,6 +24,7 @@ CAPTIONS: Mapping[str, str] = {
 def write(folder: Path) -> Path:
     """Draws a run; returns its page. Raises NoReport where there is nothing to draw."""
     result = Result.read(folder)
+    tables.write_missing(result)
     plots = []
     for name, title, draw in PLOTS:
         figure = draw(result)
@@ -62,7 +63,7 @@ def header(result: Result, title: str) -> Html:
 
 
 def headline(result: Result) -> Html:
-    """The numbers people look for first, of the last measured phase, or of the median trial."""
+    """The most important numbers, of the fastest measured phase, or of the median trial."""
     if not result.measured:
         trials = result.trials
         if result.kind != "blast":
@@ -92,19 +93,19 @@ def _median(values: object) -> str | None:
 
 
 def _tables(result: Result) -> list[Html]:
-    tables = []
+    shown = []
     if result.measurements:
-        tables.append(section("Numbers", facts.numbers(result), facts.latencies(result)))
+        shown.append(section("Numbers", facts.numbers(result), facts.latencies(result)))
     if not result.trials.empty:
-        tables.append(section("Numbers", facts.trials([result])))
+        shown.append(section("Numbers", facts.trials([result])))
     if result.kind == "search":
-        tables.append(section("Search", facts.search(result)))
+        shown.append(section("Search", facts.search(result)))
     if result.data.get("stress"):
-        tables.append(section("Stress", facts.stress(result)))
-    tables += [
+        shown.append(section("Stress", facts.stress(result)))
+    shown += [
         section("Guarantees", facts.guarantees(result)),
         section("Machine and versions", facts.machine(result)),
         section("Settings", fact_table(result.settings)),
         section("Repeat", Html(f"<pre>{escape(result.command)}</pre>")),
     ]
-    return tables
+    return shown

@@ -1,4 +1,4 @@
-"""The plots of one run. Each function returns None where the run has not what it draws."""
+"""The plots of one run. Each function returns None for a run without the data it draws."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -28,7 +28,7 @@ from reports.style import (
     panels,
 )
 
-# Whose a line is; the first word that its name holds counts.
+# Colours by words in the name of a line; the first match counts.
 OWNERS = {
     "heap": GREY,
     "WAL": AMBER,
@@ -38,7 +38,7 @@ OWNERS = {
     "redis": VERMILION,
     "app": GREEN,
 }
-# From this many seconds on, single ones are a cloud, and what matters is where its middle goes.
+# With at least this many seconds, single values are a cloud, so the median is drawn as well.
 SMOOTH_FROM = 900
 SMOOTH_SECONDS = 61
 
@@ -46,7 +46,7 @@ Line = tuple[pd.Series, str, Colour]
 
 
 def rates(result: Result) -> Figure | None:
-    """What was asked for, published and consumed over time."""
+    """Offered, published and consumed rates over time."""
     series = result.series
     if series is None:
         return None
@@ -89,7 +89,7 @@ def latency(result: Result) -> Figure | None:
             name = column.split("_")[-2]
             colour = {"p50": BLUE, "p99": VERMILION, "max": GREY}[name]
             lines.append((series[column].clip(lower=0.001), name, colour))
-        # The slowest lie behind: they jump the most.
+        # The slowest are drawn first, because they vary the most.
         _draw(axes, series["t"], lines[::-1], widths=(1.0, 1.4, 1.8)[-len(lines) :])
         logarithmic_latency(axes, title)
         all_lines.append(lines)
@@ -98,7 +98,7 @@ def latency(result: Result) -> Figure | None:
 
 
 def percentiles(result: Result) -> Figure | None:
-    """Latency by percentile, of all that was measured."""
+    """Latency by percentile, of all measured events."""
     histograms: Mapping[str, str] = result.data.get("histograms") or {}
     figure, (axes,) = panels([3.0])
     ends: list[tuple[float, str, Colour]] = []
@@ -118,7 +118,7 @@ def percentiles(result: Result) -> Figure | None:
     axes.xaxis.set_major_formatter(FuncFormatter(_percentile))
     axes.set_xlabel("percentile of events")
     logarithmic_latency(axes, "Latency by percentile")
-    label_ends(axes, ends, lines_a_label=2)
+    label_ends(axes, ends, lines_per_label=2)
     return figure
 
 
@@ -161,7 +161,7 @@ def resources(result: Result) -> Figure | None:
 
 
 def tables(result: Result) -> Figure | None:
-    """How the databases grow, and what vacuum does."""
+    """Growth of the databases, and activity of vacuum."""
     frame = result.resources
     if frame is None:
         return None
@@ -182,7 +182,7 @@ def tables(result: Result) -> Figure | None:
     return _small_panels(result, frame, parts)
 
 
-# In the order of the page: file name, what it shows in a few words, and what draws it.
+# In the order of the page: file name, title, and the function that draws it.
 PLOTS: Sequence[tuple[str, str, Callable[[Result], Figure | None]]] = (
     ("rates", "Rates", rates),
     ("latency", "Latency over time", latency),
@@ -219,7 +219,7 @@ def _summed(frame: pd.DataFrame, metric: str, name: str | None = None) -> dict[s
 
 
 def _kind(owner: str) -> str:
-    """What a process is, without its number: `database-0-b` is a standby of the first database."""
+    """The kind of a process, without its number: `database-0-b` is a standby of the first database."""
     if re.fullmatch(r"database-\d+-.+", owner):
         return "standby"
     return owner.rstrip("0123456789").rstrip("-")
@@ -230,7 +230,7 @@ def _lines(values: Mapping[str, pd.Series]) -> list[Line]:
 
 
 def _colour(name: str) -> Colour:
-    """The same one in every panel, found by a word in the name."""
+    """The colour of a line, the same in every panel, found by a word in the name."""
     return next((colour for word, colour in OWNERS.items() if word in name), PURPLE)
 
 
@@ -268,7 +268,7 @@ def _draw(
 
 
 def _finish(all_axes: Sequence[Axes], result: Result, labels: Sequence[Sequence[Line]]) -> None:
-    """Time axis, phases, and the lines' names, of panels that share their time."""
+    """Adds time axis, phases and the names of lines to panels that share their time."""
     series = result.series if result.series is not None else result.resources
     assert series is not None
     start, end = float(series["t"].min()), float(series["t"].max())
@@ -296,20 +296,20 @@ def _finish(all_axes: Sequence[Axes], result: Result, labels: Sequence[Sequence[
                 )
     figure = all_axes[0].get_figure(root=True)
     assert figure is not None
-    # Labels need to know how high the panels are.
+    # Labels need the final height of the panels.
     figure.draw_without_rendering()
     for axes, lines in zip(all_axes, labels, strict=True):
         label_ends(axes, [(_end(values), text, colour) for values, text, colour in lines])
 
 
 def _make_room_on_top(axes: Axes) -> None:
-    """For the names of the phases."""
+    """Makes room for the names of the phases."""
     low, high = axes.get_ylim()
     axes.set_ylim(low, high * (high / low) ** 0.15 if axes.get_yscale() == "log" else high * 1.15)
 
 
 def _end(values: pd.Series) -> float:
-    """Where a line ends for the eye: the middle of its last values."""
+    """The visual end of a line: the median of its last values."""
     last = SMOOTH_SECONDS if len(values) >= SMOOTH_FROM else 5
     return float(values.dropna().tail(last).median())
 

@@ -1,4 +1,4 @@
-"""How every plot looks: colours that colour-blind readers tell apart, few lines, labels beside the data."""
+"""The style of all plots: colours for colour-blind readers, few lines, labels next to the data."""
 
 import io
 import re
@@ -21,7 +21,7 @@ class Colour:
     dark: str
 
 
-# After Okabe and Ito, whose colours stay apart for all usual kinds of colour blindness.
+# After Okabe and Ito, whose colours are distinguishable with all common kinds of colour blindness.
 BLUE = Colour("blue", "#0072b2", "#5cb8f0")
 VERMILION = Colour("vermilion", "#d55e00", "#f5935a")
 GREEN = Colour("green", "#008f68", "#3fcf9f")
@@ -39,9 +39,9 @@ SERIES = (BLUE, VERMILION, GREEN, PURPLE, AMBER, GREY)
 WIDTH_INCHES = 7.6
 PNG_DPI = 170
 LABEL_POINTS = 9
-# From this ratio of the largest to the smallest value on, a plain axis hides the small ones.
+# From this ratio of the largest to the smallest value, a linear axis hides the small ones.
 LOGARITHMIC_RATIO = 50
-# The least distance of two labels at the ends of lines.
+# The minimum distance between two labels at the ends of lines.
 LABEL_DISTANCE = 12.0
 
 STYLE: Any = {
@@ -80,7 +80,7 @@ matplotlib.rcParams.update(STYLE)
 
 
 def boxes(colour: Colour) -> Any:  # noqa: ANN401  # arguments of Axes.boxplot, each of its own type
-    """How boxes are drawn: lying, the median in ink."""
+    """The style of box plots: horizontal, the median in ink."""
     return {
         "orientation": "horizontal",
         "widths": 0.5,
@@ -109,7 +109,7 @@ def to_svg(figure: Figure, name: str) -> str:
         figure.savefig(out, format="svg", transparent=True, metadata={"Date": None})
     svg = out.getvalue()
     svg = svg[svg.index("<svg") :]
-    # Metadata and ids are of no use inside a page, and its names would be there twice.
+    # A page does not need metadata and ids, and their names would occur twice.
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r'<g id="(\w+)_\d+">', "<g>", svg)
     for colour in COLOURS:
@@ -179,14 +179,14 @@ def logarithmic_latency(axes: Axes, title: str) -> None:
     if high / low < LOGARITHMIC_RATIO:
         low, high = low / 1.5, high * 1.5
         axes.set_ylim(low, high)
-    # Where there is hardly a power of ten, the steps between are named too.
+    # An axis with hardly a power of ten gets labels in between, too.
     steps = (1.0, 2.0, 5.0) if high / low < LOGARITHMIC_RATIO else (1.0,)
     axes.yaxis.set_major_locator(LogLocator(10, subs=steps, numticks=8))
     axes.yaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_major_formatter(FuncFormatter(milliseconds))
 
 
-def label_ends(axes: Axes, labels: Iterable[tuple[float, str, Colour]], lines_a_label: int = 1) -> None:
+def label_ends(axes: Axes, labels: Iterable[tuple[float, str, Colour]], lines_per_label: int = 1) -> None:
     """Names lines at their right ends, given the values they end at; none covers another.
 
     Call it when the axis has its scale and limits.
@@ -208,7 +208,7 @@ def label_ends(axes: Axes, labels: Iterable[tuple[float, str, Colour]], lines_a_
         scaled = float(transform.transform([inside])[0])
         return (scaled - scaled_low) / (scaled_high - scaled_low) * height
 
-    places = spread([points(y) for y, _, _ in sorted_labels], LABEL_DISTANCE * lines_a_label, height)
+    places = spread([points(y) for y, _, _ in sorted_labels], LABEL_DISTANCE * lines_per_label, height)
     for (_, text, colour), place in zip(sorted_labels, places, strict=True):
         axes.annotate(
             text,
@@ -224,11 +224,11 @@ def label_ends(axes: Axes, labels: Iterable[tuple[float, str, Colour]], lines_a_
         )
 
 
-def spread(places: Sequence[float], distance: float, limit: float) -> list[float]:
-    """Ascending places, moved as little as needed so that they are this far apart, from 0 up to a limit."""
+def spread(positions: Sequence[float], distance: float, limit: float) -> list[float]:
+    """Moves ascending positions as little as needed to keep this distance, within 0 and a limit."""
     moved: list[float] = []
-    for place in places:
-        moved.append(max(place, moved[-1] + distance) if moved else max(place, 0.0))
+    for position in positions:
+        moved.append(max(position, moved[-1] + distance) if moved else max(position, 0.0))
     over = moved[-1] - limit if moved else 0.0
     for index in range(len(moved) - 1, -1, -1):
         if over <= 0:

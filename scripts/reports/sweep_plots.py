@@ -1,4 +1,4 @@
-"""The plots of a sweep: time by buffer size, by nodes and by the other factors, beside what COPY takes."""
+"""The plots of a sweep: time by buffer size, nodes and the other factors, compared with COPY."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -34,13 +34,13 @@ REPLICATION = ["none", "asynchronous", "synchronous", "quorum"]
 
 
 def all_trials(results: Sequence[Result]) -> pd.DataFrame:
-    """The trials of all sweeps, those of equal settings together."""
+    """The trials of all sweeps, grouped by equal settings."""
     frames = [result.trials for result in results if result.kind == "sweep" and not result.trials.empty]
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
 
 def by_factor(trials: pd.DataFrame, factor: str) -> pd.DataFrame:
-    """The trials that differ in one factor only: where it has the most values for the same others."""
+    """The trials that differ in one factor only, for those other factors with the most values of it."""
     others = [name for name in FACTORS if name != factor]
     best = pd.DataFrame()
     for _, group in trials.groupby(others, sort=True):
@@ -78,7 +78,7 @@ def medians(trials: pd.DataFrame, factor: str) -> Figure | None:
 
 
 def spread_of_trials(trials: pd.DataFrame, factor: str) -> Figure | None:
-    """How the trials of the most events are distributed, by a factor."""
+    """Distribution of the trials with the most events, by a factor."""
     chosen = by_factor(trials, factor)
     if chosen.empty:
         return None
@@ -104,7 +104,7 @@ def spread_of_trials(trials: pd.DataFrame, factor: str) -> Figure | None:
 
 
 def ingest(results: Sequence[Result]) -> Figure | None:
-    """Time to ingest the most events in each run, and what a plain COPY takes for as many."""
+    """Time to ingest the most events in each run, and the time of a plain COPY of the same number."""
     sweeps = [result for result in results if result.kind == "sweep" and not result.trials.empty]
     if not sweeps:
         return None
@@ -153,7 +153,7 @@ def ingest(results: Sequence[Result]) -> Figure | None:
 
 
 def _values(trials: pd.DataFrame, factor: str) -> list[Any]:
-    """All values of a factor: replication from none to the most, everything else by value."""
+    """All values of a factor: replication from none to quorum, the others in ascending order."""
     return sorted(trials[factor].unique(), key=lambda v: REPLICATION.index(v) if v in REPLICATION else v)
 
 

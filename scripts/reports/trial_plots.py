@@ -1,4 +1,4 @@
-"""The plots of one run that is made of trials. Each function returns None for other runs."""
+"""The plots of a run with trials. Each function returns None for other runs."""
 
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
@@ -20,7 +20,7 @@ from reports.style import (
 
 
 def blast(result: Result) -> Figure | None:
-    """How throughput and mean latency of a blast are distributed over its trials."""
+    """Distribution of throughput and mean latency over the trials of a blast."""
     if result.kind != "blast" or result.trials.empty:
         return None
     trials = result.trials
@@ -56,7 +56,7 @@ def blast(result: Result) -> Figure | None:
 
 
 def sweep(result: Result) -> Figure | None:
-    """How long the trials of a sweep took, for each number of events."""
+    """Duration of the trials of a sweep by number of events."""
     if result.kind != "sweep" or result.trials.empty:
         return None
     trials = result.trials
@@ -81,7 +81,7 @@ def sweep(result: Result) -> Figure | None:
 
 
 def search(result: Result) -> Figure | None:
-    """The rates a search tried, and which held."""
+    """The rates of a search, and whether each was sustained."""
     found = result.data.get("search") or {}
     trials = [trial for trial in found.get("trials", []) if trial.get("latency_ms") is not None]
     if not trials:

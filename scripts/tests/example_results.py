@@ -1,4 +1,4 @@
-"""Made-up results in the form of real ones, for tests of what is drawn. Nothing here was measured."""
+"""Invented results in the format of real ones, for tests of drawing. Nothing here was measured."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""A repository with the real scripts, empty jars that count as built, and a stand-in for `java`."""
+"""A repository with the real scripts, empty jars that count as built, and a fake `java`."""
 
 import os
 import shutil
@@ -60,7 +60,7 @@ class Repository:
         )
 
     def draw_plots(self) -> None:
-        """Has results drawn, with what this process has installed."""
+        """Lets the scripts draw results, with the packages of this process."""
         (self.root / ".venv").symlink_to(sys.prefix)
 
     def results(self) -> Path:

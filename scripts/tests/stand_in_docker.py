@@ -1,4 +1,4 @@
-"""Stands in for `docker` where versions of a container are replaced: keeps names and images in a file.
+"""A fake `docker` for tests that replace versions of a container: keeps names and images in a file.
 
 DOCKER_STATE names the file; an image with "broken" in its name never becomes healthy, and a container that is
 "ill" there is not until it starts again. After the number of commands in DOCKER_DIES, the script that calls

@@ -1,4 +1,4 @@
-"""Stands in for `java` where the order of steps is tested: acts as the jar it is given.
+"""A fake `java` for tests of the order of steps: acts as the given jar.
 
 What it does beyond that is said by STAND_IN: "" nothing; "fail:<name>" it ends with 1 at once;
 "hang" the runners wait for SIGTERM and then leave a result, as real ones do; "lost" the summary ends with 1,
@@ -54,7 +54,7 @@ def app() -> None:
 
 
 def runner_publish() -> None:
-    # Blocked from here on, so that the signal is not missed however early it comes.
+    # Blocked from here on, so that an early signal is not missed.
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
     shown = (
         "RUNNER_NUMBER",

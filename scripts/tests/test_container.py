@@ -1,4 +1,4 @@
-"""Replacing a container by the next version: what serves afterwards, also when it is interrupted."""
+"""Replaces a container by the next version, and checks which one runs afterwards, also after an interruption."""
 
 import json
 import os
@@ -38,7 +38,7 @@ class Machine:
         )
 
     def becomes_ill(self) -> None:
-        """What serves is not healthy any more, until it starts again."""
+        """Makes the running container unhealthy until it starts again."""
         state = json.loads((self.folder / "state").read_text())
         state["containers"]["app"]["ill"] = True
         (self.folder / "state").write_text(json.dumps(state))
@@ -48,7 +48,7 @@ class Machine:
         return int(json.loads(file.read_text())["commands"]) if file.exists() else 0
 
     def containers(self) -> dict[str, tuple[str, bool]]:
-        """Image of each container, and whether it runs."""
+        """Returns the image of each container, and whether it runs."""
         containers = json.loads((self.folder / "state").read_text())["containers"]
         return {name: (container["image"], container["running"]) for name, container in containers.items()}
 
@@ -68,7 +68,7 @@ def test_first_version_runs(machine: Machine) -> None:
     assert machine.containers() == {"app": ("app:1", True)}
 
 
-def test_next_version_runs_and_the_one_before_is_kept(machine: Machine) -> None:
+def test_next_version_runs_and_the_previous_one_is_kept(machine: Machine) -> None:
     for image in ("app:1", "app:2", "app:3"):
         assert machine.deploy(image).returncode == 0
 
@@ -104,14 +104,14 @@ def test_first_version_that_is_not_healthy_is_removed(machine: Machine) -> None:
     result = machine.deploy("app:broken")
 
     assert result.returncode == 1
-    assert "there is no previous version" in result.stderr
+    assert "no previous version" in result.stderr
     assert machine.containers() == {}
 
 
-# Removing the version before the last, stopping, renaming, running.
+# Removing the version before the previous one, stopping, renaming, running.
 @pytest.mark.parametrize("commands", [1, 2, 3, 4])
 @pytest.mark.parametrize("image", ["app:3", "app:broken"])
-def test_killed_after_any_command_the_next_deployment_ends_right(
+def test_next_deployment_succeeds_after_a_kill_at_any_command(
     machine: Machine, image: str, commands: int
 ) -> None:
     machine.deploy("app:1")
@@ -123,14 +123,14 @@ def test_killed_after_any_command_the_next_deployment_ends_right(
     assert result.returncode == 0, result.stderr
     serving, previous = machine.containers()["app"], machine.containers()["app-previous"]
     assert serving == ("app:4", True)
-    # Never one that was not healthy.
+    # Never a version that was not healthy.
     assert previous[0] in ("app:2", "app:3")
     assert machine.deploy("app:broken").returncode == 1
     assert machine.containers() == {"app": ("app:4", True)}
 
 
 @pytest.mark.parametrize(("wanted", "given"), [("1.5", "1.5"), ("2", "2"), ("2.5", "2"), ("10", "2")])
-def test_no_more_processors_than_there_are(tmp_path: Path, wanted: str, given: str) -> None:
+def test_processors_are_limited_to_those_of_the_machine(tmp_path: Path, wanted: str, given: str) -> None:
     nproc = tmp_path / "nproc"
     nproc.write_text("#!/bin/sh\necho 2\n")
     nproc.chmod(0o755)
@@ -150,7 +150,7 @@ def test_no_more_processors_than_there_are(tmp_path: Path, wanted: str, given: s
     assert said == f"{given}\n"
 
 
-def test_waits_for_a_deployment_that_goes_on(tmp_path: Path) -> None:
+def test_waits_for_a_running_deployment(tmp_path: Path) -> None:
     lines = (
         f"source {SCRIPTS}/lib/container.bash; require_only_deployment app; echo 'has it'; read -r _ || true"
     )

@@ -1,4 +1,4 @@
-"""The ready dashboard shows meters that exist."""
+"""The provided dashboard shows existing meters only."""
 
 import json
 import re
@@ -6,7 +6,7 @@ import re
 from tests.repository import SCRIPTS
 
 ROOT = SCRIPTS.parent
-# What Prometheus adds to a meter's name, by its kind.
+# Suffixes that Prometheus adds to a meter's name, by its kind.
 ENDINGS = r"(_seconds_sum|_seconds_count|_total|)$"
 
 

@@ -1,4 +1,4 @@
-"""What the deployment's scripts tell machines, and what they refuse; with a stand-in for ssh."""
+"""What the deployment scripts run on machines, and what they refuse; with a fake ssh."""
 
 import os
 import re
@@ -24,7 +24,7 @@ BASH_SCRIPTS = (
     "run_multiple_dbs_benchmark",
     "run_single_db_benchmark",
 )
-# Notes how it was called, and what it was given; fails on the machine and at the command asked for.
+# Records its command line and its input; fails on the given machine at the given command.
 SSH = """#!/bin/sh
 number=$(ls "$SSH_LOG" | wc -l)
 echo "$@" > "$SSH_LOG/$number.command"
@@ -40,8 +40,8 @@ echo "$@" >> "$SSH_LOG/docker.calls"
 
 
 @dataclass(frozen=True)
-class Place:
-    """A repository whose components are packed, and what its scripts have told machines."""
+class Deployment:
+    """A repository with packed components, and the commands its scripts have sent to machines."""
 
     root: Path
 
@@ -59,7 +59,7 @@ class Place:
             timeout=60,
         )
 
-    def told(self, ending: str) -> str:
+    def sent(self, ending: str) -> str:
         files = sorted((self.root / "log").glob(f"*.{ending}"), key=lambda file: int(file.stem) // 2)
         return "".join(file.read_bytes().decode(errors="replace") for file in files)
 
@@ -70,7 +70,7 @@ def write_program(file: Path, text: str) -> None:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
+def deployment(tmp_path: Path) -> Deployment:
     shutil.copytree(SCRIPTS, tmp_path / "scripts", ignore=shutil.ignore_patterns("tests", "__pycache__"))
     (tmp_path / "bin").mkdir()
     write_program(tmp_path / "bin/ssh", SSH)
@@ -79,52 +79,54 @@ def place(tmp_path: Path) -> Place:
         (tmp_path / component / "dist").mkdir(parents=True)
         (tmp_path / component / "dist/image.tar.gz").write_text("an image")
     (tmp_path / "infra-passwords.env").write_text("DB0_PASSWORD=secret-0\nDB1_PASSWORD=secret-1\n")
-    return Place(tmp_path)
+    return Deployment(tmp_path)
 
 
 @pytest.mark.parametrize("script", BASH_SCRIPTS)
-def test_help_has_examples_and_needs_nothing(place: Place, script: str) -> None:
-    result = place.run(script, "--help")
+def test_help_has_examples_and_needs_nothing(deployment: Deployment, script: str) -> None:
+    result = deployment.run(script, "--help")
 
     assert result.returncode == 0, result.stderr
     assert "Example" in result.stdout
     assert f"scripts/{script}.bash" in result.stdout
-    assert place.told("command") == ""
+    assert deployment.sent("command") == ""
 
 
-def test_passwords_travel_on_no_command_line(place: Place) -> None:
-    result = place.run("deploy_app", APP_HOST="192.0.2.1", DB0_HOST="10.0.0.2", DB1_HOST="10.0.0.3")
+def test_passwords_travel_on_no_command_line(deployment: Deployment) -> None:
+    result = deployment.run("deploy_app", APP_HOST="192.0.2.1", DB0_HOST="10.0.0.2", DB1_HOST="10.0.0.3")
 
     assert result.returncode == 0, result.stderr
     settings = "DB0_HOST=10.0.0.2\nDB0_PASSWORD=secret-0\nDB1_HOST=10.0.0.3\nDB1_PASSWORD=secret-1\n"
-    assert settings in place.told("input")
-    assert "secret" not in place.told("command") + result.stdout + result.stderr
-    assert "umask 077; cat >eventsql/app/settings.env" in place.told("command")
+    assert settings in deployment.sent("input")
+    assert "secret" not in deployment.sent("command") + result.stdout + result.stderr
+    assert "umask 077; cat >eventsql/app/settings.env" in deployment.sent("command")
 
 
-def test_host_keys_are_kept_in_the_project(place: Place) -> None:
-    place.run("deploy_runners", RUNNER0_HOST="192.0.2.1")
+def test_host_keys_are_kept_in_the_project(deployment: Deployment) -> None:
+    deployment.run("deploy_runners", RUNNER0_HOST="192.0.2.1")
 
-    commands = place.told("command").splitlines()
+    commands = deployment.sent("command").splitlines()
     assert commands
-    # Between quotes: without them, ssh would take a blank in the path for the beginning of another file.
-    wanted = f'StrictHostKeyChecking=accept-new -o UserKnownHostsFile="{place.root}/infra-known-hosts"'
+    # In quotes: without them, ssh would split the path at a blank.
+    wanted = f'StrictHostKeyChecking=accept-new -o UserKnownHostsFile="{deployment.root}/infra-known-hosts"'
     assert [command for command in commands if "BatchMode" in command and wanted not in command] == []
 
 
-def test_each_database_gets_its_own_password_only(place: Place) -> None:
-    result = place.run("deploy_events_dbs", EVENTS_DB0_HOST="192.0.2.1", EVENTS_DB1_HOST="192.0.2.2")
+def test_each_database_gets_its_own_password_only(deployment: Deployment) -> None:
+    result = deployment.run("deploy_events_dbs", EVENTS_DB0_HOST="192.0.2.1", EVENTS_DB1_HOST="192.0.2.2")
 
     assert result.returncode == 0, result.stderr
-    assert "EVENTSQL_PASSWORD=secret-0\n" in place.told("input")
-    assert "EVENTSQL_PASSWORD=secret-1\n" in place.told("input")
+    assert "EVENTSQL_PASSWORD=secret-0\n" in deployment.sent("input")
+    assert "EVENTSQL_PASSWORD=secret-1\n" in deployment.sent("input")
 
 
-def test_failed_machine_is_told_by_the_exit_code(place: Place) -> None:
-    result = place.run("deploy_runners", RUNNER0_HOST="192.0.2.1", RUNNER1_HOST="192.0.2.2", LOAD_STATUS="1")
+def test_failed_machine_is_reported_by_the_exit_code(deployment: Deployment) -> None:
+    result = deployment.run(
+        "deploy_runners", RUNNER0_HOST="192.0.2.1", RUNNER1_HOST="192.0.2.2", LOAD_STATUS="1"
+    )
 
     assert result.returncode == 1
-    # The other machine is not left out for it.
+    # The other machine is still deployed.
     assert "[192.0.2.2] copying runner" in result.stdout
 
 
@@ -136,14 +138,14 @@ def test_failed_machine_is_told_by_the_exit_code(place: Place) -> None:
         ("deploy_runners", {"RUNNER0_HOST": "192.0.2.1", "RUNNER1_HOST": "192.0.2.2"}),
     ],
 )
-def test_failed_copy_is_told_and_runs_nothing(
-    place: Place, script: str, environment: dict[str, str], step: str
+def test_failed_copy_is_reported_and_runs_nothing(
+    deployment: Deployment, script: str, environment: dict[str, str], step: str
 ) -> None:
-    result = place.run(script, FAILS_ON="192.0.2.1", FAILS_AT=step, **environment)
+    result = deployment.run(script, FAILS_ON="192.0.2.1", FAILS_AT=step, **environment)
 
     assert result.returncode == 1
-    assert "[192.0.2.1]" in result.stderr and "could not be copied" in result.stderr
-    started = [line for line in place.told("command").splitlines() if line.endswith("load_and_run.bash")]
+    assert "[192.0.2.1]" in result.stderr and "failed, the running version stays" in result.stderr
+    started = [line for line in deployment.sent("command").splitlines() if line.endswith("load_and_run.bash")]
     assert len(started) == 1
     assert "192.0.2.2" in started[0]
 
@@ -158,35 +160,35 @@ def test_failed_copy_is_told_and_runs_nothing(
     ],
 )
 def test_images_are_for_the_machines(
-    place: Place, machine: str, environment: dict[str, str], platform: str
+    deployment: Deployment, machine: str, environment: dict[str, str], platform: str
 ) -> None:
-    write_program(place.root / "bin/docker", DOCKER)
-    write_program(place.root / "bin/uname", f"#!/bin/sh\necho {machine}\n")
-    (place.root / "events-db/load_and_run.bash").touch()
+    write_program(deployment.root / "bin/docker", DOCKER)
+    write_program(deployment.root / "bin/uname", f"#!/bin/sh\necho {machine}\n")
+    (deployment.root / "events-db/load_and_run.bash").touch()
 
-    result = place.run("build_and_package", APP="events-db", **environment)
+    result = deployment.run("build_and_package", APP="events-db", **environment)
 
     assert result.returncode == 0, result.stderr
-    build, _ = (place.root / "log/docker.calls").read_text().splitlines()
+    build, _ = (deployment.root / "log/docker.calls").read_text().splitlines()
     assert re.fullmatch(f"build --quiet --tag eventsql-events-db:\\S+ {platform}events-db", build)
 
 
-def test_what_a_killed_rehearsal_has_mounted_is_not_removed(place: Place) -> None:
-    """Folders of the machine itself may be mounted below the one that is made anew."""
-    root = place.root / "a folder/root"
+def test_what_a_killed_rehearsal_has_mounted_is_not_removed(deployment: Deployment) -> None:
+    """Folders of the machine itself may be mounted below the one that is created again."""
+    root = deployment.root / "a folder/root"
     (root / "proc/sys").mkdir(parents=True)
     mounted = f"/\n{root}/proc\n{root}/proc/sys\n{root}-of-another/proc\n"
-    write_program(place.root / "bin/findmnt", f"#!/bin/sh\nprintf '{mounted}'\n")
-    write_program(place.root / "bin/umount", '#!/bin/sh\necho "$@" >> "$SSH_LOG/umount.calls"\n')
-    write_program(place.root / "bin/rm", '#!/bin/sh\necho rm "$@" >> "$SSH_LOG/umount.calls"\n')
-    (place.root / "scripts/remove.bash").write_text(
+    write_program(deployment.root / "bin/findmnt", f"#!/bin/sh\nprintf '{mounted}'\n")
+    write_program(deployment.root / "bin/umount", '#!/bin/sh\necho "$@" >> "$SSH_LOG/umount.calls"\n')
+    write_program(deployment.root / "bin/rm", '#!/bin/sh\necho rm "$@" >> "$SSH_LOG/umount.calls"\n')
+    (deployment.root / "scripts/remove.bash").write_text(
         f'set -euo pipefail; source {SCRIPTS}/lib/rehearsal.bash; FOLDER="{root.parent}"; remove_root'
     )
 
-    result = place.run("remove")
+    result = deployment.run("remove")
 
     assert result.returncode == 0, result.stderr
-    assert (place.root / "log/umount.calls").read_text().splitlines() == [
+    assert (deployment.root / "log/umount.calls").read_text().splitlines() == [
         f"--lazy {root}/proc/sys",
         f"--lazy {root}/proc",
         f"rm -rf --one-file-system {root}",
@@ -223,19 +225,19 @@ def test_what_a_killed_rehearsal_has_mounted_is_not_removed(place: Place) -> Non
     ],
 )
 def test_wrong_input_exits_with_2_before_any_machine_is_asked(
-    place: Place, script: str, environment: dict[str, str], message: str
+    deployment: Deployment, script: str, environment: dict[str, str], message: str
 ) -> None:
-    result = place.run(script, **environment)
+    result = deployment.run(script, **environment)
 
     assert result.returncode == 2
     assert message in result.stderr
-    assert place.told("command") == ""
+    assert deployment.sent("command") == ""
 
 
-def test_component_that_is_not_packed_is_told(place: Place) -> None:
-    shutil.rmtree(place.root / "app/dist")
+def test_component_that_is_not_packed_is_reported(deployment: Deployment) -> None:
+    shutil.rmtree(deployment.root / "app/dist")
 
-    result = place.run("deploy_app", APP_HOST="192.0.2.1", DB0_HOST="10.0.0.2")
+    result = deployment.run("deploy_app", APP_HOST="192.0.2.1", DB0_HOST="10.0.0.2")
 
     assert result.returncode == 2
     assert "APP=app bash scripts/build_and_package.bash" in result.stderr

@@ -1,4 +1,4 @@
-"""What docker stats prints, read and written."""
+"""Reads the output of docker stats and writes it as CSV."""
 
 import csv
 import os
@@ -50,7 +50,7 @@ def test_json_lines_are_read(tmp_path: Path) -> None:
     assert (sample.cpu_cores, sample.sent_mb, sample.written_mb) == pytest.approx((0.031, 3000.0, 0.00819))
 
 
-def test_line_that_was_cut_off_is_left_out_only_at_the_end(tmp_path: Path) -> None:
+def test_truncated_line_is_omitted_only_at_the_end(tmp_path: Path) -> None:
     file = tmp_path / "host.txt"
     file.write_text(TABLE + "eventsql-app   12.0")
     assert len(list(read(file))) == 2
@@ -60,7 +60,7 @@ def test_line_that_was_cut_off_is_left_out_only_at_the_end(tmp_path: Path) -> No
         list(read(file))
 
 
-def test_csv_is_written_beside_the_file(tmp_path: Path) -> None:
+def test_csv_is_written_next_to_the_file(tmp_path: Path) -> None:
     (tmp_path / "host.txt").write_text(TABLE)
 
     result = subprocess.run(

@@ -22,7 +22,7 @@ def test_create_result_folder_same_second_gets_a_number(tmp_path: Path) -> None:
     assert names == ["2026-01-02T03-04-05Z", "2026-01-02T03-04-05Z-2", "2026-01-02T03-04-05Z-3"]
 
 
-def test_temporary_folder_is_private_and_gone_after_a_failure(tmp_path: Path) -> None:
+def test_temporary_folder_is_private_and_removed_after_a_failure(tmp_path: Path) -> None:
     folder = tmp_path / "a" / "b"
 
     with pytest.raises(RuntimeError), temporary_folder(folder):

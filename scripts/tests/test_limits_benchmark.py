@@ -1,4 +1,4 @@
-"""The whole order of steps, with a stand-in for `java`: real processes, no database."""
+"""All steps in order, with a fake `java`: real processes, no database."""
 
 import json
 import os
@@ -45,7 +45,7 @@ def test_good_run_leaves_results_and_nothing_else(repository: Repository) -> Non
     repository.assert_nothing_is_left(started=2)
 
 
-def test_failed_publish_tells_the_result_and_exits_with_1(repository: Repository) -> None:
+def test_failed_publish_keeps_the_result_and_exits_with_1(repository: Repository) -> None:
     process = repository.start("lost")
     out, _ = process.communicate(timeout=60)
 
@@ -101,7 +101,7 @@ def test_wrong_option_exits_with_2_before_anything_starts(repository: Repository
     assert not (repository.root / "results").exists()
 
 
-def test_help_is_told_without_java() -> None:
+def test_help_needs_no_java() -> None:
     result = subprocess.run(
         ["bash", str(SCRIPTS / "run_limits_benchmark.bash"), "--help"],
         env={"PATH": os.environ["PATH"]},

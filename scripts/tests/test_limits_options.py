@@ -25,7 +25,7 @@ def test_read_nothing_given_gives_the_documented_defaults() -> None:
     assert options.command() == "bash scripts/run_limits_benchmark.bash"
 
 
-def test_read_everything_given_is_taken() -> None:
+def test_read_all_given_options_are_used() -> None:
     arguments = ["--only", "append", "--only=snapshot", "--rounds", "4", "--round-seconds", "0.5"]
     arguments += ["--read-events", "1000", "--snapshot-seconds", "600", "--snapshot-rate", "7"]
     arguments += ["--only=handlers", "--handlers-events", "9", "--handlers-sequential-events", "8"]

@@ -1,4 +1,4 @@
-"""The whole order of steps, with a stand-in for `java`: real processes, no databases."""
+"""All steps in order, with a fake `java`: real processes, no databases."""
 
 import json
 import os
@@ -30,7 +30,7 @@ def test_good_run_leaves_results_and_nothing_else(repository: Repository) -> Non
     run = json.loads((results / "result.json").read_text())
     assert run["command"] == command
     runners = [json.loads((results / f"runner-{number}.json").read_text()) for number in range(2)]
-    # One of them samples all processes.
+    # One runner samples all processes.
     sampled = dict(part.split("=") for part in runners[0].pop("PROCESSES").split(","))
     assert sampled.pop("app").isdigit()
     assert sampled == {"database-0": "4000", "database-1": "4001"}
@@ -57,7 +57,7 @@ def test_good_run_leaves_results_and_nothing_else(repository: Repository) -> Non
     repository.assert_nothing_is_left(started=5)
 
 
-def test_several_members_are_all_told_to_runners_and_summary(repository: Repository) -> None:
+def test_several_members_are_passed_to_runners_and_summary(repository: Repository) -> None:
     process = repository.start(SHARDS="1", MEMBERS="3")
     _, err = process.communicate(timeout=60)
 
@@ -73,7 +73,7 @@ def test_several_members_are_all_told_to_runners_and_summary(repository: Reposit
     repository.assert_nothing_is_left(started=6)
 
 
-def test_failed_run_tells_the_result_and_exits_with_1(repository: Repository) -> None:
+def test_failed_run_keeps_the_result_and_exits_with_1(repository: Repository) -> None:
     process = repository.start("lost", SHARDS="1")
     out, _ = process.communicate(timeout=60)
 
@@ -133,7 +133,7 @@ def test_wrong_variable_exits_with_2_before_anything_starts(repository: Reposito
     assert not (repository.root / "results").exists()
 
 
-def test_help_is_told_without_java() -> None:
+def test_help_needs_no_java() -> None:
     result = subprocess.run(
         ["bash", str(SCRIPTS / "run_local_benchmark.bash"), "--help"],
         env={"PATH": os.environ["PATH"]},

@@ -1,4 +1,4 @@
-"""Opens pages in a real browser: no errors, nothing is loaded, every plot is there to see."""
+"""Opens pages in a real browser: no errors, nothing is loaded, every plot is visible."""
 
 import json
 import os
@@ -41,9 +41,9 @@ class Browser:
     driver: webdriver.Chrome
 
     def open(self, page: Path) -> list[str]:
-        """Opens a page; returns everything that is wrong with it."""
+        """Opens a page; returns all errors found on it."""
         self.driver.get("about:blank")
-        # What the browser did before, for itself or for another page, does not count.
+        # Earlier requests of the browser, for itself or for another page, do not count.
         for log in ("browser", "performance"):
             self.driver.get_log(log)  # type: ignore[no-untyped-call]
         self.driver.get(page.as_uri())
@@ -86,7 +86,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    # Nothing is to be looked for or fetched: both programs are given.
+    # Selenium must not search for or download programs; both are given.
     os.environ["SE_OFFLINE"] = "true"
     started = webdriver.Chrome(options=options, service=Service(driver))
     try:
@@ -95,7 +95,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
         started.quit()
 
 
-def test_report_is_whole(browser: Browser, drawn: Path) -> None:
+def test_report_is_complete(browser: Browser, drawn: Path) -> None:
     assert browser.open(drawn / "2-failed" / "report.html") == []
 
     assert browser.headings() == [
@@ -106,7 +106,7 @@ def test_report_is_whole(browser: Browser, drawn: Path) -> None:
     assert browser.plots() == ["rates", "latency", "percentiles", "backlog", "resources", "tables"]
 
 
-def test_comparison_is_whole(browser: Browser, drawn: Path) -> None:
+def test_comparison_is_complete(browser: Browser, drawn: Path) -> None:
     assert browser.open(drawn / "comparison.html") == []
 
     assert browser.headings() == [
@@ -129,7 +129,7 @@ def test_report_fits_a_phone(browser: Browser, drawn: Path) -> None:
         browser.command("Emulation.clearDeviceMetricsOverride")
 
 
-def test_report_is_readable_in_the_dark(browser: Browser, drawn: Path) -> None:
+def test_report_is_readable_in_dark_mode(browser: Browser, drawn: Path) -> None:
     paper_and_plot = """
     return [getComputedStyle(document.body).backgroundColor,
             getComputedStyle(document.querySelector('svg text')).fill]"""
@@ -146,7 +146,7 @@ def test_report_is_readable_in_the_dark(browser: Browser, drawn: Path) -> None:
     assert shown["light"][1] != shown["dark"][1]
 
 
-def test_broken_page_is_noticed(browser: Browser, tmp_path: Path) -> None:
+def test_broken_page_is_detected(browser: Browser, tmp_path: Path) -> None:
     broken = tmp_path / "broken.html"
     broken.write_text(
         '<link rel="icon" href="data:,"><h1>Broken</h1><img src="missing.png">'

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 from benchmark.errors import Failure
-from benchmark.processes import Processes, end_with_this_process
+from benchmark.processes import Processes, stop_with_this_process
 from benchmark.signals import Signals
 
 pytestmark = pytest.mark.slow
 
 SCRIPTS = Path(__file__).parent.parent
 
-# Prints its id and then that of a child of its own, and waits; both obey SIGTERM.
+# Prints its id and then that of a child of its own, and waits; both stop on SIGTERM.
 PARENT_AND_CHILD = """
 import os, signal, subprocess, sys
 child = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
@@ -22,7 +22,7 @@ print(os.getpid(), child.pid, flush=True)
 signal.pause()
 """
 
-# The same, but neither obeys.
+# The same, but both ignore SIGTERM.
 STUBBORN = """
 import os, signal, subprocess, sys
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -32,14 +32,14 @@ while True:
     signal.pause()
 """
 
-# Ends at once and leaves a child behind.
+# Exits immediately and leaves a child running.
 LEAVER = """
 import os, subprocess, sys
 child = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
 print(os.getpid(), child.pid, flush=True)
 """
 
-# Starts both, tells when they run, and waits for a signal.
+# Starts both, prints when they run, and waits for a signal.
 BENCHMARK = """
 import signal, sys
 from pathlib import Path
@@ -62,7 +62,7 @@ except Interrupted as e:
     sys.exit(128 + e.signal_number)
 """
 
-# Starts a child, tells its id, and waits to be killed.
+# Starts a child, prints its id, and waits to be killed.
 KILLED = """
 import signal, sys
 from pathlib import Path
@@ -79,7 +79,7 @@ with Processes(Signals(), folder, folder) as processes:
 
 
 def is_running(process_id: int) -> bool:
-    """Whether the process is there; one that only waits to be reaped has ended."""
+    """Whether the process runs; a zombie has ended."""
     try:
         stat = Path(f"/proc/{process_id}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -95,7 +95,7 @@ def start_until_ids(processes: Processes, name: str, code: str, stop_seconds: fl
 
 
 @pytest.mark.parametrize("code", [PARENT_AND_CHILD, STUBBORN, LEAVER])
-def test_exit_by_exception_ends_the_whole_group(tmp_path: Path, code: str) -> None:
+def test_exit_by_exception_stops_the_whole_group(tmp_path: Path, code: str) -> None:
     ids: list[int] = []
 
     with pytest.raises(RuntimeError), Processes(Signals(), tmp_path, tmp_path) as processes:
@@ -119,7 +119,7 @@ def test_exit_does_not_touch_processes_started_elsewhere(tmp_path: Path) -> None
         other.wait()
 
 
-def test_signals_end_all_children(tmp_path: Path) -> None:
+def test_signals_stop_all_children(tmp_path: Path) -> None:
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     benchmarks = {number: start_benchmark(tmp_path / str(number)) for number in numbers}
     ids: dict[signal.Signals, list[int]] = {}
@@ -129,7 +129,7 @@ def test_signals_end_all_children(tmp_path: Path) -> None:
         assert len(ids[number]) == 4
         assert all(is_running(i) for i in ids[number])
 
-    # All at once: each waits for those that do not obey.
+    # All in parallel, because each waits for those that ignore SIGTERM.
     for number, benchmark in benchmarks.items():
         benchmark.send_signal(number)
 
@@ -150,8 +150,8 @@ def start_benchmark(folder: Path) -> subprocess.Popen[str]:
     )
 
 
-@pytest.mark.skipif(not end_with_this_process(), reason="this system cannot")
-def test_sigkill_children_end_too(tmp_path: Path) -> None:
+@pytest.mark.skipif(not stop_with_this_process(), reason="not supported by this system")
+def test_sigkill_stops_the_children_too(tmp_path: Path) -> None:
     benchmark = subprocess.Popen(
         [sys.executable, "-c", KILLED, str(tmp_path)],
         env={**os.environ, "PYTHONPATH": str(SCRIPTS)},
@@ -205,7 +205,7 @@ print(steps)
     assert result.stdout.strip() == "['kept on', 'interrupted', 'second one ignored']"
 
 
-def test_start_with_report_separates_and_shows_both_outputs(
+def test_start_with_report_separates_and_prints_both_outputs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code = "import sys; print('one'); print('two'); print('trouble', file=sys.stderr)"
@@ -222,7 +222,7 @@ def test_start_with_report_separates_and_shows_both_outputs(
     assert shown.err == "[runner-1] trouble\n"
 
 
-def test_wait_until_process_that_ended_fails_with_its_last_words(tmp_path: Path) -> None:
+def test_wait_until_process_that_ended_fails_with_its_last_output(tmp_path: Path) -> None:
     with Processes(Signals(), tmp_path, tmp_path) as processes:
         child = processes.start("app", [sys.executable, "-c", "print('no port'); exit(3)"], {}, 5)
 
@@ -247,7 +247,7 @@ def test_status_of_a_signalled_process_is_negative(tmp_path: Path) -> None:
         assert child.status == -signal.SIGKILL
 
 
-def test_signal_while_cleaning_up_is_raised_when_something_follows() -> None:
+def test_signal_while_cleaning_up_is_raised_when_the_script_continues() -> None:
     code = """
 import os, signal
 from benchmark.errors import Interrupted

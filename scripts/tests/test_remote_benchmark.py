@@ -1,4 +1,4 @@
-"""Benchmarks on other machines that are told to end, or killed; with a stand-in for ssh."""
+"""Benchmarks on other machines that are stopped or killed; with a fake ssh."""
 
 import os
 import re
@@ -14,13 +14,13 @@ from tests.repository import SCRIPTS
 
 pytestmark = pytest.mark.slow
 
-# The runner goes on until its container is stopped or removed, and leaves its file then, as the real one.
+# The runner runs until its container is stopped or removed, and then writes its file, like the real one.
 SSH = """#!/bin/bash
 files='result.json report.txt series.csv resources.csv publish.hlog end_to_end.hlog'
 case "$*" in
   *"@${UNREACHABLE:-none} "*) exit 255 ;;
   *'docker stop'*)
-    # Ends at Ctrl-C whenever it comes, as ssh does; a shell without a trap may go on.
+    # Exits at Ctrl-C at any time, as ssh does; a shell without a trap may continue.
     sleep "${STOP_SECONDS:-0}" &
     trap 'kill -KILL "$!"; exit 130' INT
     touch "$MACHINE/stopping"
@@ -60,7 +60,7 @@ def root(tmp_path: Path) -> Iterator[Path]:
     ssh.chmod(0o755)
     (tmp_path / "machine").mkdir()
     yield tmp_path
-    # Where a test fails midway, its runner ends nevertheless, and with it what waits for it.
+    # If a test fails midway, this stops its runner and the processes that wait for it.
     (tmp_path / "machine/stopped").touch()
 
 
@@ -83,7 +83,7 @@ def start(root: Path, script: str = "run_single_db_benchmark", **more: str) -> s
         stderr=subprocess.STDOUT,
         text=True,
         start_new_session=True,
-        # Whoever starts the tests may ignore it, and a shell cannot trap what it was given as ignored.
+        # The parent of the tests may ignore it, and a shell cannot trap a signal that it inherited as ignored.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
@@ -102,12 +102,12 @@ def await_started(root: Path) -> None:
 def await_nothing_left(group: int) -> None:
     deadline = time.monotonic() + WAIT_SECONDS
     while not nothing_is_left(group):
-        assert time.monotonic() < deadline, "processes go on"
+        assert time.monotonic() < deadline, "processes are still running"
         time.sleep(0.1)
 
 
 def write_measured(folder: Path, exit_code: int | None = 0) -> None:
-    """What a benchmark leaves; without the exit code, one that was killed while it drew its report."""
+    """Writes the results of a benchmark; without the exit code, of one killed while it drew its report."""
     folder.mkdir(parents=True)
     (folder / "result.json").write_text("{}")
     if exit_code is not None:
@@ -123,12 +123,12 @@ def nothing_is_left(group: int) -> bool:
 
 
 @pytest.mark.parametrize(("sent", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_told_to_end_fetches_what_was_measured(root: Path, sent: signal.Signals, status: int) -> None:
+def test_interrupted_fetches_what_was_measured(root: Path, sent: signal.Signals, status: int) -> None:
     process = start(root)
     await_started(root)
 
     if sent == signal.SIGINT:
-        # As a terminal does: all processes get it.
+        # As in a terminal, all processes get it.
         os.killpg(process.pid, sent)
     else:
         process.send_signal(sent)
@@ -143,7 +143,7 @@ def test_told_to_end_fetches_what_was_measured(root: Path, sent: signal.Signals,
     assert nothing_is_left(process.pid)
 
 
-def test_told_to_end_twice_removes_the_runners(root: Path) -> None:
+def test_interrupted_twice_removes_the_runners(root: Path) -> None:
     process = start(root, STOP_SECONDS=str(COLLECT_SECONDS))
     await_started(root)
     (root / "machine/removed").unlink()
@@ -159,7 +159,7 @@ def test_told_to_end_twice_removes_the_runners(root: Path) -> None:
     assert not (root / "results/.benchmark-process").exists()
 
 
-def test_runners_are_removed_on_all_machines_before_it_begins(root: Path) -> None:
+def test_runners_are_removed_on_all_machines_before_the_start(root: Path) -> None:
     process = start(root, EVENTS_DB0_HOST="192.0.2.1", EVENTS_DB1_HOST="192.0.2.3", RUNNER0_HOST="192.0.2.4")
     await_started(root)
 
@@ -170,20 +170,20 @@ def test_runners_are_removed_on_all_machines_before_it_begins(root: Path) -> Non
     assert re.findall(r"eventsql@(\S+)", removed) == ["192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4"]
 
 
-def test_machine_that_may_have_a_runner_ends_it_without_a_result(root: Path) -> None:
+def test_unreachable_machine_aborts_without_a_result(root: Path) -> None:
     (root / "machine/runner-0.json").write_text("of the benchmark before")
 
     process = start(root, EVENTS_DB0_HOST="192.0.2.3", UNREACHABLE="192.0.2.3")
     said, _ = process.communicate(timeout=WAIT_SECONDS)
 
     assert process.returncode == 1
-    assert "[192.0.2.3] did not answer; a runner may still work there" in said
+    assert "[192.0.2.3] did not answer; a runner may still be running there" in said
     assert not (root / "machine/started").exists()
     assert list((root / "results/ended").glob("*.json")) == []
     await_nothing_left(process.pid)
 
 
-def test_told_to_end_without_a_result_says_so(root: Path) -> None:
+def test_interrupted_without_a_result_says_so(root: Path) -> None:
     process = start(root, LEAVES_NOTHING="yes")
     await_started(root)
 
@@ -197,7 +197,7 @@ def test_told_to_end_without_a_result_says_so(root: Path) -> None:
     assert nothing_is_left(process.pid)
 
 
-def test_second_one_at_the_same_time_is_refused(root: Path) -> None:
+def test_concurrent_benchmark_is_refused(root: Path) -> None:
     first = start(root)
     await_started(root)
 
@@ -205,14 +205,14 @@ def test_second_one_at_the_same_time_is_refused(root: Path) -> None:
     said, _ = second.communicate(timeout=WAIT_SECONDS)
 
     assert second.returncode == 2
-    assert f"another benchmark is going on, of process {first.pid}" in said
+    assert f"another benchmark is running (process {first.pid})" in said
     assert not (root / "results/second").exists()
     first.send_signal(signal.SIGTERM)
     first.communicate(timeout=WAIT_SECONDS)
     assert nothing_is_left(first.pid)
 
 
-def test_killed_leaves_no_collector_and_another_one_runs(root: Path) -> None:
+def test_killed_leaves_no_collector_and_the_next_one_runs(root: Path) -> None:
     killed = start(root)
     await_started(root)
 
@@ -230,13 +230,13 @@ def test_killed_leaves_no_collector_and_another_one_runs(root: Path) -> None:
     said, _ = another.communicate(timeout=WAIT_SECONDS)
     assert another.returncode == 143, said
     assert (root / "results/ended/result.json").exists()
-    # The folder of the killed one had the same name.
-    assert (root / "results/ended-broken-off-1/runner-0.txt").exists()
+    # The folder of the killed benchmark had the same name.
+    assert (root / "results/ended-aborted-1/runner-0.txt").exists()
 
 
-def test_benchmark_that_has_just_been_killed_does_not_count(root: Path) -> None:
+def test_benchmark_just_killed_does_not_block(root: Path) -> None:
     with subprocess.Popen(["true"]) as killed:
-        # It has ended, and its parent has not asked for it: as a zombie, it still gets signals.
+        # It has exited but is not reaped: a zombie still accepts signals.
         os.waitid(os.P_PID, killed.pid, os.WEXITED | os.WNOWAIT)
         (root / "results").mkdir()
         (root / "results/.benchmark-process").write_text(f"{killed.pid}\n")
@@ -257,13 +257,15 @@ def test_result_is_not_replaced(root: Path, measured: str) -> None:
     said, _ = process.communicate(timeout=WAIT_SECONDS)
 
     assert process.returncode == 2
-    assert "results/ended is there already; choose another RESULT_NAME" in said
+    assert "results/ended already exists; choose another RESULT_NAME" in said
     assert not (root / "machine/removed").exists()
     assert not (root / "results/.benchmark-process").exists()
 
 
 @pytest.mark.parametrize(("sent", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_series_told_to_end_ends_the_benchmark_at_hand(root: Path, sent: signal.Signals, status: int) -> None:
+def test_interrupted_series_stops_the_current_benchmark(
+    root: Path, sent: signal.Signals, status: int
+) -> None:
     write_measured(root / "results/series/1-database-1000")
     process = start(root, "run_all_benchmarks", SERIES_NAME="series")
     await_started(root)
@@ -272,15 +274,15 @@ def test_series_told_to_end_ends_the_benchmark_at_hand(root: Path, sent: signal.
     said, _ = process.communicate(timeout=WAIT_SECONDS)
 
     assert process.returncode == status, said
-    assert "series/1-database-1000: measured already" in said
-    # With what it measured, but not under a name that counts as measured the next time.
-    assert len(list((root / "results/series").glob("1-database-5000-broken-off-*/result.json"))) == 1
+    assert "series/1-database-1000: already measured" in said
+    # The results are kept, but not under a name that counts as measured the next time.
+    assert len(list((root / "results/series").glob("1-database-5000-aborted-*/result.json"))) == 1
     assert not (root / "results/series/1-database-5000").exists()
     assert not (root / "results/series/1-database-fastest").exists()
     assert not (root / "results/.benchmark-process").exists()
 
 
-def test_series_tells_what_had_failed(root: Path) -> None:
+def test_series_reports_earlier_failures(root: Path) -> None:
     names = re.findall(r"^run (\S+)", (root / "scripts/run_all_benchmarks.bash").read_text(), re.MULTILINE)
     for name in names:
         write_measured(root / "results/series" / name, exit_code=int(name == "1-database-5000"))
@@ -289,23 +291,23 @@ def test_series_tells_what_had_failed(root: Path) -> None:
     said, _ = process.communicate(timeout=WAIT_SECONDS)
 
     assert process.returncode == 1
-    assert said.count("measured already") == len(names) == 8
-    assert said.count("measured already, and failed") == 1
+    assert said.count("already measured") == len(names) == 8
+    assert said.count("already measured, and failed") == 1
     assert f"to measure it again, remove {root}/results/series/1-database-5000\n" in said
     assert not (root / "machine/removed").exists()
 
 
-def test_series_measures_again_what_was_killed_before_its_end(root: Path) -> None:
+def test_series_repeats_a_killed_benchmark(root: Path) -> None:
     write_measured(root / "results/series/1-database-1000", exit_code=None)
     process = start(root, "run_all_benchmarks", SERIES_NAME="series")
     await_started(root)
 
-    assert (root / "results/series/1-database-1000-broken-off-1/result.json").read_text() == "{}"
+    assert (root / "results/series/1-database-1000-aborted-1/result.json").read_text() == "{}"
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=WAIT_SECONDS)
 
 
-def test_series_leaves_the_benchmark_of_a_killed_one_alone(root: Path) -> None:
+def test_series_refuses_to_disturb_the_benchmark_of_a_killed_series(root: Path) -> None:
     killed = start(root, "run_all_benchmarks", SERIES_NAME="series")
     await_started(root)
     benchmark = int((root / "results/.benchmark-process").read_text())
@@ -316,10 +318,10 @@ def test_series_leaves_the_benchmark_of_a_killed_one_alone(root: Path) -> None:
     said, _ = again.communicate(timeout=WAIT_SECONDS)
 
     assert again.returncode == 2
-    assert f"another benchmark is going on, of process {benchmark}; wait until it has ended" in said
+    assert f"another benchmark is running (process {benchmark}); wait for its end" in said
     (root / "machine/stopped").touch()
     killed.communicate(timeout=WAIT_SECONDS)
     await_nothing_left(benchmark)
     assert [folder.name for folder in (root / "results/series").iterdir()] == ["1-database-1000"]
-    # Its runner said that it failed.
+    # Its runner reported a failure.
     assert (root / "results/series/1-database-1000/exit-code").read_text() == "1\n"

@@ -1,4 +1,4 @@
-"""Pages and plots of made-up results and of those that are kept; a browser opens them in test_pages.py."""
+"""Pages and plots of example results and of kept ones; test_pages.py opens them in a browser."""
 
 import copy
 import json
@@ -28,7 +28,7 @@ def result(data: dict[str, Any], folder: str = "run") -> Result:
     return Result(Path(folder), data)
 
 
-def test_run_page_needs_nothing_else_and_says_what_happened(drawn: Path) -> None:
+def test_run_page_is_self_contained_and_shows_the_outcome(drawn: Path) -> None:
     html = (drawn / "2-failed" / "report.html").read_text()
 
     assert "1 &lt;lost&gt;" in html
@@ -38,7 +38,7 @@ def test_run_page_needs_nothing_else_and_says_what_happened(drawn: Path) -> None
     assert "bash scripts/run_workload.bash fan-out --only failed" in html
     assert "at least once" in html
     assert "0 lost, 0 duplicated, 0 out of order" in html
-    # Names of XML are no addresses.
+    # XML namespaces are not requests.
     loaded = re.findall(r'(?:src|href)="(?!#|data:)([^"]*)"', html)
     assert loaded == []
 
@@ -54,7 +54,7 @@ def test_run_page_has_a_png_for_each_plot(drawn: Path) -> None:
         assert height > 300
 
 
-def test_plots_follow_the_page_into_the_dark(drawn: Path) -> None:
+def test_plots_follow_the_page_into_dark_mode(drawn: Path) -> None:
     html = (drawn / "2-failed" / "report.html").read_text()
 
     svg = html[html.index("<svg") : html.rindex("</svg>")]
@@ -62,7 +62,7 @@ def test_plots_follow_the_page_into_the_dark(drawn: Path) -> None:
     assert re.findall(r"#[0-9a-f]{6}\b", svg) == []
 
 
-def test_comparison_shows_numbers_beside_guarantees_and_links_the_runs(drawn: Path) -> None:
+def test_comparison_shows_numbers_with_guarantees_and_links_the_runs(drawn: Path) -> None:
     html = (drawn / "comparison.html").read_text()
 
     assert "failed: failed" in html
@@ -87,6 +87,31 @@ def test_kept_results_are_drawn(tmp_path: Path) -> None:
     assert not (tmp_path / "comparison.html").exists()
 
 
+def test_tables_of_a_kept_result_are_written(tmp_path: Path) -> None:
+    (kept,) = example.write(tmp_path, {"kept": example.publish_result(1000)})
+    data = json.loads((kept / "result.json").read_text())
+
+    assert draw_report.main([str(kept)]) == 0
+
+    series = (kept / "series.csv").read_text().splitlines()
+    assert series[0].split(",") == [name for name in data["series"] if name != "interval_seconds"]
+    assert [line.split(",")[0] for line in series[1:]] == [str(t) for t in data["series"]["t"]]
+    resources = (kept / "resources.csv").read_text().splitlines()
+    assert resources[0].split(",") == ["t", *data["resources"]["columns"]]
+    assert not (kept / "trials.csv").exists()
+
+
+def test_existing_tables_are_kept(tmp_path: Path) -> None:
+    (kept,) = example.write(tmp_path, {"kept": example.sweep_result("kept")})
+    (kept / "resources.csv").write_text("measured")
+
+    assert draw_report.main([str(kept)]) == 0
+
+    assert (kept / "resources.csv").read_text() == "measured"
+    data = json.loads((kept / "result.json").read_text())
+    assert len((kept / "trials.csv").read_text().splitlines()) == 1 + len(data["trials"])
+
+
 def test_draw_report_nothing_to_draw_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     example.write(tmp_path, {"limits": {"append": {}}, "broken": {}})
     (tmp_path / "broken" / "result.json").write_text("{")
@@ -100,7 +125,7 @@ def test_draw_report_nothing_to_draw_says_why(tmp_path: Path, capsys: pytest.Cap
     assert "there is no result.json in" in said
 
 
-def test_comparison_leaves_out_what_is_not_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_comparison_omits_other_kinds_of_results(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     example.write(
         tmp_path, {"a": example.sweep_result("a"), "b": example.sweep_result("b"), "limits": {"append": {}}}
     )
@@ -112,7 +137,7 @@ def test_comparison_leaves_out_what_is_not_drawn(tmp_path: Path, capsys: pytest.
     assert not (tmp_path / "a/report.html").exists()
 
 
-def test_label_claims_only_what_the_result_says() -> None:
+def test_label_shows_only_what_the_result_contains() -> None:
     data = example.phases_result()
     assert "same machine" in facts.label(result(data))
 
@@ -131,7 +156,7 @@ def test_label_claims_only_what_the_result_says() -> None:
     assert facts.label(result(foreign)).endswith("flushed to disk (fsync)")
 
 
-def test_stress_says_what_was_accepted_and_how_it_recovered() -> None:
+def test_stress_shows_accepted_rate_and_recovery() -> None:
     html = facts.stress(result(example.stress_result()))
 
     assert "96.9%" in html
@@ -163,7 +188,7 @@ def test_search_shows_the_rates_and_the_limit() -> None:
     assert facts.search(found).count("<tr>") == 5
 
 
-def test_result_seconds_behind_the_last_phase_belong_to_none() -> None:
+def test_result_seconds_after_the_last_phase_belong_to_none() -> None:
     data = example.phases_result(phases=SHORT)
     data["series"]["phase"][-1] = None
 
@@ -184,7 +209,7 @@ def test_result_spans_are_the_phases_on_the_time_axis() -> None:
     assert [(span.name, span.start, span.end) for span in spans] == [("warm-up", -2, 0), ("steady", 0, 4)]
 
 
-def test_result_values_that_are_missing_are_gaps() -> None:
+def test_result_missing_values_are_gaps() -> None:
     series = result(example.phases_result(phases=SHORT)).series
 
     assert series is not None
@@ -196,7 +221,7 @@ def test_result_other_kinds_of_file_are_refused(tmp_path: Path) -> None:
         Result.read(tmp_path)
 
 
-def test_plots_without_their_data_are_left_out() -> None:
+def test_plots_without_data_are_omitted() -> None:
     nothing = result(
         {**example.phases_result(phases=SHORT), "series": None, "resources": None, "histograms": {}}
     )
@@ -229,7 +254,7 @@ def test_spectrum_is_that_of_the_values() -> None:
     assert points.nines[-1] == pytest.approx(3.3, abs=0.01)
 
 
-def test_spectrum_of_nothing_is_none() -> None:
+def test_spectrum_of_an_empty_histogram_is_none() -> None:
     assert spectrum(example.histogram(random.Random(1), middle_ms=1, count=0)) is None
 
 
@@ -274,7 +299,7 @@ def test_latency_ranges_show_the_slowest_of_all_phases() -> None:
     assert [axes.get_xlim()[1] > 5000 for axes in figure.axes] == [True] * 4
 
 
-def test_throughput_leaves_out_what_all_kept_up_with() -> None:
+def test_throughput_omits_rates_that_all_sustained() -> None:
     def phases(most: float) -> example.Phases:
         return (("set-rate", True, 1000, 50_000, 5), ("fastest", True, 60_000, most, 5))
 
@@ -314,7 +339,7 @@ def test_units() -> None:
     assert [size(value) for value in (100, 1024, 102_400, 1 << 20)] == ["100 B", "1 KiB", "100 KiB", "1 MiB"]
 
 
-def test_table_leaves_out_what_is_empty_everywhere() -> None:
+def test_table_omits_empty_columns() -> None:
     shown = page.table(["a", "b", "c"], [[1, None, "<x>"], [None, None, "y"]])
 
     assert "<th>b</th>" not in shown

@@ -49,7 +49,7 @@ def test_table_run_that_did_not_pass_is_refused() -> None:
         table([run(passed=False)])
 
 
-def test_replace_keeps_what_is_around() -> None:
+def test_replace_keeps_the_surrounding_text() -> None:
     readme = f"before\n{results_table.BEGIN}\nold\n{results_table.END}\nafter\n"
 
     assert replace(readme, "new") == readme.replace("old", "new")
@@ -102,7 +102,7 @@ def test_workloads_have_a_table_each_with_links_to_their_runs(tmp_path: Path) ->
 
     lines = markdown(tmp_path / "set", tmp_path).splitlines()
 
-    # The main job does not say when it began.
+    # Results of the main job have no start time.
     assert lines[0] == "### main"
     assert lines[4].startswith("| [slow](set/main/slow) | 1,000/s | 1,000/s |")
     assert lines[4].endswith("| 0 / 0 / 0 | yes |")
@@ -128,7 +128,7 @@ def test_workloads_stress_has_a_table_of_its_own(tmp_path: Path) -> None:
     assert markdown(tmp_path, tmp_path, main_only=True) == ""
 
 
-def test_workloads_only_those_that_are_named(tmp_path: Path) -> None:
+def test_workloads_only_the_named_ones(tmp_path: Path) -> None:
     example.write(tmp_path, {"a": example.sweep_result("base"), "b": example.blast_result(trials=3)})
 
     sweep = markdown(tmp_path, tmp_path, ["sweep"])
@@ -139,7 +139,7 @@ def test_workloads_only_those_that_are_named(tmp_path: Path) -> None:
     assert "| [b](b) | 3 | 0 |" in markdown(tmp_path, tmp_path, ["blast"])
 
 
-def test_main_only_has_systems_side_by_side(tmp_path: Path) -> None:
+def test_main_only_has_the_comparison_of_systems(tmp_path: Path) -> None:
     phases: example.Phases = (
         ("warm-up", False, 0, 20_000, 5),
         ("single", True, 0, 20_000, 5),

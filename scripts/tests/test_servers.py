@@ -8,9 +8,9 @@ from benchmark.debian import require_packages
 from benchmark.errors import Failure, WrongInput
 from benchmark.local_ports import HOST, free_port, is_open
 from benchmark.processes import Processes
+from benchmark.run_context import RunContext
 from benchmark.servers import Environment, require_known, start_servers
 from benchmark.signals import Signals
-from benchmark.workplace import Workplace
 
 
 def wanted(
@@ -26,7 +26,7 @@ def wanted(
         (wanted("postgres", 0), "databases of postgres must be between 1 and 64, but is 0"),
         (wanted("postgres-pgq", 2), "databases of postgres-pgq must be between 1 and 1, but is 2"),
         (wanted("postgres", 1, "some"), "standbys must be one of none, asynchronous, synchronous, quorum"),
-        (wanted("redis", 0, "quorum"), "there are no standbys of redis"),
+        (wanted("redis", 0, "quorum"), "redis has no standbys"),
         (wanted("kafka", options={"fsync": "yes"}), "fsync of kafka must be one of true, false, but is yes"),
         (wanted("redis", options={"fsync": "true"}), "redis has no option fsync"),
     ],
@@ -45,7 +45,7 @@ def test_known_environments_are_accepted() -> None:
 
 def test_no_server_starts_nothing(tmp_path: Path) -> None:
     with Processes(Signals(), tmp_path, tmp_path) as processes:
-        servers = start_servers(Workplace(tmp_path, tmp_path, tmp_path, processes), wanted("none"), 0)
+        servers = start_servers(RunContext(tmp_path, tmp_path, tmp_path, processes), wanted("none"), 0)
 
     assert servers.variables == {"EVENTSQL_SERVER": "none", "EVENTSQL_STANDBYS": "none"}
     assert not servers.process_ids
@@ -87,18 +87,18 @@ def test_pgq_has_the_settings_of_all_databases() -> None:
     assert "port = 7003" in settings
 
 
-def test_free_port_is_not_open_until_somebody_listens() -> None:
+def test_free_port_is_not_open_until_a_process_listens() -> None:
     port = free_port()
     assert not is_open(port)
     with socket.create_server((HOST, port)):
         assert is_open(port)
 
 
-def test_packages_that_are_there_are_left_alone(tmp_path: Path) -> None:
+def test_installed_packages_are_not_installed_again(tmp_path: Path) -> None:
     require_packages(tmp_path, ["no-such-package-at-all"])
 
 
-def test_packages_cannot_be_installed_by_everybody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_packages_need_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 1000)
 
     with pytest.raises(WrongInput, match="apt-get install redis-server"):

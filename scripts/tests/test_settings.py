@@ -25,7 +25,7 @@ def test_read_nothing_set_gives_the_documented_defaults() -> None:
     assert settings.command() == "bash scripts/run_local_benchmark.bash"
 
 
-def test_read_every_variable_is_taken() -> None:
+def test_read_every_variable_is_used() -> None:
     settings = Settings.read(
         {
             "SHARDS": "1",

@@ -1,4 +1,4 @@
-"""Series of runs, with a stand-in for `java`: real processes, no servers."""
+"""Series of runs, with a fake `java`: real processes, no servers."""
 
 import json
 import os
@@ -91,7 +91,7 @@ def test_broken_runs_are_named_and_their_servers_stopped(repository: Repository)
     repository.assert_nothing_is_left(started=5)
 
 
-def test_server_that_nobody_knows_fails_its_run(repository: Repository) -> None:
+def test_unknown_server_fails_its_run(repository: Repository) -> None:
     strange = run("first")
     strange["environment"]["server"] = "strange"
     write_plan(repository, "two", strange, run("second"))
@@ -133,7 +133,7 @@ def test_signal_keeps_what_is_measured_and_leaves_no_process(
 
     assert process.returncode == status, err
     results = repository.results()
-    assert "1 run left out" in out
+    assert "1 run skipped" in out
     assert out.splitlines()[-1] == f"Results: {results}"
     assert sorted(folder.name for folder in (results / "two").iterdir()) == ["first"]
     assert read(results / "two/first")["run"] == "first"
@@ -147,7 +147,7 @@ def test_results_are_not_overwritten(repository: Repository) -> None:
     _, err = process.communicate(timeout=60)
 
     assert process.returncode == 2
-    assert f"there is a {kept / 'two/second'} already" in err
+    assert f"{kept / 'two/second'} already exists" in err
     assert not (kept / "two/first").exists()
 
 
@@ -182,14 +182,14 @@ def test_list_is_the_runners(repository: Repository) -> None:
 @pytest.mark.parametrize(
     ("seconds", "text"), [(25, "25 s"), (119, "2 min"), (3_660, "61 min"), (9_000, "2 h 30 min")]
 )
-def test_duration_is_rough(seconds: int, text: str) -> None:
+def test_duration_is_approximate(seconds: int, text: str) -> None:
     assert workload.duration(seconds) == text
 
 
-def test_no_venv_is_said_and_stops_nothing(tmp_path: Path) -> None:
+def test_missing_venv_is_reported_and_stops_nothing(tmp_path: Path) -> None:
     (tmp_path / "scripts").mkdir()
     (tmp_path / "scripts/requirements.txt").write_text("matplotlib\n")
-    code = f"ROOT={tmp_path}; source {SCRIPTS}/lib/python.bash; prepare_plots; echo goes on"
+    code = f"ROOT={tmp_path}; source {SCRIPTS}/lib/python.bash; prepare_plots; echo continues"
     bash = shutil.which("bash")
     assert bash is not None
 
@@ -203,12 +203,12 @@ def test_no_venv_is_said_and_stops_nothing(tmp_path: Path) -> None:
         timeout=60,
     )
 
-    assert result.stdout == "goes on\n"
+    assert result.stdout == "continues\n"
     assert "python3-venv" in result.stderr
     assert "There will be no plots" in result.stderr
 
 
-def test_help_is_told_without_java() -> None:
+def test_help_needs_no_java() -> None:
     result = subprocess.run(
         ["bash", str(SCRIPTS / "run_workload.bash"), "--help"],
         env={"PATH": os.environ["PATH"]},

@@ -1,4 +1,4 @@
-"""A small DigitalOcean in memory: keeps what is created, and can be told to misbehave."""
+"""A small DigitalOcean in memory, which keeps what is created and can inject errors."""
 
 import http.server
 import json
@@ -15,14 +15,14 @@ Json: TypeAlias = dict[str, Any]
 
 TOKEN = "dop_v1_secret-of-the-tests"
 FINGERPRINT = "3b:16:e4:bf:8b:00:8b:b8:59:8c:a9:d3:f0:19:fa:45"
-PUBLIC_KEY = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ somebody\'s "key"'
+PUBLIC_KEY = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ jane\'s "key"'
 SIZES = {"s-2vcpu-2gb-amd": (0.03125, 21.0), "s-4vcpu-8gb-amd": (0.08333, 56.0)}
-MAX_PAGE = 200
+PAGE_MAX = 200
 
 
 @dataclass
 class Trouble:
-    """What is answered instead, once, to a request; with `done` the request is carried out nevertheless."""
+    """One answer that replaces the real one; with `done` the request is carried out nevertheless."""
 
     method: str
     path: str
@@ -44,9 +44,9 @@ class FakeApi:
     moments: list[float] = field(default_factory=list)
     troubles: deque[Trouble] = field(default_factory=deque)
     becomes_active: bool = True
-    # Looks at the list until a new droplet is in it.
+    # Number of requests until a new droplet is listed.
     listed_after: int = 0
-    # Looks at the list until a removed droplet is no longer in it.
+    # Number of requests for which a removed droplet is still listed.
     listed_on: int = 0
     sold_out: set[str] = field(default_factory=set)
     last_id: int = 1000
@@ -67,8 +67,8 @@ class FakeApi:
             "region": {"slug": region},
             "networks": {"v4": []},
             "tags": [tag],
-            "looks": 0,
-            "looks_left": None,
+            "polls": 0,
+            "polls_left": None,
         }
         self.droplets[number] = droplet
         return droplet
@@ -118,12 +118,12 @@ class FakeApi:
 
     def remove_droplet(self, number: int) -> tuple[int, Json]:
         droplet = self.droplets.get(number)
-        if droplet is None or droplet["looks_left"] is not None:
+        if droplet is None or droplet["polls_left"] is not None:
             return not_found()
         if droplet["status"] == "new":
-            self.look_at(droplet)
+            self.poll(droplet)
             return 422, {"id": "unprocessable_entity", "message": "Droplet already has a pending event."}
-        droplet["looks_left"] = self.listed_on
+        droplet["polls_left"] = self.listed_on
         return 204, {}
 
     def listed_droplets(self, tag: str) -> list[Json]:
@@ -131,20 +131,20 @@ class FakeApi:
         for droplet in list(self.droplets.values()):
             if tag not in droplet["tags"]:
                 continue
-            if droplet["looks_left"] == 0:
+            if droplet["polls_left"] == 0:
                 del self.droplets[droplet["id"]]
                 continue
-            self.look_at(droplet)
-            if droplet["looks"] > self.listed_after:
+            self.poll(droplet)
+            if droplet["polls"] > self.listed_after:
                 listed.append(droplet)
         return listed
 
-    def look_at(self, droplet: Json) -> None:
-        """Time goes by with each look."""
-        droplet["looks"] += 1
-        if droplet["looks_left"] is not None:
-            droplet["looks_left"] -= 1
-        if self.becomes_active and droplet["looks"] > self.listed_after + 1:
+    def poll(self, droplet: Json) -> None:
+        """Time passes with each poll."""
+        droplet["polls"] += 1
+        if droplet["polls_left"] is not None:
+            droplet["polls_left"] -= 1
+        if self.becomes_active and droplet["polls"] > self.listed_after + 1:
             number = droplet["id"] - 1000
             droplet["status"] = "active"
             droplet["networks"]["v4"] = [
@@ -194,7 +194,7 @@ def sizes(sold_out: set[str]) -> list[Json]:
 
 
 def page(kind: str, elements: list[Json], query: Json, url: str) -> tuple[int, Json]:
-    size = min(int(query.get("per_page", ["20"])[0]), MAX_PAGE)
+    size = min(int(query.get("per_page", ["20"])[0]), PAGE_MAX)
     number = int(query.get("page", ["1"])[0])
     shown = elements[(number - 1) * size : number * size]
     pages = {}

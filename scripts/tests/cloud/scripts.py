@@ -1,4 +1,4 @@
-"""Runs the cloud's scripts as people do, with a stand-in for ssh."""
+"""Runs the cloud scripts as a user does, with a fake ssh."""
 
 import contextlib
 import io
@@ -14,12 +14,12 @@ from unittest import mock
 import destroy_infra
 import prepare_infra
 import show_infra
-from benchmark.signals import ENDING
+from benchmark.signals import STOP_SIGNALS
 from cloud.script import run
 from tests.cloud.fake_api import FINGERPRINT, TOKEN, FakeApi
 from tests.repository import SCRIPTS
 
-# Says that the machine is still installing the first time, and that it is ready then.
+# Answers that the machine is still installing the first time, and that it is ready afterwards.
 SSH = """#!/bin/sh
 for argument; do address=$argument; [ "${argument#eventsql@}" = "$argument" ] || break; done
 if [ -n "$SSH_FAILS" ]; then echo "$SSH_FAILS" >&2; exit 255; fi
@@ -34,7 +34,7 @@ MAINS = {"prepare": prepare_infra.main, "show": show_infra.main, "destroy": dest
 
 @dataclass(frozen=True)
 class Result:
-    """How a script has ended, and what it has said."""
+    """The exit code and the output of a script."""
 
     returncode: int
     stdout: str
@@ -76,7 +76,7 @@ class CloudScripts:
         }
 
     def start(self, script: str, *arguments: str) -> subprocess.Popen[str]:
-        """A process of its own, to be killed."""
+        """Starts a process of its own, to be killed."""
         return subprocess.Popen(
             [sys.executable, str(SCRIPTS / f"{script}_infra.py"), *self.options(), *arguments],
             env=self.environment(),
@@ -87,7 +87,7 @@ class CloudScripts:
         )
 
     def run(self, script: str, *arguments: str, answer: str = "", **environment: str) -> Result:
-        """In this process, since most of a script's time is its start."""
+        """Runs in this process, because most of the time of a script is its start."""
         out, err = io.StringIO(), io.StringIO()
         with (
             mock.patch.dict(os.environ, {**self.environment(), **environment}),
@@ -105,7 +105,7 @@ class CloudScripts:
 
 @contextlib.contextmanager
 def kept_signal_handlers() -> Iterator[None]:
-    handlers = {number: signal.getsignal(number) for number in ENDING}
+    handlers = {number: signal.getsignal(number) for number in STOP_SIGNALS}
     try:
         yield
     finally:

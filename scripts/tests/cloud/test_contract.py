@@ -1,4 +1,4 @@
-"""Every request the scripts can make, judged by DigitalOcean's own API description, which Prism serves."""
+"""Checks every request of the scripts against DigitalOcean's own API description, served by Prism."""
 
 import os
 import shutil
@@ -14,8 +14,8 @@ import pytest
 from cloud.api import Api
 from cloud.cloud_init import user_data
 from cloud.errors import ApiError
-from cloud.patience import Patience
 from cloud.plan import Plan, prices, total
+from cloud.polling import Polling
 from tests.cloud.fake_api import FINGERPRINT, PUBLIC_KEY
 from tests.repository import SCRIPTS
 
@@ -82,10 +82,10 @@ def answers(url: str) -> bool:
 
 @pytest.fixture
 def api(url: str) -> Api:
-    return Api("a-token", url, Patience(pause_seconds=0.1, wait_seconds=10))
+    return Api("a-token", url, Polling(pause_seconds=0.1, wait_seconds=10))
 
 
-def test_what_is_asked_for_is_understood_and_answers_have_what_is_used(api: Api) -> None:
+def test_reads_keep_the_contract(api: Api) -> None:
     key = api.ssh_key(FINGERPRINT)
     assert (int(key["id"]), bool(key["public_key"])) == (key["id"], True)
     assert [set(tag) >= {"name"} for tag in api.tags()]
@@ -98,7 +98,7 @@ def test_what_is_asked_for_is_understood_and_answers_have_what_is_used(api: Api)
         assert {network["type"] for network in droplet["networks"]["v4"]} <= {"public", "private"}
 
 
-def test_price_is_taken_from_the_sizes_of_the_api(api: Api) -> None:
+def test_price_comes_from_the_sizes_of_the_api(api: Api) -> None:
     price = total(PLAN, prices(PLAN, api.sizes(), PLAN.machines))
 
     assert str(price) == "0.0298 USD an hour, at most 20.00 USD a month"
@@ -121,7 +121,7 @@ def test_removals_keep_the_contract(api: Api) -> None:
 
 
 def test_request_that_breaks_the_contract_is_refused(api: Api) -> None:
-    """Without this the others would prove nothing."""
+    """Otherwise the other tests would prove nothing."""
     body = {**PLAN.firewall("10.0.0.0/20"), "inbound_rules": [{"protocol": "carrier pigeon"}]}
 
     with pytest.raises(ApiError) as refused:

@@ -1,4 +1,4 @@
-"""From nothing to machines and back, against an API that keeps state and misbehaves."""
+"""Creates and removes machines, against a fake API that keeps state and injects errors."""
 
 import ast
 import json
@@ -40,13 +40,13 @@ def names(api: FakeApi) -> list[str]:
     return sorted(droplet["name"] for droplet in api.droplets.values())
 
 
-def has_vpc_of_its_own(api: FakeApi) -> None:
-    """It is the region's default, so that the benchmark's is not."""
+def add_default_vpc(api: FakeApi) -> None:
+    """Makes it the region's default, so that the benchmark's is not."""
     api.vpcs["mine"] = {"id": "mine", "name": "mine", "description": "", "region": "fra1", "default": True}
 
 
 def kill_after(scripts: CloudScripts, api: FakeApi, request: str, script: str, *arguments: str) -> None:
-    """Kills the script as soon as such a request is done, before it learns of it."""
+    """Kills the script as soon as such a request is done, before it gets the answer."""
     answer = api.answer
     killed: list[str] = []
 
@@ -64,7 +64,7 @@ def kill_after(scripts: CloudScripts, api: FakeApi, request: str, script: str, *
     assert len(killed) == 1
 
 
-def test_fresh_start_makes_everything_and_tells_where_it_is(scripts: CloudScripts, api: FakeApi) -> None:
+def test_fresh_start_creates_everything_and_writes_the_addresses(scripts: CloudScripts, api: FakeApi) -> None:
     result = scripts.run("prepare", "--allow", "203.0.113.0/24")
 
     assert result.returncode == 0, result.stderr
@@ -88,7 +88,7 @@ def test_fresh_start_makes_everything_and_tells_where_it_is(scripts: CloudScript
     assert f"export DB2_HOST={database['private']}\n" in variables
     assert f"export RUNNER2_HOST={database['public']}\n" in variables
     assert re.search(rf"{NAMES[1]}: \d+ s, still installing\n{NAMES[1]}: ready", result.stdout)
-    # The firewall is there before any machine is.
+    # The firewall exists before any machine does.
     assert api.requests.index("POST /v2/firewalls") < api.requests.index("POST /v2/droplets")
 
 
@@ -107,7 +107,7 @@ def test_secrets_are_only_in_a_file_of_the_owner(scripts: CloudScripts) -> None:
     assert [value for _, value in values if value in seen] == []
 
 
-def test_second_run_makes_nothing(scripts: CloudScripts, api: FakeApi) -> None:
+def test_second_run_creates_nothing(scripts: CloudScripts, api: FakeApi) -> None:
     scripts.run("prepare")
     files = {file.name: file.read_text() for file in scripts.files.iterdir()}
     before = len(api.requests)
@@ -119,7 +119,7 @@ def test_second_run_makes_nothing(scripts: CloudScripts, api: FakeApi) -> None:
     assert {file.name: file.read_text() for file in scripts.files.iterdir()} == files
 
 
-def test_half_made_infrastructure_is_completed(scripts: CloudScripts, api: FakeApi) -> None:
+def test_incomplete_infrastructure_is_completed(scripts: CloudScripts, api: FakeApi) -> None:
     api.tags[TAG] = {"name": TAG}
     kept = api.add_droplet(NAMES[1], TAG)["id"]
 
@@ -132,7 +132,7 @@ def test_half_made_infrastructure_is_completed(scripts: CloudScripts, api: FakeA
 
 
 @pytest.mark.parametrize("made", ["tags", "vpcs", "firewalls", "droplets"])
-def test_killed_anywhere_the_next_run_goes_on(scripts: CloudScripts, api: FakeApi, made: str) -> None:
+def test_killed_anywhere_the_next_run_resumes(scripts: CloudScripts, api: FakeApi, made: str) -> None:
     kill_after(scripts, api, f"POST /v2/{made}", "prepare")
 
     result = scripts.run("prepare")
@@ -145,11 +145,11 @@ def test_killed_anywhere_the_next_run_goes_on(scripts: CloudScripts, api: FakeAp
 
 @pytest.mark.parametrize("is_done", [False, True])
 @pytest.mark.parametrize("status", [500, 503])
-def test_unclear_create_makes_no_second_machine(
+def test_create_in_doubt_makes_no_second_machine(
     scripts: CloudScripts, api: FakeApi, status: int, is_done: bool
 ) -> None:
     api.troubles.append(Trouble("POST", "/v2/droplets", status, {"Retry-After": "0"}, is_done))
-    # It is not in the list at once.
+    # It is not listed immediately.
     api.listed_after = 2
 
     result = scripts.run("prepare")
@@ -159,7 +159,7 @@ def test_unclear_create_makes_no_second_machine(
     assert api.created("droplets") == (4 if is_done else 5)
 
 
-def test_too_many_requests_are_repeated_after_the_time_asked_for(scripts: CloudScripts, api: FakeApi) -> None:
+def test_too_many_requests_are_retried_after_retry_after(scripts: CloudScripts, api: FakeApi) -> None:
     api.troubles.append(Trouble("GET", "/v2/sizes", 429, {"Retry-After": "1"}))
     api.troubles.append(Trouble("POST", "/v2/droplets", 429, {"Retry-After": "0"}))
 
@@ -176,7 +176,7 @@ def test_too_many_requests_are_repeated_after_the_time_asked_for(scripts: CloudS
     assert second - first >= 1
 
 
-def test_time_asked_for_that_is_too_long_is_told(scripts: CloudScripts, api: FakeApi) -> None:
+def test_retry_after_beyond_the_deadline_fails(scripts: CloudScripts, api: FakeApi) -> None:
     api.troubles.append(Trouble("GET", "/v2/sizes", 429, {"Retry-After": "3600"}))
 
     result = scripts.run("prepare")
@@ -185,7 +185,7 @@ def test_time_asked_for_that_is_too_long_is_told(scripts: CloudScripts, api: Fak
     assert "listing sizes: not done within 20 s; the last answer" in result.stderr
 
 
-def test_wrong_token_is_told_without_showing_it(scripts: CloudScripts, api: FakeApi) -> None:
+def test_wrong_token_is_reported_without_printing_it(scripts: CloudScripts, api: FakeApi) -> None:
     result = scripts.run("prepare", DO_API_TOKEN="dop_v1_wrong")
 
     assert result.returncode == 2
@@ -193,7 +193,7 @@ def test_wrong_token_is_told_without_showing_it(scripts: CloudScripts, api: Fake
     assert len(api.requests) == 1
 
 
-def test_refused_create_is_told_and_not_repeated(scripts: CloudScripts, api: FakeApi) -> None:
+def test_refused_create_is_reported_and_not_retried(scripts: CloudScripts, api: FakeApi) -> None:
     api.troubles.append(Trouble("POST", "/v2/droplets", 422))
 
     result = scripts.run("prepare")
@@ -203,7 +203,7 @@ def test_refused_create_is_told_and_not_repeated(scripts: CloudScripts, api: Fak
     assert api.created("droplets") == 1
 
 
-def test_droplet_that_never_runs_ends_at_the_deadline(scripts: CloudScripts, api: FakeApi) -> None:
+def test_droplet_that_never_runs_fails_at_the_deadline(scripts: CloudScripts, api: FakeApi) -> None:
     api.becomes_active = False
 
     result = scripts.run("prepare", "--wait-seconds", "0.5")
@@ -220,13 +220,13 @@ def test_changed_host_key_is_refused_at_once(scripts: CloudScripts) -> None:
     assert "another ssh host key than before" in result.stderr
 
 
-def test_other_options_than_before_are_refused(scripts: CloudScripts, api: FakeApi) -> None:
+def test_changed_options_are_refused(scripts: CloudScripts, api: FakeApi) -> None:
     scripts.run("prepare")
 
     result = scripts.run("prepare", "--app-size", "s-4vcpu-8gb-amd")
 
     assert result.returncode == 1
-    assert f"{NAMES[0]} is there already as s-2vcpu-2gb-amd in fra1" in result.stderr
+    assert f"{NAMES[0]} already exists as s-2vcpu-2gb-amd in fra1" in result.stderr
     assert api.created("droplets") == 4
 
 
@@ -243,7 +243,7 @@ def test_size_that_is_sold_out_matters_only_to_missing_machines(scripts: CloudSc
     assert result.stderr == "the size s-2vcpu-2gb-amd is not available in the region fra1\n"
 
 
-def test_dry_run_tells_the_price_and_makes_nothing(scripts: CloudScripts, api: FakeApi) -> None:
+def test_dry_run_prints_the_price_and_creates_nothing(scripts: CloudScripts, api: FakeApi) -> None:
     result = scripts.run("prepare", "--dry-run")
 
     assert result.returncode == 0, result.stderr
@@ -252,7 +252,7 @@ def test_dry_run_tells_the_price_and_makes_nothing(scripts: CloudScripts, api: F
     assert list(scripts.files.iterdir()) == []
 
 
-def test_machine_behind_200_others_is_found(scripts: CloudScripts, api: FakeApi) -> None:
+def test_machine_after_200_others_is_found(scripts: CloudScripts, api: FakeApi) -> None:
     for number in range(230):
         api.add_droplet(f"other-{number}", TAG)
     for name in NAMES:
@@ -265,11 +265,11 @@ def test_machine_behind_200_others_is_found(scripts: CloudScripts, api: FakeApi)
 
 
 def test_destroy_removes_exactly_what_has_the_tag(scripts: CloudScripts, api: FakeApi) -> None:
-    has_vpc_of_its_own(api)
+    add_default_vpc(api)
     api.firewalls["mine"] = {"id": "mine", "name": "mine", "tags": [TAG, "web"]}
     other = api.add_droplet(NAMES[0], "another-tag")["id"]
     scripts.run("prepare")
-    # The VPC has members for a while after they were removed.
+    # For a while after they were removed, the VPC still has members.
     api.troubles.append(Trouble("DELETE", "/v2/vpcs/vpc-1", 403))
 
     result = scripts.run("destroy", answer=f"{TAG}\n")
@@ -294,10 +294,10 @@ def test_destroy_without_consent_removes_nothing(scripts: CloudScripts, api: Fak
 
 
 @pytest.mark.parametrize("removed", ["droplets", "firewalls", "tags", "vpcs"])
-def test_destroy_goes_on_after_it_was_killed(scripts: CloudScripts, api: FakeApi, removed: str) -> None:
-    has_vpc_of_its_own(api)
+def test_destroy_resumes_after_it_was_killed(scripts: CloudScripts, api: FakeApi, removed: str) -> None:
+    add_default_vpc(api)
     scripts.run("prepare")
-    # A machine that is leaving is listed still.
+    # A machine that is being removed is still listed.
     api.listed_on = 3
     kill_after(scripts, api, f"DELETE /v2/{removed}", "destroy", "--yes")
 
@@ -330,7 +330,7 @@ def test_default_vpc_of_the_region_stays_and_is_not_waited_for(scripts: CloudScr
     assert list(api.vpcs) == ["vpc-0"]
 
 
-def test_default_vpc_in_another_region_tells_what_to_choose(scripts: CloudScripts) -> None:
+def test_default_vpc_in_another_region_says_what_to_choose(scripts: CloudScripts) -> None:
     scripts.run("prepare")
     scripts.run("destroy", "--yes")
 
@@ -340,8 +340,8 @@ def test_default_vpc_in_another_region_tells_what_to_choose(scripts: CloudScript
     assert "is in fra1, not in ams3; choose that --region, or another --tag" in result.stderr
 
 
-def test_destroy_tells_what_it_waits_for(scripts: CloudScripts, api: FakeApi) -> None:
-    has_vpc_of_its_own(api)
+def test_destroy_prints_what_it_waits_for(scripts: CloudScripts, api: FakeApi) -> None:
+    add_default_vpc(api)
     scripts.run("prepare")
     api.listed_on = 2
     api.troubles.extend([Trouble("DELETE", "/v2/vpcs/vpc-1", 403), Trouble("DELETE", "/v2/vpcs/vpc-1", 403)])
@@ -349,32 +349,34 @@ def test_destroy_tells_what_it_waits_for(scripts: CloudScripts, api: FakeApi) ->
     result = scripts.run("destroy", "--yes")
 
     assert result.returncode == 0, result.stderr
-    assert result.stdout.count("droplets that are still leaving: 4\n") == 1
-    waiting = "removing the VPC: the API answered 403: as the test wants it; trying again for up to 20 s\n"
+    assert result.stdout.count("droplets still being removed: 4\n") == 1
+    waiting = "removing the VPC: the API answered 403: as the test wants it; retrying for up to 20 s\n"
     assert result.stdout.count(waiting) == 1
 
 
-def test_what_somebody_makes_meanwhile_is_told(scripts: CloudScripts, api: FakeApi) -> None:
-    has_vpc_of_its_own(api)
+def test_resource_created_during_destroy_is_reported(scripts: CloudScripts, api: FakeApi) -> None:
+    add_default_vpc(api)
     scripts.run("prepare")
     answer = api.answer
 
-    def answer_and_make(method: str, path: str, query: dict[str, object], body: dict[str, object]) -> object:
+    def answer_and_create(
+        method: str, path: str, query: dict[str, object], body: dict[str, object]
+    ) -> object:
         result = answer(method, path, query, body)
         if f"{method} {path}" == "DELETE /v2/vpcs/vpc-1":
             api.tags[TAG] = {"name": TAG}
         return result
 
-    api.answer = answer_and_make  # type: ignore[method-assign,assignment]
+    api.answer = answer_and_create  # type: ignore[method-assign,assignment]
 
     result = scripts.run("destroy", "--yes")
 
     assert result.returncode == 1
-    assert result.stderr == f"this is still there; run destroy_infra.py again:\ntag       {TAG}\n"
+    assert result.stderr == f"not everything was removed; run destroy_infra.py again:\ntag       {TAG}\n"
     assert sorted(file.name for file in scripts.files.iterdir()) == FILES
 
 
-def test_machine_that_is_being_made_is_removed_when_it_is(scripts: CloudScripts, api: FakeApi) -> None:
+def test_machine_that_is_being_created_is_removed_afterwards(scripts: CloudScripts, api: FakeApi) -> None:
     api.tags[TAG] = {"name": TAG}
     number = api.add_droplet(NAMES[0], TAG)["id"]
 
@@ -386,7 +388,7 @@ def test_machine_that_is_being_made_is_removed_when_it_is(scripts: CloudScripts,
     assert "Droplet already has a pending event." in result.stdout
 
 
-def test_other_refusal_to_remove_a_machine_is_told_at_once(scripts: CloudScripts, api: FakeApi) -> None:
+def test_other_refusal_to_remove_a_machine_is_reported_at_once(scripts: CloudScripts, api: FakeApi) -> None:
     number = api.add_droplet(NAMES[0], TAG)["id"]
     api.troubles.append(Trouble("DELETE", f"/v2/droplets/{number}", 422))
 
@@ -396,16 +398,16 @@ def test_other_refusal_to_remove_a_machine_is_told_at_once(scripts: CloudScripts
     assert f"removing droplet {number}: the API answered 422: as the test wants it" in result.stderr
 
 
-def test_files_of_another_tag_stay(scripts: CloudScripts, api: FakeApi) -> None:
+def test_files_of_another_tag_are_kept(scripts: CloudScripts, api: FakeApi) -> None:
     scripts.run("prepare")
     before = {file.name: file.read_text() for file in scripts.files.iterdir()}
     api.tags["another"] = {"name": "another"}
 
-    # The first time it is there, the second time it is not.
+    # The first time the tag exists, the second time it does not.
     for _ in range(2):
         result = scripts.run("destroy", "--yes", "--tag", "another")
         assert result.returncode == 0, result.stderr
-        assert f"The files in {scripts.files} stay" in result.stdout
+        assert f"Kept the files in {scripts.files}" in result.stdout
         assert {file.name: file.read_text() for file in scripts.files.iterdir()} == before
     assert names(api) == NAMES
 
@@ -417,36 +419,36 @@ def test_another_tag_is_not_prepared_over_the_files_of_the_first(scripts: CloudS
     result = scripts.run("prepare", "--tag", "another")
 
     assert result.returncode == 2
-    assert f"infra.json is of the tag {TAG}: remove those machines with" in result.stderr
+    assert f"infra.json belongs to the tag {TAG}: remove those machines with" in result.stderr
     assert {file.name: file.read_text() for file in scripts.files.iterdir()} == before
     assert names(api) == NAMES
     assert "another" not in api.tags
 
 
-def test_files_of_no_known_tag_stay(scripts: CloudScripts) -> None:
+def test_files_without_a_known_tag_are_kept(scripts: CloudScripts) -> None:
     passwords = scripts.files / "infra-passwords.env"
     passwords.write_text("DB0_PASSWORD=by-hand\n")
 
     result = scripts.run("destroy", "--yes")
 
     assert result.returncode == 0, result.stderr
-    assert f"The files in {scripts.files} stay" in result.stdout
+    assert f"Kept the files in {scripts.files}" in result.stdout
     assert passwords.exists()
 
 
 @pytest.mark.parametrize(("answer", "left"), [("", FILES), (f"{TAG}\n", [])])
-def test_files_of_machines_that_are_not_found_go_with_consent(
+def test_files_of_machines_that_are_not_found_are_removed_with_consent(
     scripts: CloudScripts, api: FakeApi, answer: str, left: list[str]
 ) -> None:
     scripts.run("prepare")
-    # They are gone, or the token is another team's.
+    # The machines no longer exist, or the token belongs to another team.
     for kind in (api.droplets, api.firewalls, api.vpcs, api.tags):
         kind.clear()
 
     result = scripts.run("destroy", answer=answer)
 
     assert result.returncode == (1 if left else 0), result.stderr
-    assert f"files     in {scripts.files}: of machines that are gone, or" in result.stdout
+    assert f"files     in {scripts.files}: of machines that no longer exist, or" in result.stdout
     assert sorted(file.name for file in scripts.files.iterdir()) == left
 
 
@@ -463,7 +465,7 @@ def test_passwords_of_machines_that_never_became_ready_are_removed(
     assert list(scripts.files.iterdir()) == []
 
 
-def test_what_is_left_beside_the_files_is_ignored_and_removed(tmp_path: Path) -> None:
+def test_leftovers_next_to_the_files_are_ignored_and_removed(tmp_path: Path) -> None:
     files = InfraFiles(tmp_path)
     files.claim({"tag": TAG})
     # Of a script that was killed while it wrote, and of ssh-keygen -R.
@@ -489,14 +491,14 @@ def test_description_of_the_files_is_removed_last(tmp_path: Path, monkeypatch: p
 
     files.remove()
 
-    # So a removal that was cut short still knows whose the others are.
+    # So an interrupted removal still knows to which tag the others belong.
     assert removed.index("infra-passwords.env") < removed.index("infra.json") == len(removed) - 1
 
 
 def test_known_hosts_in_a_folder_with_a_blank_are_one_file() -> None:
     file = Path("/a folder/infra-known-hosts")
 
-    # ssh splits what is not in quotes, as a shell does.
+    # ssh splits unquoted text as a shell does.
     assert [shlex.split(option)[0] for option in ssh.options(file) if "UserKnownHosts" in option] == [
         f"UserKnownHostsFile={file}"
     ]
@@ -516,7 +518,7 @@ def test_key_is_one_string_of_yaml_whatever_its_comment_is(comment: str) -> None
 
 
 @pytest.mark.parametrize("script", ["prepare", "show", "destroy"])
-def test_missing_modules_are_told_with_how_to_get_them(script: str) -> None:
+def test_missing_modules_are_reported_with_how_to_install_them(script: str) -> None:
     # -S: without what is installed.
     result = subprocess.run(
         [sys.executable, "-S", str(SCRIPTS / f"{script}_infra.py"), "--help"], capture_output=True, text=True
@@ -546,7 +548,7 @@ def test_everything_imported_is_pinned() -> None:
     assert [name for name in foreign if not pinned & set(installed[name])] == []
 
 
-def test_show_tells_addresses_and_price(scripts: CloudScripts) -> None:
+def test_show_prints_addresses_and_price(scripts: CloudScripts) -> None:
     scripts.run("prepare")
 
     result = scripts.run("show")
@@ -563,12 +565,12 @@ def test_show_tells_addresses_and_price(scripts: CloudScripts) -> None:
         ([], {"SSH_KEY_FINGERPRINT": ""}, "SSH_KEY_FINGERPRINT must be set"),
         ([], {"SSH_KEY_FINGERPRINT": "00:00"}, "SSH_KEY_FINGERPRINT names no key"),
         (["--databases", "0"], {}, "--databases must be a number between 1 and 16, but is 0"),
-        (["--allow", "everybody"], {}, "--allow must be a range"),
+        (["--allow", "everyone"], {}, "--allow must be a range"),
         (["--tag", "My tag"], {}, "--tag must be lower-case"),
         (["--api-url", "http://example.org"], {}, "--api-url must begin with https://"),
     ],
 )
-def test_wrong_input_is_told_before_anything_is_made(
+def test_wrong_input_is_refused_before_anything_is_created(
     scripts: CloudScripts, api: FakeApi, arguments: list[str], environment: dict[str, str], message: str
 ) -> None:
     result = scripts.run("prepare", *arguments, **environment)

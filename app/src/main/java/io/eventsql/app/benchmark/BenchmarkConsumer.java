@@ -26,7 +26,7 @@ public final class BenchmarkConsumer {
     @EventSqlListener(
             stream = "${app.stream}",
             consumer = "${app.consumer}",
-            pageEvents = "${app.page-events}",
+            batchSize = "${app.page-events}",
             batch = true)
     public void handle(List<StoredEvent> events) {
         DecodedBatch batch = DecodedBatch.of(events);

@@ -182,7 +182,8 @@ class ConsumerControlIT extends ConsumerFixture {
             switch (policy) {
                 case FAIL -> {
                     awaitStatus(stream, Status.STOPPED);
-                    assertThat(state(stream).getFirst().error()).isEqualTo("offset 10 no longer exists: the log begins at 1000");
+                    assertThat(state(stream).getFirst().error())
+                            .isEqualTo("offset 10 no longer exists: the log begins at 1000");
                     assertThat(handled.size()).isZero();
                     control(stream).seek(new EventPosition(stream, 0, 0, 1_200));
                     control(stream).resume();

@@ -169,7 +169,7 @@ class FailurePolicyIT extends ConsumerFixture {
                         attempts(stream, 2, FailurePolicy.DEAD_LETTER),
                         event -> handle(event, handled, Set.of("bad"), tried));
                 Subscription deadLetterReader = eventSql.subscribe(
-                        ConsumerSpec.of(stream + "_dead_letter", "deadLetterReader"), deadLetters::add)) {
+                        ConsumerSpec.of(stream + "_dead_letter", "dead_letter_reader"), deadLetters::add)) {
             handled.awaitSize(3);
             StoredEvent copy = deadLetters.awaitSize(1).events().getFirst();
             assertThat(copy.key()).isEqualTo("x");

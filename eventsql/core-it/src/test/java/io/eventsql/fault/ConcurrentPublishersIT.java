@@ -1,7 +1,6 @@
 package io.eventsql.fault;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.fail;
 import static org.awaitility.Awaitility.await;
 
 import com.zaxxer.hikari.HikariDataSource;
@@ -13,10 +12,8 @@ import io.eventsql.eventsdb.EventsDb;
 import io.eventsql.fixture.Pools;
 import io.eventsql.fixture.Seeds;
 import io.eventsql.fixture.check.Ledger;
-import io.eventsql.fixture.process.JavaCommand;
+import io.eventsql.fixture.process.ChildProcess;
 import io.eventsql.fixture.process.PublisherProcess;
-import java.io.BufferedReader;
-import java.io.File;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -67,53 +64,30 @@ class ConcurrentPublishersIT {
 
     @AfterEach
     void killPublishers() {
-        publishers.forEach(publisher -> publisher.process.destroyForcibly());
+        publishers.forEach(publisher -> publisher.process().close());
     }
 
-    /** A publishing process. */
-    private static final class Publisher {
-        final Process process;
-        final BufferedReader output;
-        final Path acknowledgements;
-
-        Publisher(EventsDb eventsDb, Path folder, String name, long seed) throws IOException {
-            acknowledgements = folder.resolve(name);
-            List<String> arguments = List.of(
-                    eventsDb.jdbcUrl(),
-                    eventsDb.username(),
-                    eventsDb.password(),
-                    STREAM,
-                    name,
-                    acknowledgements.toString(),
-                    Long.toString(seed));
-            process = new ProcessBuilder(JavaCommand.command(PublisherProcess.class, arguments))
-                    .redirectError(new File(folder.toFile(), name + ".err"))
-                    .start();
-            output = process.inputReader();
-        }
-
-        void awaitLine(String expected) throws IOException {
-            String line = output.readLine();
-            while (line != null && !line.equals(expected)) {
-                line = output.readLine();
-            }
-            if (line == null) {
-                fail("a publisher ended before %s: %s", expected, Files.readString(Path.of(acknowledgements + ".err")));
-            }
+    /** A publishing process and the file of its acknowledgements. */
+    private record Publisher(ChildProcess process, Path acknowledgements) {
+        static Publisher start(EventsDb eventsDb, Path folder, String name, long seed) throws IOException {
+            Path acknowledgements = folder.resolve(name);
+            return new Publisher(
+                    new ChildProcess(
+                            folder,
+                            PublisherProcess.class,
+                            List.of(
+                                    eventsDb.jdbcUrl(),
+                                    eventsDb.username(),
+                                    eventsDb.password(),
+                                    STREAM,
+                                    name,
+                                    acknowledgements.toString(),
+                                    Long.toString(seed))),
+                    acknowledgements);
         }
 
         boolean hasPublished() {
             return acknowledgements.toFile().length() > 0;
-        }
-
-        void kill() throws InterruptedException {
-            process.destroyForcibly().waitFor();
-        }
-
-        void finish() throws IOException, InterruptedException {
-            process.getOutputStream().close();
-            awaitLine("DONE");
-            assertThat(process.waitFor(1, TimeUnit.MINUTES)).isTrue();
         }
     }
 
@@ -131,24 +105,24 @@ class ConcurrentPublishersIT {
             Thread counting = reader("counting", () -> count(pool));
 
             for (int i = 0; i < PROCESSES; i++) {
-                publishers.add(new Publisher(eventsDb, folder, "p" + i, random.nextLong()));
+                publishers.add(Publisher.start(eventsDb, folder, "p" + i, random.nextLong()));
             }
             for (Publisher publisher : publishers) {
-                publisher.awaitLine("READY");
+                publisher.process().awaitLine("READY");
             }
             await().until(() -> publishers.stream().allMatch(Publisher::hasPublished));
             List<Publisher> all = new ArrayList<>(publishers);
             for (int kill = 0; kill < KILLS; kill++) {
                 TimeUnit.MILLISECONDS.sleep(random.nextInt(KILL_INTERVAL_MS_MIN, KILL_INTERVAL_MS_MAX));
                 int victim = random.nextInt(PROCESSES);
-                publishers.get(victim).kill();
-                Publisher successor = new Publisher(eventsDb, folder, "p" + (PROCESSES + kill), random.nextLong());
+                publishers.get(victim).process().kill();
+                Publisher successor = Publisher.start(eventsDb, folder, "p" + (PROCESSES + kill), random.nextLong());
                 publishers.set(victim, successor);
                 all.add(successor);
-                successor.awaitLine("READY");
+                successor.process().awaitLine("READY");
             }
             for (Publisher publisher : publishers) {
-                publisher.finish();
+                publisher.process().finish();
             }
             readersStop = true;
             following.join();
@@ -236,7 +210,7 @@ class ConcurrentPublishersIT {
         Map<String, Integer> acknowledged = new TreeMap<>();
         for (Publisher publisher : publishers) {
             // An incomplete last line belongs to a call that never returned.
-            String lines = Files.readString(publisher.acknowledgements);
+            String lines = Files.readString(publisher.acknowledgements());
             for (String line :
                     lines.substring(0, lines.lastIndexOf('\n') + 1).lines().toList()) {
                 String[] fields = line.split(" ", -1);
@@ -245,7 +219,7 @@ class ConcurrentPublishersIT {
                 assertThat(line)
                         .isEqualTo(
                                 event.value() + " " + event.shard() + " " + event.partition() + " " + event.offset());
-                acknowledged.merge(publisher.acknowledgements.getFileName().toString(), 1, Integer::sum);
+                acknowledged.merge(publisher.acknowledgements().getFileName().toString(), 1, Integer::sum);
             }
         }
         System.out.println(stored.size() + " events stored; acknowledged by process: " + acknowledged);

@@ -141,7 +141,7 @@ class MembershipFaultsIT {
     void close_duringHeartbeat_removesTheMember() throws Exception {
         Subscription member = faulty.subscribe(spec, event -> {});
         awaitAssignedTo(1);
-        proxy.planRequests("beat_v1", number -> number == 1 ? RequestFault.HOLD_REQUEST : null);
+        proxy.planRequests("heartbeat_v1", number -> number == 1 ? RequestFault.HOLD_REQUEST : null);
         await().atMost(DEADLINE).until(() -> proxy.heldConnections() == 1);
         CompletableFuture<Boolean> closing =
                 CompletableFuture.supplyAsync(() -> member.close(Duration.ofSeconds(5)), Thread::startVirtualThread);
@@ -252,7 +252,7 @@ class MembershipFaultsIT {
         open(Settings.builder().lease(Duration.ofSeconds(6)).heartbeat(Duration.ofSeconds(2)));
         faulty.subscribe(spec, event -> {});
         awaitAssignedTo(1);
-        proxy.planRequests("beat_v1", number -> number == 1 ? RequestFault.HOLD_REQUEST : null);
+        proxy.planRequests("heartbeat_v1", number -> number == 1 ? RequestFault.HOLD_REQUEST : null);
         await().atMost(DEADLINE).until(() -> proxy.heldConnections() == 1);
         long from = renewedUntilMs();
         AtomicBoolean expired = new AtomicBoolean();

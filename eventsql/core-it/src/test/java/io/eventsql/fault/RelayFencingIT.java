@@ -201,7 +201,7 @@ class RelayFencingIT {
                 "append_v1",
                 "outbox_transfer",
                 "append_transferred_v1",
-                "transferred_numbers_v1",
+                "register_outbox_v1",
                 "relay_poll_v1",
                 "TRUNCATE");
         AtomicInteger faults = new AtomicInteger();
@@ -246,7 +246,7 @@ class RelayFencingIT {
                 "relay_take_v1",
                 FaultProxy.COMMIT,
                 "append_transferred_v1",
-                "transferred_numbers_v1",
+                "register_outbox_v1",
                 "relay_lock_v1",
                 "DELETE FROM eventsql.outbox_transfer");
         DataSource database = direct.get(2);

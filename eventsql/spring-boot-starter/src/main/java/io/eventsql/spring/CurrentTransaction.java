@@ -16,31 +16,29 @@ import org.springframework.transaction.support.TransactionSynchronizationManager
 /**
  * Finds the current thread's transaction, and whether the outbox can be written in it. Thread-safe.
  *
- * <p>It can when a connection is bound to the thread whose data source is one of the outbox's, or a proxy before or behind
- * it: JDBC's and JPA's transaction managers bind it when they begin.
+ * <p>It can when the thread has a bound connection whose data source is one of the outbox's, or a proxy of one: the
+ * transaction managers of JDBC and JPA bind it when they begin.
  */
 final class CurrentTransaction {
     private final Outbox outbox;
-    private final OpenTransactions transactions;
 
-    CurrentTransaction(Outbox outbox, OpenTransactions transactions) {
+    CurrentTransaction(Outbox outbox) {
         this.outbox = outbox;
-        this.transactions = transactions;
     }
 
-    /** What {@link #find()} finds. */
+    /** The result of {@link #find()}. */
     sealed interface Found {
-        /** There is no transaction, or it is over and only its callbacks run. */
+        /** There is no transaction, or it has ended and only its callbacks run. */
         record None() implements Found {}
 
-        /** One in which the outbox can be written, on the connection bound for {@code key}. */
+        /** The outbox can be written in the transaction, on the connection bound for {@code key}. */
         record Joinable(DataSource key) implements Found {}
 
-        /** One in which it cannot, and what to do. */
+        /** The outbox cannot be written in the transaction: why, and what to do. */
         record NotJoinable(String reason) implements Found {}
     }
 
-    /** The current transaction. Of several that can be joined, that of a shard is preferred. */
+    /** Returns the current transaction. Of several that can be joined, that of a shard is preferred. */
     Found find() {
         Map<Object, Object> bound = TransactionSynchronizationManager.getResourceMap();
         if (!bound.isEmpty()) {
@@ -58,28 +56,28 @@ final class CurrentTransaction {
                 }
             }
         }
-        OpenTransactions.@Nullable Begun latest = transactions.latest();
-        boolean over = latest != null && !latest.isOpen();
-        if (over || !TransactionSynchronizationManager.isActualTransactionActive()) {
+        TransactionTracker.@Nullable TrackedTransaction latest = TransactionTracker.latestTransaction();
+        boolean ended = latest != null && !latest.isOpen();
+        if (ended || !TransactionSynchronizationManager.isActualTransactionActive()) {
             return new Found.None();
         }
         return new Found.NotJoinable(
-                "belongs to none of EventSQL's databases: nothing can be published in it so that both are committed or"
-                        + " neither. Use the transaction manager of EventSQL's DataSource, give this one's database an outbox"
-                        + " (an EventSqlBuilderCustomizer bean that calls builder.outbox), or publish at once with"
+                "belongs to none of EventSQL's databases, so that events cannot be committed with it. Use the transaction"
+                        + " manager of EventSQL's DataSource, give this one's database an outbox (an"
+                        + " EventSqlBuilderCustomizer bean that calls builder.outbox), or publish at once with"
                         + " template.outsideTransaction()");
     }
 
     private Found found(DataSource key, ConnectionHolder connection) {
-        OpenTransactions.@Nullable Begun transaction = transactions.of(connection);
+        TransactionTracker.@Nullable TrackedTransaction transaction = TransactionTracker.transactionOf(connection);
         if (transaction != null) {
             if (!transaction.isOpen()) {
                 return new Found.None();
             }
             return joinable(key, transaction.isReadOnly());
         }
-        // A manager that is no bean is not watched: what Spring knows must do.
-        if (transactions.latest() == null
+        // A manager that is no bean may not be tracked: then Spring's own knowledge has to be sufficient.
+        if (TransactionTracker.latestTransaction() == null
                 && TransactionSynchronizationManager.isActualTransactionActive()
                 && !isAutoCommit(connection)) {
             return joinable(key, TransactionSynchronizationManager.isCurrentTransactionReadOnly());
@@ -89,7 +87,7 @@ final class CurrentTransaction {
 
     private static Found joinable(DataSource key, boolean readOnly) {
         if (readOnly) {
-            return new Found.NotJoinable("is read-only, and publishing writes: begin it without readOnly, or publish at"
+            return new Found.NotJoinable("is read-only, but publishing writes. Begin it without readOnly, or publish at"
                     + " once with template.outsideTransaction()");
         }
         return new Found.Joinable(key);
@@ -99,11 +97,12 @@ final class CurrentTransaction {
         try {
             return holder.getConnection().getAutoCommit();
         } catch (SQLException e) {
-            throw new IllegalStateException("The transaction's connection does not say whether it is in one", e);
+            throw new IllegalStateException(
+                    "The auto-commit mode of the transaction's connection could not be read", e);
         }
     }
 
-    /** Writes on the connection of a transaction that was found, and tells the relay of its commit. */
+    /** Writes on the transaction's connection; its commit wakes the relay. */
     void write(Found.Joinable transaction, Consumer<Connection> writing) {
         Connection connection = DataSourceUtils.getConnection(transaction.key());
         try {
@@ -116,7 +115,7 @@ final class CurrentTransaction {
         }
     }
 
-    /** What is behind all of Spring's proxies. */
+    /** Returns the data source behind all of Spring's proxies. */
     private static DataSource target(DataSource dataSource) {
         DataSource target = dataSource;
         while (target instanceof DelegatingDataSource proxy && proxy.getTargetDataSource() != null) {
@@ -125,7 +124,7 @@ final class CurrentTransaction {
         return target;
     }
 
-    /** Has the relay look at once. Equal ones are kept once a transaction. */
+    /** Wakes the relay. A transaction keeps equal ones once. */
     private record CommitSignal(Outbox outbox) implements TransactionSynchronization {
         @Override
         public void afterCommit() {

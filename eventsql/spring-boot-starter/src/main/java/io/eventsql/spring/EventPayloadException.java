@@ -4,8 +4,8 @@ import io.eventsql.EventPosition;
 import io.eventsql.StoredEvent;
 
 /**
- * What a listener method takes could not be made of an event: its payload does not have the form, or a header is
- * missing. Never tried again; the listener's failure policy applies at once.
+ * Thrown if an argument of a listener method cannot be resolved from an event: its payload cannot be deserialized, or a
+ * header is missing. It is not retried; the listener's failure policy applies at once.
  */
 public class EventPayloadException extends RuntimeException {
     private static final long serialVersionUID = 1L;
@@ -13,11 +13,11 @@ public class EventPayloadException extends RuntimeException {
     private final EventPosition position;
 
     public EventPayloadException(StoredEvent event, String message, Throwable cause) {
-        super("the event does not fit: " + message, cause);
+        super("The event cannot be passed to its listener: " + message, cause);
         this.position = event.position();
     }
 
-    /** Where the event is. */
+    /** Returns the event's position. */
     public EventPosition position() {
         return position;
     }

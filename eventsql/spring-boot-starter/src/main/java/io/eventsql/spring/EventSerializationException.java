@@ -2,7 +2,7 @@ package io.eventsql.spring;
 
 import org.jspecify.annotations.Nullable;
 
-/** A payload cannot become an event, or an event not the payload that is asked for. Trying again does not help. */
+/** Thrown if a payload cannot be serialized, or an event not deserialized as the requested type. A retry does not help. */
 public class EventSerializationException extends RuntimeException {
     private static final long serialVersionUID = 1L;
 

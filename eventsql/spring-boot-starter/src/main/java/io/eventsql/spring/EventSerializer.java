@@ -6,29 +6,29 @@ import java.lang.reflect.Type;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Turns payloads into events, and stored events into payloads. A bean of this type replaces the default, which writes JSON
- * and takes {@link String} and {@code byte[]} as they are. Thread-safe.
+ * Serializes payloads to events, and deserializes stored events. A bean of this type replaces the default, which writes
+ * JSON and does not change {@link String} and {@code byte[]}. Thread-safe.
  */
 public interface EventSerializer {
-    /** The header that says what the value is, such as {@value #JSON}. */
+    /** The header with the media type of the value, such as {@value #JSON}. */
     String CONTENT_TYPE = "content-type";
 
     /** {@link #CONTENT_TYPE} of JSON. */
     String JSON = "application/json";
 
     /**
-     * The event that is stored for a payload. Headers of {@code event} are kept; some may be added.
+     * Returns the event for a payload. Keeps the headers of {@code event}; may add some.
      *
-     * @throws EventSerializationException if there is no form for this payload
+     * @throws EventSerializationException if the payload cannot be serialized
      */
     Event serialize(String stream, OutgoingEvent event);
 
     /**
-     * The payload of a stored event.
+     * Returns the payload of a stored event.
      *
-     * @param type what the caller wants, generic types included
-     * @return an instance of {@code type}; {@code null} only where the value says so, as JSON's {@code null} does
-     * @throws EventSerializationException if the value is no such thing: it never will be
+     * @param type the requested type, which may be generic
+     * @return an instance of {@code type}; {@code null} only if the value represents it, as JSON's {@code null} does
+     * @throws EventSerializationException if the value cannot be deserialized as this type; a retry does not help
      */
     @Nullable
     Object deserialize(StoredEvent event, Type type);

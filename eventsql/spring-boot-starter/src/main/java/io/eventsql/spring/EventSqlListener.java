@@ -12,49 +12,48 @@ import java.lang.annotation.RetentionPolicy;
 import java.lang.annotation.Target;
 
 /**
- * Makes a method of a singleton bean the handler of a consumer. Several processes with the same consumer share its
- * events.
+ * Makes a method of a singleton bean the handler of a consumer. Processes with the same consumer share its events.
  *
- * <p>The method returns nothing. For each event it may take
+ * <p>The method returns nothing. Its parameters may be
  *
  * <ul>
- *   <li>the payload, as any type the {@code EventSerializer} makes of it, {@code String} and {@code byte[]} included;
- *       {@code @Payload} marks it where it could be mistaken, {@code @Valid} has it validated
+ *   <li>the payload, of any type that the {@code EventSerializer} can deserialize, {@code String} and {@code byte[]}
+ *       included; {@code @Payload} marks it where it is ambiguous, {@code @Valid} validates it
  *   <li>the whole {@link io.eventsql.StoredEvent} or its {@link io.eventsql.EventPosition}
- *   <li>{@code @Header("name")} a header, or one of {@link EventSqlHeaders}; {@code @Headers Map<String, String>} the
- *       event's own headers; {@code @Headers Map<String, Object>} and {@code MessageHeaders} both
+ *   <li>{@code @Header("name")}: a header, or one of {@link EventSqlHeaders}; {@code @Headers Map<String, String>}: the
+ *       event's own headers; {@code @Headers Map<String, Object>} and {@code MessageHeaders}: both
  *   <li>{@code Message<Payload>}, Spring's own
- *   <li>with {@link #transactional()} the {@code java.sql.Connection} of the transaction
+ *   <li>with {@link #transactional()}, the {@code java.sql.Connection} of the transaction
  * </ul>
  *
- * With {@link #batch()} it takes {@code List}s of these, one element for each event. A payload that cannot be made fails
- * its event for good: it is not tried again, {@link #failurePolicy()} applies at once.
+ * With {@link #batch()} it takes {@code List}s of these, with one element for each event. An event whose payload cannot be
+ * deserialized is not retried: {@link #failurePolicy()} applies at once.
  *
- * <p>Attributes that are texts may contain {@code ${placeholders}}; an empty one is not set. All from {@link
- * #concurrency()} on can be overridden by {@code eventsql.listeners.<id>.*}, and those not set have their defaults from
- * {@code eventsql.listener.*}, then from {@link ConsumerSpec}.
+ * <p>Attributes of type {@code String} may contain {@code ${placeholders}}; an empty one is not set. The properties {@code
+ * eventsql.listeners.<id>.*} override the attributes from {@link #concurrency()} on; the defaults of those not set are the
+ * properties {@code eventsql.listener.*}, then those of {@link ConsumerSpec}.
  */
 @Target({ElementType.METHOD, ElementType.ANNOTATION_TYPE})
 @Retention(RetentionPolicy.RUNTIME)
 @Documented
 @Repeatable(EventSqlListeners.class)
 public @interface EventSqlListener {
-    /** The stream it reads. */
+    /** The consumer's stream. */
     String stream();
 
-    /** The consumer's name: its offsets are kept under it. An application has one listener for each stream and consumer. */
+    /** The consumer's name, under which its offsets are stored. Each stream and consumer has one listener in an application. */
     String consumer();
 
-    /** Names the listener in properties and in the registry; default: {@code <stream>-<consumer>}. */
+    /** The listener's id in properties and in the registry; default: {@code <stream>-<consumer>}. */
     String id() default "";
 
-    /** Whether the method takes many events at a time, as lists. */
+    /** Whether the method takes batches of events, as lists. */
     boolean batch() default false;
 
     /**
-     * Whether the method works in a transaction of the application's transaction manager, which also commits the offset:
-     * what it writes to the stream's database through {@code JdbcTemplate}, repositories or {@code @Transactional}
-     * methods happens exactly once.
+     * Whether the method runs in a transaction of the application's transaction manager, which also commits the offset:
+     * its writes to the stream's database through {@code JdbcTemplate}, repositories or {@code @Transactional} methods are
+     * committed exactly once.
      */
     boolean transactional() default false;
 
@@ -70,11 +69,11 @@ public @interface EventSqlListener {
     /** {@link ConsumerSpec#keyConcurrency()}: events of one partition handled at the same time, each of another key. */
     String keyConcurrency() default "";
 
-    /** {@link ConsumerSpec#maxPartitions()}: the most partitions of one shard held by this process. */
+    /** {@link ConsumerSpec#maxPartitions()}: maximum number of partitions of one shard assigned to this process. */
     String maxPartitions() default "";
 
-    /** {@link ConsumerSpec#pageEvents()}: the most events of a batch. */
-    String pageEvents() default "";
+    /** {@link ConsumerSpec#pageEvents()}: maximum number of events in a batch. */
+    String batchSize() default "";
 
     /** {@link ConsumerSpec#pageBytes()}, such as {@code 4MB}. */
     String pageBytes() default "";
@@ -86,7 +85,7 @@ public @interface EventSqlListener {
      * {@link ConsumerSpec#startPosition()}: {@code earliest}, {@code latest}, a time such as {@code
      * 2026-01-31T12:00:00Z}, or an offset.
      */
-    String start() default "";
+    String startPosition() default "";
 
     /** {@link ConsumerSpec#failurePolicy()}: a name of {@link FailurePolicy}, such as {@code park-key}. */
     String failurePolicy() default "";
@@ -97,24 +96,24 @@ public @interface EventSqlListener {
     /** {@link ConsumerSpec#outOfRangePolicy()}: a name of {@link OutOfRangePolicy}. */
     String outOfRangePolicy() default "";
 
-    /** {@link RetryPolicy#maxAttempts()}. */
-    String attempts() default "";
+    /** {@link RetryPolicy#maxAttempts()}; default: unlimited. */
+    String maxAttempts() default "";
 
-    /** {@link RetryPolicy#delayMin()}, such as {@code 100ms}. */
-    String retryDelayMin() default "";
+    /** {@link RetryPolicy#delayMin()}: delay before the second attempt, doubled with each further one, such as {@code 100ms}. */
+    String retryInitialDelay() default "";
 
-    /** {@link RetryPolicy#delayMax()}, such as {@code 30s}. */
-    String retryDelayMax() default "";
+    /** {@link RetryPolicy#delayMax()}: maximum delay, such as {@code 30s}. */
+    String retryMaxDelay() default "";
 
-    /** {@link RetryPolicy#retryable()}. */
+    /** {@link RetryPolicy#retryable()}: only these exceptions are retried; default: all. */
     Class<? extends Throwable>[] retryable() default {};
 
-    /** {@link RetryPolicy#fatal()}. */
+    /** {@link RetryPolicy#fatal()}: these exceptions are never retried. */
     Class<? extends Throwable>[] fatal() default {};
 
     /** {@link ConsumerSpec#handlerTimeout()}, such as {@code 5m}. */
     String handlerTimeout() default "";
 
-    /** Whether it starts with the application; otherwise by the registry. Default {@code true}. */
+    /** Whether it starts with the application, {@code true} by default; otherwise {@link EventSqlListenerRegistry} starts it. */
     String autoStartup() default "";
 }

@@ -4,124 +4,138 @@ import io.eventsql.Event;
 import io.eventsql.EventPosition;
 import io.eventsql.EventPublisher;
 import io.eventsql.EventSql;
+import io.eventsql.InvalidInputException;
 import io.eventsql.Outbox;
 import io.eventsql.UnknownStreamException;
 import io.eventsql.spring.CurrentTransaction.Found;
-import io.eventsql.spring.observation.EventSqlObservations;
 import java.sql.Connection;
 import java.util.List;
+import java.util.Objects;
+import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Consumer;
+import java.util.function.Function;
 import java.util.function.Supplier;
+import java.util.function.UnaryOperator;
 import org.jspecify.annotations.Nullable;
+import org.springframework.util.ClassUtils;
 
 /**
- * Publishes objects as events. Thread-safe.
+ * Publishes objects as events. Thread-safe. Spring Boot configures one as a bean; without Boot, {@link #of} makes one.
  *
- * <p>In a transaction of Spring the events are part of it: committed with it or not at all, and then moved to their stream
- * within milliseconds ({@link Outbox}). Outside of any they are committed when the method returns ({@link EventPublisher}).
- * A transaction is joined when it is one of a shard's {@link javax.sql.DataSource} or of one that is named as an outbox,
- * by JDBC's or JPA's transaction manager. In any other, and in a read-only one, publishing throws {@link
- * TransactionNotJoinableException} ({@link UnjoinableTransaction}).
+ * <p>Inside a transaction of Spring the events are part of it: committed with it or not at all, and then moved to their
+ * stream within milliseconds ({@link Outbox}). Outside of any transaction they are committed when the method returns
+ * ({@link EventPublisher}). The template joins transactions of JDBC and JPA transaction managers whose {@link
+ * javax.sql.DataSource} is a shard's or has an outbox. In any other transaction, and in a read-only one, publishing throws
+ * {@link TransactionNotJoinableException}, unless {@link UnjoinableTransaction} says otherwise.
  *
- * <p>All methods throw {@link EventSerializationException} if a payload has no form, {@link
- * io.eventsql.InvalidInputException} if an event is refused, and {@link UnknownStreamException} if there is no such
- * stream and it is not to be created: nothing was written then, and the transaction can go on.
+ * <p>All methods throw {@link EventSerializationException} if a payload cannot be serialized, {@link
+ * InvalidInputException} if an event is invalid, and {@link UnknownStreamException} if the stream does not exist. Nothing
+ * was written then, and the transaction can continue.
  */
 public final class EventSqlTemplate {
     private final EventPublisher publisher;
     private final Outbox outbox;
-    private final Parts parts;
+    private final Options options;
     private final CurrentTransaction transaction;
     private final boolean joins;
 
-    /**
-     * What a template works with.
-     *
-     * @param serializer makes values of payloads
-     * @param customizers change each event, in this order
-     * @param streams creates the streams that are missing
-     * @param transactions knows the transactions of managers
-     * @param unjoinable what to do in a transaction that cannot be joined
-     * @param observations observes each call, and adds the trace to the headers
-     */
-    public record Parts(
+    private record Options(
             EventSerializer serializer,
             List<OutgoingEventCustomizer> customizers,
-            StreamCreator streams,
-            OpenTransactions transactions,
-            UnjoinableTransaction unjoinable,
-            EventSqlObservations observations) {
-        public Parts {
-            customizers = List.copyOf(customizers);
-        }
-    }
+            @Nullable Consumer<String> unknownStreamHandler,
+            UnaryOperator<RuntimeException> exceptionTranslator,
+            UnjoinableTransaction unjoinableTransaction,
+            EventSqlObservations observations) {}
 
-    public EventSqlTemplate(EventSql eventSql, Parts parts) {
-        this.publisher = eventSql.publisher();
-        this.outbox = eventSql.outbox();
-        this.parts = parts;
-        this.transaction = new CurrentTransaction(outbox, parts.transactions());
-        this.joins = true;
-    }
-
-    private EventSqlTemplate(EventSqlTemplate other, boolean joins) {
-        this.publisher = other.publisher;
-        this.outbox = other.outbox;
-        this.parts = other.parts;
-        this.transaction = other.transaction;
+    private EventSqlTemplate(
+            EventPublisher publisher, Outbox outbox, Options options, CurrentTransaction transaction, boolean joins) {
+        this.publisher = publisher;
+        this.outbox = outbox;
+        this.options = options;
+        this.transaction = transaction;
         this.joins = joins;
     }
 
     /**
-     * The same template, publishing at once whatever the transaction: its rollback changes nothing.
+     * Returns a template with the default options, for Spring without Boot.
      *
-     * <p>In a transaction the calling thread holds one connection of the pool while it waits for an append, which needs
-     * another one: the pool must have more connections than threads do this at the same time.
+     * <p>Register a {@link TransactionTracker} as a bean next to it, so that events published by callbacks after a
+     * commit are not mistaken for a part of the transaction.
      */
-    public EventSqlTemplate outsideTransaction() {
-        return joins ? new EventSqlTemplate(this, false) : this;
+    public static EventSqlTemplate of(EventSql eventSql) {
+        return builder(eventSql).build();
     }
 
-    /** Publishes an event without a key. */
-    public void publish(String stream, Object payload) {
-        publish(stream, payload instanceof OutgoingEvent event ? event : OutgoingEvent.of(payload));
-    }
-
-    /** Publishes an event; those of one key keep their order. */
-    public void publish(String stream, @Nullable String key, Object payload) {
-        publish(stream, OutgoingEvent.of(key, payload));
-    }
-
-    /** Publishes an event. */
-    public void publish(String stream, OutgoingEvent event) {
-        Event serialized = serialize(stream, event);
-        Found found = joined(stream);
-        parts.observations().publish(stream, List.of(serialized), traced -> {
-            Event published = traced.getFirst();
-            return found instanceof Found.Joinable joinable
-                    ? write(stream, joinable, connection -> outbox.publish(connection, stream, published))
-                    : creating(stream, () -> publisher.publish(stream, published));
-        });
+    /** Returns a builder of a template. */
+    public static Builder builder(EventSql eventSql) {
+        return new Builder(eventSql);
     }
 
     /**
-     * Publishes events, in their order for each key. Outside of a transaction those that go to the same shard are
-     * committed together or not at all, see {@link EventPublisher#publishAll}.
+     * Returns a view of this template that publishes at once, whatever the current transaction: a rollback does not undo
+     * it.
+     *
+     * <p>Inside a transaction the calling thread keeps its connection while it waits for an append, which needs another
+     * one: the pool needs more connections than threads that do this at the same time.
      */
-    public void publishAll(String stream, List<OutgoingEvent> events) {
-        List<Event> serialized = serializeAll(stream, events);
-        Found found = joined(stream);
-        parts.observations()
+    public EventSqlTemplate outsideTransaction() {
+        return joins ? new EventSqlTemplate(publisher, outbox, options, transaction, false) : this;
+    }
+
+    /** Publishes an event without a key; see {@link #publish(String, OutgoingEvent)}. */
+    public Optional<EventPosition> publish(String stream, Object payload) {
+        return publish(stream, payload instanceof OutgoingEvent event ? event : OutgoingEvent.of(payload));
+    }
+
+    /** Publishes an event; events with the same key keep their order. See {@link #publish(String, OutgoingEvent)}. */
+    public Optional<EventPosition> publish(String stream, @Nullable String key, Object payload) {
+        return publish(stream, OutgoingEvent.of(key, payload));
+    }
+
+    /**
+     * Publishes an event.
+     *
+     * @return the event's position; empty inside a transaction, because the position is assigned after the commit
+     */
+    public Optional<EventPosition> publish(String stream, OutgoingEvent event) {
+        List<Event> serialized = List.of(serialize(stream, event));
+        if (transactionToJoin(stream) instanceof Found.Joinable joinable) {
+            options.observations()
+                    .publish(
+                            stream,
+                            serialized,
+                            traced -> write(stream, joinable, c -> outbox.publish(c, stream, traced.getFirst())));
+            return Optional.empty();
+        }
+        return Optional.of(options.observations()
                 .publish(
                         stream,
                         serialized,
-                        traced -> found instanceof Found.Joinable joinable
-                                ? write(stream, joinable, connection -> outbox.publishAll(connection, stream, traced))
-                                : creating(stream, () -> publisher.publishAll(stream, traced)));
+                        traced -> attempt(stream, () -> publisher.publish(stream, traced.getFirst()))));
     }
 
-    /** As {@link #publishAsync(String, OutgoingEvent)}. */
+    /**
+     * Publishes events; events with the same key keep their order. Outside of a transaction the events of one shard are
+     * committed together or not at all, see {@link EventPublisher#publishAll}.
+     *
+     * @return the events' positions; an empty list inside a transaction
+     */
+    public List<EventPosition> publishAll(String stream, List<OutgoingEvent> events) {
+        List<Event> serialized = serializeAll(stream, events);
+        if (transactionToJoin(stream) instanceof Found.Joinable joinable) {
+            options.observations()
+                    .publish(
+                            stream,
+                            serialized,
+                            traced -> write(stream, joinable, c -> outbox.publishAll(c, stream, traced)));
+            return List.of();
+        }
+        return options.observations()
+                .publish(stream, serialized, traced -> attempt(stream, () -> publisher.publishAll(stream, traced)));
+    }
+
+    /** Publishes an event without waiting; see {@link #publishAsync(String, OutgoingEvent)}. */
     public CompletableFuture<EventPosition> publishAsync(String stream, @Nullable String key, Object payload) {
         return publishAsync(stream, OutgoingEvent.of(key, payload));
     }
@@ -130,44 +144,44 @@ public final class EventSqlTemplate {
      * Publishes an event at once, without waiting; see {@link EventPublisher#publishAsync}.
      *
      * @throws TransactionNotJoinableException inside a transaction, unless this is the view {@link
-     *     #outsideTransaction()}: nobody could tell whether the event is part of it
+     *     #outsideTransaction()}: it would be unclear whether the event is part of the transaction
      */
     public CompletableFuture<EventPosition> publishAsync(String stream, OutgoingEvent event) {
-        Event serialized = serialize(stream, event);
-        refuseInTransaction(stream);
-        return parts.observations()
-                .publishAsync(
-                        stream,
-                        List.of(serialized),
-                        traced -> creating(stream, () -> publisher.publishAsync(stream, traced.getFirst())));
+        return publishAsync(
+                stream, List.of(serialize(stream, event)), traced -> publisher.publishAsync(stream, traced.getFirst()));
     }
 
-    /** Publishes events at once, without waiting; see {@link #publishAsync} and {@link EventPublisher#publishAllAsync}. */
+    /**
+     * Publishes events at once, without waiting; see {@link EventPublisher#publishAllAsync}.
+     *
+     * @throws TransactionNotJoinableException as {@link #publishAsync(String, OutgoingEvent)}
+     */
     public CompletableFuture<List<EventPosition>> publishAllAsync(String stream, List<OutgoingEvent> events) {
-        List<Event> serialized = serializeAll(stream, events);
-        refuseInTransaction(stream);
-        return parts.observations()
-                .publishAsync(
-                        stream,
-                        serialized,
-                        traced -> creating(stream, () -> publisher.publishAllAsync(stream, traced)));
+        return publishAsync(stream, serializeAll(stream, events), traced -> publisher.publishAllAsync(stream, traced));
     }
 
-    /** The transaction to join, if any; throws where there is one that cannot be joined. */
-    private Found joined(String stream) {
+    private <T> CompletableFuture<T> publishAsync(
+            String stream, List<Event> serialized, Function<List<Event>, CompletableFuture<T>> publish) {
+        requireNoTransaction(stream);
+        return options.observations()
+                .publishAsync(stream, serialized, traced -> attempt(stream, () -> publish.apply(traced)));
+    }
+
+    /** Returns the transaction to join, if any; throws where there is one that cannot be joined. */
+    private Found transactionToJoin(String stream) {
         Found found = joins ? transaction.find() : new Found.None();
-        if (found instanceof Found.NotJoinable not && parts.unjoinable() == UnjoinableTransaction.FAIL) {
+        if (found instanceof Found.NotJoinable not && options.unjoinableTransaction() == UnjoinableTransaction.FAIL) {
             throw new TransactionNotJoinableException(
                     "Nothing was published to " + stream + ": the current transaction " + not.reason());
         }
         return found;
     }
 
-    private void refuseInTransaction(String stream) {
+    private void requireNoTransaction(String stream) {
         if (joins && !(transaction.find() instanceof Found.None)) {
             throw new TransactionNotJoinableException("Nothing was published to " + stream
-                    + ": publishAsync in a transaction would not be part of it. Use"
-                    + " publish, which joins it, or template.outsideTransaction().publishAsync");
+                    + ": publishAsync is not part of the current transaction. Call publish, which joins it, or"
+                    + " template.outsideTransaction().publishAsync");
         }
     }
 
@@ -176,27 +190,108 @@ public final class EventSqlTemplate {
     }
 
     private Event serialize(String stream, OutgoingEvent event) {
-        Event serialized = parts.serializer().serialize(stream, event);
-        for (OutgoingEventCustomizer customizer : parts.customizers()) {
+        Event serialized = options.serializer().serialize(stream, event);
+        for (OutgoingEventCustomizer customizer : options.customizers()) {
             serialized = customizer.customize(stream, event.payload(), serialized);
         }
         return serialized;
     }
 
-    private Object write(String stream, Found.Joinable joinable, Consumer<Connection> writing) {
-        return creating(stream, () -> {
+    private Found.Joinable write(String stream, Found.Joinable joinable, Consumer<Connection> writing) {
+        return attempt(stream, () -> {
             transaction.write(joinable, writing);
             return joinable;
         });
     }
 
-    /** Publishes again when the stream had to be created: nothing was written the first time. */
-    private <T> T creating(String stream, Supplier<T> publishing) {
+    /** Publishes, and once more if the stream was unknown and has been created: the first attempt wrote nothing. */
+    private <T> T attempt(String stream, Supplier<T> publish) {
         try {
-            return publishing.get();
-        } catch (UnknownStreamException e) {
-            parts.streams().require(stream);
-            return publishing.get();
+            try {
+                return publish.get();
+            } catch (UnknownStreamException e) {
+                if (options.unknownStreamHandler() == null) {
+                    throw e;
+                }
+                options.unknownStreamHandler().accept(stream);
+                return publish.get();
+            }
+        } catch (RuntimeException e) {
+            throw options.exceptionTranslator().apply(e);
+        }
+    }
+
+    /** Builds a template; not thread-safe. */
+    public static final class Builder {
+        private final EventSql eventSql;
+        private @Nullable EventSerializer serializer;
+        private List<OutgoingEventCustomizer> customizers = List.of();
+        private @Nullable Consumer<String> unknownStreamHandler;
+        private UnaryOperator<RuntimeException> exceptionTranslator = UnaryOperator.identity();
+        private UnjoinableTransaction unjoinableTransaction = UnjoinableTransaction.FAIL;
+        private EventSqlObservations observations = EventSqlObservations.none();
+
+        private Builder(EventSql eventSql) {
+            this.eventSql = Objects.requireNonNull(eventSql, "eventSql");
+        }
+
+        /** Serializes payloads; default: {@link JacksonEventSerializer}, without Jackson {@link PlainEventSerializer}. */
+        public Builder serializer(EventSerializer value) {
+            serializer = Objects.requireNonNull(value, "serializer");
+            return this;
+        }
+
+        /** Customizes each event after its serialization, in this order; default: none. */
+        public Builder customizers(List<OutgoingEventCustomizer> values) {
+            customizers = List.copyOf(values);
+            return this;
+        }
+
+        /**
+         * Called with the name of a stream that does not exist, before the publish call is repeated: creates the stream or
+         * throws. Default: the call fails with {@link UnknownStreamException}.
+         */
+        public Builder unknownStreamHandler(Consumer<String> value) {
+            unknownStreamHandler = Objects.requireNonNull(value, "unknownStreamHandler");
+            return this;
+        }
+
+        /** Translates exceptions that a call throws, such as their messages; default: none. */
+        public Builder exceptionTranslator(UnaryOperator<RuntimeException> value) {
+            exceptionTranslator = Objects.requireNonNull(value, "exceptionTranslator");
+            return this;
+        }
+
+        /** What to do inside a transaction that cannot be joined; default {@link UnjoinableTransaction#FAIL}. */
+        public Builder unjoinableTransaction(UnjoinableTransaction value) {
+            unjoinableTransaction = Objects.requireNonNull(value, "unjoinableTransaction");
+            return this;
+        }
+
+        /** Observes each call, and adds the trace to the events' headers; default: no observation. */
+        public Builder observations(EventSqlObservations value) {
+            observations = Objects.requireNonNull(value, "observations");
+            return this;
+        }
+
+        /** Returns the template. */
+        public EventSqlTemplate build() {
+            Options options = new Options(
+                    serializer == null ? defaultSerializer() : serializer,
+                    customizers,
+                    unknownStreamHandler,
+                    exceptionTranslator,
+                    unjoinableTransaction,
+                    observations);
+            Outbox outbox = eventSql.outbox();
+            return new EventSqlTemplate(eventSql.publisher(), outbox, options, new CurrentTransaction(outbox), true);
+        }
+
+        private static EventSerializer defaultSerializer() {
+            return ClassUtils.isPresent(
+                            "tools.jackson.databind.json.JsonMapper", EventSqlTemplate.class.getClassLoader())
+                    ? JacksonEventSerializer.withDefaults()
+                    : new PlainEventSerializer();
         }
     }
 }

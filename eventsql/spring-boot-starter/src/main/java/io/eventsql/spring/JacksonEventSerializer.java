@@ -10,12 +10,17 @@ import org.jspecify.annotations.Nullable;
 import tools.jackson.core.JacksonException;
 import tools.jackson.databind.json.JsonMapper;
 
-/** JSON by Jackson; text and bytes are taken as they are. Thread-safe. */
+/** Serializes payloads as JSON with Jackson; {@code String} and {@code byte[]} are not changed. Thread-safe. */
 public final class JacksonEventSerializer extends PlainEventSerializer {
     private final JsonMapper mapper;
 
     public JacksonEventSerializer(JsonMapper mapper) {
         this.mapper = Objects.requireNonNull(mapper, "mapper");
+    }
+
+    /** With Jackson's default mapper. */
+    static JacksonEventSerializer withDefaults() {
+        return new JacksonEventSerializer(JsonMapper.builder().build());
     }
 
     @Override

@@ -3,16 +3,16 @@ package io.eventsql.spring;
 import io.eventsql.Event;
 
 /**
- * Changes each event that {@link EventSqlTemplate} publishes, behind the serializer: adds headers, say. All beans of this
- * type are asked, in their order. Thread-safe.
+ * Customizes each event that {@link EventSqlTemplate} publishes, after its serialization, for example by adding headers.
+ * All beans of this type are called, in their order. Thread-safe.
  */
 @FunctionalInterface
 public interface OutgoingEventCustomizer {
 
     /**
-     * The event to publish.
+     * Returns the event to publish.
      *
-     * @param payload what {@code event} was made of
+     * @param payload the payload of {@code event} before its serialization
      */
     Event customize(String stream, Object payload, Event event);
 }

@@ -6,7 +6,7 @@ import java.lang.reflect.Type;
 import java.nio.charset.StandardCharsets;
 import org.jspecify.annotations.Nullable;
 
-/** Takes text, as UTF-8, and bytes as they are, and nothing else. Thread-safe. */
+/** Serializes only {@code String}, as UTF-8, and {@code byte[]}, unchanged. Thread-safe. */
 public class PlainEventSerializer implements EventSerializer {
 
     @Override
@@ -29,18 +29,19 @@ public class PlainEventSerializer implements EventSerializer {
         return deserializeObject(event, type);
     }
 
-    /** As {@link #serialize}, of what is neither text nor bytes. */
+    /** As {@link #serialize}, for other payloads than {@code String} and {@code byte[]}. */
     protected Event serializeObject(String stream, OutgoingEvent event) {
         throw new EventSerializationException(
                 "A " + event.payload().getClass().getName() + " cannot be published to " + stream
-                        + ": without Jackson (spring-boot-starter-jackson) or an EventSerializer bean of yours, payloads"
-                        + " are String or byte[]");
+                        + ": payloads other than String and byte[] need Jackson (spring-boot-starter-jackson) or an"
+                        + " EventSerializer bean");
     }
 
-    /** As {@link #deserialize}, of what is neither text nor bytes. */
+    /** As {@link #deserialize}, for other types than {@code String} and {@code byte[]}. */
     protected @Nullable Object deserializeObject(StoredEvent event, Type type) {
         throw new EventSerializationException("The event at " + event.position() + " cannot be read as "
-                + type.getTypeName() + ": without Jackson (spring-boot-starter-jackson) or an EventSerializer bean of"
-                + " yours, payloads are String or byte[]");
+                + type.getTypeName()
+                + ": payloads other than String and byte[] need Jackson (spring-boot-starter-jackson)"
+                + " or an EventSerializer bean");
     }
 }

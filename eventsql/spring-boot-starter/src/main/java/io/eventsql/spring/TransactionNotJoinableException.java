@@ -2,7 +2,7 @@ package io.eventsql.spring;
 
 import org.springframework.transaction.IllegalTransactionStateException;
 
-/** The event was to be published inside a transaction that no event can be part of. Nothing was written. */
+/** Thrown if an event is published inside a transaction that it cannot be part of. Nothing was written. */
 public class TransactionNotJoinableException extends IllegalTransactionStateException {
     private static final long serialVersionUID = 1L;
 

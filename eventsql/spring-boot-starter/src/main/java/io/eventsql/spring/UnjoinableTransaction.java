@@ -1,9 +1,9 @@
 package io.eventsql.spring;
 
-/** What {@link EventSqlTemplate} does in a transaction that events cannot be part of. */
+/** How {@link EventSqlTemplate} behaves inside a transaction that events cannot be part of. */
 public enum UnjoinableTransaction {
     /** Throws {@link TransactionNotJoinableException}. */
     FAIL,
-    /** Publishes at once: the events stay when the transaction is rolled back. */
+    /** Publishes at once; a rollback does not undo it. */
     PUBLISH_DIRECTLY
 }

@@ -14,6 +14,7 @@ import io.eventsql.UnknownStreamException;
 import io.eventsql.eventsdb.EventsDb;
 import io.eventsql.spring.boot.EventSqlAutoConfiguration;
 import io.eventsql.spring.boot.EventSqlTemplateAutoConfiguration;
+import io.eventsql.spring.fixture.TestPools;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.util.ArrayList;
@@ -70,7 +71,8 @@ class EventSqlTemplateIT {
         eventsDb = EventsDb.start();
         shared = new AnnotationConfigApplicationContext();
         shared.registerBean(DataSource.class, () -> newDatabase(SHARED_POOLS));
-        TestPropertyValues.of("eventsql.streams.orders.partitions=1").applyTo(shared);
+        TestPropertyValues.of("eventsql.streams.orders.partitions=1", "eventsql.create-missing-streams=true")
+                .applyTo(shared);
         shared.register(AUTO_CONFIGURATIONS);
         shared.refresh();
     }
@@ -176,6 +178,21 @@ class EventSqlTemplateIT {
             assertThat(stored.key()).isEqualTo("4711");
             assertThat(stored.text()).isEqualTo("{\"id\":\"4711\",\"total\":3}");
             assertThat(stored.headers()).containsExactly(Map.entry("content-type", "application/json"));
+        });
+    }
+
+    @Test
+    void publish_tooLarge_namesTheProperty() {
+        application().withPropertyValues("eventsql.max-event-bytes=10B").run(context -> {
+            App app = new App(context);
+            assertThatThrownBy(() -> app.events().publish("orders", "more than ten bytes"))
+                    .isInstanceOf(InvalidInputException.class)
+                    .hasMessageContaining("eventsql.max-event-bytes");
+            app.transaction()
+                    .executeWithoutResult(
+                            status -> assertThatThrownBy(() -> app.events().publish("orders", "more than ten bytes"))
+                                    .isInstanceOf(InvalidInputException.class)
+                                    .hasMessageContaining("eventsql.max-event-bytes"));
         });
     }
 
@@ -555,19 +572,19 @@ class EventSqlTemplateIT {
 
     @Test
     void publish_streamThatIsMissingAndStaysSo_isRefusedAndTheTransactionGoesOn() {
-        application()
-                .withPropertyValues("eventsql.create-missing-streams=false")
-                .run(context -> {
-                    App app = new App(context);
-                    app.transaction().executeWithoutResult(status -> {
-                        assertThatThrownBy(() -> app.events().publish("invoices", "x"))
-                                .isInstanceOf(UnknownStreamException.class);
-                        app.events().publish("orders", "known", "y");
-                    });
+        application().run(context -> {
+            App app = new App(context);
+            app.transaction().executeWithoutResult(status -> {
+                assertThatThrownBy(() -> app.events().publish("invoices", "x"))
+                        .isInstanceOf(UnknownStreamException.class)
+                        .hasMessageContaining("eventsql.streams[invoices].partitions=10")
+                        .hasMessageContaining("eventsql.create-missing-streams=true");
+                app.events().publish("orders", "known", "y");
+            });
 
-                    await().until(() -> !app.keys().isEmpty());
-                    assertThat(app.keys()).containsExactly("known");
-                });
+            await().until(() -> !app.keys().isEmpty());
+            assertThat(app.keys()).containsExactly("known");
+        });
     }
 
     @Test

@@ -42,7 +42,7 @@ class ClearCommandIT {
 
             assertThat(run(server, "clear", "orders", "--confirm", confirmation.group(1)))
                     .isEqualTo(2);
-            assertThat(err.toString()).contains("confirmation is not that of stream orders as it is now");
+            assertThat(err.toString()).contains("confirmation does not match the current content of stream orders");
             assertThat(run(server, "clear", "nothing")).isEqualTo(2);
             assertThat(err.toString()).contains("nothing");
         }

@@ -225,7 +225,7 @@ class StreamCleanerIT {
         // As by a process that ended after the first step, and in the midst of the second.
         try (var connection = database.getConnection()) {
             connection.setAutoCommit(false);
-            clearing.startAtHead(connection, streamId, spec, 0);
+            clearing.moveLogStartToHead(connection, streamId, spec, 0);
             connection.commit();
             connection.setAutoCommit(true);
             clearing.detach(connection, spec, 0, segment(clearing, 0));
@@ -260,7 +260,7 @@ class StreamCleanerIT {
             String confirmation = eventSql.previewClear(stream).confirmation();
             assertThatThrownBy(() -> eventSql.clear(stream, confirmation))
                     .isInstanceOf(EventSqlException.class)
-                    .hasMessageContaining("repeat it");
+                    .hasMessageContaining("retry the call");
             publish(150, 160);
             assertThat(eventSql.read(at(0), 100)).hasSize(100);
             reader.rollback();
@@ -270,7 +270,7 @@ class StreamCleanerIT {
 
     private ClearStatements.Segment segment(ClearStatements clearing, long number) throws SQLException {
         try (var connection = database.getConnection()) {
-            return clearing.segments(connection, spec, 0).stream()
+            return clearing.findSegments(connection, spec, 0).stream()
                     .filter(segment -> segment.number() == number)
                     .findFirst()
                     .orElseThrow();

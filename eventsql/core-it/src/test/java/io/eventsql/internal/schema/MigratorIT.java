@@ -40,7 +40,13 @@ import org.postgresql.ds.PGSimpleDataSource;
 class MigratorIT {
     private static final String VERSIONS =
             "SELECT version || ' ' || description FROM eventsql.schema_version ORDER BY version";
-    private static final List<String> ALL = List.of("1 event log", "2 consumers", "3 outbox");
+    private static final List<String> ALL = List.of(
+            "1 outbox",
+            "2 event log",
+            "3 transferred events",
+            "4 consumers",
+            "5 offset functions",
+            "6 lease functions");
     private static final StreamSpec STREAM = StreamSpec.of("orders").withPartitions(2);
 
     private DataSource database;
@@ -136,7 +142,7 @@ class MigratorIT {
     void migrate_offOnAFreshDatabase_isRefusedAndLeavesItEmpty() throws SQLException {
         assertThatExceptionOfType(EventSqlException.class)
                 .isThrownBy(() -> open(pool, Settings.DEFAULT_SCHEMA, false))
-                .withMessageContaining("version 0")
+                .withMessageContaining("outbox/V1__outbox.sql, shard/V2__event_log.sql, ")
                 .withMessageContaining("settings.migrateSchema");
         assertThat(Sql.query(pool, "SELECT nspname FROM pg_namespace WHERE nspname = 'eventsql'"))
                 .isEmpty();
@@ -147,9 +153,12 @@ class MigratorIT {
         Sql.execute(
                 pool,
                 "CREATE SCHEMA eventsql",
-                file("V1__event_log.sql"),
-                file("V2__consumers.sql"),
-                file("V3__outbox.sql"));
+                file("outbox/V1__outbox.sql"),
+                file("shard/V2__event_log.sql"),
+                file("shard/V3__transferred_events.sql"),
+                file("shard/V4__consumers.sql"),
+                file("shard/V5__offset_functions.sql"),
+                file("shard/V6__lease_functions.sql"));
         try (EventSql eventSql = open(pool, Settings.DEFAULT_SCHEMA, false)) {
             eventSql.createStream(STREAM);
             assertWorks(eventSql);
@@ -160,7 +169,7 @@ class MigratorIT {
     }
 
     private static String file(String name) throws IOException {
-        try (InputStream in = Migrator.class.getResourceAsStream("/io/eventsql/schema/" + name)) {
+        try (InputStream in = Migrator.class.getResourceAsStream("/io/eventsql/db/migration/" + name)) {
             return new String(in.readAllBytes(), StandardCharsets.UTF_8);
         }
     }

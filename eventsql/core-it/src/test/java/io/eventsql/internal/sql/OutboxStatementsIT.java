@@ -235,7 +235,7 @@ class OutboxStatementsIT {
     }
 
     @Test
-    void appendTransferred_isTakenOnlyDirectlyBehindTheLast() throws SQLException {
+    void appendTransferred_isTakenOnlyDirectlyAfterTheLast() throws SQLException {
         send(null, 5, 6);
         send(6L, 9, 9); // numbers need not be without gaps: others are for other partitions
         assertFails(SqlErrors.NOT_NEXT, () -> send(null, 5, 6)); // repeated
@@ -245,7 +245,7 @@ class OutboxStatementsIT {
         assertFails(SqlErrors.NOT_NEXT, () -> send(10L, 11, 12)); // not behind what is stored
         send(9L, 10, 12);
         assertThat(stored()).containsExactly("5", "6", "9", "10", "11", "12");
-        Map<Target, Long> lastNumbers = database.call(c -> transferred.lastNumbers(c, PRODUCER, new int[] {1}));
+        Map<Target, Long> lastNumbers = database.call(c -> transferred.registerOutbox(c, PRODUCER, new int[] {1}));
         assertThat(lastNumbers).isEqualTo(Map.of(new Target(1, 0), 12L));
     }
 
@@ -271,7 +271,7 @@ class OutboxStatementsIT {
 
     @Test
     void producersOfOutboxes_areNotForgottenWhenOthersAre() throws SQLException {
-        database.call(c -> transferred.lastNumbers(c, PRODUCER, new int[] {1}));
+        database.call(c -> transferred.registerOutbox(c, PRODUCER, new int[] {1}));
         send(null, 1, 1);
         Sql.execute(
                 dataSource,

@@ -77,7 +77,7 @@ final class Appender {
                 return;
             } catch (SQLException e) {
                 failure = classify(batch, e);
-                shard.failed(e);
+                shard.recordFailure(e);
                 news.appendFailed(shard.number(), e);
             } catch (UnknownStreamException e) {
                 failure = new Failure(Verdict.REFUSED, new SQLException(e.getMessage(), e));
@@ -172,7 +172,7 @@ final class Appender {
     private void learnStreams(Batch batch) throws SQLException {
         try {
             for (PublishCall call : batch.calls()) {
-                shard.streamId(call.stream());
+                shard.ensureStream(call.stream());
             }
         } catch (SQLException e) {
             throw new NotSentException(e);

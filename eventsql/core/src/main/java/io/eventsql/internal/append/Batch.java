@@ -103,7 +103,7 @@ final class Batch {
                 int partition = partition(call, i);
                 PartitionGroup group = ofStream[partition];
                 if (group == null) {
-                    group = new PartitionGroup(call.stream(), shard.streamId(call.stream()), partition);
+                    group = new PartitionGroup(call.stream(), shard.ensureStream(call.stream()), partition);
                     ofStream[partition] = group;
                     groups.add(group);
                 }

@@ -16,7 +16,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import org.jspecify.annotations.Nullable;
 
 /**
- * One partition that a member owns, from taking it to losing it or giving it back: whose it is, until when its lease
+ * One partition that a member owns, from taking to losing or releasing it: whose it is, until when its lease
  * runs, what is fetched, handled and committed. Always {@code committed ≤ handled ≤ fetched}. Thread-safe: fetcher,
  * handlers, committer and lease keeper share it.
  */
@@ -25,7 +25,7 @@ final class Assignment {
     private enum State {
         /** Events are handled. */
         ACTIVE,
-        /** No further event is handled; what is handled is committed, then the partition is given back. */
+        /** No further event is handled; what is handled is committed, then the partition is released. */
         DRAINING,
         /** No further event is handled; the failure that stops the partition is being stored. */
         STOPPING,
@@ -134,7 +134,7 @@ final class Assignment {
         return state == State.ENDED;
     }
 
-    /** Begins to give the partition back: no further event is handled; what is handled is still committed. */
+    /** Begins to release the partition: no further event is handled; what is handled is still committed. */
     synchronized void drain() {
         if (state == State.ACTIVE) {
             state = State.DRAINING;
@@ -156,7 +156,7 @@ final class Assignment {
         return true;
     }
 
-    /** Gives the partition back instead: it could not be stopped, because the member closes. */
+    /** Releases the partition instead: it could not be stopped, because the member closes. */
     synchronized void abortStop() {
         if (state == State.STOPPING) {
             state = State.DRAINING;

@@ -43,7 +43,7 @@ final class Attempts {
         this.closeSignal = closeSignal;
     }
 
-    /** Decides about events once they are handled or have failed for good. */
+    /** Completes events that are handled or have failed for good. */
     interface Outcome {
         /** Statements that a transactional handler commits together with its effects. */
         default TransactionStep alsoCommit() {
@@ -156,7 +156,7 @@ final class Attempts {
         for (StoredEvent event : events) {
             boolean parked = assignment.isParked(event.key()); // by one of those before it
             boolean mayContinue = parked
-                    ? failures.parkBehind(assignment, List.of(event))
+                    ? failures.parkFollowing(assignment, List.of(event))
                     : handle(assignment, List.of(event), clock, outcome);
             if (!mayContinue) {
                 return false;

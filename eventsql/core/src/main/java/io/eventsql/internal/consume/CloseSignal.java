@@ -3,7 +3,7 @@ package io.eventsql.internal.consume;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 
-/** Tells all that work for a member that it closes, and ends their delays. Thread-safe. */
+/** Signals to the services of a member that it closes, and ends their delays. Thread-safe. */
 final class CloseSignal {
     private final CountDownLatch closing = new CountDownLatch(1);
 

@@ -114,7 +114,7 @@ final class Control implements ConsumerControl {
                                 "read the parked events of",
                                 shard,
                                 (c, s, id) -> s.tables().parkedEvents().list(c, id, max - events.size()))
-                        .ifPresent(rows -> rows.forEach(row -> events.add(event(shard, row))));
+                        .ifPresent(rows -> rows.forEach(row -> events.add(parkedEvent(shard, row))));
             }
         }
         return events;
@@ -127,7 +127,7 @@ final class Control implements ConsumerControl {
         }
     }
 
-    private ParkedEvent event(Shard shard, Row row) {
+    private ParkedEvent parkedEvent(Shard shard, Row row) {
         EventPosition position = new EventPosition(stream.name(), shard.number(), row.partition(), row.offset());
         @Nullable Long copy = row.deadLetterOffset();
         @Nullable String copies = row.deadLetterStream();
@@ -156,7 +156,7 @@ final class Control implements ConsumerControl {
 
     @Override
     public long redrive(Collection<EventPosition> positions) {
-        return changeAt(
+        return changeParkedEvents(
                 "redrive",
                 positions,
                 (c, shard, id, partition, offsets) ->
@@ -165,7 +165,7 @@ final class Control implements ConsumerControl {
 
     @Override
     public long drop(Collection<EventPosition> positions) {
-        return changeAt(
+        return changeParkedEvents(
                 "drop",
                 positions,
                 (c, shard, id, partition, offsets) ->
@@ -182,11 +182,11 @@ final class Control implements ConsumerControl {
 
     /** Statements about parked events of one partition, in a transaction. */
     @FunctionalInterface
-    private interface WorkAt {
+    private interface ParkedEventWork {
         long run(Connection connection, Shard shard, int consumerId, int partition, long[] offsets);
     }
 
-    private long changeAt(String what, Collection<EventPosition> positions, WorkAt work) {
+    private long changeParkedEvents(String action, Collection<EventPosition> positions, ParkedEventWork work) {
         positions.forEach(this::requireOwn);
         Map<Integer, Map<Integer, List<Long>>> offsets = positions.stream()
                 .collect(Collectors.groupingBy(
@@ -195,7 +195,7 @@ final class Control implements ConsumerControl {
                                 EventPosition::partition,
                                 TreeMap::new,
                                 Collectors.mapping(EventPosition::offset, Collectors.toList()))));
-        return change(what, (c, shard, id) -> {
+        return change(action, (c, shard, id) -> {
             long events = 0;
             for (var entry : offsets.getOrDefault(shard.number(), Map.of()).entrySet()) {
                 long[] ofPartition =
@@ -206,18 +206,18 @@ final class Control implements ConsumerControl {
         });
     }
 
-    private long change(String what, Work<Long> work) {
+    private long change(String action, Work<Long> work) {
         long sum = 0;
         for (Shard shard : shards.all()) {
-            sum += changeOn(what, shard, work).orElse(0L);
+            sum += changeOn(action, shard, work).orElse(0L);
         }
         return sum;
     }
 
     /** Changes the consumer on one shard, and signals its members once that is committed. */
-    private Optional<Long> changeOn(String what, Shard shard, Work<Long> work) {
+    private Optional<Long> changeOn(String action, Shard shard, Work<Long> work) {
         int[] changed = {-1};
-        Optional<Long> result = call(what, shard, (c, s, id) -> {
+        Optional<Long> result = call(action, shard, (c, s, id) -> {
             changed[0] = id;
             return work.run(c, s, id);
         });
@@ -228,16 +228,19 @@ final class Control implements ConsumerControl {
     }
 
     /** Runs the statements in a transaction; returns nothing if the shard does not know the consumer. */
-    private <T> Optional<T> call(String what, Shard shard, Work<T> work) {
+    private <T> Optional<T> call(String action, Shard shard, Work<T> work) {
         try {
-            int streamId = shard.streamId(stream);
+            OptionalInt streamId = shard.findStreamId(stream);
+            if (streamId.isEmpty()) {
+                return Optional.empty();
+            }
             return shard.require().transaction(connection -> {
-                OptionalInt id = shard.tables().consumers().id(connection, streamId, consumer);
+                OptionalInt id = shard.tables().consumers().id(connection, streamId.getAsInt(), consumer);
                 return id.isEmpty() ? Optional.empty() : Optional.of(work.run(connection, shard, id.getAsInt()));
             });
         } catch (SQLException e) {
             throw new EventSqlException(
-                    "Could not " + what + " consumer " + consumer + " of stream " + stream.name() + " on " + shard
+                    "Could not " + action + " consumer " + consumer + " of stream " + stream.name() + " on " + shard
                             + ": " + e.getMessage(),
                     e);
         }

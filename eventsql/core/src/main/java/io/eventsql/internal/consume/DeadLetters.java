@@ -59,7 +59,7 @@ final class DeadLetters {
             }
             Rows rows = new Rows(
                     new String[] {stream().name()},
-                    new int[] {shard.streamId(stream())},
+                    new int[] {shard.ensureStream(stream())},
                     new int[] {event.partition()},
                     new int[] {1},
                     new int[] {1},
@@ -97,7 +97,7 @@ final class DeadLetters {
     /** After the commit: signals the dead-letter stream's consumers. */
     void signalCopy(int partition) {
         try {
-            wakeUp.appended(shard, shard.streamId(stream()), partition);
+            wakeUp.appended(shard, shard.ensureStream(stream()), partition);
         } catch (SQLException e) {
             LOG.debug("Signalling consumers of {} failed; they poll", stream().name(), e);
         }
@@ -109,7 +109,7 @@ final class DeadLetters {
             return false;
         }
         try {
-            segments.ensureRoom(shard, stream, shard.streamId(stream), partition);
+            segments.ensureRoom(shard, stream, shard.ensureStream(stream), partition);
             return true;
         } catch (SQLException e) {
             LOG.warn("Adding a segment to {} failed; retrying with the event: {}", stream.name(), e.getMessage());

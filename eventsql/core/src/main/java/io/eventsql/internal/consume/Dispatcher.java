@@ -48,7 +48,7 @@ final class Dispatcher {
         }
     }
 
-    /** Handles pages until there is none, or the partition ends; then it may be released. */
+    /** Handles pages until there is none or the partition ends, which then may be released. */
     private void handleAll(Assignment assignment) {
         HandlerClock clock = new HandlerClock();
         assignment.addClock(clock);

@@ -27,7 +27,7 @@ final class Failures {
     /** A partition with more parked keys stops: they are kept in memory. */
     private static final int PARKED_KEYS_MAX = 100_000;
 
-    /** Used in place of an offset: no event is passed. */
+    /** Replaces an offset where no event is passed. */
     private static final long NO_EVENT = Long.MIN_VALUE;
 
     private static final String KEY_IS_PARKED = "its key is parked";
@@ -106,7 +106,7 @@ final class Failures {
      * @param events with gapless offsets
      * @return whether the next event may be handled
      */
-    boolean parkBehind(Assignment assignment, List<StoredEvent> events) {
+    boolean parkFollowing(Assignment assignment, List<StoredEvent> events) {
         ParkedEventTable table = shard.tables().parkedEvents();
         return pass(
                 assignment,
@@ -150,11 +150,11 @@ final class Failures {
                     continue;
                 }
                 if (isPermanent.test(e)) {
-                    stop(assignment, "storing a failed event failed: " + text(e));
+                    stop(assignment, "could not store the failed event: " + text(e));
                     return false;
                 }
                 LOG.warn(
-                        "Storing a failure of {} failed; retrying in {} ms: {}",
+                        "Could not store the failure of {}; retrying in {} ms: {}",
                         assignment.name(),
                         delayMs,
                         e.toString());

@@ -23,7 +23,7 @@ import org.slf4j.LoggerFactory;
  * Fetches from one shard for all members of this process: one platform thread. It fetches for a member when one of its
  * partitions may have events and room for a page, all such partitions in one round trip.
  *
- * <p>Signals tell it which partitions have new events. Partitions of a stream that has just had events are fetched
+ * <p>Signals name the partitions with new events. Partitions of a stream that has just had events are fetched
  * again without a signal, after a moment and then some times more, because a signal from another process takes longer
  * than that; such probes cost next to nothing where there is nothing. And at every poll interval it reads the heads of
  * all partitions.

@@ -14,12 +14,12 @@ sealed interface HandlerTransactions {
     /**
      * Runs the work in a transaction.
      *
-     * @return whether it was committed; {@code false} if the work returned that it is not to be
+     * @return whether it was committed; {@code false} if the work returned {@code false}
      * @throws Database.UnavailableException if there was no connection or it broke
      */
     boolean run(Shard shard, HandlerWork work) throws Exception;
 
-    /** Whether the connection is chosen by someone other than the library, so that it may be any. */
+    /** Whether the application chooses the connection, so that it may lead to any database. */
     boolean areForeign();
 
     /** The library's own, on connections of the shard's pool. */

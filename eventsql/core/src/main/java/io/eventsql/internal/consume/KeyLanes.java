@@ -74,7 +74,7 @@ final class KeyLanes implements PageHandler {
     /** Does nothing once the partition ends: its next owner handles the event. */
     private void handle(Assignment assignment, StoredEvent event, HandlerClock clock) {
         if (assignment.isParked(event.key())) {
-            failures.parkBehind(assignment, List.of(event));
+            failures.parkFollowing(assignment, List.of(event));
         } else {
             attempts.handle(assignment, List.of(event), clock);
         }

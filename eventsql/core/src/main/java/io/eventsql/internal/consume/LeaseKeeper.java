@@ -21,8 +21,8 @@ import org.slf4j.LoggerFactory;
 /**
  * Keeps the leases of one shard for all members of this process: one platform thread, one heartbeat for all. The
  * heartbeat renews leases and returns each member's share; then members take free partitions, up to their share, and
- * give back what is above it once the handler has finished its current event. A member that closes gives back all of
- * them in the same way.
+ * release what is above it once the handler has finished its current event. A member that closes releases all of them
+ * in the same way.
  *
  * <p>A heartbeat is sent every {@link Settings#heartbeat()}; when another member's lease expires; and at once when
  * members come or go, which they signal.
@@ -35,7 +35,7 @@ final class LeaseKeeper implements WakeUpTarget {
     private static final long AFTER_EXPIRY_MS = 5;
     /** The delay before taking again what other members took faster. */
     private static final long TAKE_RETRY_MS = 100;
-    /** The delay before giving back what is drained while a commit of the member is under way. */
+    /** The delay before releasing what is drained while a commit of the member is under way. */
     private static final long RELEASE_RETRY_MS = 20;
     /** The delay before the second attempt to leave: a connection may just have broken. */
     private static final long LEAVE_RETRY_MS = 50;
@@ -89,14 +89,14 @@ final class LeaseKeeper implements WakeUpTarget {
         thread.start();
     }
 
-    /** Lets the member take its share from now on; the others give back what is above theirs. */
+    /** Lets the member take its share from now on; the others release what is above theirs. */
     void add(ShardMember member, OffsetCommitter committer, Dispatcher dispatcher) {
         participants.add(new Participant(member, committer, dispatcher));
         schedule.requestHeartbeat();
     }
 
     /**
-     * Lets the member take nothing more. It gives back its partitions as their handlers end, and keeps its leases until
+     * Lets the member take nothing more. It releases its partitions as their handlers end, and keeps its leases until
      * then; when all have ended, it leaves.
      */
     void beginLeave(ShardMember member) {
@@ -156,11 +156,11 @@ final class LeaseKeeper implements WakeUpTarget {
     }
 
     private void heartbeat() throws SQLException {
-        long askedAt = System.nanoTime();
-        schedule.scheduleAt(askedAt + heartbeatNanos);
-        List<Heartbeat> asked =
-                participants.stream().map(p -> Heartbeat.of(p, askedAt)).toList();
-        if (asked.isEmpty()) {
+        long sentAt = System.nanoTime();
+        schedule.scheduleAt(sentAt + heartbeatNanos);
+        List<Heartbeat> heartbeats =
+                participants.stream().map(p -> Heartbeat.of(p, sentAt)).toList();
+        if (heartbeats.isEmpty()) {
             return;
         }
         List<Answer> answers = shard.require()
@@ -171,24 +171,24 @@ final class LeaseKeeper implements WakeUpTarget {
                                 connection,
                                 shard.number(),
                                 lease,
-                                asked.stream().map(Heartbeat::sent).toList()));
-        if (answers.size() < asked.size()) {
-            endDeleted(asked, answers);
+                                heartbeats.stream().map(Heartbeat::beat).toList()));
+        if (answers.size() < heartbeats.size()) {
+            endDeleted(heartbeats, answers);
         }
         for (Answer answer : answers) {
-            apply(asked.get(answer.member()), answer);
+            apply(heartbeats.get(answer.member()), answer);
         }
         for (Answer answer : answers) { // when all leases are renewed here, too: taking may fail
-            takeFree(asked.get(answer.member()).participant().member(), answer);
+            takeFree(heartbeats.get(answer.member()).participant().member(), answer);
         }
     }
 
     /** What was sent for a member: the assignments as they were then, since one may be taken or removed before the answer. */
-    private record Heartbeat(Participant participant, List<Assignment> assignments, Beat sent, long askedAt) {
-        static Heartbeat of(Participant participant, long askedAt) {
+    private record Heartbeat(Participant participant, List<Assignment> assignments, Beat beat, long sentAt) {
+        static Heartbeat of(Participant participant, long sentAt) {
             ShardMember member = participant.member();
             List<Assignment> assignments = member.assignments();
-            return new Heartbeat(participant, assignments, member.heartbeat(), askedAt);
+            return new Heartbeat(participant, assignments, member.heartbeat(), sentAt);
         }
     }
 
@@ -211,13 +211,13 @@ final class LeaseKeeper implements WakeUpTarget {
         for (Assignment assignment : heartbeat.assignments()) {
             int partition = assignment.partition();
             if (answer.renewed().contains(partition)) {
-                assignment.renewLease(heartbeat.askedAt() + lease.toNanos());
+                assignment.renewLease(heartbeat.sentAt() + lease.toNanos());
                 if (answer.ending().contains(partition)) {
                     assignment.drain();
                 } else if (answer.toRedrive().contains(partition) && assignment.requestRedrive()) {
                     heartbeat.participant().dispatcher().start(assignment);
                 }
-            } else if (heartbeat.sent().held().contains(partition)) {
+            } else if (heartbeat.beat().held().contains(partition)) {
                 LOG.info("Lost {}: its lease was not renewed", assignment.name());
                 member.remove(assignment, Reason.LOST);
             } else if (!assignment.hasEnded()) {
@@ -291,12 +291,12 @@ final class LeaseKeeper implements WakeUpTarget {
         member.markLeft();
     }
 
-    private void endDeleted(List<Heartbeat> asked, List<Answer> answers) {
+    private void endDeleted(List<Heartbeat> heartbeats, List<Answer> answers) {
         Set<Integer> answered =
                 new HashSet<>(answers.stream().map(Answer::member).toList());
-        for (int i = 0; i < asked.size(); i++) {
+        for (int i = 0; i < heartbeats.size(); i++) {
             if (!answered.contains(i)) {
-                Participant participant = asked.get(i).participant();
+                Participant participant = heartbeats.get(i).participant();
                 ShardMember member = participant.member();
                 LOG.warn(
                         "Consumer {} of stream {} was deleted on {}; ending its member",

@@ -25,7 +25,7 @@ public final class Listeners {
             try {
                 callback.accept(listener);
             } catch (RuntimeException | Error e) { // the library's threads must not end
-                LOG.warn("Consumer listener {} failed; continuing without it", listener, e);
+                LOG.warn("Consumer listener {} failed; its exception is ignored", listener, e);
             }
         }
     }

@@ -83,7 +83,7 @@ final class Member implements Subscription {
         if (closed) {
             return;
         }
-        int streamId = shard.streamId(stream);
+        int streamId = shard.ensureStream(stream);
         int consumerId = shard.require()
                 .transaction(connection -> shard.tables()
                         .consumers()
@@ -134,7 +134,7 @@ final class Member implements Subscription {
     }
 
     /**
-     * Waits for the handlers, whose partitions are given back as they end.
+     * Waits for the handlers, whose partitions are released as they end.
      *
      * @return whether all of them have ended before the deadline
      */

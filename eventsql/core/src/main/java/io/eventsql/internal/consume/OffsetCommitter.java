@@ -35,7 +35,7 @@ final class OffsetCommitter {
         this.heartbeats = heartbeats;
     }
 
-    /** Requests a commit of what the member has handled, within its commit interval. */
+    /** Requests a commit of what the member has handled; it is done within the commit interval. */
     void request() {
         thread.request(commit, member.spec().commitInterval());
     }

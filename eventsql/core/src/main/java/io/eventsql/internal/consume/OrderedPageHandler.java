@@ -12,7 +12,7 @@ record OrderedPageHandler(boolean inBatches, Attempts attempts, Failures failure
             boolean parked = assignment.isParked(page.get(next).key());
             int end = endOfRun(assignment, page, next, parked);
             List<StoredEvent> run = page.subList(next, end);
-            mayContinue = parked ? failures.parkBehind(assignment, run) : attempts.handle(assignment, run, clock);
+            mayContinue = parked ? failures.parkFollowing(assignment, run) : attempts.handle(assignment, run, clock);
             next = end;
         }
     }

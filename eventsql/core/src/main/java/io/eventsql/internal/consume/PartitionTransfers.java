@@ -15,7 +15,7 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Takes free partitions of one shard for members, gives back those that are drained, and lets members leave. Called by
+ * Takes free partitions of one shard for members, releases those that are drained, and lets members leave. Called by
  * the lease keeper's thread alone: a heartbeat after a member has left would make it count again.
  */
 final class PartitionTransfers {
@@ -47,7 +47,7 @@ final class PartitionTransfers {
      */
     int take(ShardMember member, int wanted) throws SQLException {
         List<Integer> except = member.notToTake();
-        long askedAt = System.nanoTime();
+        long sentAt = System.nanoTime();
         var tables = shard.tables();
         record Result(List<Taken> taken, Map<Integer, Set<String>> parkedKeys) {}
         Result result = database().transaction(connection -> {
@@ -66,7 +66,7 @@ final class PartitionTransfers {
             listeners.call(l -> l.partitionAssigned(membership.partition(one.partition()), one.nextOffset()));
         }
         // Counted from before the request, so the lease ends here before it ends in the database.
-        if (member.add(taken, result.parkedKeys(), askedAt + lease.toNanos())) {
+        if (member.add(taken, result.parkedKeys(), sentAt + lease.toNanos())) {
             return taken.size();
         }
         release(member, partitions(taken));
@@ -83,7 +83,7 @@ final class PartitionTransfers {
     /**
      * Rule 5 (Release): commits and releases the partitions that are drained.
      *
-     * @return {@code false} if they must wait, because another commit of the member is under way
+     * @return {@code false} if that must wait, because another commit of the member is under way
      */
     boolean releaseDrained(ShardMember member, OffsetCommitter committer) throws SQLException {
         List<Assignment> drained = member.assignments().stream()
@@ -109,9 +109,9 @@ final class PartitionTransfers {
     }
 
     /**
-     * Rule 6 (Leave): commits, gives back the partitions whose handlers have ended, and deletes the member's row.
+     * Rule 6 (Leave): commits, releases the partitions whose handlers have ended, and deletes the member's row.
      *
-     * @return {@code false} if it failed and is to be tried once more: a connection may just have broken
+     * @return {@code false} if it failed and is to be retried once: a connection may just have broken
      */
     boolean leave(ShardMember member, OffsetCommitter committer) {
         try {

@@ -22,8 +22,10 @@ final class PositionReader {
         List<ConsumerPosition> positions = new ArrayList<>();
         for (Shard shard : shards.all()) {
             try {
-                int streamId = shard.streamId(stream);
-                positions.addAll(shard.require().call(c -> read(c, shard, streamId, consumer)));
+                OptionalInt streamId = shard.findStreamId(stream);
+                if (streamId.isPresent()) {
+                    positions.addAll(shard.require().call(c -> read(c, shard, streamId.getAsInt(), consumer)));
+                }
             } catch (SQLException e) {
                 throw new EventSqlException(
                         "Reading the positions of consumer " + consumer + " on " + shard + " failed: " + e.getMessage(),

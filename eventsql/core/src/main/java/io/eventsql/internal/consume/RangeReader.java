@@ -14,6 +14,7 @@ import io.eventsql.internal.sql.PartitionTable.Head;
 import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.OptionalInt;
 
 /** Reads a range of a partition without a consumer. Thread-safe. */
 public final class RangeReader {
@@ -68,20 +69,25 @@ public final class RangeReader {
     private static List<StoredEvent> fetchPage(
             Shard shard, StreamSpec stream, int partition, long from, int maxEvents, long maxBytes)
             throws SQLException {
-        int streamId = shard.streamId(stream);
+        OptionalInt streamId = shard.findStreamId(stream);
+        if (streamId.isEmpty()) {
+            return List.of();
+        }
         Request request = new Request(partition, from);
         return shard.require()
                 .call(c -> shard.tables()
                         .fetch()
-                        .execute(c, streamId, stream, shard.number(), List.of(request), maxEvents, maxBytes))
+                        .execute(c, streamId.getAsInt(), stream, shard.number(), List.of(request), maxEvents, maxBytes))
                 .getFirst();
     }
 
     private static void requireInRange(Shard shard, StreamSpec stream, EventPosition from) throws SQLException {
-        int streamId = shard.streamId(stream);
-        Head head = shard.require()
-                .call(c -> shard.tables().partitions().heads(c, new int[] {streamId}))
-                .get(from.partition());
+        OptionalInt streamId = shard.findStreamId(stream);
+        Head head = streamId.isEmpty()
+                ? new Head(0, from.partition(), 0, 0)
+                : shard.require()
+                        .call(c -> shard.tables().partitions().heads(c, new int[] {streamId.getAsInt()}))
+                        .get(from.partition());
         if (from.offset() < head.logStart() || from.offset() > head.head()) {
             throw new OffsetOutOfRangeException(from, head.logStart(), head.head());
         }

@@ -27,7 +27,7 @@ final class ShardMember {
         JOINING,
         /** It takes its share of the partitions. */
         ACTIVE,
-        /** It takes nothing more, gives back what it owns, and leaves when all handlers have ended. */
+        /** It takes nothing more, releases what it owns, and leaves when all handlers have ended. */
         CLOSING,
         /** It leaves without waiting for handlers, and without another attempt if that fails. */
         LEAVING,
@@ -165,7 +165,7 @@ final class ShardMember {
                 consumerId(), memberId(), membership.memberName(), maxPartitions(renewed.size(), stuck), renewed);
     }
 
-    /** Rule 7, Share: with a stuck handler no more than the member has; none if it has no place left, or closes. */
+    /** Rule 7 (Share): with a stuck handler no more than the member owns; none if it has no permit left, or closes. */
     private int maxPartitions(int renewed, int stuck) {
         if (isClosed() || stuck >= spec().concurrency()) {
             return 0;

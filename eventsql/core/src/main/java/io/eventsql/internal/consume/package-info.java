@@ -1,7 +1,7 @@
 /**
  * Consuming: from the stored row to the handler and the committed offset.
  *
- * <h2>The way of an event</h2>
+ * <h2>From row to handler</h2>
  *
  * <pre>
  *   Fetcher ──page──▶ Assignment ◀──page── Dispatcher ──▶ OrderedPageHandler, KeyLanes
@@ -17,8 +17,8 @@
  * <p>A {@code Member} is a running instance of a consumer. On each shard it has a {@code ShardPipeline}, which connects the
  * services of that shard; they receive their collaborators in constructors. {@code LeaseKeeper} decides which partitions
  * the member owns. {@code ShardMember}, {@code Assignment} and {@code Membership} keep the state that services share and
- * know none of them. A service that needs the attention of a shard's thread asks its schedule ({@code FetchSchedule},
- * {@code HeartbeatSchedule}), not the thread.
+ * know none of them. A service signals a shard's thread through its schedule ({@code FetchSchedule}, {@code
+ * HeartbeatSchedule}) and does not know the thread.
  *
  * <h2>States of a member on a shard ({@code ShardMember})</h2>
  *
@@ -33,7 +33,7 @@
  * </pre>
  *
  * <p>A member whose consumer was deleted closes and is LEFT at once. Rules 5 to 7 of {@code docs/protocols.md} (release,
- * leave, share) say what a member may do in each state.
+ * leave, share) define what a member may do in each state.
  *
  * <h2>States of an owned partition ({@code Assignment})</h2>
  *
@@ -49,9 +49,12 @@
  * </pre>
  *
  * <p>Events are handled only in ACTIVE and while the lease is valid (rule 3). Until ENDED, offsets of handled events are
- * committed (rule 4). A partition is taken anew as a new assignment, with a higher epoch (rule 1), and not before the
- * handler of the former one has ended. The thread that handles its pages is IDLE, WAITING for its turn, or RUNNING; only
- * in RUNNING, and while events are in lanes, does a release wait for it (rule 5).
+ * committed (rule 4). A partition in STOPPING is not released unless the member leaves: storing the stop frees it. A
+ * partition that is taken again is a new assignment with a higher epoch (rule 1); that happens only after the handler of
+ * the former one has ended.
+ *
+ * <p>The thread that handles an assignment's pages is IDLE, WAITING for its turn, or RUNNING. A release waits for it only
+ * in RUNNING, and while events are in lanes (rule 5).
  *
  * <p>Not API: may change in any release.
  */

@@ -59,19 +59,20 @@ final class Destinations {
         }
         String key = event.key();
         if (key == null) {
-            return new Destination(stream, shardFor(event.spread()), (event.spread() >>> HALF) % stream.partitions());
+            return new Destination(
+                    stream, shardFor(event.routingHash()), (event.routingHash() >>> HALF) % stream.partitions());
         }
         long hash = KeyHash.of(key);
         return new Destination(stream, shards.ofSlot(KeyHash.slot(hash)), KeyHash.partition(hash, stream.partitions()));
     }
 
-    private Shard shardFor(int spread) {
+    private Shard shardFor(int routingHash) {
         if (own != null) {
             return own;
         }
         List<Shard> healthy = shards.all().stream().filter(Shard::isHealthy).toList();
         List<Shard> possible = healthy.isEmpty() ? shards.all() : healthy;
-        return possible.get((spread & 0xffff) % possible.size());
+        return possible.get((routingHash & 0xffff) % possible.size());
     }
 
     /** Looks up streams; what does not exist is {@linkplain #isKnown known}, too, until {@link #forgetMissing}. */
@@ -80,7 +81,7 @@ final class Destinations {
             try {
                 StreamSpec stream = streams.require(name);
                 if (own != null) {
-                    own.streamId(stream);
+                    own.ensureStream(stream);
                 }
                 known.put(name, stream);
             } catch (UnknownStreamException e) {
@@ -102,7 +103,7 @@ final class Destinations {
             return changed;
         }
         for (StreamSpec stream : appended) {
-            int before = own.streamId(stream);
+            int before = own.ensureStream(stream);
             own.forgetStream(stream.name());
             Optional<StreamTable.Row> now = own.findStream(stream.name());
             if (now.isEmpty()) {

@@ -152,7 +152,7 @@ final class Pass {
             } else {
                 PartitionGroup group = groups.get(to);
                 if (group == null) {
-                    group = new PartitionGroup(to.stream(), to.shard().streamId(to.stream()), to.partition());
+                    group = new PartitionGroup(to.stream(), to.shard().ensureStream(to.stream()), to.partition());
                     groups.put(to, group);
                 }
                 group.add(event.key(), event.value(), event.headers());

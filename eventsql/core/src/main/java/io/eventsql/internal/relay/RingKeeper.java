@@ -1,6 +1,6 @@
 package io.eventsql.internal.relay;
 
-import io.eventsql.internal.sql.OutboxTable.Place;
+import io.eventsql.internal.sql.OutboxTable.TableSize;
 import io.eventsql.internal.sql.RelayTable.Tenure;
 import io.eventsql.internal.sql.SqlErrors;
 import java.sql.SQLException;
@@ -53,29 +53,29 @@ final class RingKeeper {
             return;
         }
         boolean blocked = false;
-        List<Place> places = outbox.database().call(outbox.tables().events()::places);
-        for (Place place : places) {
-            boolean worthIt = place.isTransfer() ? place.bytes() >= COMPACT_FROM_BYTES : place.bytes() > 0;
-            if (worthIt && !place.current()) {
-                blocked |= !empty(tenure, place);
+        List<TableSize> tables = outbox.database().call(outbox.tables().events()::tableSizes);
+        for (TableSize table : tables) {
+            boolean worthIt = table.isTransfer() ? table.bytes() >= COMPACT_FROM_BYTES : table.bytes() > 0;
+            if (worthIt && !table.current()) {
+                blocked |= !empty(tenure, table);
             }
         }
-        boolean full = places.stream().anyMatch(place -> place.current() && place.bytes() >= ROTATE_FROM_BYTES);
+        boolean full = tables.stream().anyMatch(table -> table.current() && table.bytes() >= ROTATE_FROM_BYTES);
         if (full) {
-            places.stream()
-                    .filter(place -> !place.current() && !place.isTransfer() && place.bytes() == 0)
+            tables.stream()
+                    .filter(table -> !table.current() && !table.isTransfer() && table.bytes() == 0)
                     .findFirst()
-                    .ifPresentOrElse(place -> rotate(tenure, place), () -> LOG.debug("{}: all tables in use", outbox));
+                    .ifPresentOrElse(table -> rotate(tenure, table), () -> LOG.debug("{}: all tables in use", outbox));
         }
         moved = full || blocked;
         nextNanos = System.nanoTime() + (blocked && !full ? BLOCKED_NANOS : EVERY_NANOS);
     }
 
-    private void rotate(Tenure tenure, Place to) {
+    private void rotate(Tenure tenure, TableSize to) {
         try {
             outbox.database().transaction(connection -> {
                 outbox.tables().relay().lock(connection, tenure);
-                outbox.tables().events().rotate(connection, to);
+                outbox.tables().events().rotate(connection, to.ring());
                 return to;
             });
         } catch (SQLException e) {
@@ -84,15 +84,15 @@ final class RingKeeper {
     }
 
     /** Empties a table; returns false if events or open transactions hinder it. */
-    private boolean empty(Tenure tenure, Place place) throws SQLException {
+    private boolean empty(Tenure tenure, TableSize table) throws SQLException {
         try {
             boolean emptied = outbox.database().transaction(connection -> {
                 outbox.tables().relay().lock(connection, tenure);
-                return place.isTransfer()
+                return table.isTransfer()
                         ? outbox.tables().transfer().compact(connection, COMPACTED_EVENTS_MAX, COMPACTED_BYTES_MAX)
-                        : outbox.tables().events().truncateIfEmpty(connection, place);
+                        : outbox.tables().events().truncateIfEmpty(connection, table.ring());
             });
-            if (emptied && place.isTransfer()) {
+            if (emptied && table.isTransfer()) {
                 transferCompacted.run();
             }
             return emptied;

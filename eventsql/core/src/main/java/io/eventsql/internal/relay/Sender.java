@@ -151,7 +151,7 @@ final class Sender {
             if (stream == null || refusals.containsKey(event.number())) {
                 continue;
             }
-            Target target = new Target(shard.streamId(stream), event.partition());
+            Target target = new Target(shard.ensureStream(stream), event.partition());
             Long last = lastNumbers.get(target);
             if (last == null || last < event.number()) {
                 groups.computeIfAbsent(target, t -> new PartitionGroup(stream, t.streamId(), t.partition()))
@@ -178,7 +178,7 @@ final class Sender {
             if (!specs.containsKey(name) && !missing.contains(name)) {
                 try {
                     StreamSpec stream = streams.require(name);
-                    shard.streamId(stream);
+                    shard.ensureStream(stream);
                     specs.put(name, stream);
                 } catch (UnknownStreamException e) {
                     missing.add(name);
@@ -194,7 +194,7 @@ final class Sender {
         Known ofProducer = known.computeIfAbsent(producer, p -> new Known(new HashSet<>(), new HashMap<>()));
         Set<Integer> unasked = new HashSet<>();
         for (StreamSpec stream : specs) {
-            unasked.add(shard.streamId(stream));
+            unasked.add(shard.ensureStream(stream));
         }
         unasked.removeAll(ofProducer.streamIds());
         if (!unasked.isEmpty()) {
@@ -202,7 +202,7 @@ final class Sender {
             ofProducer
                     .lastNumbers()
                     .putAll(shard.require()
-                            .call(c -> shard.tables().outbox().append().lastNumbers(c, producer, streamIds)));
+                            .call(c -> shard.tables().outbox().append().registerOutbox(c, producer, streamIds)));
             ofProducer.streamIds().addAll(unasked);
         }
         return ofProducer.lastNumbers();

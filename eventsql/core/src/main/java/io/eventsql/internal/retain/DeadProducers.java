@@ -10,54 +10,54 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Removes, in the background, what the databases remember of producers that have long been silent: each start of a
- * process is a new one. Of a living one it forgets only batches that are long answered, which is safe, too.
+ * Deletes, in the background, the rows of producers that have not published for a day. Each start of a process is a new
+ * producer. Of a producer that still runs, only rows of batches acknowledged long ago are deleted, which is safe, too.
  */
 public final class DeadProducers {
     private static final Logger LOG = LoggerFactory.getLogger(DeadProducers.class);
-    /** Far beyond the longest time for which a batch is resent (settings.publishTimeout, at most an hour). */
-    private static final Duration SILENT_FOR = Duration.ofDays(1);
+    /** Far longer than a batch can be resent (settings.publishTimeout, at most an hour). */
+    private static final Duration INACTIVE_FOR = Duration.ofDays(1);
 
-    private static final Duration EVERY = Duration.ofHours(1);
+    private static final Duration INTERVAL = Duration.ofHours(1);
 
     private final UUID own;
-    private final long everyMs;
+    private final long intervalMs;
 
     /** @param own this process's producer */
     public DeadProducers(UUID own) {
-        this(own, EVERY);
+        this(own, INTERVAL);
     }
 
-    DeadProducers(UUID own, Duration every) {
+    DeadProducers(UUID own, Duration interval) {
         this.own = own;
-        this.everyMs = every.toMillis();
+        this.intervalMs = interval.toMillis();
     }
 
-    /** From now on removes them once an hour; processes started together do so at different times. */
+    /** Deletes them once an hour from now on; processes that start together do so at different times. */
     public void removeInBackground(Shards shards) {
         shards.all()
-                .forEach(shard -> removeLater(shard, ThreadLocalRandom.current().nextLong(everyMs)));
+                .forEach(shard -> removeLater(shard, ThreadLocalRandom.current().nextLong(intervalMs)));
     }
 
     private void removeLater(Shard shard, long delayMs) {
         shard.inBackground(delayMs, () -> {
             try {
                 remove(shard);
-            } finally { // whatever the data source throws, there is a next time
-                removeLater(shard, everyMs);
+            } finally { // also if the data source throws something unexpected
+                removeLater(shard, intervalMs);
             }
         });
     }
 
-    /** Removes them now; returns how many rows went, 0 if the database does not answer. */
+    /** Deletes them now; returns the number of rows, 0 if the database is unavailable. */
     public int remove(Shard shard) {
         try {
             int removed = shard.require()
-                    .call(c -> shard.tables().partitions().deleteDeadProducers(c, SILENT_FOR.toSeconds(), own));
-            LOG.debug("Removed {} rows of dead producers on {}", removed, shard);
+                    .call(c -> shard.tables().partitions().deleteDeadProducers(c, INACTIVE_FOR.toSeconds(), own));
+            LOG.debug("Deleted {} rows of dead producers on {}", removed, shard);
             return removed;
         } catch (SQLException e) {
-            LOG.debug("Dead producers on {} are removed next time", shard, e);
+            LOG.debug("Deleting the rows of dead producers on {} failed; retrying in {} ms", shard, intervalMs, e);
             return 0;
         }
     }

@@ -12,16 +12,16 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Keeps the next segments of each partition ready ahead of its head. It learns of the head from the appends of this
- * process, so a quiet process costs nothing; a partition that has run out all the same makes the append fail, which then
- * calls {@link #ensureRoom} and repeats. Thread-safe.
+ * Adds the next segments of each partition ahead of its head. It knows the head from the appends of this process, so an
+ * idle process costs nothing. An append to a partition without room fails, calls {@link #ensureRoom} and is repeated.
+ * Thread-safe.
  */
 public final class SegmentKeeper {
     private static final Logger LOG = LoggerFactory.getLogger(SegmentKeeper.class);
     private static final long RETRY_MS = 1_000;
 
     private final int maxBatchEvents;
-    /** For each stream of a shard: by partition, the number behind the last segment known to exist or being added. */
+    /** For each stream of a shard, by partition: the number after the last segment known to exist or being added. */
     private final Map<StreamOnShard, AtomicLongArray> ensured = new ConcurrentHashMap<>();
 
     private record StreamOnShard(int shard, String stream) {}
@@ -30,7 +30,9 @@ public final class SegmentKeeper {
         this.maxBatchEvents = maxBatchEvents;
     }
 
-    /** Says that a partition's head has come to {@code head}; adds segments in the background if they are due. */
+    /**
+     * Handles an append that moved a partition's head to {@code head}: adds segments in the background if they are due.
+     */
     public void appended(Shard shard, StreamSpec stream, int partition, long head) {
         AtomicLongArray known = ensured(shard, stream);
         long wanted = wantedSegments(stream, head);
@@ -40,7 +42,10 @@ public final class SegmentKeeper {
         }
     }
 
-    /** Segments up to this number must exist: the head's, the next, and room for two of the largest batches. */
+    /**
+     * Returns the number up to which segments must exist: the head's, the next, and room for two batches of maximum
+     * size.
+     */
     private long wantedSegments(StreamSpec stream, long head) {
         return (head + 2L * maxBatchEvents) / stream.segmentSize() + 2;
     }
@@ -55,9 +60,9 @@ public final class SegmentKeeper {
             add(shard, stream, partition, head);
         } catch (SQLException e) {
             LOG.warn(
-                    "Segments of {} partition {} on {} could not be added, next try in {} ms: {}",
-                    stream.name(),
+                    "Adding segments to partition {} of stream {} on {} failed; retrying in {} ms: {}",
                     partition,
+                    stream.name(),
                     shard,
                     RETRY_MS,
                     e.getMessage());
@@ -76,9 +81,9 @@ public final class SegmentKeeper {
     }
 
     /**
-     * Adds, at once, the segments that the next append of a partition needs.
+     * Adds the segments that the next append to a partition needs, before it returns.
      *
-     * @return whether one was missing
+     * @return whether a segment was missing
      */
     public boolean ensureRoom(Shard shard, StreamSpec stream, int streamId, int partition) throws SQLException {
         List<PartitionTable.Head> heads =

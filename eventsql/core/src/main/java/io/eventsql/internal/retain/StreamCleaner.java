@@ -20,15 +20,17 @@ import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.HexFormat;
 import java.util.List;
+import java.util.OptionalInt;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Deletes all events of a stream. Each partition's log first begins at its head, then its old segments are dropped: after
- * every step the log is what it says, so a clearing that was broken off is simply done again. Thread-safe.
+ * Deletes all events of a stream. For each partition the start of the log is moved to its head, then the old segments
+ * are dropped. The log is consistent after every step, so an interrupted clearing is completed by a repeated call.
+ * Thread-safe.
  */
 public final class StreamCleaner {
-    private static final int ATTEMPTS = 5;
-    private static final long PAUSE_MS = 500;
+    private static final int ATTEMPTS_MAX = 5;
+    private static final long RETRY_MS = 500;
     private static final int CONFIRMATION_BYTES = 8;
 
     private final Shards shards;
@@ -39,20 +41,22 @@ public final class StreamCleaner {
         this.streams = streams;
     }
 
-    /** What clearing would delete, and what confirms it. */
+    /** Returns what clearing would delete, and the confirmation that {@link #clear} requires. */
     public ClearPreview preview(String name) {
         StreamSpec stream = streams.require(name);
         List<ClearPreview.ShardContent> contents = new ArrayList<>();
         StringBuilder state = new StringBuilder(shards.clusterId() + " " + name);
         for (Shard shard : shards.all()) {
             try {
-                List<Head> heads = heads(shard, stream);
+                List<Head> heads = readHeads(shard, stream);
                 heads.forEach(head ->
                         state.append(' ').append(head.streamId()).append(' ').append(head.logStart()));
-                contents.add(content(shard, stream, heads));
+                contents.add(readContent(shard, stream, heads));
             } catch (SQLException e) {
                 throw new EventSqlException(
-                        "What stream " + name + " holds on " + shard + " cannot be told: " + e.getMessage(), e);
+                        "The content of stream " + name + " on " + shard + " could not be determined: "
+                                + e.getMessage(),
+                        e);
             }
         }
         return new ClearPreview(name, contents, confirmation(state.toString()));
@@ -61,22 +65,24 @@ public final class StreamCleaner {
     /**
      * Deletes all events.
      *
-     * @return how many there were on all shards when this began
+     * @return how many events there were on all shards when the call started
      */
     public long clear(String name, String confirmation) {
         ClearPreview now = preview(name);
         if (!now.confirmation().equals(confirmation)) {
             throw new InvalidInputException(
-                    "confirmation", "is not that of stream " + name + " as it is now: look again at what it holds");
+                    "confirmation",
+                    "does not match the current content of stream " + name
+                            + "; request a new preview and confirm that");
         }
         StreamSpec stream = streams.require(name);
         for (Shard shard : shards.all()) {
-            inTurn("Stream " + name + " could not be cleared on " + shard, () -> requireUnheld(shard, stream));
+            retry("Stream " + name + " could not be cleared on " + shard, () -> requireNoActiveConsumer(shard, stream));
         }
         for (Shard shard : shards.all()) {
             for (int each = 0; each < stream.partitions(); each++) {
                 int partition = each;
-                inTurn(
+                retry(
                         "Partition " + partition + " of stream " + name + " could not be cleared on " + shard,
                         () -> clear(shard, stream, partition));
             }
@@ -84,18 +90,22 @@ public final class StreamCleaner {
         return now.events();
     }
 
-    private static List<Head> heads(Shard shard, StreamSpec stream) throws SQLException {
-        int streamId = shard.streamId(stream);
-        return shard.require().call(c -> shard.tables().partitions().heads(c, new int[] {streamId}));
+    /** Returns the heads of all partitions; none if the shard does not have the stream. */
+    private static List<Head> readHeads(Shard shard, StreamSpec stream) throws SQLException {
+        OptionalInt streamId = shard.findStreamId(stream);
+        return streamId.isEmpty()
+                ? List.of()
+                : shard.require().call(c -> shard.tables().partitions().heads(c, new int[] {streamId.getAsInt()}));
     }
 
-    private static ClearPreview.ShardContent content(Shard shard, StreamSpec stream, List<Head> heads)
+    private static ClearPreview.ShardContent readContent(Shard shard, StreamSpec stream, List<Head> heads)
             throws SQLException {
         long events = 0;
         int segments = 0;
         for (Head head : heads) {
             events += head.head() - head.logStart();
-            segments += below(shard, stream, head.partition(), head.head()).size();
+            segments += findSegmentsBelow(shard, stream, head.partition(), head.head())
+                    .size();
             if (head.head() > head.logStart() && head.head() % stream.segmentSize() != 0) {
                 segments++;
             }
@@ -103,32 +113,39 @@ public final class StreamCleaner {
         return new ClearPreview.ShardContent(shard.number(), events, segments);
     }
 
-    /** The segments of which all offsets are below one. */
-    private static List<Segment> below(Shard shard, StreamSpec stream, int partition, long offset) throws SQLException {
-        return shard.require().call(c -> shard.tables().clearing().segments(c, stream, partition)).stream()
+    /** Returns the segments whose offsets are all below {@code offset}. */
+    private static List<Segment> findSegmentsBelow(Shard shard, StreamSpec stream, int partition, long offset)
+            throws SQLException {
+        return shard.require().call(c -> shard.tables().clearing().findSegments(c, stream, partition)).stream()
                 .filter(segment -> (segment.number() + 1) * stream.segmentSize() <= offset)
                 .toList();
     }
 
-    private static void requireUnheld(Shard shard, StreamSpec stream) throws SQLException {
-        int streamId = shard.streamId(stream);
+    private static void requireNoActiveConsumer(Shard shard, StreamSpec stream) throws SQLException {
+        OptionalInt streamId = shard.findStreamId(stream);
+        if (streamId.isEmpty()) {
+            return;
+        }
         List<String> consumers =
-                shard.require().call(c -> shard.tables().clearing().heldBy(c, streamId));
+                shard.require().call(c -> shard.tables().clearing().findActiveConsumers(c, streamId.getAsInt()));
         if (!consumers.isEmpty()) {
-            throw new EventSqlException("Stream " + stream.name() + " is not cleared while it is consumed on " + shard
-                    + ": close the members of " + String.join(", ", consumers));
+            throw new EventSqlException("Stream " + stream.name() + " cannot be cleared while it is consumed on "
+                    + shard + "; close the members of " + String.join(", ", consumers));
         }
     }
 
     private static void clear(Shard shard, StreamSpec stream, int partition) throws SQLException {
-        int streamId = shard.streamId(stream);
+        OptionalInt streamId = shard.findStreamId(stream);
+        if (streamId.isEmpty()) {
+            return;
+        }
         ClearStatements clearing = shard.tables().clearing();
         shard.require().transaction(c -> {
-            clearing.startAtHead(c, streamId, stream, partition);
+            clearing.moveLogStartToHead(c, streamId.getAsInt(), stream, partition);
             return partition;
         });
-        long logStart = heads(shard, stream).get(partition).logStart();
-        for (Segment segment : below(shard, stream, partition, logStart)) {
+        long logStart = readHeads(shard, stream).get(partition).logStart();
+        for (Segment segment : findSegmentsBelow(shard, stream, partition, logStart)) {
             if (segment.attachment() != Attachment.DETACHED) {
                 shard.require().call(c -> {
                     clearing.detach(c, stream, partition, segment);
@@ -147,15 +164,15 @@ public final class StreamCleaner {
         void run() throws SQLException;
     }
 
-    /** Somebody's lock stands in the way for a moment. Every step can be repeated. */
-    private static void inTurn(String failure, Step step) {
+    /** Runs a step, and retries it if another transaction's lock was in the way. Every step can be repeated. */
+    private static void retry(String failure, Step step) {
         for (int attempt = 1; ; attempt++) {
             try {
                 step.run();
                 return;
             } catch (SQLException e) {
-                if (attempt == ATTEMPTS || !SqlErrors.isRolledBack(e)) {
-                    throw new EventSqlException(failure + ", repeat it: " + e.getMessage(), e);
+                if (attempt == ATTEMPTS_MAX || !SqlErrors.isRolledBack(e)) {
+                    throw new EventSqlException(failure + "; retry the call: " + e.getMessage(), e);
                 }
                 pause();
             }
@@ -164,10 +181,10 @@ public final class StreamCleaner {
 
     private static void pause() {
         try {
-            TimeUnit.MILLISECONDS.sleep(PAUSE_MS);
+            TimeUnit.MILLISECONDS.sleep(RETRY_MS);
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
-            throw new EventSqlException("Interrupted while the stream was cleared, repeat it", e);
+            throw new EventSqlException("Interrupted while the stream was being cleared; retry the call", e);
         }
     }
 

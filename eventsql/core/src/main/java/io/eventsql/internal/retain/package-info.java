@@ -1,5 +1,6 @@
 /**
- * Keeps the segments of each partition: the next ones ready ahead of the head.
+ * Manages what is stored of a stream: adds segments ahead of the head, clears streams, and removes the rows of
+ * producers that have ended.
  *
  * <p>Not API: may change in any release.
  */

@@ -2,7 +2,7 @@ package io.eventsql.internal.schema;
 
 import io.eventsql.EventSqlException;
 import io.eventsql.internal.sql.Database;
-import io.eventsql.internal.sql.MigrationTable;
+import io.eventsql.internal.sql.SchemaVersionTable;
 import io.eventsql.internal.sql.SqlSchema;
 import java.io.IOException;
 import java.io.InputStream;
@@ -12,87 +12,104 @@ import java.sql.Connection;
 import java.sql.SQLException;
 import java.util.List;
 import java.util.Set;
+import java.util.stream.Collectors;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Brings a database's schema to the version this library needs, from the numbered SQL files, in one transaction under a
- * transaction-scoped advisory lock. Thread-safe.
+ * Migrates a database's schema to the version this library needs: applies the missing SQL files in one transaction,
+ * under a transaction-scoped advisory lock. Thread-safe.
  */
 public final class Migrator {
     private static final Logger LOG = LoggerFactory.getLogger(Migrator.class);
-
-    /** Numbered from 1 without gaps; a file that was released is never changed. */
-    private static final List<String> FILES = List.of("V1__event_log", "V2__consumers", "V3__outbox");
-    /** The numbers of the files that a shard needs, and those that a database needs which has only an outbox. */
-    private static final List<Integer> OF_SHARD = List.of(1, 2, 3);
-
-    private static final List<Integer> OF_OUTBOX = List.of(3);
-
-    private final MigrationTable versions;
-    private final boolean mayMigrate;
+    private static final String FOLDER = "/io/eventsql/db/migration/";
 
     /**
-     * A migrator for databases with this schema.
-     *
-     * @param mayMigrate {@code false}: only check that the schema was prepared
+     * What every database needs, then what a shard needs in addition. Both count from one sequence, and a released file
+     * is never changed: the next release appends. A file of the outbox depends on no file of the shard.
      */
-    public Migrator(SqlSchema schema, boolean mayMigrate) {
-        this.versions = new MigrationTable(schema);
-        this.mayMigrate = mayMigrate;
+    private static final List<SqlFile> OUTBOX_FILES = List.of(new SqlFile(1, "outbox/V1__outbox.sql"));
+
+    private static final List<SqlFile> SHARD_FILES = List.of(
+            new SqlFile(1, "outbox/V1__outbox.sql"),
+            new SqlFile(2, "shard/V2__event_log.sql"),
+            new SqlFile(3, "shard/V3__transferred_events.sql"),
+            new SqlFile(4, "shard/V4__consumers.sql"),
+            new SqlFile(5, "shard/V5__offset_functions.sql"),
+            new SqlFile(6, "shard/V6__lease_functions.sql"));
+
+    private record SqlFile(int version, String path) {
+        String read() {
+            try (InputStream in = Migrator.class.getResourceAsStream(FOLDER + path)) {
+                if (in == null) {
+                    throw new IllegalStateException("missing resource " + FOLDER + path);
+                }
+                return new String(in.readAllBytes(), StandardCharsets.UTF_8);
+            } catch (IOException e) {
+                throw new UncheckedIOException(e);
+            }
+        }
+    }
+
+    private final SchemaVersionTable table;
+    private final boolean migrationEnabled;
+
+    /**
+     * Creates a migrator for databases with this schema.
+     *
+     * @param migrationEnabled {@code false}: only check that the schema was prepared
+     */
+    public Migrator(SqlSchema schema, boolean migrationEnabled) {
+        this.table = new SchemaVersionTable(schema);
+        this.migrationEnabled = migrationEnabled;
     }
 
     /**
-     * Migrates the database of a shard, if it needs it.
+     * Migrates the database of a shard if files are missing.
      *
-     * @throws EventSqlException if the schema is older than this library needs and may not be migrated
+     * @throws EventSqlException if files are missing and migration is disabled
      */
     public void migrate(Database database) throws SQLException {
-        migrate(database, OF_SHARD);
+        migrate(database, SHARD_FILES);
     }
 
-    /** The same for a database that has an outbox and is no shard: it gets nothing else. */
+    /** Migrates a database that has an outbox but is not a shard: applies the files of the outbox alone. */
     public void migrateOutbox(Database database) throws SQLException {
-        migrate(database, OF_OUTBOX);
+        migrate(database, OUTBOX_FILES);
     }
 
-    private void migrate(Database database, List<Integer> needed) throws SQLException {
-        Set<Integer> versions = database.call(this.versions::versions);
-        if (versions.containsAll(needed)) {
+    private void migrate(Database database, List<SqlFile> needed) throws SQLException {
+        List<SqlFile> missing = database.call(connection -> findMissing(connection, needed));
+        if (missing.isEmpty()) {
             return; // a newer schema works with this library: schema N serves library N-1
         }
-        if (!mayMigrate) {
-            throw new EventSqlException("The database schema has version "
-                    + versions.stream().max(Integer::compare).orElse(0) + ", this library needs "
-                    + needed.getLast() + ", and settings.migrateSchema is off: apply the SQL files first");
+        if (!migrationEnabled) {
+            throw new EventSqlException("The schema " + table.schema().name() + " of the database lacks "
+                    + missing.stream().map(SqlFile::path).collect(Collectors.joining(", "))
+                    + ", and settings.migrateSchema is off; apply these SQL files first");
         }
-        int migrated = database.transaction(connection -> {
-            database.bePatient(connection); // others may be migrating, and creating tables takes its time
-            this.versions.lock(connection);
-            return applyMissing(connection, needed);
+        List<SqlFile> applied = database.transaction(connection -> {
+            database.allowLongStatements(connection); // creating tables takes time, and so may waiting for the lock
+            table.lock(connection);
+            table.createSchemaIfMissing(connection);
+            List<SqlFile> stillMissing = findMissing(connection, needed);
+            for (SqlFile file : stillMissing) {
+                table.apply(connection, file.read());
+            }
+            return stillMissing;
         });
-        LOG.info("Database schema migrated to version {}", migrated);
+        if (!applied.isEmpty()) {
+            LOG.info(
+                    "Schema {} migrated to version {}",
+                    table.schema().name(),
+                    applied.getLast().version());
+        }
     }
 
-    private int applyMissing(Connection connection, List<Integer> needed) throws SQLException {
-        versions.createSchema(connection);
-        Set<Integer> applied = versions.versions(connection);
-        for (int number : needed) {
-            if (!applied.contains(number)) {
-                versions.apply(connection, read(FILES.get(number - 1) + ".sql"));
-            }
-        }
-        return needed.getLast();
-    }
-
-    private static String read(String file) {
-        try (InputStream in = Migrator.class.getResourceAsStream("/io/eventsql/schema/" + file)) {
-            if (in == null) {
-                throw new IllegalStateException("missing resource " + file);
-            }
-            return new String(in.readAllBytes(), StandardCharsets.UTF_8);
-        } catch (IOException e) {
-            throw new UncheckedIOException(e);
-        }
+    private List<SqlFile> findMissing(Connection connection, List<SqlFile> needed) {
+        Set<Integer> versions = table.findVersions(connection);
+        return needed.stream()
+                .filter(file -> !versions.contains(file.version()))
+                .toList();
     }
 }

@@ -1,5 +1,5 @@
 /**
- * Brings a database's schema to the version this library needs.
+ * Migrates a database's schema to the version this library needs.
  *
  * <p>Not API: may change in any release.
  */

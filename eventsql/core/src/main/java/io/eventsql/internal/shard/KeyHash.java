@@ -3,15 +3,15 @@ package io.eventsql.internal.shard;
 import java.nio.charset.StandardCharsets;
 
 /**
- * Where a key belongs. Stable for ever: every process of every version must agree.
+ * Maps keys to slots and partitions. It never changes, because every process of every version must agree on it.
  *
- * <p>{@code hash} is FNV-1a (64 bit; Fowler, Noll, Vo, IETF RFC 9923) over the key's UTF-8 bytes, followed by the 64-bit
- * finalizer of MurmurHash3 (Appleby, public domain), which spreads every input bit over all output bits. The slot is
- * taken from the low bits, the partition from the high ones: with the same bits for both, a shard would use only a part
- * of its partitions.
+ * <p>{@code hash} is FNV-1a (64 bit; Fowler, Noll, Vo, IETF RFC 9923) over the key's UTF-8 bytes, followed by the
+ * 64-bit finalizer of MurmurHash3 (Appleby, public domain), by which every input bit affects all output bits. The slot
+ * is taken from the low bits and the partition from the high ones: with the same bits for both, a shard would use only
+ * a part of its partitions.
  */
 public final class KeyHash {
-    /** Slots of the slot map: a power of two, and the most shards a cluster can have. */
+    /** The number of slots of the slot map: a power of two, and the maximum number of shards of a cluster. */
     public static final int SLOTS = 1_024;
 
     private static final long FNV_OFFSET_BASIS = 0xcbf29ce484222325L;
@@ -19,7 +19,7 @@ public final class KeyHash {
 
     private KeyHash() {}
 
-    /** The 64-bit hash of a key. */
+    /** Returns the 64-bit hash of a key. */
     public static long of(String key) {
         long hash = FNV_OFFSET_BASIS;
         for (byte b : key.getBytes(StandardCharsets.UTF_8)) {
@@ -30,12 +30,12 @@ public final class KeyHash {
         return hash ^ (hash >>> 33);
     }
 
-    /** The key's slot, 0 to {@value #SLOTS} - 1. */
+    /** Returns the slot of a hash, from 0 to {@value #SLOTS} - 1. */
     public static int slot(long hash) {
         return (int) (hash & (SLOTS - 1));
     }
 
-    /** The key's partition on its shard. */
+    /** Returns the partition of a hash on its shard. */
     public static int partition(long hash, int partitions) {
         return (int) ((hash >>> 32) % partitions);
     }

@@ -11,7 +11,7 @@ import io.eventsql.internal.sql.TransferredAppend;
 /**
  * The statements of the outbox, written for one schema.
  *
- * @param append in the shards that get events from the outbox of another database
+ * @param append for shards that receive events from the outbox of another database
  * @param notifications the channel of the relay
  */
 public record OutboxTables(

@@ -11,6 +11,7 @@ import java.sql.SQLException;
 import java.sql.SQLTransientConnectionException;
 import java.util.Map;
 import java.util.Optional;
+import java.util.OptionalInt;
 import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.RejectedExecutionException;
@@ -21,14 +22,14 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * One shard of the cluster. Its database may not have been reachable yet: then borrowing a connection fails until it is
- * found. Thread-safe.
+ * One shard of the cluster. Borrowing a connection fails until its database has been reached for the first time.
+ * Thread-safe.
  */
 public final class Shard {
     private static final Logger LOG = LoggerFactory.getLogger(Shard.class);
-    private static final long PROBE_EVERY_MS = 1_000;
+    private static final long PROBE_INTERVAL_MS = 1_000;
     private static final int PROBE_TIMEOUT_SECONDS = 5;
-    private static final int BACKGROUND_END_SECONDS = 2;
+    private static final int TERMINATION_TIMEOUT_SECONDS = 2;
 
     private final int number;
     private final String name;
@@ -78,7 +79,7 @@ public final class Shard {
         return tables;
     }
 
-    /** Whether the last append reached it: events without a key go elsewhere while it did not. */
+    /** Returns whether the last append reached the shard. Events without a key are routed to healthy shards. */
     public boolean isHealthy() {
         return healthy && database != null;
     }
@@ -89,11 +90,11 @@ public final class Shard {
         if (value) {
             lastFailure = null;
         } else if (before) {
-            inBackground(PROBE_EVERY_MS, this::probe);
+            inBackground(PROBE_INTERVAL_MS, this::probe);
         }
     }
 
-    /** A shard that gets no events because it did not answer must not stay without them when it does. */
+    /** Finds out whether an unhealthy shard answers again: without events routed to it, no append would. */
     private void probe() {
         try {
             boolean answers = require().call(connection -> connection.isValid(PROBE_TIMEOUT_SECONDS));
@@ -101,30 +102,30 @@ public final class Shard {
                 setHealthy(true);
             }
         } catch (SQLException e) {
-            LOG.debug("{} still does not answer", name, e);
+            LOG.debug("Shard {} is still unavailable; probing again in {} ms", name, PROBE_INTERVAL_MS, e);
         } finally { // also when a data source throws something else
             if (!healthy) {
-                inBackground(PROBE_EVERY_MS, this::probe);
+                inBackground(PROBE_INTERVAL_MS, this::probe);
             }
         }
     }
 
-    /** Remembers why the last append failed: it explains the calls that reach their deadline. */
-    public void failed(SQLException failure) {
+    /** Records why the last append failed: the reason given to calls that reach their deadline. */
+    public void recordFailure(SQLException failure) {
         lastFailure = failure;
     }
 
-    /** Why the last append failed; {@code null} if it did not. */
+    /** Returns why the last append failed; {@code null} if it did not. */
     public @Nullable SQLException lastFailure() {
         return lastFailure;
     }
 
-    /** Runs what has time, on the shard's one background thread: adding segments, retrying what a dead shard refused. */
+    /** Runs a task on the shard's one background thread: adding segments, retrying what an unavailable shard failed. */
     public void inBackground(Runnable task) {
         inBackground(0, task);
     }
 
-    /** The same, not before the delay has passed; does nothing once the library is being closed. */
+    /** Runs a task on the background thread after a delay; does nothing once the library is being closed. */
     public void inBackground(long delayMs, Runnable task) {
         try {
             background
@@ -133,53 +134,57 @@ public final class Shard {
                                 try {
                                     task.run();
                                 } catch (RuntimeException e) {
-                                    LOG.error("Background work on {} failed", name, e);
+                                    LOG.error("Background task of shard {} failed", name, e);
                                 }
                             },
                             delayMs,
                             TimeUnit.MILLISECONDS)
                     .state();
         } catch (RejectedExecutionException e) {
-            LOG.debug("{} is being closed", name, e);
+            LOG.debug("Background task dropped: shard {} is being closed", name, e);
         }
     }
 
-    /** Ends the background work and waits a moment for what is under way: the user may close the pool next. */
-    void endBackground() {
+    /** Stops the background thread and waits briefly for its current task, because the user may close the pool next. */
+    void stopBackground() {
         background.shutdownNow();
         try {
-            if (!background.awaitTermination(BACKGROUND_END_SECONDS, TimeUnit.SECONDS)) {
-                LOG.warn("Background work on {} has not ended yet", name);
+            if (!background.awaitTermination(TERMINATION_TIMEOUT_SECONDS, TimeUnit.SECONDS)) {
+                LOG.warn(
+                        "Background task of shard {} still runs after {} s; closing without it",
+                        name,
+                        TERMINATION_TIMEOUT_SECONDS);
             }
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
         }
     }
 
-    /** The database, once it was found to be this shard. */
+    /** Returns the database; empty until it has been reached for the first time. */
     public Optional<Database> database() {
         return Optional.ofNullable(database);
     }
 
-    void found(Database foundDatabase) {
-        database = foundDatabase;
+    void attach(Database reached) {
+        database = reached;
     }
 
     /**
-     * The database.
+     * Returns the database.
      *
      * @throws SQLTransientConnectionException if the database has not been reached since this process started
      */
     public Database require() throws SQLTransientConnectionException {
         Database current = database;
         if (current == null) {
-            throw new SQLTransientConnectionException("shard " + name + " has not been reachable yet", "08001");
+            throw new SQLTransientConnectionException(
+                    "shard " + name + " has not been reached since this process started", "08001");
         }
         return current;
     }
 
     /**
-     * The shard as users see it.
+     * Returns the public description of the shard.
      *
      * @throws SQLTransientConnectionException if the database has not been reached since this process started
      */
@@ -188,32 +193,39 @@ public final class Shard {
     }
 
     /**
-     * The stream's id on this shard.
-     *
-     * @throws UnknownStreamException if the shard does not have it
+     * Returns the stream's id on this shard; empty if the shard does not have the stream, because it was unavailable
+     * when the stream was created.
      */
-    public int streamId(StreamSpec stream) throws SQLException {
+    public OptionalInt findStreamId(StreamSpec stream) throws SQLException {
         Integer known = streamIds.get(stream.name());
         if (known != null) {
-            return known;
+            return OptionalInt.of(known);
         }
-        return createStream(stream).id();
+        Optional<StreamTable.Row> row = findStream(stream.name());
+        row.ifPresent(r -> streamIds.put(r.spec().name(), r.id()));
+        return row.isPresent() ? OptionalInt.of(row.get().id()) : OptionalInt.empty();
     }
 
-    /** Forgets what it knows of a stream: the database said otherwise. */
+    /** Creates the stream if the shard does not have it. Returns its id on this shard. */
+    public int ensureStream(StreamSpec stream) throws SQLException {
+        Integer known = streamIds.get(stream.name());
+        return known != null ? known : createStream(stream).id();
+    }
+
+    /** Forgets the cached id of a stream, because the database rejected it. */
     public void forgetStream(String stream) {
         streamIds.remove(stream);
     }
 
-    /** The stream as this shard's database has it. */
+    /** Returns the stream as stored on this shard. */
     public Optional<StreamTable.Row> findStream(String stream) throws SQLException {
         return require().call(connection -> tables.streams().find(connection, stream));
     }
 
     /**
-     * Creates the stream with its tables and first segments, unless it is there.
+     * Creates the stream with its tables and first segments, unless it exists.
      *
-     * @return the stream as it is, which may differ from the one asked for
+     * @return the stream as stored, which may differ from the given one
      */
     public StreamTable.Row createStream(StreamSpec stream) throws SQLException {
         Optional<StreamTable.Row> existing = findStream(stream.name());
@@ -227,7 +239,7 @@ public final class Shard {
     private StreamTable.Row insertStream(Connection connection, StreamSpec stream) throws SQLException {
         Optional<Integer> id = tables.streams().insert(connection, stream, mapVersion);
         if (id.isEmpty()) {
-            // Another process was faster; its transaction has ended, or the insert would still wait for it.
+            // Another process inserted it first, and has committed: the insert waited for its transaction.
             return tables.streams()
                     .find(connection, stream.name())
                     .orElseThrow(() -> new UnknownStreamException(stream.name()));

@@ -20,12 +20,12 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Finds out which shard each database is, and gives new databases their identity. The order of the databases does not
- * matter once they have one.
+ * Reads the identity of each database, and assigns identities to the databases of a new cluster. The order in which the
+ * databases are given does not matter once they have one.
  *
- * <p>A new cluster is made under a lock in the first of its databases by an order that every process agrees on (their
- * own ids), so that processes which start at the same moment make one cluster. If one dies on the way, the databases
- * that have an identity tell the next one how to go on.
+ * <p>A new cluster is created under a lock in the first of its databases, in the order of their own ids, so that
+ * processes that start at the same moment create one cluster. If a process dies before all identities are recorded, the
+ * next one completes the cluster from the identities that are.
  */
 final class ShardOpener {
     private static final Logger LOG = LoggerFactory.getLogger(ShardOpener.class);
@@ -38,25 +38,25 @@ final class ShardOpener {
         this.identities = identities;
     }
 
-    /** A database that answered. */
+    /** A database that was reached. */
     private record Reached(
             Database database, String id, @Nullable ShardIdentity identity) {}
 
     /**
-     * Opens all databases. One that does not answer is left for later, if the others know the cluster.
+     * Opens all databases. An unavailable one is left for later, if another one knows the cluster.
      *
-     * @return for each database, in the given order, who it is; {@code null} if it did not answer
-     * @throws ShardIdentityException if a database is not what it is used as
-     * @throws EventSqlException if the cluster cannot be known or made because of databases that do not answer
+     * @return the identity of each database, in the given order; {@code null} if it is unavailable
+     * @throws ShardIdentityException if the databases do not form one cluster
+     * @throws EventSqlException if the cluster cannot be determined or created because databases are unavailable
      */
     List<@Nullable ShardIdentity> open(List<Database> databases) {
         List<@Nullable Reached> reached = new ArrayList<>();
         @Nullable SQLException failure = null;
         for (Database database : databases) {
             try {
-                reached.add(reach(database));
+                reached.add(migrateAndRead(database));
             } catch (SQLException e) {
-                LOG.warn("Database {} of {} does not answer: {}", reached.size() + 1, databases.size(), e.getMessage());
+                LOG.warn("Database {} of {} is unavailable: {}", reached.size() + 1, databases.size(), e.getMessage());
                 reached.add(null);
                 failure = e;
             }
@@ -66,18 +66,18 @@ final class ShardOpener {
         boolean complete = answering.stream().allMatch(r -> r.identity() != null);
         if (answering.isEmpty()) {
             throw new EventSqlException(
-                    "None of the " + databases.size() + " databases answers"
+                    "None of the " + databases.size() + " databases is available"
                             + (failure == null ? "" : ": " + failure.getMessage()),
                     failure);
         }
         if (!complete) {
             if (answering.size() < databases.size()) {
                 throw new EventSqlException(
-                        "A new cluster can be made only while all its databases answer; " + answering.size() + " of "
-                                + databases.size() + " do",
+                        "A new cluster can be created only while all of its databases are available; "
+                                + answering.size() + " of " + databases.size() + " are",
                         failure);
             }
-            reached = giveIdentities(answering);
+            reached = assignIdentities(answering);
         }
         List<@Nullable ShardIdentity> found = new ArrayList<>();
         for (@Nullable Reached one : reached) {
@@ -86,17 +86,17 @@ final class ShardOpener {
         return found;
     }
 
-    /** Who a database is that answers only now. */
-    Optional<ShardIdentity> identity(Database database) throws SQLException {
-        return Optional.ofNullable(reach(database).identity());
+    /** Migrates a database that was unavailable when the cluster was opened, and returns its identity. */
+    Optional<ShardIdentity> openLate(Database database) throws SQLException {
+        return Optional.ofNullable(migrateAndRead(database).identity());
     }
 
-    /** Prepares a database that is no shard for its outbox. */
+    /** Migrates a database that has an outbox but is not a shard. */
     void migrateOutbox(Database database) throws SQLException {
         migrator.migrateOutbox(database);
     }
 
-    private Reached reach(Database database) throws SQLException {
+    private Reached migrateAndRead(Database database) throws SQLException {
         migrator.migrate(database);
         return database.call(c -> new Reached(
                 database, identities.databaseId(c), identities.find(c).orElse(null)));
@@ -108,24 +108,24 @@ final class ShardOpener {
         }
     }
 
-    /** Gives every database without an identity a free number, in the order in which the databases are given. */
-    private List<@Nullable Reached> giveIdentities(List<Reached> given) {
+    /** Assigns a free number to every database without an identity, in the order in which the databases are given. */
+    private List<@Nullable Reached> assignIdentities(List<Reached> given) {
         Reached first = given.stream().min(Comparator.comparing(Reached::id)).orElseThrow();
         try {
             return first.database().transaction(locked -> {
                 identities.lockForIdentity(locked);
-                return giveIdentitiesLocked(given, first, locked);
+                return assignIdentitiesLocked(given, first, locked);
             });
         } catch (SQLException e) {
-            throw new EventSqlException("Could not give the databases their identity: " + e.getMessage(), e);
+            throw new EventSqlException("The identities of the databases could not be recorded: " + e.getMessage(), e);
         }
     }
 
-    private List<@Nullable Reached> giveIdentitiesLocked(List<Reached> given, Reached first, Connection locked)
+    private List<@Nullable Reached> assignIdentitiesLocked(List<Reached> given, Reached first, Connection locked)
             throws SQLException {
         List<Reached> current = new ArrayList<>();
         for (Reached one : given) { // again, now under the lock
-            current.add(new Reached(one.database(), one.id(), read(one, first, locked)));
+            current.add(new Reached(one.database(), one.id(), readAgain(one, first, locked)));
         }
         @Nullable
         ShardIdentity known = current.stream()
@@ -136,7 +136,7 @@ final class ShardOpener {
         ShardIdentity cluster = known != null ? known : newCluster(given.size());
         if (cluster.shards() != given.size()) {
             throw new ShardIdentityException("A database without identity was given, but the cluster "
-                    + cluster.clusterId() + " has its " + cluster.shards() + " shards already");
+                    + cluster.clusterId() + " has all of its " + cluster.shards() + " shards already");
         }
         if (known != null && current.stream().anyMatch(one -> one.identity() == null)) {
             requireUnused(current, cluster);
@@ -157,7 +157,7 @@ final class ShardOpener {
                 continue;
             }
             ShardIdentity identity = cluster.forShard(free.removeFirst());
-            // The locked database's own identity commits last, with the lock.
+            // The identity of the locked database is committed last, together with the lock.
             if (one.id().equals(first.id())) {
                 identities.insert(locked, identity);
             } else {
@@ -168,11 +168,11 @@ final class ShardOpener {
             }
             result.add(new Reached(one.database(), one.id(), identity));
         }
-        LOG.info("Cluster {}: identities of {} shards are recorded", cluster.clusterId(), cluster.shards());
+        LOG.info("Recorded the identities of the {} shards of cluster {}", cluster.shards(), cluster.clusterId());
         return result;
     }
 
-    /** The identity of shard 0 of a new cluster: slots go round the shards. */
+    /** Returns the identity of shard 0 of a new cluster, whose slots are assigned to the shards in turn. */
     private static ShardIdentity newCluster(int shards) {
         List<String> names =
                 IntStream.range(0, shards).mapToObj(i -> "shard" + i).toList();
@@ -181,7 +181,10 @@ final class ShardOpener {
         return new ShardIdentity(UUID.randomUUID(), 0, names.getFirst(), names, slotMap, 1);
     }
 
-    /** A cluster whose making was interrupted has no streams yet. One that has them lost a database, or got a wrong one. */
+    /**
+     * Rejects a new database in a cluster that has streams. A cluster that was created only in part has none yet; one
+     * that has them lost a database, or was given a wrong one.
+     */
     private void requireUnused(List<Reached> reached, ShardIdentity cluster) throws SQLException {
         for (Reached one : reached) {
             if (one.identity() != null && one.database().call(identities::hasStreams)) {
@@ -191,7 +194,7 @@ final class ShardOpener {
         }
     }
 
-    private @Nullable ShardIdentity read(Reached one, Reached first, Connection locked) throws SQLException {
+    private @Nullable ShardIdentity readAgain(Reached one, Reached first, Connection locked) throws SQLException {
         Optional<ShardIdentity> identity = one.id().equals(first.id())
                 ? identities.find(locked)
                 : one.database().call(identities::find);

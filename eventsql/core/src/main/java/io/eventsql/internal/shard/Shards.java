@@ -29,7 +29,7 @@ public final class Shards {
     private final Tables tables;
     private final ShardIdentity cluster;
     private final List<Shard> shards;
-    /** Databases that have not answered yet. */
+    /** The databases that have not been reached yet. */
     private final List<Database> missing = new ArrayList<>();
 
     private Shards(
@@ -58,8 +58,8 @@ public final class Shards {
     /**
      * Opens the databases, in any order.
      *
-     * @throws ShardIdentityException if a database is not what it is used as
-     * @throws EventSqlException if the cluster cannot be known because of databases that do not answer
+     * @throws ShardIdentityException if the databases do not form one cluster
+     * @throws EventSqlException if the cluster cannot be determined or created because databases are unavailable
      */
     public static Shards open(List<DataSource> dataSources, Settings settings) {
         SqlSchema schema = new SqlSchema(settings.schema());
@@ -70,12 +70,12 @@ public final class Shards {
         return new Shards(opener, databases, opener.open(databases), Tables.in(schema));
     }
 
-    /** All shards, by number. */
+    /** Returns all shards, by number. */
     public List<Shard> all() {
         return shards;
     }
 
-    /** The same in all databases of the cluster. */
+    /** Returns the id that all databases of the cluster have recorded. */
     public UUID clusterId() {
         return cluster.clusterId();
     }
@@ -85,7 +85,7 @@ public final class Shards {
         return tables;
     }
 
-    /** Brings a database that is no shard to what its outbox needs. */
+    /** Migrates a database that has an outbox but is not a shard. */
     public void migrateOutbox(Database database) throws SQLException {
         opener.migrateOutbox(database);
     }
@@ -98,12 +98,12 @@ public final class Shards {
         return shards.get(number);
     }
 
-    /** The shard that holds a slot's keys. */
+    /** Returns the shard that holds the keys of a slot. */
     public Shard ofSlot(int slot) {
         return shards.get(cluster.slotMap()[slot]);
     }
 
-    /** The shard whose database this is, once it has answered. */
+    /** Returns the shard of this data source; empty if there is none, or its database has not been reached yet. */
     public Optional<Shard> of(DataSource dataSource) {
         return shards.stream()
                 .filter(s ->
@@ -111,7 +111,7 @@ public final class Shards {
                 .findFirst();
     }
 
-    /** The shards that have answered. */
+    /** Returns the shards whose databases have been reached. */
     public List<ShardInfo> infos() {
         List<ShardInfo> infos = new ArrayList<>();
         for (Shard shard : shards) {
@@ -120,35 +120,33 @@ public final class Shards {
         return infos;
     }
 
-    /**
-     * Tries the databases that have not answered yet once more.
-     */
+    /** Opens the databases that have not been reached yet, as far as they are available now. */
     private synchronized void openMissing() {
         missing.removeIf(database -> {
             try {
-                ShardIdentity identity = opener.identity(database)
+                ShardIdentity identity = opener.openLate(database)
                         .orElseThrow(() -> new ShardIdentityException("The database has no identity"));
                 accept(database, identity);
-                LOG.info("Shard {} answers now", identity.name());
+                LOG.info("Shard {} is available", identity.name());
                 return true;
             } catch (ShardIdentityException e) {
-                LOG.error("A database that answers only now is refused: {}", e.getMessage());
+                LOG.error("Rejected a shard that joined late: {}", e.getMessage());
                 return true;
             } catch (SQLException | EventSqlException e) {
-                LOG.debug("still no answer", e);
+                LOG.debug("A database of the cluster is still unavailable", e);
                 return false;
             }
         });
     }
 
-    /** Goes on trying until every database has answered. */
-    public void openMissingInBackground(long everyMs) {
+    /** Retries in the background until every database has been reached. */
+    public void openMissingInBackground(long intervalMs) {
         if (hasMissing()) {
-            shards.get(0).inBackground(everyMs, () -> {
+            shards.get(0).inBackground(intervalMs, () -> {
                 try {
                     openMissing();
                 } finally {
-                    openMissingInBackground(everyMs);
+                    openMissingInBackground(intervalMs);
                 }
             });
         }
@@ -158,23 +156,23 @@ public final class Shards {
         return !missing.isEmpty();
     }
 
-    /** Ends the shards' background work. */
+    /** Stops the shards' background threads. */
     public void close() {
-        shards.forEach(Shard::endBackground);
+        shards.forEach(Shard::stopBackground);
     }
 
     private void accept(Database database, ShardIdentity identity) {
         if (!cluster.sameCluster(identity)) {
-            throw new ShardIdentityException("A database says it is shard " + identity.name() + " of cluster "
+            throw new ShardIdentityException("A database is shard " + identity.name() + " of cluster "
                     + identity.clusterId() + " (map version " + identity.mapVersion() + ", shards " + identity.names()
                     + "), but another is of cluster " + cluster.clusterId() + " (map version " + cluster.mapVersion()
                     + ", shards " + cluster.names() + ")");
         }
         Shard shard = shards.get(identity.number());
         if (shard.database().isPresent()) {
-            throw new ShardIdentityException("Two databases say they are shard " + identity.name() + " of cluster "
+            throw new ShardIdentityException("Two databases are shard " + identity.name() + " of cluster "
                     + cluster.clusterId() + ": one is a copy of the other");
         }
-        shard.found(database);
+        shard.attach(database);
     }
 }

@@ -16,7 +16,7 @@ import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** The streams of the cluster. What it learned it keeps: a stream never changes. Thread-safe. */
+/** The streams of the cluster. Streams that were read are cached, because a stream never changes. Thread-safe. */
 public final class StreamRegistry {
     private static final Logger LOG = LoggerFactory.getLogger(StreamRegistry.class);
 
@@ -28,11 +28,11 @@ public final class StreamRegistry {
     }
 
     /**
-     * Creates the stream on every shard, or finds that it is there. A shard that does not answer gets it when it is
-     * back, if another shard had it already.
+     * Creates the stream on every shard that does not have it. A shard that is unavailable gets an existing stream as
+     * soon as it is back.
      *
-     * @throws InvalidInputException if it exists with other values
-     * @throws EventSqlException if it is new and a shard does not answer; repeat it then
+     * @throws InvalidInputException if the stream exists with other values
+     * @throws EventSqlException if the stream is new and a shard is unavailable; retry the call
      */
     public void create(StreamSpec stream) {
         boolean existed = false;
@@ -55,36 +55,36 @@ public final class StreamRegistry {
                     failure);
         }
         if (failure != null) {
-            LOG.warn("Stream {} is not checked on {}, which does not answer", stream.name(), failed);
+            LOG.warn("Shard {} is unavailable; it gets stream {} when it is back", failed, stream.name());
         }
         known.put(stream.name(), stream);
     }
 
-    private static void requireSame(StreamSpec asked, StreamSpec existing) {
-        requireSame("stream.partitions", asked.name(), asked.partitions(), existing.partitions());
-        requireSame("stream.segmentSize", asked.name(), asked.segmentSize(), existing.segmentSize());
-        requireSame("stream.json", asked.name(), asked.json(), existing.json());
+    private static void requireSame(StreamSpec requested, StreamSpec existing) {
+        requireSame("stream.partitions", requested.name(), requested.partitions(), existing.partitions());
+        requireSame("stream.segmentSize", requested.name(), requested.segmentSize(), existing.segmentSize());
+        requireSame("stream.json", requested.name(), requested.json(), existing.json());
     }
 
-    private static void requireSame(String field, String stream, Object asked, Object existing) {
-        if (!asked.equals(existing)) {
+    private static void requireSame(String field, String stream, Object requested, Object existing) {
+        if (!requested.equals(existing)) {
             throw new InvalidInputException(
-                    field, "of the existing stream " + stream + " is " + existing + " and cannot become " + asked);
+                    field, "of the existing stream " + stream + " is " + existing + " and cannot become " + requested);
         }
     }
 
     /**
-     * The stream of that name.
+     * Returns the stream of that name.
      *
      * @throws UnknownStreamException if there is none
-     * @throws EventSqlException if no shard answers
+     * @throws EventSqlException if no shard is available
      */
     public StreamSpec require(String name) {
         StreamSpec stream = known.get(name);
         if (stream != null) {
             return stream;
         }
-        if (!isPossible(name)) {
+        if (!isValidName(name)) {
             throw new UnknownStreamException(name);
         }
         @Nullable SQLException failure = null;
@@ -102,29 +102,29 @@ public final class StreamRegistry {
             }
         }
         if (!answered) {
-            throw new EventSqlException("No shard answers when asked for stream " + name, failure);
+            throw new EventSqlException("Stream " + name + " could not be read: no shard is available", failure);
         }
         throw new UnknownStreamException(name);
     }
 
-    /** Whether a stream can have this name at all: only then is a database asked. */
-    private static boolean isPossible(String name) {
+    /** Returns whether the name is valid: the databases are queried only for those. */
+    private static boolean isValidName(String name) {
         try {
             return StreamSpec.of(name).name().equals(name);
         } catch (InvalidInputException e) {
-            LOG.debug("not a stream's name", e);
+            LOG.debug("Invalid stream name", e);
             return false;
         }
     }
 
-    /** All streams, by name. */
+    /** Returns all streams, by name. */
     public List<StreamSpec> all() {
         Map<String, StreamSpec> streams = new TreeMap<>();
         @Nullable SQLException failure = null;
         for (Shard shard : shards.all()) {
             try {
                 List<StreamTable.Row> rows =
-                        shard.require().call(c -> shard.tables().streams().all(c));
+                        shard.require().call(c -> shard.tables().streams().findAll(c));
                 rows.forEach(row -> streams.put(row.spec().name(), row.spec()));
             } catch (SQLException e) {
                 failure = e;

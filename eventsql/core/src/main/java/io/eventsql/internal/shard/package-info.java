@@ -1,5 +1,5 @@
 /**
- * Which database holds what: shard identity, the slot map, routing of keys, the registry of streams.
+ * The shards of a cluster: their identities, the slot map, the mapping of keys to slots, and the registry of streams.
  *
  * <p>Not API: may change in any release.
  */

@@ -10,14 +10,17 @@ import org.jspecify.annotations.Nullable;
 import org.postgresql.PGConnection;
 
 /**
- * The one statement that appends: {@code append_v1} of the schema's SQL files, one round trip in autocommit mode. It
- * locks the batch's rows of {@code stream_partition} in their order and holds them until the commit is visible.
+ * The statement that appends a batch: one round trip in autocommit mode.
  */
 public final class AppendStatement {
-    private final String sql;
+    // Indexes: the primary key of stream_partition, producer_batch_of_producer and producer_batch_head. Locks the
+    // batch's rows of stream_partition, in the order of stream and partition, until the commit is visible.
+    private static final String APPEND = "SELECT eventsql.append_v1(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+
+    private final String append;
 
     public AppendStatement(SqlSchema schema) {
-        sql = schema.sql("SELECT eventsql.append_v1(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+        append = schema.sql(APPEND);
     }
 
     /**
@@ -25,7 +28,7 @@ public final class AppendStatement {
      * and partition; the others one for each event, in the order of the partitions.
      *
      * @param groups the event's partition, as an index from 1 into the first four arrays
-     * @param indexes the event's place among its partition's events, from 0
+     * @param indexes the event's position among the events of its partition, from 0
      * @param headers JSON objects or {@code null}
      */
     @SuppressWarnings("ArrayRecordComponent") // arrays go to the driver as they are
@@ -40,27 +43,27 @@ public final class AppendStatement {
             byte[][] values,
             @Nullable String[] headers) {}
 
-    /** The database committed, but warned: the commit may not have reached the replicas it was to wait for. */
+    /** The database committed, but returned a warning: the commit may not have reached the synchronous replicas. */
     public static final class WarnedException extends SQLException {
         private static final long serialVersionUID = 1L;
 
         WarnedException(SQLException warning) {
-            super("The database warned: " + warning.getMessage(), "01000", warning);
+            super("The database returned a warning: " + warning.getMessage(), "01000", warning);
         }
     }
 
     /**
-     * Appends the batch, or finds that this number is stored already.
+     * Appends the batch, or finds the batch of this number that is stored already.
      *
-     * @return the base offset of each partition; when it returns, the batch is committed
-     * @throws SQLException as {@link SqlErrors} tells apart; {@link WarnedException} if it is in doubt
+     * @return the base offset of each partition; the batch is committed
+     * @throws SQLException see {@link SqlErrors}; {@link WarnedException} if the batch is in doubt
      */
     public long[] execute(Connection connection, UUID producer, long number, int mapVersion, Rows rows)
             throws SQLException {
         return execute(connection, producer, number, mapVersion, rows, true);
     }
 
-    /** The same as a part of the caller's transaction: nothing is in doubt before that is committed. */
+    /** Appends the batch in the caller's transaction: it is not in doubt before that is committed. */
     public long[] executeInTransaction(Connection connection, UUID producer, long number, int mapVersion, Rows rows)
             throws SQLException {
         return execute(connection, producer, number, mapVersion, rows, false);
@@ -70,7 +73,7 @@ public final class AppendStatement {
             Connection connection, UUID producer, long number, int mapVersion, Rows rows, boolean failIfWarned)
             throws SQLException {
         PGConnection pg = connection.unwrap(PGConnection.class);
-        try (PreparedStatement statement = connection.prepareStatement(sql)) {
+        try (PreparedStatement statement = connection.prepareStatement(append)) {
             statement.setObject(1, producer);
             statement.setLong(2, number);
             statement.setInt(3, mapVersion);

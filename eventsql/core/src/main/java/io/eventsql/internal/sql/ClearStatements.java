@@ -7,14 +7,50 @@ import java.sql.Statement;
 import java.util.List;
 
 /**
- * What clearing does to a stream's tables. No statement locks the stream's or a partition's table against publishers and
- * readers; those that lock one segment's against them give up after {@value #LOCK_TIMEOUT_MS} ms.
+ * The statements that clear a stream. None locks the table of the stream or of a partition against publishers and
+ * readers; those that lock the table of one segment against them have a lock timeout of {@value #LOCK_TIMEOUT_MS} ms.
+ * Table names are filled in by {@code %s}, because DDL takes no parameters.
  */
 public final class ClearStatements {
-    /** Behind a waiting lock everybody else waits too. */
+    /** Short, because later requests for any lock on the table queue behind a waiting one. */
     static final int LOCK_TIMEOUT_MS = 2_000;
 
-    private static final int DETACH_TIMEOUT_SECONDS = 5;
+    static final int DETACH_TIMEOUT_SECONDS = 5;
+
+    // Indexes: consumer_name_unique and the primary key of consumer_partition. Takes no row lock.
+    private static final String FIND_ACTIVE_CONSUMERS = """
+            SELECT c.name
+            FROM eventsql.consumer c
+            WHERE c.stream_id = ? AND EXISTS (
+                SELECT FROM eventsql.consumer_partition p
+                WHERE p.consumer_id = c.consumer_id AND p.member_id IS NOT NULL AND p.expires_at > clock_timestamp())
+            ORDER BY c.name""";
+
+    // Reads the catalog: pg_class by namespace, pg_inherits by pg_inherits_relid_seqno_index. Takes no row lock.
+    private static final String FIND_SEGMENTS = """
+            SELECT c.relname,
+                   CASE
+                       WHEN i.inhrelid IS NULL THEN 'DETACHED'
+                       WHEN i.inhdetachpending THEN 'DETACHING'
+                       ELSE 'ATTACHED'
+                   END
+            FROM pg_class c
+            LEFT JOIN pg_inherits i ON i.inhrelid = c.oid
+            WHERE c.relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = ?::regclass)
+              AND c.relkind = 'r' AND c.relname ~ ?
+            ORDER BY coalesce(i.inhdetachpending, false) DESC, length(c.relname), c.relname""";
+
+    // Index: the primary key. Locks the row that every append locks first.
+    private static final String LOCK_PARTITION = """
+            SELECT FROM eventsql.stream_partition
+            WHERE stream_id = ? AND partition = ?
+            FOR UPDATE""";
+
+    // Index: the primary key. The row is locked already.
+    private static final String SET_LOG_START = """
+            UPDATE eventsql.stream_partition
+            SET log_start = ?
+            WHERE stream_id = ? AND partition = ?""";
 
     private final SqlSchema schema;
 
@@ -25,44 +61,31 @@ public final class ClearStatements {
     /** Whether a segment's table still belongs to its partition's. */
     public enum Attachment {
         ATTACHED,
-        /** Its detaching was broken off: no other segment of the partition can be detached before it is finished. */
+        /** A detach was interrupted; no other segment of the partition can be detached before it is finalized. */
         DETACHING,
         DETACHED
     }
 
     /**
-     * A segment's table.
+     * The table of a segment.
      *
      * @param table its name, without the schema
-     * @param number it holds the offsets from {@code number * segmentSize} up to the next
+     * @param number the segment holds the offsets from {@code number * segmentSize} up to the next segment's
      */
     public record Segment(String table, long number, Attachment attachment) {}
 
-    /** The consumers of which a member holds a partition, by name. Index: consumer_name_unique, consumer_partition_pkey. */
-    public List<String> heldBy(Connection connection, int streamId) {
-        return Database.dsl(connection)
-                .fetch(
-                        schema.sql("SELECT c.name FROM eventsql.consumer c WHERE c.stream_id = ? AND EXISTS"
-                                + " (SELECT FROM eventsql.consumer_partition p WHERE p.consumer_id = c.consumer_id"
-                                + " AND p.member_id IS NOT NULL AND p.expires_at > clock_timestamp())"
-                                + " ORDER BY c.name"),
-                        streamId)
+    /** Returns the names of the consumers of which a member holds a partition of the stream. */
+    public List<String> findActiveConsumers(Connection connection, int streamId) {
+        return Jooq.using(connection)
+                .fetch(schema.sql(FIND_ACTIVE_CONSUMERS), streamId)
                 .getValues(0, String.class);
     }
 
-    /** All segments of a partition, also those that a clearing that was broken off has left; detaching ones first. */
-    public List<Segment> segments(Connection connection, StreamSpec stream, int partition) {
+    /** Returns all segments of a partition, including those left by an interrupted clearing; detaching ones first. */
+    public List<Segment> findSegments(Connection connection, StreamSpec stream, int partition) {
         String parent = SqlSchema.partitionTable(stream.name(), partition);
-        return Database.dsl(connection)
-                .fetch(
-                        "SELECT c.relname, CASE WHEN i.inhrelid IS NULL THEN 'DETACHED'"
-                                + " WHEN i.inhdetachpending THEN 'DETACHING' ELSE 'ATTACHED' END"
-                                + " FROM pg_class c LEFT JOIN pg_inherits i ON i.inhrelid = c.oid"
-                                + " WHERE c.relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = ?::regclass)"
-                                + " AND c.relkind = 'r' AND c.relname ~ ?"
-                                + " ORDER BY coalesce(i.inhdetachpending, false) DESC, length(c.relname), c.relname",
-                        schema.sql(parent),
-                        "^" + parent.substring(parent.indexOf('.') + 1) + "_s[0-9]+$")
+        return Jooq.using(connection)
+                .fetch(FIND_SEGMENTS, schema.sql(parent), "^" + parent.substring(parent.indexOf('.') + 1) + "_s[0-9]+$")
                 .map(row -> {
                     String table = row.get(0, String.class);
                     long number = Long.parseLong(table.substring(table.lastIndexOf("_s") + "_s".length()));
@@ -71,28 +94,22 @@ public final class ClearStatements {
     }
 
     /**
-     * Lets a partition's log begin at its head and empties the segment that the head is in, in the caller's transaction.
-     * The partition's row, which every append locks first, keeps appends away until the commit.
+     * Moves the start of a partition's log to its head and empties the segment that the head is in, in the caller's
+     * transaction. The lock on the partition's row makes appends wait until the commit.
      */
-    public void startAtHead(Connection connection, int streamId, StreamSpec stream, int partition) throws SQLException {
-        var dsl = Database.dsl(connection);
+    public void moveLogStartToHead(Connection connection, int streamId, StreamSpec stream, int partition)
+            throws SQLException {
+        var dsl = Jooq.using(connection);
         dsl.execute("SET LOCAL lock_timeout = " + LOCK_TIMEOUT_MS);
-        dsl.fetch(
-                schema.sql("SELECT FROM eventsql.stream_partition WHERE stream_id = ? AND partition = ? FOR UPDATE"),
-                streamId,
-                partition);
-        // A new statement: it sees what was appended before the lock was granted.
+        dsl.fetch(schema.sql(LOCK_PARTITION), streamId, partition);
+        // A new statement sees what was appended before the lock was granted.
         PartitionTable.Head head = new PartitionTable(schema)
                 .heads(connection, new int[] {streamId})
                 .get(partition);
         if (head.head() == head.logStart()) {
             return;
         }
-        dsl.execute(
-                schema.sql("UPDATE eventsql.stream_partition SET log_start = ? WHERE stream_id = ? AND partition = ?"),
-                head.head(),
-                streamId,
-                partition);
+        dsl.execute(schema.sql(SET_LOG_START), head.head(), streamId, partition);
         if (head.head() % stream.segmentSize() != 0) {
             dsl.execute("TRUNCATE "
                     + schema.sql(SqlSchema.segmentTable(stream.name(), partition, head.head() / stream.segmentSize())));
@@ -100,22 +117,26 @@ public final class ClearStatements {
     }
 
     /**
-     * Takes a segment out of its partition without locking out anybody; not inside a transaction. It waits for those who
-     * read the partition's table, for 5 seconds; broken off, it is to be finished.
+     * Detaches a segment from its partition without locking out publishers or readers; not inside a transaction. Waits
+     * up to {@value #DETACH_TIMEOUT_SECONDS} s for the readers of the partition's table; after a timeout the segment is
+     * {@link Attachment#DETACHING}.
      */
     public void detach(Connection connection, StreamSpec stream, int partition, Segment segment) throws SQLException {
-        String way = segment.attachment == Attachment.DETACHING ? "FINALIZE" : "CONCURRENTLY";
+        String mode = segment.attachment == Attachment.DETACHING ? "FINALIZE" : "CONCURRENTLY";
+        String table = SqlSchema.partitionTable(stream.name(), partition);
         try (Statement statement = connection.createStatement()) {
-            // Not by lock_timeout: outside of a transaction it would stay with the connection.
+            // Not by lock_timeout, which outside of a transaction would stay set on the connection.
             statement.setQueryTimeout(DETACH_TIMEOUT_SECONDS);
-            statement.execute(schema.sql("ALTER TABLE " + SqlSchema.partitionTable(stream.name(), partition)
-                    + " DETACH PARTITION eventsql." + segment.table + " " + way));
+            // CONCURRENTLY locks the parent in SHARE UPDATE EXCLUSIVE mode, and waits for the transactions that use it.
+            // FINALIZE completes a detach that was interrupted.
+            statement.execute(
+                    schema.sql("ALTER TABLE %s DETACH PARTITION eventsql.%s %s".formatted(table, segment.table, mode)));
         }
     }
 
     /** Drops a detached segment, in the caller's transaction. */
     public void drop(Connection connection, Segment segment) {
-        var dsl = Database.dsl(connection);
+        var dsl = Jooq.using(connection);
         dsl.execute("SET LOCAL lock_timeout = " + LOCK_TIMEOUT_MS);
         dsl.execute(schema.sql("DROP TABLE IF EXISTS eventsql." + segment.table));
     }

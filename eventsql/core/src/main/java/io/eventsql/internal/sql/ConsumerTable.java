@@ -14,62 +14,84 @@ import java.util.Objects;
 import java.util.OptionalInt;
 import org.jspecify.annotations.Nullable;
 
-/** {@code consumer}: who reads a stream; and where a consumer begins. Off the hot path. */
+/** {@code consumer}: the consumers of a stream, where they start, and their status. Off the hot path. */
 public final class ConsumerTable {
+    // Index: consumer_name_unique, on which a concurrent insert of the same name waits.
+    private static final String INSERT = """
+            INSERT INTO eventsql.consumer (stream_id, name)
+            VALUES (?, ?)
+            ON CONFLICT ON CONSTRAINT consumer_name_unique DO NOTHING""";
+
+    // Index: consumer_name_unique. Locks the row, but not against foreign keys, which heartbeats check.
+    private static final String LOCK = """
+            SELECT consumer_id
+            FROM eventsql.consumer
+            WHERE stream_id = ? AND name = ?
+            FOR NO KEY UPDATE""";
+
+    // Index: consumer_name_unique. Takes no row lock.
+    private static final String FIND_ID = """
+            SELECT consumer_id
+            FROM eventsql.consumer
+            WHERE stream_id = ? AND name = ?""";
+
+    // Indexes: the primary keys of stream_partition and consumer_partition. The lock of the consumer's row excludes
+    // others.
+    private static final String INSERT_MISSING_PARTITIONS = """
+            INSERT INTO eventsql.consumer_partition (consumer_id, partition)
+            SELECT ?, p.partition
+            FROM eventsql.stream_partition p
+            WHERE p.stream_id = ? AND NOT EXISTS (
+                SELECT FROM eventsql.consumer_partition c
+                WHERE c.consumer_id = ? AND c.partition = p.partition)
+            ORDER BY p.partition
+            RETURNING partition""";
+
+    // The first row of a partition: conflicts with nothing.
+    private static final String INSERT_OFFSET = """
+            INSERT INTO eventsql.consumer_offset
+                (consumer_id, partition, commit_number, next_offset, epoch, consumed_events, committed_at)
+            VALUES (?, ?, 0, ?, 0, 0, clock_timestamp())""";
+
+    // Indexes: stream_name_unique, and producer_batch_head for the head. Takes no row lock.
+    private static final String FIND_BOUND = """
+            SELECT CASE WHEN ? THEN next_offset ELSE log_start END
+            FROM eventsql.partition_head
+            WHERE stream = ? AND partition = ?""";
+
     private final SqlSchema schema;
 
     public ConsumerTable(SqlSchema schema) {
         this.schema = schema;
     }
 
-    /** How far a consumer is in one partition. */
+    /** The offset of a consumer in one partition, and the partition's epoch. */
     public record Offset(int partition, long nextOffset, long epoch) {}
 
     /**
-     * The consumer's id; created with an offset and a free lease for each partition if there is none, in the caller's
-     * transaction. Locks the consumer's row, so that of two who create it one does; it never waits for heartbeats.
+     * Returns the consumer's id. Creates the consumer if there is none, with an offset and a free lease for each
+     * partition, in the caller's transaction. The lock on the consumer's row lets only one of two concurrent calls
+     * create it, and never waits for heartbeats.
      */
     public int register(Connection connection, int streamId, String stream, String name, StartPosition start) {
-        var dsl = Database.dsl(connection);
-        dsl.execute(
-                schema.sql("INSERT INTO eventsql.consumer (stream_id, name) VALUES (?, ?)"
-                        + " ON CONFLICT ON CONSTRAINT consumer_name_unique DO NOTHING"),
-                streamId,
-                name);
-        int id = Objects.requireNonNull(dsl.fetchSingle(
-                        schema.sql("SELECT consumer_id FROM eventsql.consumer WHERE stream_id = ? AND name = ?"
-                                + " FOR NO KEY UPDATE"),
-                        streamId,
-                        name)
-                .get(0, Integer.class));
-        List<Integer> partitions = dsl.fetch(
-                        schema.sql("INSERT INTO eventsql.consumer_partition (consumer_id, partition)"
-                                + " SELECT ?, p.partition FROM eventsql.stream_partition p WHERE p.stream_id = ?"
-                                + " AND NOT EXISTS (SELECT FROM eventsql.consumer_partition c"
-                                + " WHERE c.consumer_id = ? AND c.partition = p.partition)"
-                                + " ORDER BY p.partition RETURNING partition"),
-                        id,
-                        streamId,
-                        id)
+        var dsl = Jooq.using(connection);
+        dsl.execute(schema.sql(INSERT), streamId, name);
+        int id = Objects.requireNonNull(
+                dsl.fetchSingle(schema.sql(LOCK), streamId, name).get(0, Integer.class));
+        List<Integer> partitions = dsl.fetch(schema.sql(INSERT_MISSING_PARTITIONS), id, streamId, id)
                 .getValues(0, Integer.class);
         for (int partition : partitions) {
-            dsl.execute(
-                    schema.sql("INSERT INTO eventsql.consumer_offset"
-                            + " (consumer_id, partition, commit_number, next_offset, epoch, consumed_events,"
-                            + " committed_at) VALUES (?, ?, 0, ?, 0, 0, clock_timestamp())"),
-                    id,
-                    partition,
-                    offset(connection, stream, partition, start));
+            dsl.execute(schema.sql(INSERT_OFFSET), id, partition, offset(connection, stream, partition, start));
         }
         return id;
     }
 
-    /** The offset of a place in one partition. */
+    /** Returns the offset of a position in one partition. */
     public long offset(Connection connection, String stream, int partition, StartPosition position) {
         if (position.offset() >= 0) {
             return position.offset();
         }
-        var dsl = Database.dsl(connection);
+        var dsl = Jooq.using(connection);
         if (position.time() != null) {
             return (Long) Objects.requireNonNull(dsl.fetchValue(
                     schema.sql("SELECT eventsql.offset_at_v1(?, ?, ?)"),
@@ -77,39 +99,32 @@ public final class ConsumerTable {
                     partition,
                     Timestamp.from(position.time())));
         }
-        return (Long) Objects.requireNonNull(dsl.fetchValue(
-                schema.sql("SELECT CASE WHEN ? THEN next_offset ELSE log_start END"
-                        + " FROM eventsql.partition_head WHERE stream = ? AND partition = ?"),
-                position.equals(StartPosition.LATEST),
-                stream,
-                partition));
+        return (Long) Objects.requireNonNull(
+                dsl.fetchValue(schema.sql(FIND_BOUND), position.equals(StartPosition.LATEST), stream, partition));
     }
 
-    /** The consumer's id; empty if it is not known. */
+    /** Returns the consumer's id; empty if it does not exist. */
     public OptionalInt id(Connection connection, int streamId, String name) {
-        return Database.dsl(connection)
-                .fetchOptional(
-                        schema.sql("SELECT consumer_id FROM eventsql.consumer WHERE stream_id = ? AND name = ?"),
-                        streamId,
-                        name)
+        return Jooq.using(connection)
+                .fetchOptional(schema.sql(FIND_ID), streamId, name)
                 .map(r -> OptionalInt.of(r.get(0, Integer.class)))
                 .orElse(OptionalInt.empty());
     }
 
-    /** How far the consumer is, by partition. */
+    /** Returns the offset of the consumer in each partition. */
     public List<Offset> offsets(Connection connection, int consumerId) {
-        return Database.dsl(connection)
+        return Jooq.using(connection)
                 .fetch(
                         schema.sql("SELECT partition, next_offset, epoch FROM eventsql.consumer_offsets_v1(?)"),
                         consumerId)
                 .map(r -> new Offset(r.get(0, Integer.class), r.get(1, Long.class), r.get(2, Long.class)));
     }
 
-    /** How the consumer is on this shard, by partition. */
+    /** Returns the state of the consumer in each partition of this shard. */
     public List<PartitionState> states(Connection connection, int shard, int consumerId, StreamSpec stream) {
-        return Database.dsl(connection)
+        return Jooq.using(connection)
                 .fetch(
-                        schema.sql("SELECT * FROM eventsql.consumer_state_v1(?, ?, ?, ?)"),
+                        schema.sql("SELECT * FROM eventsql.consumer_status_v1(?, ?, ?, ?)"),
                         consumerId,
                         stream.name(),
                         stream.segmentSize(),
@@ -135,9 +150,9 @@ public final class ConsumerTable {
         return time == null ? null : time.toInstant();
     }
 
-    /** Deletes the consumer and all that is stored for it. */
+    /** Deletes the consumer and everything stored for it. */
     public void delete(Connection connection, int consumerId) {
-        var dsl = Database.dsl(connection);
+        var dsl = Jooq.using(connection);
         dsl.execute(schema.sql("DELETE FROM eventsql.consumer WHERE consumer_id = ?"), consumerId);
         dsl.execute(schema.sql("DELETE FROM eventsql.consumer_offset WHERE consumer_id = ?"), consumerId);
     }

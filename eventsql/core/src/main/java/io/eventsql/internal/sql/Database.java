@@ -7,20 +7,19 @@ import java.time.Duration;
 import java.util.concurrent.Executor;
 import java.util.function.Predicate;
 import javax.sql.DataSource;
-import org.jooq.DSLContext;
 import org.jooq.exception.DataAccessException;
 
 /**
- * Borrows connections of one database for one piece of work each, in the state the library needs: autocommit, READ
- * COMMITTED, with a limit on how long an answer is waited for. Thread-safe.
+ * Borrows connections of one database for one unit of work each, in the state the library needs: autocommit, READ
+ * COMMITTED, with a network timeout. Thread-safe.
  */
 public final class Database {
     private static final Executor SAME_THREAD = Runnable::run;
-    private static final int PATIENCE_MS = 60_000;
+    private static final int LONG_STATEMENT_TIMEOUT_MS = 60_000;
 
     private final DataSource dataSource;
     private final int networkTimeoutMs;
-    /** Set once a connection was found in another isolation level: asking each time would cost a round trip. */
+    /** Set once a connection was found in another isolation level: a check of each one would cost a round trip. */
     private volatile boolean setReadCommitted;
 
     public Database(DataSource dataSource, Duration networkTimeout) {
@@ -28,7 +27,7 @@ public final class Database {
         this.networkTimeoutMs = Math.toIntExact(networkTimeout.toMillis());
     }
 
-    /** The same database, whose answers are waited for no longer than this. */
+    /** Returns the same database with a network timeout of at most {@code time}. */
     public Database answeringWithin(Duration time) {
         Duration shorter = Duration.ofMillis(Math.min(networkTimeoutMs, Math.max(1, time.toMillis())));
         Database other = new Database(dataSource, shorter);
@@ -36,7 +35,7 @@ public final class Database {
         return other;
     }
 
-    /** The user's data source. */
+    /** Returns the user's data source. */
     public DataSource dataSource() {
         return dataSource;
     }
@@ -47,7 +46,7 @@ public final class Database {
         T run(Connection connection) throws SQLException;
     }
 
-    /** A connection in autocommit mode; closing it gives it back. */
+    /** Returns a connection in autocommit mode; closing it returns it to the pool. */
     public Connection borrow() throws SQLException {
         Connection connection = dataSource.getConnection();
         try {
@@ -66,14 +65,14 @@ public final class Database {
         }
     }
 
-    /** From now on every borrowed connection is set to READ COMMITTED: this pool's default is another level. */
+    /** Sets every connection borrowed from now on to READ COMMITTED, because the pool's default is another level. */
     public void requireReadCommitted() {
         setReadCommitted = true;
     }
 
-    /** Lets statements of this borrowed connection take a minute, or the network time-out if that is longer. */
-    public void bePatient(Connection connection) throws SQLException {
-        connection.setNetworkTimeout(SAME_THREAD, Math.max(networkTimeoutMs, PATIENCE_MS));
+    /** Allows statements of this borrowed connection to take a minute, or the network timeout if that is longer. */
+    public void allowLongStatements(Connection connection) throws SQLException {
+        connection.setNetworkTimeout(SAME_THREAD, Math.max(networkTimeoutMs, LONG_STATEMENT_TIMEOUT_MS));
     }
 
     /** Runs the work on a connection in autocommit mode. */
@@ -84,19 +83,28 @@ public final class Database {
     }
 
     /**
-     * Runs the work in one READ COMMITTED transaction: committed if it returns, rolled back if it throws. Between its
-     * statements it must not be silent for longer than an answer is waited for.
+     * Runs the work in one READ COMMITTED transaction: committed if it returns, rolled back if it throws. Between two
+     * statements the work must not idle for longer than the network timeout.
      */
     public <T> T transaction(Work<T> work) throws SQLException {
         return transaction(work, result -> true, false);
     }
 
-    /** The same, rolled back also if the work returns {@code false}; returns whether it was committed. */
+    /**
+     * Runs the work in one READ COMMITTED transaction, which is rolled back also if the work returns {@code false}.
+     *
+     * @return whether it was committed
+     */
     public boolean transactionIf(Work<Boolean> work) throws SQLException {
         return transaction(work, result -> result, false);
     }
 
-    /** The same, but fails also if the database warned at the commit: then the replicas may not have it. */
+    /**
+     * Runs the work in one READ COMMITTED transaction.
+     *
+     * @throws AppendStatement.WarnedException if the commit returned a warning: the replicas may not have the
+     *     transaction
+     */
     public <T> T replicatedTransaction(Work<T> work) throws SQLException {
         return transaction(work, result -> true, true);
     }
@@ -107,7 +115,7 @@ public final class Database {
             connection.setAutoCommit(false);
             boolean committed = false;
             try {
-                limitSilence(connection);
+                limitIdleTime(connection);
                 T result = run(work, connection);
                 if (commits.test(result)) {
                     connection.clearWarnings();
@@ -128,8 +136,11 @@ public final class Database {
         }
     }
 
-    /** A process that stands still in its transaction must not keep its locks: the server ends it after this. */
-    private void limitSilence(Connection connection) throws SQLException {
+    /**
+     * A process that freezes in its transaction must not keep its locks: the server ends the transaction after this
+     * time.
+     */
+    private void limitIdleTime(Connection connection) throws SQLException {
         try (PreparedStatement statement =
                 connection.prepareStatement("SELECT set_config('idle_in_transaction_session_timeout', ?, true)")) {
             statement.setString(1, Integer.toString(networkTimeoutMs));
@@ -140,11 +151,11 @@ public final class Database {
     /** A user's work in a transaction. */
     @FunctionalInterface
     public interface HandlerWork {
-        /** Returns whether to commit; otherwise, and when it throws, everything is rolled back. */
+        /** Returns whether to commit. If it returns {@code false} or throws, the transaction is rolled back. */
         boolean run(Connection connection) throws Exception;
     }
 
-    /** No connection could be had, or it broke: the work itself may have nothing to do with it. */
+    /** No connection was available, or the connection broke; the cause need not be the work itself. */
     public static final class UnavailableException extends SQLException {
         private static final long serialVersionUID = 1L;
 
@@ -154,10 +165,11 @@ public final class Database {
     }
 
     /**
-     * Runs a user's handler in one READ COMMITTED transaction; returns whether it was committed.
+     * Runs a user's handler in one READ COMMITTED transaction.
      *
-     * @throws UnavailableException if there was no connection or it broke, unless the handler's own statement took longer
-     *     than an answer is waited for
+     * @return whether it was committed
+     * @throws UnavailableException if no connection was available or it broke, unless a statement of the handler
+     *     exceeded the network timeout
      */
     public boolean handlerTransaction(HandlerWork work) throws Exception {
         try (Connection connection = borrowForHandler()) {
@@ -174,7 +186,7 @@ public final class Database {
                     broken = !rollback(connection);
                 }
                 return commit;
-            } catch (Throwable e) { // an Error, too: back in autocommit mode, what was not rolled back is committed
+            } catch (Throwable e) { // an Error, too: switching back to autocommit commits what was not rolled back
                 broken = !committed && !rollback(connection);
                 if (broken && !SqlErrors.isTimeout(e) && e instanceof Exception) {
                     throw new UnavailableException(e);
@@ -196,22 +208,17 @@ public final class Database {
         }
     }
 
-    /** Limits how long an answer is waited for on a connection that somebody else has borrowed. */
+    /** Sets the network timeout of a connection that was borrowed by other code. */
     public void limitAnswers(Connection connection) throws SQLException {
         connection.setNetworkTimeout(SAME_THREAD, networkTimeoutMs);
     }
 
-    /** Undoes what was done in a transaction that somebody else has begun; returns whether the connection still works. */
+    /** Rolls back a transaction that was begun by other code; returns whether the connection still works. */
     public boolean rollbackForeign(Connection connection) {
         return rollback(connection);
     }
 
-    /** jOOQ on one connection, for everything off the hot path. */
-    public static DSLContext dsl(Connection connection) {
-        return SqlSchema.dsl(connection);
-    }
-
-    /** jOOQ wraps what the driver throws: callers get the driver's exception in any case. */
+    /** jOOQ wraps the driver's exceptions; callers get them unwrapped. */
     private static <T> T run(Work<T> work, Connection connection) throws SQLException {
         try {
             return work.run(connection);
@@ -227,8 +234,9 @@ public final class Database {
             connection.rollback();
             return true;
         } catch (SQLException e) {
-            // The connection is broken: the server rolls back by itself, and the first error is the one to report.
-            System.getLogger(Database.class.getName()).log(System.Logger.Level.DEBUG, "rollback failed", e);
+            // The connection is broken, so the server rolls back. The first error is the one to report.
+            System.getLogger(Database.class.getName())
+                    .log(System.Logger.Level.DEBUG, "Rollback failed on a broken connection", e);
             return false;
         }
     }

@@ -15,26 +15,30 @@ import org.jspecify.annotations.Nullable;
 import org.postgresql.PGConnection;
 
 /**
- * The one statement that reads events: {@code fetch_v1} of the schema's SQL files, a page of each of several partitions
- * in one round trip, by the primary keys of their segments.
+ * The statement that reads events: a page of each of several partitions in one round trip.
  */
 public final class FetchStatement {
-    private final String sql;
+    // Indexes: producer_batch_head for the heads, and the primary keys of the segments, in their order. Takes no row
+    // lock.
+    private static final String FETCH = """
+            SELECT page, event_offset, key, value, headers, published_at
+            FROM eventsql.fetch_v1(?, ?, ?, ?, ?, ?, ?)""";
+
+    private final String fetch;
 
     public FetchStatement(SqlSchema schema) {
-        sql = schema.sql("SELECT page, event_offset, key, value, headers, published_at"
-                + " FROM eventsql.fetch_v1(?, ?, ?, ?, ?, ?, ?)");
+        fetch = schema.sql(FETCH);
     }
 
-    /** Where to begin in one partition; a page never goes beyond the segment that holds {@code fromOffset}. */
+    /** The first offset of a page of one partition. A page ends at the end of its segment at the latest. */
     public record Request(int partition, long fromOffset) {}
 
     /**
-     * Reads a page for each request, in their order; a page is empty when there is nothing.
+     * Reads a page for each request, in their order. A page is empty if there are no events from its first offset on.
      *
-     * @param streamId the stream's number on this shard
-     * @param maxEvents the most events of each page
-     * @param maxBytes a page ends with the event that brings its values to this many bytes
+     * @param streamId the stream's id on this shard
+     * @param maxEvents the maximum number of events of each page
+     * @param maxBytes a page ends with the event that brings its values to this number of bytes
      */
     public List<List<StoredEvent>> execute(
             Connection connection,
@@ -54,7 +58,7 @@ public final class FetchStatement {
             offsets[i] = requests.get(i).fromOffset();
         }
         PGConnection pg = connection.unwrap(PGConnection.class);
-        try (PreparedStatement statement = connection.prepareStatement(sql)) {
+        try (PreparedStatement statement = connection.prepareStatement(fetch)) {
             statement.setInt(1, streamId);
             statement.setString(2, stream.name());
             statement.setLong(3, stream.segmentSize());

@@ -5,13 +5,13 @@ import java.util.Map;
 import java.util.Map.Entry;
 
 /**
- * Headers as the JSON object that is stored: texts only (RFC 8259). Writes every character so that PostgreSQL's JSON
- * operators can answer; reads what {@link #encode} wrote and any other JSON object of texts, numbers and literals.
+ * Encodes headers as the JSON object that is stored, with string values only (RFC 8259), in a form that PostgreSQL's
+ * JSON operators accept. Decodes what {@link #encode} wrote, and any other JSON object.
  */
 public final class HeadersJson {
     private HeadersJson() {}
 
-    /** The headers as a JSON object. NUL characters and lone surrogates must have been refused before. */
+    /** Returns the headers as a JSON object. NUL characters and lone surrogates must have been rejected before. */
     public static String encode(Map<String, String> headers) {
         StringBuilder json = new StringBuilder(headers.size() * 32).append('{');
         for (Entry<String, String> header : headers.entrySet()) {
@@ -48,9 +48,10 @@ public final class HeadersJson {
     }
 
     /**
-     * Reads a JSON object of one level. Values that are no texts (someone else wrote them) are returned as they stand.
+     * Decodes a JSON object. Values that are not strings, which the library does not write, are returned as their JSON
+     * text.
      *
-     * @throws IllegalArgumentException if it is no JSON object
+     * @throws IllegalArgumentException if the text is not a JSON object
      */
     public static Map<String, String> decode(String json) {
         return new Reader(json).object();
@@ -140,7 +141,7 @@ public final class HeadersJson {
             };
         }
 
-        /** A number, literal, array or object: its own JSON text. */
+        /** Returns the JSON text of a number, literal, array or object. */
         private String other() {
             int start = at;
             int depth = 0;
@@ -160,7 +161,7 @@ public final class HeadersJson {
         }
 
         private IllegalArgumentException malformed() {
-            return new IllegalArgumentException("headers are no JSON object at character " + at);
+            return new IllegalArgumentException("headers are not a JSON object, at character " + at);
         }
     }
 }

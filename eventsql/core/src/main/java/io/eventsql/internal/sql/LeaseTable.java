@@ -17,38 +17,78 @@ import org.jspecify.annotations.Nullable;
 import org.postgresql.PGConnection;
 
 /**
- * {@code consumer_member} and {@code consumer_partition}: who lives, and who may handle what until when, all by the
- * database's clock. Statements go by primary key and lock a consumer's rows in the order of its partitions.
+ * {@code consumer_member} and {@code consumer_partition}: the members of consumers and their leases, by the database's
+ * clock. Statements use the primary keys and lock the rows of a consumer in the order of its partitions.
  */
 public final class LeaseTable {
+    // Indexes: the primary keys of consumer_member and consumer_partition, the partial indexes on what is to be
+    // redriven. Locks the members' rows, then those of the partitions they hold.
+    private static final String HEARTBEAT = """
+            SELECT member, renewed, revoked, to_redrive, share, free, next_expiry_ms, history
+            FROM eventsql.heartbeat_v1(?, make_interval(secs => ?), ?, ?, ?, ?, ?, ?)""";
+
+    // Index: the primary key. Locks free rows, and skips locked ones.
+    private static final String TAKE = """
+            SELECT partition, epoch, next_offset
+            FROM eventsql.take_partitions_v1(?, ?, make_interval(secs => ?), ?, ?::int[])""";
+
+    // Index: the primary key. Locks the deleted row.
+    private static final String LEAVE = """
+            DELETE FROM eventsql.consumer_member
+            WHERE consumer_id = ? AND member_id = ?""";
+
+    // Index: the primary key. Locks the updated row.
+    private static final String STOP = """
+            UPDATE eventsql.consumer_partition
+            SET state = 'stopped', error = ?, state_since = clock_timestamp(), member_id = NULL, expires_at = NULL
+            WHERE consumer_id = ? AND partition = ? AND member_id = ?""";
+
+    // Index: the primary key, in its order: the lock order of all statements.
+    private static final String LOCK_ALL = """
+            SELECT FROM eventsql.consumer_partition
+            WHERE consumer_id = ?
+            ORDER BY partition
+            FOR NO KEY UPDATE""";
+
+    // Index: the primary key. The rows are locked already.
+    private static final String PAUSE = """
+            UPDATE eventsql.consumer_partition
+            SET state = 'paused', state_since = clock_timestamp()
+            WHERE consumer_id = ? AND state = 'running'""";
+
+    // Index: the primary key. The rows are locked already.
+    private static final String RESUME = """
+            UPDATE eventsql.consumer_partition
+            SET state = 'running', error = NULL, state_since = clock_timestamp()
+            WHERE consumer_id = ? AND state <> 'running'""";
+
     private final SqlSchema schema;
-    private final String beat;
+    private final String heartbeat;
 
     public LeaseTable(SqlSchema schema) {
         this.schema = schema;
-        beat = schema.sql("SELECT member, renewed, ending, to_redrive, share, free, next_expiry_ms, history"
-                + " FROM eventsql.beat_v1(?, make_interval(secs => ?), ?, ?, ?, ?, ?, ?)");
+        heartbeat = schema.sql(HEARTBEAT);
     }
 
     /**
      * One member in a heartbeat.
      *
-     * @param maxPartitions the most it takes
+     * @param maxPartitions the maximum number of partitions that it takes
      * @param held the partitions whose leases are to be renewed
      */
     public record Beat(int consumerId, UUID memberId, String name, int maxPartitions, List<Integer> held) {}
 
     /**
-     * What a heartbeat says to one member.
+     * The reply to one member's heartbeat.
      *
-     * @param member its place in the heartbeat, from 0
-     * @param renewed the leases it still has
-     * @param ending those of them whose partitions shall not be handled any more
-     * @param toRedrive those on which events set aside are to be handled again
-     * @param share how many partitions it should hold
-     * @param free how many partitions nobody holds
-     * @param nextExpiryMs when the next lease of another member expires, in milliseconds from now; {@code null}: none
-     * @param history changes when the database's log of events may have lost its end: after a failover
+     * @param member its position in the heartbeat, from 0
+     * @param renewed the partitions whose leases it still has
+     * @param ending those of them that it must release, because they are paused or stopped
+     * @param toRedrive those with parked events to redrive
+     * @param share its fair share of partitions
+     * @param free how many partitions have no holder
+     * @param nextExpiryMs the time until the next lease of another member expires, in milliseconds; {@code null}: none
+     * @param history identifies the history of the log; a failover, which may lose the end of the log, changes it
      */
     public record Answer(
             int member,
@@ -61,14 +101,14 @@ public final class LeaseTable {
             String history) {}
 
     /**
-     * A partition as its new holder takes it over.
+     * A partition that was taken.
      *
-     * @param epoch the holder's epoch: proves that it is the holder
-     * @param nextOffset where it begins
+     * @param epoch the epoch of the new holder, which fences out former ones
+     * @param nextOffset the offset to start at
      */
     public record Taken(int partition, long epoch, long nextOffset) {}
 
-    /** Renews all members of a process; a consumer that was deleted gets no answer. */
+    /** Sends the heartbeat of all members of a process. There is no answer for a consumer that was deleted. */
     public List<Answer> beat(Connection connection, int shard, Duration lease, List<Beat> beats) throws SQLException {
         PGConnection pg = connection.unwrap(PGConnection.class);
         List<Integer> heldMembers = new ArrayList<>();
@@ -79,7 +119,7 @@ public final class LeaseTable {
                 heldPartitions.add(partition);
             }
         }
-        try (PreparedStatement statement = connection.prepareStatement(beat)) {
+        try (PreparedStatement statement = connection.prepareStatement(heartbeat)) {
             statement.setInt(1, shard);
             statement.setDouble(2, lease.toMillis() / 1e3);
             statement.setArray(3, pg.createArrayOf("int4", ints(beats, Beat::consumerId)));
@@ -112,7 +152,7 @@ public final class LeaseTable {
         }
     }
 
-    /** Takes at most so many partitions that nobody holds, none of {@code except}; waits for no one who takes others. */
+    /** Takes up to {@code count} free partitions, none of {@code except}. Does not wait for concurrent takes. */
     public List<Taken> take(
             Connection connection,
             int consumerId,
@@ -120,10 +160,9 @@ public final class LeaseTable {
             Duration lease,
             int count,
             Collection<Integer> except) {
-        return Database.dsl(connection)
+        return Jooq.using(connection)
                 .fetch(
-                        schema.sql("SELECT partition, epoch, next_offset"
-                                + " FROM eventsql.take_v1(?, ?, make_interval(secs => ?), ?, ?::int[])"),
+                        schema.sql(TAKE),
                         consumerId,
                         memberId,
                         lease.toMillis() / 1e3,
@@ -132,82 +171,60 @@ public final class LeaseTable {
                 .map(r -> new Taken(r.get(0, Integer.class), r.get(1, Long.class), r.get(2, Long.class)));
     }
 
-    /** Gives partitions back, if the member still holds them. */
+    /** Releases partitions, if the member still holds them. */
     public void release(Connection connection, int consumerId, UUID memberId, Collection<Integer> partitions) {
-        Database.dsl(connection)
+        Jooq.using(connection)
                 .fetch(
-                        schema.sql("SELECT eventsql.release_v1(?, ?, ?::int[])"),
+                        schema.sql("SELECT eventsql.release_partitions_v1(?, ?, ?::int[])"),
                         consumerId,
                         memberId,
                         partitions.toArray(Integer[]::new));
     }
 
-    /** The member ends: it counts no more. */
+    /** Removes the member: its share goes to the others. */
     public void leave(Connection connection, int consumerId, UUID memberId) {
-        Database.dsl(connection)
-                .execute(
-                        schema.sql("DELETE FROM eventsql.consumer_member WHERE consumer_id = ? AND member_id = ?"),
-                        consumerId,
-                        memberId);
+        Jooq.using(connection).execute(schema.sql(LEAVE), consumerId, memberId);
     }
 
     /**
-     * Records that a partition is stopped and why, and frees it, in the caller's transaction.
+     * Stops a partition: records the error and frees the partition, in the caller's transaction.
      *
      * @return whether the member still held it
      */
     public boolean stop(Connection connection, int consumerId, UUID memberId, int partition, String error) {
-        return Database.dsl(connection)
-                        .execute(
-                                schema.sql("UPDATE eventsql.consumer_partition SET state = 'stopped', error = ?,"
-                                        + " state_since = clock_timestamp(), member_id = NULL, expires_at = NULL"
-                                        + " WHERE consumer_id = ? AND partition = ? AND member_id = ?"),
-                                error.replace('\0', ' '),
-                                consumerId,
-                                partition,
-                                memberId)
+        return Jooq.using(connection)
+                        .execute(schema.sql(STOP), error.replace('\0', ' '), consumerId, partition, memberId)
                 == 1;
     }
 
     /**
-     * Moves the consumer in one partition, which frees it: its holder has lost it.
+     * Moves the consumer in one partition and frees the partition: its holder loses it.
      *
-     * @param epoch only if this is still the epoch; {@code null}: in any case
+     * @param epoch the epoch that the partition must have; {@code null}: any
      * @return whether it was moved
-     * @throws org.jooq.exception.DataAccessException with state {@link SqlErrors#TAKEN_MEANWHILE} if the epoch is another
+     * @throws org.jooq.exception.DataAccessException with state {@link SqlErrors#PARTITION_TAKEN} if it has another
+     *     epoch
      */
     public boolean seek(Connection connection, int consumerId, int partition, long nextOffset, @Nullable Long epoch) {
-        return Boolean.TRUE.equals(Database.dsl(connection)
+        return Boolean.TRUE.equals(Jooq.using(connection)
                 .fetchValue(
                         schema.sql("SELECT eventsql.seek_v1(?, ?, ?, ?)"), consumerId, partition, nextOffset, epoch));
     }
 
-    /** Pauses running partitions; their holders give them back. */
+    /** Pauses running partitions; their holders release them. */
     public void pause(Connection connection, int consumerId) {
         lockAll(connection, consumerId);
-        Database.dsl(connection)
-                .execute(
-                        schema.sql("UPDATE eventsql.consumer_partition SET state = 'paused',"
-                                + " state_since = clock_timestamp() WHERE consumer_id = ? AND state = 'running'"),
-                        consumerId);
+        Jooq.using(connection).execute(schema.sql(PAUSE), consumerId);
     }
 
-    /** Lets paused and stopped partitions run again. */
+    /** Resumes paused and stopped partitions. */
     public void resume(Connection connection, int consumerId) {
         lockAll(connection, consumerId);
-        Database.dsl(connection)
-                .execute(
-                        schema.sql("UPDATE eventsql.consumer_partition SET state = 'running', error = NULL,"
-                                + " state_since = clock_timestamp() WHERE consumer_id = ? AND state <> 'running'"),
-                        consumerId);
+        Jooq.using(connection).execute(schema.sql(RESUME), consumerId);
     }
 
     private void lockAll(Connection connection, int consumerId) {
-        Database.dsl(connection)
-                .fetch(
-                        schema.sql("SELECT FROM eventsql.consumer_partition WHERE consumer_id = ?"
-                                + " ORDER BY partition FOR NO KEY UPDATE"),
-                        consumerId);
+        Jooq.using(connection).fetch(schema.sql(LOCK_ALL), consumerId);
     }
 
     private static <T> int[] ints(List<T> list, java.util.function.ToIntFunction<T> value) {

@@ -10,9 +10,9 @@ import org.jspecify.annotations.Nullable;
 import org.postgresql.PGConnection;
 import org.postgresql.PGNotification;
 
-/** A NOTIFY channel of a database, named after the schema: the shard's, or the outbox's. */
+/** A NOTIFY channel of a database, named after the schema: that of the shard, or that of its outbox. */
 public final class Notifications {
-    /** The end of the channel on which the relay of an outbox is told of new events. */
+    /** The suffix of the channel that notifies the relay of an outbox of new events. */
     static final String OUTBOX = "_outbox";
 
     private static final String WAKE = "_wake";
@@ -24,18 +24,18 @@ public final class Notifications {
         this(schema, WAKE);
     }
 
-    private Notifications(SqlSchema schema, String ending) {
-        channel = schema.name() + ending;
-        // A signal need not be durable: it must not wait for the disk.
+    private Notifications(SqlSchema schema, String suffix) {
+        channel = schema.name() + suffix;
+        // A notification need not be durable, so it does not wait for the disk.
         notify = "SELECT set_config('synchronous_commit', 'off', true), pg_notify('" + channel + "', ?)";
     }
 
-    /** The channel of the outbox's relay, apart: it exists also in a database that is no shard. */
+    /** Returns the channel of the outbox's relay, which exists also in a database that is not a shard. */
     public static Notifications ofOutbox(SqlSchema schema) {
         return new Notifications(schema, OUTBOX);
     }
 
-    /** Signals everyone who listens; a transaction of its own, never part of an append. */
+    /** Notifies all listeners, in a transaction of its own, never as part of an append. */
     public void send(Connection connection, String payload) throws SQLException {
         try (PreparedStatement statement = connection.prepareStatement(notify)) {
             statement.setString(1, payload);
@@ -55,7 +55,7 @@ public final class Notifications {
         }
     }
 
-    /** Waits for signals at most for the given time; returns their payloads. */
+    /** Waits for notifications for at most the given time; returns their payloads. */
     public List<String> await(Connection connection, int timeoutMs) throws SQLException {
         PGNotification @Nullable [] signals =
                 connection.unwrap(PGConnection.class).getNotifications(timeoutMs);

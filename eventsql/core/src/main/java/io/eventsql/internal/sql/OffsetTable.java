@@ -11,29 +11,42 @@ import java.util.UUID;
 import org.postgresql.PGConnection;
 
 /**
- * {@code consumer_offset}: commits, each fenced by epoch and previous offset. Every statement finds a partition's newest
- * row as the last entry of its index range and replaces it; two who replace the same row meet at its DELETE.
+ * {@code consumer_offset}: offset commits, each fenced by epoch and previous offset. Every statement finds a
+ * partition's newest row as the last entry of its index range (consumer_offset_newest) and replaces it. Two concurrent
+ * replacements of one row meet at its DELETE, where the second waits and then finds no row.
  */
 public final class OffsetTable {
+    // Index: consumer_offset_newest. Locks the deleted rows, in the order of the partitions.
+    private static final String COMMIT = "SELECT * FROM eventsql.commit_offsets_v1(?, ?, ?, ?, ?)";
+
+    // Reads no table. Takes a shared advisory lock.
+    private static final String BEGIN_HANDLING = "SELECT eventsql.begin_handling_v1(?, ?, ?, ?)";
+
+    // Reads the one row of the database's identity. Takes a shared advisory lock.
+    private static final String BEGIN_HANDLING_ON = """
+            SELECT s.cluster_id = ? AND s.shard_number = ?, eventsql.begin_handling_v1(?, ?, ?, ?)
+            FROM eventsql.shard s""";
+
+    // Index: consumer_offset_newest. Locks the deleted row.
+    private static final String COMMIT_HANDLED = "SELECT eventsql.commit_handled_v1(?, ?, ?, ?, ?, ?, ?)";
+
     private final String commit;
-    private final String begin;
-    private final String beginForeign;
+    private final String beginHandling;
+    private final String beginHandlingOn;
     private final String commitHandled;
 
     public OffsetTable(SqlSchema schema) {
-        commit = schema.sql("SELECT * FROM eventsql.commit_offsets_v1(?, ?, ?, ?, ?)");
-        begin = schema.sql("SELECT eventsql.begin_handling_v1(?, ?, ?, ?)");
-        // One row: the database's own identity.
-        beginForeign = schema.sql("SELECT s.cluster_id = ? AND s.shard_number = ?,"
-                + " eventsql.begin_handling_v1(?, ?, ?, ?) FROM eventsql.shard s");
-        commitHandled = schema.sql("SELECT eventsql.commit_handled_v1(?, ?, ?, ?, ?, ?, ?)");
+        commit = schema.sql(COMMIT);
+        beginHandling = schema.sql(BEGIN_HANDLING);
+        beginHandlingOn = schema.sql(BEGIN_HANDLING_ON);
+        commitHandled = schema.sql(COMMIT_HANDLED);
     }
 
-    /** The offsets of one partition to commit: handled from {@code fromOffset} up to but not {@code toOffset}. */
+    /** The handled offsets of one partition: from {@code fromOffset} to {@code toOffset}, exclusive. */
     public record Handled(int partition, long epoch, long fromOffset, long toOffset) {}
 
     /**
-     * Commits offsets, each only if epoch and previous offset are still the given ones.
+     * Commits offsets, each only if the partition's epoch and previous offset are still the given ones.
      *
      * @return the partitions that were committed; the others were lost to another member
      */
@@ -71,14 +84,14 @@ public final class OffsetTable {
     }
 
     /**
-     * Begins to handle events in the caller's transaction: takes a shared advisory lock by which a taker finds it, and
-     * limits how long it may idle.
+     * Begins to handle events in the caller's transaction: takes a shared advisory lock, by which a member that takes
+     * the partition finds the transaction, and sets its idle timeout.
      *
-     * @param token names this transaction; none other has it
+     * @param token identifies this transaction
      */
     public void beginHandling(Connection connection, int consumerId, int partition, String token, long idleMs)
             throws SQLException {
-        try (PreparedStatement statement = connection.prepareStatement(begin)) {
+        try (PreparedStatement statement = connection.prepareStatement(beginHandling)) {
             statement.setInt(1, consumerId);
             statement.setInt(2, partition);
             statement.setString(3, token);
@@ -88,14 +101,14 @@ public final class OffsetTable {
     }
 
     /**
-     * The same on a connection that somebody else has chosen.
+     * Begins to handle events on a connection that the library did not choose.
      *
-     * @return whether it is to this shard
+     * @return whether the connection is to this shard
      */
     public boolean beginHandlingOn(
             UUID cluster, int shard, Connection connection, int consumerId, int partition, String token, long idleMs)
             throws SQLException {
-        try (PreparedStatement statement = connection.prepareStatement(beginForeign)) {
+        try (PreparedStatement statement = connection.prepareStatement(beginHandlingOn)) {
             statement.setObject(1, cluster);
             statement.setInt(2, shard);
             statement.setInt(3, consumerId);
@@ -109,11 +122,11 @@ public final class OffsetTable {
     }
 
     /**
-     * The last statement of such a transaction.
+     * Commits the offset, as the last statement of such a transaction.
      *
-     * @param idleMs how long it may be silent from now on
-     * @return {@code false} if the partition was lost: the caller must roll back
-     * @throws SQLException with state {@link SqlErrors#HANDLER_ENDED_TRANSACTION} if it is another transaction now
+     * @param idleMs the idle timeout of the transaction from now on
+     * @return {@code false} if the partition was lost; the caller must roll back
+     * @throws SQLException with state {@link SqlErrors#HANDLER_ENDED_TRANSACTION} if this is another transaction
      */
     public boolean commitHandled(Connection connection, int consumerId, Handled handled, String token, long idleMs)
             throws SQLException {

@@ -10,23 +10,53 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * {@code outbox} and {@code outbox_ring}: the ring of tables that a transactional publish writes to, in the caller's
- * transaction. What takes the events out again is in {@link RelayTable}.
+ * transaction. {@link RelayTable} takes the events out again.
  */
 public final class OutboxTable {
+    // Locks nothing but the new row and, as every INSERT, its table (ROW EXCLUSIVE). Reads the sequence's last value.
+    private static final String INSERT_ONE = """
+            INSERT INTO eventsql.outbox (ring, stream, key, value, headers, routing_hash)
+            SELECT r.last_value, ?, ?, ?, ?::json, ?
+            FROM eventsql.outbox_ring r""";
+
+    // As above. Ids rise in the order of the arrays, because nextval is called for each row after the sort.
+    private static final String INSERT_ALL = """
+            INSERT INTO eventsql.outbox (ring, stream, key, value, headers, routing_hash)
+            SELECT (SELECT last_value FROM eventsql.outbox_ring), ?, e.key, e.value, e.headers::json, ?
+            FROM unnest(?, ?, ?) WITH ORDINALITY AS e (key, value, headers, ordinal)
+            ORDER BY e.ordinal""";
+
+    // Counts up to a limit; the oldest events are the first entries of the primary keys. Takes no row lock.
+    private static final String BACKLOG = """
+            SELECT (SELECT count(*) FROM (SELECT FROM eventsql.outbox LIMIT ?) o)::int
+                       + (SELECT count(*) FROM (SELECT FROM eventsql.outbox_transfer LIMIT ?) t)::int AS events,
+                   (SELECT count(*) FROM (SELECT FROM eventsql.outbox_refused LIMIT ?) r)::int AS refused,
+                   coalesce(extract(epoch FROM clock_timestamp() - least(
+                       (SELECT written_at FROM eventsql.outbox ORDER BY id LIMIT 1),
+                       (SELECT min(first.written_at)
+                        FROM unnest(?::int[]) AS s (number), LATERAL (
+                            SELECT t.written_at FROM eventsql.outbox_transfer t
+                            WHERE t.shard = s.number
+                            ORDER BY t.number LIMIT 1) first))) * 1000, 0)::bigint AS oldest""";
+
+    // Reads the size of the files. Locks the tables in ACCESS SHARE mode for a moment.
+    private static final String TABLE_SIZES = """
+            SELECT t.ring, pg_relation_size(t.name::regclass) AS bytes, t.ring = r.last_value AS current
+            FROM eventsql.outbox_ring r, (VALUES
+                (0, 'eventsql.outbox_0'),
+                (1, 'eventsql.outbox_1'),
+                (2, 'eventsql.outbox_2'),
+                (3, 'eventsql.outbox_3'),
+                (-1, 'eventsql.outbox_transfer')) AS t (ring, name)""";
+
     private final SqlSchema schema;
     private final String insertOne;
     private final String insertAll;
 
     public OutboxTable(SqlSchema schema) {
         this.schema = schema;
-        // Reads the last value of outbox_ring; locks nothing but the new rows and, as every INSERT, their table (ROW
-        // EXCLUSIVE).
-        insertOne = schema.sql("INSERT INTO eventsql.outbox (ring, stream, key, value, headers, spread)"
-                + " SELECT r.last_value, ?, ?, ?, ?::json, ? FROM eventsql.outbox_ring r");
-        // Ids rise in the order of the arrays: nextval is called for each row behind the sort.
-        insertAll = schema.sql("INSERT INTO eventsql.outbox (ring, stream, key, value, headers, spread)"
-                + " SELECT (SELECT last_value FROM eventsql.outbox_ring), ?, e.k, e.v, e.h::json, ?"
-                + " FROM unnest(?, ?, ?) WITH ORDINALITY AS e (k, v, h, n) ORDER BY e.n");
+        insertOne = schema.sql(INSERT_ONE);
+        insertAll = schema.sql(INSERT_ALL);
     }
 
     /**
@@ -34,7 +64,7 @@ public final class OutboxTable {
      *
      * @param id rises with each event; one that becomes visible later may have a lower one
      * @param headers a JSON object or {@code null}
-     * @param spread for an event without a key: decides where it goes
+     * @param routingHash routes an event without a key
      * @param writtenAt when it was published, by the database's clock
      */
     @SuppressWarnings("ArrayRecordComponent") // goes from the driver to the driver as it is
@@ -44,7 +74,7 @@ public final class OutboxTable {
             @Nullable String key,
             byte[] value,
             @Nullable String headers,
-            int spread,
+            int routingHash,
             OffsetDateTime writtenAt) {}
 
     /** Writes one event in the caller's transaction. */
@@ -54,14 +84,14 @@ public final class OutboxTable {
             @Nullable String key,
             byte[] value,
             @Nullable String headers,
-            int spread)
+            int routingHash)
             throws SQLException {
         try (PreparedStatement statement = connection.prepareStatement(insertOne)) {
             statement.setString(1, stream);
             statement.setString(2, key);
             statement.setBytes(3, value);
             statement.setString(4, headers);
-            statement.setInt(5, spread);
+            statement.setInt(5, routingHash);
             statement.executeUpdate();
         }
     }
@@ -73,11 +103,11 @@ public final class OutboxTable {
             @Nullable String[] keys,
             byte[][] values,
             @Nullable String[] headers,
-            int spread)
+            int routingHash)
             throws SQLException {
         try (PreparedStatement statement = connection.prepareStatement(insertAll)) {
             statement.setString(1, stream);
-            statement.setInt(2, spread);
+            statement.setInt(2, routingHash);
             statement.setArray(3, connection.createArrayOf("text", keys));
             statement.setArray(4, connection.createArrayOf("bytea", values));
             statement.setArray(5, connection.createArrayOf("text", headers));
@@ -86,35 +116,23 @@ public final class OutboxTable {
     }
 
     /**
-     * What waits in the outbox and on its way to other databases.
+     * The events waiting in the outbox, including those on their way to other databases.
      *
-     * @param events how many, counted up to the limit
-     * @param refused how many were refused, counted up to the limit
-     * @param oldestMillis how long ago the oldest one that waits was published; 0 if none waits
+     * @param events their number, counted up to the limit
+     * @param refused the number of refused events, counted up to the limit
+     * @param oldestMillis the age of the oldest waiting event; 0 if there is none
      */
     public record Backlog(int events, int refused, long oldestMillis) {}
 
     /**
-     * Looks what waits, in one snapshot. Counts no further than the limit, and the oldest of each part is the first entry
-     * of a primary key, so the cost is bounded.
+     * Reads the backlog in one snapshot, at a bounded cost.
      *
+     * @param limit the number up to which events are counted
      * @param shards the shards that events may be on their way to
      */
     public Backlog backlog(Connection connection, int limit, List<Integer> shards) {
-        return Database.dsl(connection)
-                .fetchSingle(
-                        schema.sql("SELECT (SELECT count(*) FROM (SELECT FROM eventsql.outbox LIMIT ?) o)::int"
-                                + " + (SELECT count(*) FROM (SELECT FROM eventsql.outbox_transfer LIMIT ?) t)::int AS events,"
-                                + " (SELECT count(*) FROM (SELECT FROM eventsql.outbox_refused LIMIT ?) r)::int AS refused,"
-                                + " coalesce(extract(epoch FROM clock_timestamp() - least("
-                                + "(SELECT written_at FROM eventsql.outbox ORDER BY id LIMIT 1),"
-                                + " (SELECT min(first.written_at) FROM unnest(?::int[]) AS s (number), LATERAL ("
-                                + "SELECT t.written_at FROM eventsql.outbox_transfer t WHERE t.shard = s.number"
-                                + " ORDER BY t.number LIMIT 1) first))) * 1000, 0)::bigint AS oldest"),
-                        limit,
-                        limit,
-                        limit,
-                        shards.toArray(Integer[]::new))
+        return Jooq.using(connection)
+                .fetchSingle(schema.sql(BACKLOG), limit, limit, limit, shards.toArray(Integer[]::new))
                 .map(r -> new Backlog(
                         Math.min(r.get("events", Integer.class), limit),
                         r.get("refused", Integer.class),
@@ -122,48 +140,46 @@ public final class OutboxTable {
     }
 
     /**
-     * A table that events go through and that can be emptied.
+     * The size of a table that events pass through.
      *
      * @param ring its number in the ring; {@value #TRANSFER}: {@code outbox_transfer}
-     * @param bytes its size without what is stored out of line
-     * @param current whether new events go to it
+     * @param bytes its size without values stored out of line
+     * @param current whether new events are written to it
      */
-    public record Place(int ring, long bytes, boolean current) {
+    public record TableSize(int ring, long bytes, boolean current) {
         private static final int TRANSFER = -1;
 
-        /** Whether this is the table of the events on their way to other databases. */
+        /** Returns whether this is {@code outbox_transfer}. */
         public boolean isTransfer() {
             return ring == TRANSFER;
         }
     }
 
-    /** The tables of the ring, then the transfer table; reads only their sizes. */
-    public List<Place> places(Connection connection) {
-        return Database.dsl(connection)
-                .fetch(schema.sql("SELECT p.ring, pg_relation_size(p.place::regclass) AS bytes,"
-                        + " p.ring = r.last_value AS current FROM eventsql.outbox_ring r, (VALUES"
-                        + " (0, 'eventsql.outbox_0'), (1, 'eventsql.outbox_1'), (2, 'eventsql.outbox_2'),"
-                        + " (3, 'eventsql.outbox_3'), (-1, 'eventsql.outbox_transfer')) AS p (ring, place)"))
-                .map(r -> new Place(
+    /** Returns the sizes of the tables of the ring, then that of the transfer table. */
+    public List<TableSize> tableSizes(Connection connection) {
+        return Jooq.using(connection)
+                .fetch(schema.sql(TABLE_SIZES))
+                .map(r -> new TableSize(
                         r.get("ring", Integer.class), r.get("bytes", Long.class), r.get("current", Boolean.class)));
     }
 
-    /** From now on new events go to this table; those whose transaction began before may still go to the former one. */
-    public void rotate(Connection connection, Place to) {
-        Database.dsl(connection).fetch(schema.sql("SELECT setval('eventsql.outbox_ring', ?)"), to.ring());
+    /** Makes a table the current one. Statements that have started already may still write to the former one. */
+    public void rotate(Connection connection, int ring) {
+        Jooq.using(connection).fetch(schema.sql("SELECT setval('eventsql.outbox_ring', ?)"), ring);
     }
 
     /**
-     * Gives the space of a table of the ring back, in the caller's transaction, unless it holds an event. Looks only once it has the table
-     * for itself (ACCESS EXCLUSIVE), in a new statement: what was committed before that is seen.
+     * Reclaims the space of a table of the ring, in the caller's transaction, unless the table holds an event. Checks
+     * that after it has locked the table (ACCESS EXCLUSIVE), in a new statement, which sees everything committed
+     * before.
      *
      * @return whether it was empty
-     * @throws SQLException {@link SqlErrors#LOCK_NOT_AVAILABLE} if a transaction that wrote to it, or a reader, has not
-     *     ended: never waits for it
+     * @throws SQLException {@link SqlErrors#LOCK_NOT_AVAILABLE} if a transaction that wrote to the table, or a reader,
+     *     has not ended: the lock is never waited for
      */
-    public boolean truncateIfEmpty(Connection connection, Place place) throws SQLException {
-        String table = schema.sql("eventsql.outbox_" + place.ring());
-        var dsl = Database.dsl(connection);
+    public boolean truncateIfEmpty(Connection connection, int ring) throws SQLException {
+        String table = schema.sql("eventsql.outbox_" + ring);
+        var dsl = Jooq.using(connection);
         dsl.execute("LOCK TABLE ONLY " + table + " IN ACCESS EXCLUSIVE MODE NOWAIT");
         boolean empty = Objects.requireNonNull(dsl.fetchValue("SELECT NOT EXISTS (SELECT FROM ONLY " + table + ")"))
                 .equals(true);

@@ -20,25 +20,139 @@ import org.jooq.Record;
 import org.jspecify.annotations.Nullable;
 
 /**
- * {@code parked_event} and {@code parked_key}: what consumers could not handle. Statements go by primary key, or by the
- * partial indexes on what is to be redriven and on a key's parked events. All run in the caller's transaction, which a
- * fenced offset commit ends: only the partition's holder changes what is parked.
+ * {@code parked_event} and {@code parked_key}: the events that consumers could not handle. Every change runs in a
+ * transaction that a fenced offset commit ends, so that only the partition's holder changes what is parked.
  */
 public final class ParkedEventTable {
+    // Index: the primary key. Takes no row lock.
+    private static final String IS_PARKED = """
+            SELECT EXISTS (
+                SELECT FROM eventsql.parked_event
+                WHERE consumer_id = ? AND partition = ? AND event_offset = ?)""";
+
+    // Index: the primary key, on which a concurrent insert of the same event waits.
+    private static final String INSERT = """
+            INSERT INTO eventsql.parked_event
+                (consumer_id, partition, event_offset, key, value, headers, published_at, dead_letter_stream,
+                 dead_letter_offset, error, attempts)
+            VALUES (?, ?, ?, ?, ?, ?::json, ?, ?, ?, ?, ?)
+            ON CONFLICT DO NOTHING""";
+
+    // Index: the primary key, on which a concurrent insert of the same key waits.
+    private static final String PARK_KEY = """
+            INSERT INTO eventsql.parked_key (consumer_id, partition, key)
+            VALUES (?, ?, ?)
+            ON CONFLICT DO NOTHING""";
+
+    // Index: the primary key. Takes no row lock.
+    private static final String FIND_PARKED_KEYS = """
+            SELECT partition, key
+            FROM eventsql.parked_key
+            WHERE consumer_id = ? AND partition = ANY (?::int[])""";
+
+    // Index: the primary key, in its order. Takes no row lock.
+    private static final String FIND_TO_REDRIVE = """
+            SELECT e.partition, e.event_offset, e.key, e.value, e.headers::text, e.published_at, e.dead_letter_stream,
+                   e.dead_letter_offset, e.error, e.attempts, e.parked_at, true
+            FROM eventsql.parked_event e
+            WHERE e.consumer_id = ? AND e.partition = ?
+              AND (e.redrive OR e.dead_letter_offset IS NULL AND EXISTS (
+                  SELECT FROM eventsql.parked_key k
+                  WHERE k.consumer_id = e.consumer_id AND k.partition = e.partition AND k.key = e.key
+                    AND k.redrive))
+            ORDER BY e.event_offset
+            LIMIT ?""";
+
+    // Index: the primary key, in its order. Takes no row lock.
+    private static final String LIST = """
+            SELECT e.partition, e.event_offset, e.key, e.value, e.headers::text, e.published_at, e.dead_letter_stream,
+                   e.dead_letter_offset, e.error, e.attempts, e.parked_at,
+                   e.redrive OR e.dead_letter_offset IS NULL AND EXISTS (
+                       SELECT FROM eventsql.parked_key k
+                       WHERE k.consumer_id = e.consumer_id AND k.partition = e.partition AND k.key = e.key
+                         AND k.redrive)
+            FROM eventsql.parked_event e
+            WHERE e.consumer_id = ?
+            ORDER BY e.partition, e.event_offset
+            LIMIT ?""";
+
+    // Index: the primary key. Locks the deleted row.
+    private static final String REMOVE = """
+            DELETE FROM eventsql.parked_event
+            WHERE consumer_id = ? AND partition = ? AND event_offset = ?""";
+
+    // Indexes: parked_key_to_redrive and parked_event_of_key. Locks the deleted rows.
+    private static final String FREE_KEYS = """
+            DELETE FROM eventsql.parked_key k
+            WHERE k.consumer_id = ? AND k.partition = ? AND k.redrive AND NOT EXISTS (
+                SELECT FROM eventsql.parked_event e
+                WHERE e.consumer_id = k.consumer_id AND e.partition = k.partition AND e.key = k.key
+                  AND e.dead_letter_offset IS NULL)
+            RETURNING k.key""";
+
+    // Index: the primary key. Locks the updated row.
+    private static final String RECORD_FAILURE = """
+            UPDATE eventsql.parked_event
+            SET redrive = false, error = ?, attempts = attempts + ?
+            WHERE consumer_id = ? AND partition = ? AND event_offset = ?""";
+
+    // Index: the primary key. Locks the updated row.
+    private static final String END_REDRIVE_OF_KEY = """
+            UPDATE eventsql.parked_key
+            SET redrive = false
+            WHERE consumer_id = ? AND partition = ? AND key = ?""";
+
+    // Indexes: the primary key and parked_event_of_key. Locks the updated rows.
+    private static final String REQUEST_REDRIVE_OF_KEYS = """
+            UPDATE eventsql.parked_key k
+            SET redrive = true
+            WHERE k.consumer_id = ? AND k.partition = ? AND (?::bigint[] IS NULL OR EXISTS (
+                SELECT FROM eventsql.parked_event e
+                WHERE e.consumer_id = k.consumer_id AND e.partition = k.partition AND e.key = k.key
+                  AND e.dead_letter_offset IS NULL AND e.event_offset = ANY (?::bigint[])))""";
+
+    // Index: the primary key. Locks the updated rows.
+    private static final String REQUEST_REDRIVE_OF_DEAD_LETTERS = """
+            UPDATE eventsql.parked_event
+            SET redrive = true
+            WHERE consumer_id = ? AND partition = ? AND dead_letter_offset IS NOT NULL
+              AND (?::bigint[] IS NULL OR event_offset = ANY (?::bigint[]))""";
+
+    // Indexes: the primary keys. Takes no row lock.
+    private static final String COUNT_TO_REDRIVE = """
+            SELECT count(*)
+            FROM eventsql.parked_event e
+            WHERE e.consumer_id = ? AND e.partition = ?
+              AND (e.redrive OR e.dead_letter_offset IS NULL AND EXISTS (
+                  SELECT FROM eventsql.parked_key k
+                  WHERE k.consumer_id = e.consumer_id AND k.partition = e.partition AND k.key = e.key
+                    AND k.redrive))""";
+
+    // Index: the primary key. Locks the deleted rows.
+    private static final String DROP = """
+            DELETE FROM eventsql.parked_event
+            WHERE consumer_id = ? AND partition = ? AND event_offset = ANY (?::bigint[])
+            RETURNING CASE WHEN dead_letter_offset IS NULL THEN key END""";
+
+    // Indexes: the primary key and parked_event_of_key. Locks the updated row.
+    private static final String REQUEST_FREEING_OF_KEY = """
+            UPDATE eventsql.parked_key k
+            SET redrive = true
+            WHERE k.consumer_id = ? AND k.partition = ? AND k.key = ? AND NOT EXISTS (
+                SELECT FROM eventsql.parked_event e
+                WHERE e.consumer_id = k.consumer_id AND e.partition = k.partition AND e.key = k.key
+                  AND e.dead_letter_offset IS NULL)""";
+
     private final SqlSchema schema;
-    private final String insert;
 
     public ParkedEventTable(SqlSchema schema) {
         this.schema = schema;
-        insert = schema.sql("INSERT INTO eventsql.parked_event (consumer_id, partition, event_offset, key, value,"
-                + " headers, published_at, dead_letter_stream, dead_letter_offset, error, attempts)"
-                + " VALUES (?, ?, ?, ?, ?, ?::json, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING");
     }
 
     /**
      * One row.
      *
-     * @param deadLetterStream {@code null}: parked
+     * @param deadLetterStream {@code null}: parked with its key
      */
     @SuppressWarnings("ArrayRecordComponent") // goes to the event as it is
     public record Row(
@@ -55,19 +169,13 @@ public final class ParkedEventTable {
             Instant parkedAt,
             boolean redriving) {}
 
-    /** Whether an event is set aside already. */
+    /** Returns whether the event is parked or dead-lettered already. */
     public boolean isParkedEvent(Connection connection, int consumerId, int partition, long offset) {
-        return !Database.dsl(connection)
-                .fetch(
-                        schema.sql("SELECT FROM eventsql.parked_event"
-                                + " WHERE consumer_id = ? AND partition = ? AND event_offset = ?"),
-                        consumerId,
-                        partition,
-                        offset)
-                .isEmpty();
+        return Boolean.TRUE.equals(
+                Jooq.using(connection).fetchValue(schema.sql(IS_PARKED), consumerId, partition, offset));
     }
 
-    /** Sets one event aside as dead-lettered: its copy is in the dead-letter stream. */
+    /** Adds an event that was dead-lettered: its copy is in the dead-letter stream. */
     public void addDeadLetter(
             Connection connection,
             int consumerId,
@@ -79,7 +187,7 @@ public final class ParkedEventTable {
         insert(connection, consumerId, List.of(event), deadLetter, error, attempts);
     }
 
-    /** Sets events of parked keys aside. */
+    /** Adds events of parked keys. */
     public void park(Connection connection, int consumerId, List<StoredEvent> events, String error, int attempts)
             throws SQLException {
         insert(connection, consumerId, events, null, error, attempts);
@@ -93,7 +201,7 @@ public final class ParkedEventTable {
             String error,
             int attempts)
             throws SQLException {
-        try (PreparedStatement statement = connection.prepareStatement(insert)) {
+        try (PreparedStatement statement = connection.prepareStatement(schema.sql(INSERT))) {
             for (StoredEvent event : events) {
                 statement.setInt(1, consumerId);
                 statement.setInt(2, event.partition());
@@ -112,192 +220,105 @@ public final class ParkedEventTable {
         }
     }
 
-    /** From now on the key's events are parked. */
+    /** Parks the key: its events are parked from now on. */
     public void parkKey(Connection connection, int consumerId, int partition, String key) {
-        Database.dsl(connection)
-                .execute(
-                        schema.sql("INSERT INTO eventsql.parked_key (consumer_id, partition, key) VALUES (?, ?, ?)"
-                                + " ON CONFLICT DO NOTHING"),
-                        consumerId,
-                        partition,
-                        key);
+        Jooq.using(connection).execute(schema.sql(PARK_KEY), consumerId, partition, key);
     }
 
-    /** The parked keys of some partitions. */
+    /** Returns the parked keys of some partitions. */
     public Map<Integer, Set<String>> parkedKeys(Connection connection, int consumerId, Collection<Integer> partitions) {
         Map<Integer, Set<String>> keys = new HashMap<>();
-        for (Record row : Database.dsl(connection)
-                .fetch(
-                        schema.sql("SELECT partition, key FROM eventsql.parked_key"
-                                + " WHERE consumer_id = ? AND partition = ANY (?::int[])"),
-                        consumerId,
-                        partitions.toArray(Integer[]::new))) {
+        for (Record row : Jooq.using(connection)
+                .fetch(schema.sql(FIND_PARKED_KEYS), consumerId, partitions.toArray(Integer[]::new))) {
             keys.computeIfAbsent(row.get(0, Integer.class), p -> new HashSet<>())
                     .add(row.get(1, String.class));
         }
         return keys;
     }
 
-    /** The next events of a partition to be handled again, in order. */
+    /** Returns the next events of a partition to redrive, in order. */
     public List<Row> toRedrive(Connection connection, int consumerId, int partition, int max) throws SQLException {
-        return rows(
-                connection,
-                "WHERE e.consumer_id = ? AND e.partition = ? AND (e.redrive OR e.dead_letter_offset IS NULL AND"
-                        + " EXISTS (SELECT FROM eventsql.parked_key k WHERE k.consumer_id = e.consumer_id"
-                        + " AND k.partition = e.partition AND k.key = e.key AND k.redrive))"
-                        + " ORDER BY e.event_offset LIMIT ?",
-                consumerId,
-                partition,
-                max);
+        return Jooq.using(connection)
+                .fetch(schema.sql(FIND_TO_REDRIVE), consumerId, partition, max)
+                .map(ParkedEventTable::row);
     }
 
-    /** What a consumer has set aside on this shard, by partition and offset. */
+    /** Returns the parked and dead-lettered events of a consumer on this shard, by partition and offset. */
     public List<Row> list(Connection connection, int consumerId, int max) throws SQLException {
-        return rows(
-                connection, "WHERE e.consumer_id = ? ORDER BY e.partition, e.event_offset LIMIT ?", consumerId, max);
+        return Jooq.using(connection).fetch(schema.sql(LIST), consumerId, max).map(ParkedEventTable::row);
     }
 
-    private List<Row> rows(Connection connection, String where, Object... parameters) throws SQLException {
-        return Database.dsl(connection)
-                .fetch(
-                        schema.sql(
-                                "SELECT e.partition, e.event_offset, e.key, e.value, e.headers::text, e.published_at,"
-                                        + " e.dead_letter_stream, e.dead_letter_offset, e.error, e.attempts, e.parked_at,"
-                                        + " e.redrive OR EXISTS (SELECT FROM eventsql.parked_key r WHERE e.dead_letter_offset"
-                                        + " IS NULL AND r.consumer_id = e.consumer_id AND r.partition = e.partition"
-                                        + " AND r.key = e.key AND r.redrive)"
-                                        + " FROM eventsql.parked_event e " + where),
-                        parameters)
-                .map(r -> new Row(
-                        r.get(0, Integer.class),
-                        r.get(1, Long.class),
-                        r.get(2, String.class),
-                        r.get(3, byte[].class),
-                        headers(r.get(4, String.class)),
-                        r.get(5, OffsetDateTime.class).toInstant(),
-                        r.get(6, String.class),
-                        r.get(7, Long.class),
-                        r.get(8, String.class),
-                        r.get(9, Integer.class),
-                        r.get(10, OffsetDateTime.class).toInstant(),
-                        r.get(11, Boolean.class)));
+    private static Row row(Record r) {
+        return new Row(
+                r.get(0, Integer.class),
+                r.get(1, Long.class),
+                r.get(2, String.class),
+                r.get(3, byte[].class),
+                headers(r.get(4, String.class)),
+                r.get(5, OffsetDateTime.class).toInstant(),
+                r.get(6, String.class),
+                r.get(7, Long.class),
+                r.get(8, String.class),
+                r.get(9, Integer.class),
+                r.get(10, OffsetDateTime.class).toInstant(),
+                r.get(11, Boolean.class));
     }
 
     private static Map<String, String> headers(@Nullable String json) {
         return json == null ? Map.of() : HeadersJson.decode(json);
     }
 
-    /** The event was handled: it is no longer set aside. Returns whether it still was. */
+    /** Removes an event that was handled. Returns whether it was still parked. */
     public boolean remove(Connection connection, int consumerId, int partition, long offset) {
-        return Database.dsl(connection)
-                        .execute(
-                                schema.sql("DELETE FROM eventsql.parked_event"
-                                        + " WHERE consumer_id = ? AND partition = ? AND event_offset = ?"),
-                                consumerId,
-                                partition,
-                                offset)
-                == 1;
+        return Jooq.using(connection).execute(schema.sql(REMOVE), consumerId, partition, offset) == 1;
     }
 
-    /** Keys that are to be handled again and have no parked event any more: they are no longer parked. */
+    /** Frees the keys with a requested redrive that have no parked event any more. Returns them. */
     public List<String> freeKeys(Connection connection, int consumerId, int partition) {
-        return Database.dsl(connection)
-                .fetch(
-                        schema.sql("DELETE FROM eventsql.parked_key k"
-                                + " WHERE k.consumer_id = ? AND k.partition = ? AND k.redrive"
-                                + " AND NOT EXISTS (SELECT FROM eventsql.parked_event e"
-                                + " WHERE e.consumer_id = k.consumer_id AND e.partition = k.partition"
-                                + " AND e.key = k.key AND e.dead_letter_offset IS NULL) RETURNING k.key"),
-                        consumerId,
-                        partition)
+        return Jooq.using(connection)
+                .fetch(schema.sql(FREE_KEYS), consumerId, partition)
                 .getValues(0, String.class);
     }
 
-    /** The event failed again: it stays, and with a parked one its key. */
+    /** Records that the redrive of an event failed: it stays parked, and so does its key. */
     public void failedAgain(Connection connection, int consumerId, int partition, Row row, String error, int attempts) {
-        var dsl = Database.dsl(connection);
+        var dsl = Jooq.using(connection);
         dsl.execute(
-                schema.sql("UPDATE eventsql.parked_event SET redrive = false, error = ?, attempts = attempts + ?"
-                        + " WHERE consumer_id = ? AND partition = ? AND event_offset = ?"),
-                error.replace('\0', ' '),
-                attempts,
-                consumerId,
-                partition,
-                row.offset());
+                schema.sql(RECORD_FAILURE), error.replace('\0', ' '), attempts, consumerId, partition, row.offset());
         if (row.deadLetterOffset() == null) {
-            dsl.execute(
-                    schema.sql("UPDATE eventsql.parked_key SET redrive = false"
-                            + " WHERE consumer_id = ? AND partition = ? AND key = ?"),
-                    consumerId,
-                    partition,
-                    row.key());
+            dsl.execute(schema.sql(END_REDRIVE_OF_KEY), consumerId, partition, row.key());
         }
     }
 
     /**
-     * Asks for events to be handled again.
+     * Requests that events of a partition are redriven.
      *
-     * @param offsets {@code null}: all of the consumer on this shard
-     * @return how many events
+     * @param offsets {@code null}: all of them
+     * @return how many events are to be redriven
      */
     public int askRedrive(Connection connection, int consumerId, int partition, long @Nullable [] offsets) {
-        var dsl = Database.dsl(connection);
+        var dsl = Jooq.using(connection);
         Long[] which = offsets == null ? null : Arrays.stream(offsets).boxed().toArray(Long[]::new);
-        dsl.execute(
-                schema.sql("UPDATE eventsql.parked_key k SET redrive = true WHERE k.consumer_id = ? AND k.partition = ?"
-                        + " AND (?::bigint[] IS NULL OR EXISTS (SELECT FROM eventsql.parked_event e"
-                        + " WHERE e.consumer_id = k.consumer_id AND e.partition = k.partition AND e.key = k.key"
-                        + " AND e.dead_letter_offset IS NULL AND e.event_offset = ANY (?::bigint[])))"),
-                consumerId,
-                partition,
-                which,
-                which);
-        dsl.execute(
-                schema.sql("UPDATE eventsql.parked_event SET redrive = true WHERE consumer_id = ? AND partition = ?"
-                        + " AND dead_letter_offset IS NOT NULL"
-                        + " AND (?::bigint[] IS NULL OR event_offset = ANY (?::bigint[]))"),
-                consumerId,
-                partition,
-                which,
-                which);
-        return Database.dsl(connection)
-                .fetchSingle(
-                        schema.sql("SELECT count(*) FROM eventsql.parked_event e"
-                                + " WHERE e.consumer_id = ? AND e.partition = ? AND (e.redrive"
-                                + " OR e.dead_letter_offset IS NULL AND EXISTS (SELECT FROM eventsql.parked_key k"
-                                + " WHERE k.consumer_id = e.consumer_id AND k.partition = e.partition"
-                                + " AND k.key = e.key AND k.redrive))"),
-                        consumerId,
-                        partition)
+        dsl.execute(schema.sql(REQUEST_REDRIVE_OF_KEYS), consumerId, partition, which, which);
+        dsl.execute(schema.sql(REQUEST_REDRIVE_OF_DEAD_LETTERS), consumerId, partition, which, which);
+        return dsl.fetchSingle(schema.sql(COUNT_TO_REDRIVE), consumerId, partition)
                 .get(0, Integer.class);
     }
 
     /**
-     * Forgets events. A key without any is freed by the partition's holder, as if it had been redriven.
+     * Deletes events without handling them. A key without any event left is freed by the partition's holder, as after a
+     * redrive.
      *
      * @return how many there were
      */
     public int drop(Connection connection, int consumerId, int partition, long[] offsets) {
-        var dsl = Database.dsl(connection);
-        List<String> keys = dsl.fetch(
-                        schema.sql("DELETE FROM eventsql.parked_event WHERE consumer_id = ? AND partition = ?"
-                                + " AND event_offset = ANY (?::bigint[])"
-                                + " RETURNING CASE WHEN dead_letter_offset IS NULL THEN key END"),
-                        consumerId,
-                        partition,
-                        Arrays.stream(offsets).boxed().toArray(Long[]::new))
-                .getValues(0, String.class);
+        var dsl = Jooq.using(connection);
+        Long[] which = Arrays.stream(offsets).boxed().toArray(Long[]::new);
+        List<String> keys =
+                dsl.fetch(schema.sql(DROP), consumerId, partition, which).getValues(0, String.class);
         for (String key : new HashSet<>(keys)) {
             if (key != null) {
-                dsl.execute(
-                        schema.sql("UPDATE eventsql.parked_key k SET redrive = true"
-                                + " WHERE k.consumer_id = ? AND k.partition = ? AND k.key = ?"
-                                + " AND NOT EXISTS (SELECT FROM eventsql.parked_event e"
-                                + " WHERE e.consumer_id = k.consumer_id AND e.partition = k.partition"
-                                + " AND e.key = k.key AND e.dead_letter_offset IS NULL)"),
-                        consumerId,
-                        partition,
-                        key);
+                dsl.execute(schema.sql(REQUEST_FREEING_OF_KEY), consumerId, partition, key);
             }
         }
         return keys.size();

@@ -9,29 +9,40 @@ import java.util.List;
 import java.util.UUID;
 import org.postgresql.PGConnection;
 
-/** {@code stream_partition} and {@code producer_batch}, as readers see them: where each partition starts and ends. */
+/** {@code stream_partition} and {@code producer_batch}: where each partition starts and ends. */
 public final class PartitionTable {
+    // Indexes: the primary key of stream_partition, and producer_batch_head for the last entry. Takes no row lock.
+    private static final String HEADS = """
+            SELECT stream_id, partition, log_start, next_offset
+            FROM eventsql.heads_v1(?)""";
+
+    // Scans the table; indexes: producer_batch_head, the primary key of outbox_producer. Locks the deleted rows.
+    private static final String DELETE_DEAD_PRODUCERS = """
+            DELETE FROM eventsql.producer_batch b
+            WHERE b.published_at < clock_timestamp() - make_interval(secs => ?) AND b.producer_id <> ?
+              AND NOT EXISTS (SELECT FROM eventsql.outbox_producer o WHERE o.producer_id = b.producer_id)
+              AND EXISTS (
+                  SELECT FROM eventsql.producer_batch later
+                  WHERE later.stream_id = b.stream_id AND later.partition = b.partition
+                    AND later.next_offset > b.next_offset)""";
+
     private final String heads;
     private final String deleteDeadProducers;
 
     public PartitionTable(SqlSchema schema) {
-        heads = schema.sql("SELECT stream_id, partition, log_start, next_offset FROM eventsql.heads_v1(?)");
-        deleteDeadProducers = schema.sql("DELETE FROM eventsql.producer_batch b"
-                + " WHERE b.published_at < clock_timestamp() - make_interval(secs => ?) AND b.producer_id <> ?"
-                + " AND NOT EXISTS (SELECT FROM eventsql.outbox_producer o WHERE o.producer_id = b.producer_id)"
-                + " AND EXISTS (SELECT FROM eventsql.producer_batch later WHERE later.stream_id = b.stream_id"
-                + " AND later.partition = b.partition AND later.next_offset > b.next_offset)");
+        heads = schema.sql(HEADS);
+        deleteDeadProducers = schema.sql(DELETE_DEAD_PRODUCERS);
     }
 
     /**
-     * One partition's bounds.
+     * Where the log of a partition starts and ends.
      *
      * @param logStart the first offset that still exists
-     * @param head the offset the next event will get
+     * @param head the offset of the next event
      */
     public record Head(int streamId, int partition, long logStart, long head) {}
 
-    /** The bounds of all partitions of the given streams, by stream and partition. */
+    /** Returns log start and head of all partitions of the given streams, by stream and partition. */
     public List<Head> heads(Connection connection, int[] streamIds) throws SQLException {
         try (PreparedStatement statement = connection.prepareStatement(heads)) {
             statement.setArray(1, connection.unwrap(PGConnection.class).createArrayOf("int4", streamIds));
@@ -46,10 +57,11 @@ public final class PartitionTable {
     }
 
     /**
-     * Forgets producers that have not published for so long that none of their batches can still be on its way; keeps
-     * the newest row of each partition, which is its head, and those of outboxes, which may send again after any time.
+     * Deletes the rows of producers that have not published for so long that none of their batches can still be in
+     * flight. Keeps the newest row of each partition, which is its head, and the rows of outboxes, which may resend
+     * after any time.
      *
-     * @return how many rows went
+     * @return how many rows were deleted
      */
     public int deleteDeadProducers(Connection connection, long olderThanSeconds, UUID own) throws SQLException {
         try (PreparedStatement statement = connection.prepareStatement(deleteDeadProducers)) {

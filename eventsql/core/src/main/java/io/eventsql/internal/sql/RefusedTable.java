@@ -10,14 +10,18 @@ import org.jspecify.annotations.Nullable;
 public final class RefusedTable {
     private static final int ERROR_CHARACTERS_MAX = 1_000;
 
+    // The primary key is generated: conflicts with nothing.
+    private static final String INSERT = """
+            INSERT INTO eventsql.outbox_refused (stream, key, value, headers, written_at, error)
+            VALUES (?, ?, ?, ?::json, ?, ?)""";
+
     private final String insert;
 
     public RefusedTable(SqlSchema schema) {
-        insert = schema.sql("INSERT INTO eventsql.outbox_refused (stream, key, value, headers, written_at, error)"
-                + " VALUES (?, ?, ?, ?::json, ?, ?)");
+        insert = schema.sql(INSERT);
     }
 
-    /** Keeps an event in the caller's transaction, which removes it from where it was. */
+    /** Inserts an event, in the caller's transaction, which deletes it from the table it was in. */
     public void insert(
             Connection connection,
             String stream,

@@ -13,10 +13,35 @@ import java.util.UUID;
 import org.jspecify.annotations.Nullable;
 
 /**
- * {@code outbox_relay}: the one row that says who relays, and the function that takes events out of the outbox under its
- * lock. Every transaction of the relay locks that row first and holds it to its end.
+ * {@code outbox_relay}: the lease of the relay, in one row, and the function that takes events out of the outbox. Every
+ * transaction of the relay locks that row first, until it ends.
  */
 public final class RelayTable {
+    // Reads the relay's row and the first entry of each primary key of the ring. Locks the row only to update it.
+    private static final String POLL = """
+            SELECT held_epoch, waiting
+            FROM eventsql.relay_poll_v1(?, ?, make_interval(secs => ?), ?)""";
+
+    // Locks the relay's row.
+    private static final String LOCK = "SELECT eventsql.relay_lock_v1(?, ?, ?)";
+
+    // Locks the relay's row; index: the primary key of each table of the ring, in its order.
+    private static final String TAKE = """
+            SELECT producer_id, id, stream, key, value, headers, routing_hash, written_at
+            FROM eventsql.relay_take_v1(?, ?, ?, ?, ?)""";
+
+    // Locks the relay's row, if the lease is still the caller's.
+    private static final String RELEASE = """
+            UPDATE eventsql.outbox_relay
+            SET holder = NULL, expires_at = '-infinity'
+            WHERE holder = ? AND epoch = ?""";
+
+    // Locks the relay's row, unless it belongs to a cluster already.
+    private static final String CLAIM = """
+            UPDATE eventsql.outbox_relay
+            SET cluster_id = ?
+            WHERE cluster_id IS NULL""";
+
     private final SqlSchema schema;
     private final String poll;
     private final String lock;
@@ -26,36 +51,35 @@ public final class RelayTable {
     public RelayTable(SqlSchema schema) {
         this.schema = schema;
         this.channel = schema.name() + Notifications.OUTBOX;
-        poll = schema.sql("SELECT held_epoch, waiting FROM eventsql.relay_poll_v1(?, ?, make_interval(secs => ?), ?)");
-        lock = schema.sql("SELECT eventsql.relay_lock_v1(?, ?, ?)");
-        take = schema.sql("SELECT producer_id, id, stream, key, value, headers, spread, written_at"
-                + " FROM eventsql.relay_take_v1(?, ?, ?, ?, ?)");
+        poll = schema.sql(POLL);
+        lock = schema.sql(LOCK);
+        take = schema.sql(TAKE);
     }
 
     /**
-     * A right to relay.
+     * A lease of the relay.
      *
      * @param holder the process
-     * @param epoch raised by each taker: fences out former holders
-     * @param patienceMs how long a transaction may wait, for a lock or for its client
+     * @param epoch raised whenever another process acquires the lease: fences out former holders
+     * @param timeoutMs how long a transaction may wait for a lock or for its client
      */
-    public record Tenure(UUID holder, long epoch, int patienceMs) {}
+    public record Tenure(UUID holder, long epoch, int timeoutMs) {}
 
     /**
-     * The answer to a poll.
+     * The result of a poll.
      *
-     * @param epoch the epoch under which the caller has the lease; {@code null}: somebody else has it
+     * @param epoch the epoch of the caller's lease; {@code null}: another process has the lease
      * @param waiting whether there are events to take; {@code false} without the lease
      */
     public record Polled(@Nullable Long epoch, boolean waiting) {}
 
     /**
-     * Takes the lease if it is free or expired, renews it if it is due, and looks whether events wait: one statement,
-     * without a write in most cases. Reads the relay's one row and the first entry of each primary key of the ring.
+     * Acquires the lease if it is free or expired, renews it if that is due, and checks whether events are waiting: one
+     * statement, in most cases without a write.
      *
-     * @param epoch of the lease the caller believes to have; 0: none
-     * @param notifyHolder whether to notify the holder if that is somebody else
-     * @throws SQLException also if the database warned: the replicas may not have the lease
+     * @param epoch the epoch of the lease that the caller believes to have; 0: none
+     * @param notifyHolder whether to notify the holder if that is another process
+     * @throws SQLException also if the database returned a warning: the replicas may not have the lease
      */
     public Polled poll(Connection connection, UUID holder, long epoch, double leaseSeconds, boolean notifyHolder)
             throws SQLException {
@@ -78,7 +102,7 @@ public final class RelayTable {
     /**
      * Locks the relay's row for the caller's transaction.
      *
-     * @throws SQLException {@link SqlErrors#RELAY_LOST} if the tenure has ended
+     * @throws SQLException {@link SqlErrors#RELAY_LOST} if the lease has ended
      */
     public void lock(Connection connection, Tenure tenure) throws SQLException {
         try (PreparedStatement statement = connection.prepareStatement(lock)) {
@@ -88,9 +112,9 @@ public final class RelayTable {
     }
 
     /**
-     * A page out of the outbox.
+     * A page of events taken out of the outbox.
      *
-     * @param producer under which other databases know this outbox; {@code null} in an empty page
+     * @param producer identifies this outbox to other databases; {@code null} in an empty page
      * @param rows in the order of their ids
      */
     public record Page(@Nullable UUID producer, List<Row> rows) {}
@@ -98,7 +122,7 @@ public final class RelayTable {
     /**
      * Deletes and returns the visible events with the lowest ids, under the lock of the relay's row.
      *
-     * @throws SQLException {@link SqlErrors#RELAY_LOST} if the tenure has ended
+     * @throws SQLException {@link SqlErrors#RELAY_LOST} if the lease has ended
      */
     public Page take(Connection connection, Tenure tenure, int maxEvents, long maxBytes) throws SQLException {
         try (PreparedStatement statement = connection.prepareStatement(take)) {
@@ -129,35 +153,30 @@ public final class RelayTable {
     private static void setTenure(PreparedStatement statement, Tenure tenure) throws SQLException {
         statement.setObject(1, tenure.holder());
         statement.setLong(2, tenure.epoch());
-        statement.setInt(3, tenure.patienceMs());
+        statement.setInt(3, tenure.timeoutMs());
     }
 
-    /** Gives the lease back: whoever polls next takes it. Does nothing if it is not the caller's any more. */
+    /** Releases the lease: the next process that polls acquires it. Does nothing if the lease has ended. */
     public void release(Connection connection, Tenure tenure) {
-        Database.dsl(connection)
-                .execute(
-                        schema.sql("UPDATE eventsql.outbox_relay SET holder = NULL, expires_at = '-infinity'"
-                                + " WHERE holder = ? AND epoch = ?"),
-                        tenure.holder(),
-                        tenure.epoch());
+        Jooq.using(connection).execute(schema.sql(RELEASE), tenure.holder(), tenure.epoch());
     }
 
     /**
-     * Says whose outbox this is, if nobody has said it before.
+     * Claims the outbox for a cluster, unless it belongs to one already.
      *
-     * @return the cluster it belongs to
+     * @return the cluster that it belongs to
      */
     public UUID claim(Connection connection, UUID clusterId) {
-        var dsl = Database.dsl(connection);
-        dsl.execute(schema.sql("UPDATE eventsql.outbox_relay SET cluster_id = ? WHERE cluster_id IS NULL"), clusterId);
+        var dsl = Jooq.using(connection);
+        dsl.execute(schema.sql(CLAIM), clusterId);
         return dsl.fetchSingle(schema.sql("SELECT cluster_id FROM eventsql.outbox_relay"))
                 .get(0, UUID.class);
     }
 
-    /** The cluster and number of the shard that this database is; empty if it is none. Also where there is no such table. */
+    /** Returns the identity of this database as a shard; empty if it is not a shard. */
     public Optional<ShardIdentity> shardIdentity(Connection connection) {
         boolean mayBeShard = Boolean.TRUE.equals(
-                Database.dsl(connection).fetchValue("SELECT to_regclass(?) IS NOT NULL", schema.sql("eventsql.shard")));
+                Jooq.using(connection).fetchValue("SELECT to_regclass(?) IS NOT NULL", schema.sql("eventsql.shard")));
         return mayBeShard ? new ShardTable(schema).find(connection) : Optional.empty();
     }
 }

@@ -2,24 +2,27 @@ package io.eventsql.internal.sql;
 
 import io.eventsql.StreamSpec;
 import java.sql.Connection;
-import java.util.Objects;
 
 /**
  * The tables that hold a stream's events: one for the stream, one for each partition, one for each segment.
  *
  * <p>A segment is added with CREATE TABLE and ATTACH PARTITION, which lock the parents only against other such changes
- * (SHARE UPDATE EXCLUSIVE): publishers and readers go on. {@code CREATE TABLE … PARTITION OF} would lock them out.
+ * (SHARE UPDATE EXCLUSIVE), while {@code CREATE TABLE … PARTITION OF} would lock out publishers and readers. Table
+ * names are filled in by {@code %s}, because DDL takes no parameters.
  */
 public final class SegmentTable {
     private static final int LOCK_CLASS = 0x45534547; // "ESEG": keeps two processes from adding the same segment
 
-    /**
-     * Events are only added, and dropped with their segment; no plan of the library needs statistics. By default
-     * autovacuum would read a growing segment again and again (decision 10).
-     */
-    private static final String AUTOVACUUM_SELDOM =
-            " WITH (autovacuum_vacuum_insert_threshold = 500000, autovacuum_vacuum_insert_scale_factor = 0.5,"
-                    + " autovacuum_analyze_threshold = 500000, autovacuum_analyze_scale_factor = 0.5)";
+    // Indexes: pg_inherits_relid_seqno_index, stream_name_unique and the primary key of stream_partition. Takes no row
+    // lock.
+    private static final String IS_NOT_NEEDED = """
+            SELECT EXISTS (
+                SELECT FROM pg_inherits
+                WHERE inhrelid = to_regclass(?) AND inhparent = ?::regclass)
+            OR EXISTS (
+                SELECT FROM eventsql.stream_partition p
+                JOIN eventsql.stream s USING (stream_id)
+                WHERE s.name = ? AND p.partition = ? AND p.log_start >= ?)""";
 
     private final SqlSchema schema;
 
@@ -29,58 +32,67 @@ public final class SegmentTable {
 
     /** Creates the tables of a stream and of its partitions, without segments, in the caller's transaction. */
     public void createStreamTables(Connection connection, StreamSpec stream) {
-        var dsl = Database.dsl(connection);
-        dsl.execute(schema.sql("CREATE TABLE " + SqlSchema.eventsTable(stream.name()) + " ("
-                + "partition int NOT NULL, event_offset bigint NOT NULL, key text, value bytea NOT NULL, headers json,"
-                + " published_at timestamptz NOT NULL) PARTITION BY LIST (partition)"));
-        // Its partitions inherit it. A clause of CREATE TABLE only since PostgreSQL 16.
-        dsl.execute(schema.sql(
-                "ALTER TABLE " + SqlSchema.eventsTable(stream.name()) + " ALTER COLUMN value SET STORAGE EXTERNAL"));
+        var dsl = Jooq.using(connection);
+        String events = SqlSchema.eventsTable(stream.name());
+        dsl.execute(schema.sql("""
+                CREATE TABLE %s (
+                    partition    int         NOT NULL,
+                    event_offset bigint      NOT NULL,
+                    key          text,
+                    value        bytea       NOT NULL,
+                    headers      json,
+                    published_at timestamptz NOT NULL
+                ) PARTITION BY LIST (partition)""".formatted(events)));
+        // The partitions inherit it. A clause of CREATE TABLE only since PostgreSQL 16.
+        dsl.execute(schema.sql("ALTER TABLE %s ALTER COLUMN value SET STORAGE EXTERNAL".formatted(events)));
         for (int partition = 0; partition < stream.partitions(); partition++) {
-            dsl.execute(schema.sql("CREATE TABLE " + SqlSchema.partitionTable(stream.name(), partition)
-                    + " PARTITION OF " + SqlSchema.eventsTable(stream.name()) + " FOR VALUES IN (" + partition
-                    + ") PARTITION BY RANGE (event_offset)"));
+            String table = SqlSchema.partitionTable(stream.name(), partition);
+            dsl.execute(schema.sql("""
+                    CREATE TABLE %s PARTITION OF %s
+                    FOR VALUES IN (%s)
+                    PARTITION BY RANGE (event_offset)""".formatted(table, events, partition)));
         }
         if (stream.json()) {
-            dsl.execute(schema.sql("CREATE VIEW " + SqlSchema.eventsTable(stream.name()) + "__json AS"
-                    + " SELECT partition, event_offset, key, eventsql.json_or_null(value) AS value, headers,"
-                    + " published_at FROM " + SqlSchema.eventsTable(stream.name())));
+            dsl.execute(schema.sql("""
+                    CREATE VIEW %s AS
+                    SELECT partition, event_offset, key, eventsql.json_or_null(value) AS value, headers, published_at
+                    FROM %s""".formatted(events + "__json", events)));
         }
     }
 
     /**
-     * Adds a segment unless it exists or lies below the log's start, in the caller's transaction. Who learned of an older
-     * head may ask for one that clearing has just detached or dropped.
+     * Adds a segment unless it exists or lies below the log's start, in the caller's transaction. A caller that knows
+     * an older head may ask for a segment that clearing has just detached or dropped.
      *
      * @return whether it was added
      */
     public boolean addSegment(Connection connection, StreamSpec stream, int partition, long segment) {
-        var dsl = Database.dsl(connection);
+        var dsl = Jooq.using(connection);
         String table = schema.sql(SqlSchema.segmentTable(stream.name(), partition, segment));
         String parent = schema.sql(SqlSchema.partitionTable(stream.name(), partition));
+        long start = segment * stream.segmentSize();
+        long end = start + stream.segmentSize();
         dsl.execute("SET LOCAL lock_timeout = '2s'");
         dsl.fetch("SELECT pg_advisory_xact_lock(?, hashtext(?))", LOCK_CLASS, parent);
-        boolean needless = Objects.requireNonNull(dsl.fetchValue(
-                        schema.sql("SELECT EXISTS (SELECT FROM pg_inherits"
-                                + " WHERE inhrelid = to_regclass(?) AND inhparent = ?::regclass)"
-                                + " OR EXISTS (SELECT FROM eventsql.stream_partition p JOIN eventsql.stream s USING (stream_id)"
-                                + " WHERE s.name = ? AND p.partition = ? AND p.log_start >= ?)"),
-                        table,
-                        parent,
-                        stream.name(),
-                        partition,
-                        (segment + 1) * stream.segmentSize()))
-                .equals(true);
-        if (needless) {
+        boolean isNotNeeded = Boolean.TRUE.equals(
+                dsl.fetchValue(schema.sql(IS_NOT_NEEDED), table, parent, stream.name(), partition, end));
+        if (isNotNeeded) {
             return false;
         }
-        // The only index: offsets are looked up, and read in their order. Constraints: a table without those that a
-        // user has added to the stream's table could not be attached.
-        dsl.execute("CREATE TABLE " + table + " (LIKE " + parent
-                + " INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING STORAGE, PRIMARY KEY (event_offset))"
-                + AUTOVACUUM_SELDOM);
-        dsl.execute("ALTER TABLE " + parent + " ATTACH PARTITION " + table + " FOR VALUES FROM ("
-                + segment * stream.segmentSize() + ") TO (" + (segment + 1) * stream.segmentSize() + ")");
+        // The primary key is the only index: offsets are looked up, and read in their order. INCLUDING CONSTRAINTS,
+        // because a table without the constraints that a user has added to the stream's table could not be attached.
+        // Autovacuum: events are only inserted, and dropped with their segment, and no plan of the library needs
+        // statistics; by default autovacuum would read a growing segment again and again (decision 10).
+        dsl.execute("""
+                CREATE TABLE %s (
+                    LIKE %s INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING STORAGE,
+                    PRIMARY KEY (event_offset)
+                ) WITH (
+                    autovacuum_vacuum_insert_threshold = 500000, autovacuum_vacuum_insert_scale_factor = 0.5,
+                    autovacuum_analyze_threshold = 500000, autovacuum_analyze_scale_factor = 0.5)""".formatted(table, parent));
+        // Locks the parent in SHARE UPDATE EXCLUSIVE mode.
+        dsl.execute(
+                "ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM (%s) TO (%s)".formatted(parent, table, start, end));
         return true;
     }
 }

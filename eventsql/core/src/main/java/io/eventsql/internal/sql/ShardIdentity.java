@@ -5,30 +5,30 @@ import java.util.List;
 import java.util.UUID;
 
 /**
- * Who a database is, as recorded in it.
+ * The identity of a database in its cluster, as recorded in it.
  *
  * @param clusterId the same in all databases of a cluster
  * @param number this shard's number, from 0
  * @param name this shard's name
  * @param names the names of all shards, by number
- * @param slotMap for each key slot the number of the shard that has it
+ * @param slotMap for each key slot the number of its shard
  * @param mapVersion rises with each change of the map
  */
-@SuppressWarnings("ArrayRecordComponent") // compared only by sameCluster; 1,024 boxed values would serve nobody
+@SuppressWarnings("ArrayRecordComponent") // compared only by sameCluster; boxing 1,024 values has no use
 public record ShardIdentity(
         UUID clusterId, int number, String name, List<String> names, int[] slotMap, int mapVersion) {
 
-    /** The same cluster's identity for another of its shards. */
+    /** Returns the identity of another shard of the same cluster. */
     public ShardIdentity forShard(int otherNumber) {
         return new ShardIdentity(clusterId, otherNumber, names.get(otherNumber), names, slotMap, mapVersion);
     }
 
-    /** How many shards the cluster has. */
+    /** Returns the number of shards of the cluster. */
     public int shards() {
         return names.size();
     }
 
-    /** Whether both belong to the same cluster with the same map. */
+    /** Returns whether both belong to the same cluster and have the same slot map. */
     public boolean sameCluster(ShardIdentity other) {
         return clusterId.equals(other.clusterId)
                 && names.equals(other.names)

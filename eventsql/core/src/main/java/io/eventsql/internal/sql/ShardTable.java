@@ -6,9 +6,24 @@ import java.util.List;
 import java.util.Optional;
 import java.util.UUID;
 
-/** {@code shard}: the one row that says which shard of which cluster this database is. */
+/** {@code shard}: the one row with the identity of this database in its cluster. */
 public final class ShardTable {
-    private static final int LOCK_CLASS = 0x45534944; // "ESID": one process at a time gives a database its identity
+    private static final int LOCK_CLASS = 0x45534944; // "ESID": one process at a time assigns identities
+
+    // Reads one row by a sequential scan; takes no row lock.
+    private static final String FIND = """
+            SELECT cluster_id, shard_number, shard_name, shard_names, slot_map, map_version
+            FROM eventsql.shard""";
+
+    // The primary key (singleton) admits one row.
+    private static final String INSERT = """
+            INSERT INTO eventsql.shard (cluster_id, shard_number, shard_name, shard_names, slot_map, map_version)
+            VALUES (?, ?, ?, ?, ?, ?)""";
+
+    // Reads no table of the library; takes no row lock.
+    private static final String DATABASE_ID = """
+            SELECT lpad((SELECT system_identifier FROM pg_control_system())::text, 20, '0')
+                   || ':' || (SELECT oid FROM pg_database WHERE datname = current_database())::text""";
 
     private final SqlSchema schema;
 
@@ -16,11 +31,10 @@ public final class ShardTable {
         this.schema = schema;
     }
 
-    /** The identity; empty in a database that has none yet. */
+    /** Returns the identity; empty if the database has none yet. */
     public Optional<ShardIdentity> find(Connection connection) {
-        return Database.dsl(connection)
-                .fetchOptional(schema.sql("SELECT cluster_id, shard_number, shard_name, shard_names, slot_map,"
-                        + " map_version FROM eventsql.shard"))
+        return Jooq.using(connection)
+                .fetchOptional(schema.sql(FIND))
                 .map(r -> new ShardIdentity(
                         r.get("cluster_id", UUID.class),
                         r.get("shard_number", Integer.class),
@@ -32,23 +46,24 @@ public final class ShardTable {
                         r.get("map_version", Integer.class)));
     }
 
-    /** Whether the shard has any stream. */
+    /** Returns whether the shard has any stream. */
     public boolean hasStreams(Connection connection) {
         return Boolean.TRUE.equals(
-                Database.dsl(connection).fetchValue(schema.sql("SELECT EXISTS (SELECT FROM eventsql.stream)")));
+                Jooq.using(connection).fetchValue(schema.sql("SELECT EXISTS (SELECT FROM eventsql.stream)")));
     }
 
-    /** Waits for, then holds until the transaction's end, the right to give identities that begin with this database. */
+    /**
+     * Takes the advisory lock that assigning the identities of a new cluster needs; held until the transaction ends.
+     */
     public void lockForIdentity(Connection connection) {
-        Database.dsl(connection).fetch("SELECT pg_advisory_xact_lock(?, hashtext(?))", LOCK_CLASS, schema.name());
+        Jooq.using(connection).fetch("SELECT pg_advisory_xact_lock(?, hashtext(?))", LOCK_CLASS, schema.name());
     }
 
-    /** Something that orders databases the same way for every process: the cluster's and the database's own id. */
+    /**
+     * Returns an id by which all processes sort databases in the same order: the server's id and the database's oid.
+     */
     public String databaseId(Connection connection) {
-        return Database.dsl(connection)
-                .fetchSingle("SELECT lpad((SELECT system_identifier FROM pg_control_system())::text, 20, '0') || ':'"
-                        + " || (SELECT oid FROM pg_database WHERE datname = current_database())::text")
-                .get(0, String.class);
+        return Jooq.using(connection).fetchSingle(DATABASE_ID).get(0, String.class);
     }
 
     /** Records the identity of a database that has none. */
@@ -56,11 +71,9 @@ public final class ShardTable {
         Short[] slots = Arrays.stream(identity.slotMap())
                 .mapToObj(shard -> (short) shard)
                 .toArray(Short[]::new);
-        Database.dsl(connection)
+        Jooq.using(connection)
                 .execute(
-                        schema.sql("INSERT INTO eventsql.shard"
-                                + " (cluster_id, shard_number, shard_name, shard_names, slot_map, map_version)"
-                                + " VALUES (?, ?, ?, ?, ?, ?)"),
+                        schema.sql(INSERT),
                         identity.clusterId(),
                         identity.number(),
                         identity.name(),

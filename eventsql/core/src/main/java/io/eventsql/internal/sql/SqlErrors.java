@@ -7,15 +7,16 @@ import org.jspecify.annotations.Nullable;
 import org.postgresql.util.PSQLException;
 import org.postgresql.util.ServerErrorMessage;
 
-/** What an error of the database says about the statement that got it. */
+/** Classifies the errors of the database: what became of the statement, and whether a retry can help. */
 public final class SqlErrors {
+    // The codes that the library's own functions raise.
     public static final String MAP_VERSION = "ES001";
     public static final String STALE_BATCH = "ES002";
     public static final String NOT_READ_COMMITTED = "ES003";
     public static final String NO_PARTITION = "ES004";
     public static final String PARTIAL_BATCH = "ES005";
     public static final String HANDLER_ENDED_TRANSACTION = "ES006";
-    public static final String TAKEN_MEANWHILE = "ES007";
+    public static final String PARTITION_TAKEN = "ES007";
     public static final String NOT_PARKED = "ES008";
     public static final String NOT_NEXT = "ES009";
     public static final String RELAY_LOST = "ES010";
@@ -26,15 +27,16 @@ public final class SqlErrors {
 
     private SqlErrors() {}
 
-    /** The SQLSTATE, or an empty text when the server did not say one. */
+    /** Returns the SQLSTATE, or an empty string if there is none. */
     public static String state(SQLException e) {
         @Nullable String state = e.getSQLState();
         return state == null ? "" : state;
     }
 
     /**
-     * "no partition of relation": a row has no segment. The same state as that of a CHECK constraint's violation, which
-     * names its constraint, and of what a trigger may raise, which names no table.
+     * Returns whether a row has no segment ("no partition of relation found for row"). The violation of a CHECK
+     * constraint has the same SQLSTATE, but names its constraint; so may an exception of a trigger, which names no
+     * table.
      */
     public static boolean isMissingSegment(SQLException e) {
         if (!state(e).equals(CHECK_VIOLATION) || !(e instanceof PSQLException fromServer)) {
@@ -44,20 +46,22 @@ public final class SqlErrors {
         return message != null && message.getConstraint() == null && message.getTable() != null;
     }
 
-    /** A data error (class 22 or 23): the statement was rolled back, and the same input fails again. */
+    /** Returns whether this is a data error (class 22 or 23): it was rolled back, and the same input fails again. */
     public static boolean isDataError(SQLException e) {
         String errorClass = errorClass(e);
         return errorClass.equals("22") || errorClass.equals("23");
     }
 
-    /** The database refuses what is in it: a data error, or a trigger of the user's that raised an exception (class P0). */
+    /**
+     * Returns whether the database rejected the content: a data error, or an exception of a user's trigger (class P0).
+     */
     public static boolean isRefusedContent(SQLException e) {
         return isDataError(e) || errorClass(e).equals("P0");
     }
 
     /**
-     * The server refused the statement for a reason that does not pass by itself: a missing table, column, function or
-     * permission, an unsupported feature, a role that may not log in.
+     * Returns whether the server rejected the statement for a permanent reason: a missing table, column, function or
+     * permission, or an unsupported feature.
      */
     public static boolean isRefused(SQLException e) {
         return switch (errorClass(e)) {
@@ -67,9 +71,10 @@ public final class SqlErrors {
     }
 
     /**
-     * The server said that the statement was rolled back, for a reason that can pass: deadlock or serialization (40),
-     * resources such as a full disk (53), lock not available (55), a read-only transaction (25), a cancelled statement
-     * (57014). Everything else, connection errors above all, leaves open whether it was committed.
+     * Returns whether the server reported that it rolled the statement back, for a transient reason: deadlock or
+     * serialization failure (40), resources such as a full disk (53), lock not available (55), a read-only transaction
+     * (25), a cancelled statement (57014). Any other error, connection errors above all, leaves open whether it was
+     * committed.
      */
     public static boolean isRolledBack(SQLException e) {
         return switch (errorClass(e)) {
@@ -79,14 +84,15 @@ public final class SqlErrors {
         };
     }
 
-    /** Whether an answer was waited for too long. */
+    /** Returns whether the network timeout elapsed. */
     public static boolean isTimeout(Throwable e) {
         return anyCause(e, SocketTimeoutException.class::isInstance);
     }
 
     /**
-     * Whether the connection broke or the server ended it (57P01 to 57P05), however a framework wraps that. A server
-     * always says a SQLSTATE; pools do not when they refuse to go on with a broken connection.
+     * Returns whether the connection broke or the server terminated it (57P01 to 57P05), however a framework wraps
+     * that. A server's error always has a SQLSTATE; that of a pool that rejects the use of a broken connection has
+     * none.
      */
     public static boolean isConnectionLost(Throwable e) {
         return anyCause(
@@ -106,7 +112,7 @@ public final class SqlErrors {
         return false;
     }
 
-    /** What the server said, without the details: those may show the content of a row. */
+    /** Returns the first line of the message, without the details, which may contain the content of a row. */
     public static String message(SQLException e) {
         String message = String.valueOf(e.getMessage());
         int end = message.indexOf('\n');

@@ -1,52 +1,48 @@
 package io.eventsql.internal.sql;
 
-import org.jooq.DSLContext;
-import org.jooq.SQLDialect;
-import org.jooq.conf.Settings;
-import org.jooq.conf.StatementType;
-import org.jooq.impl.DSL;
-
 /**
- * The database schema that holds the library's tables. Statements are written for the schema {@code eventsql}; another
- * name takes its place here.
- *
- * @param name a validated identifier: lower-case letters, digits and underscores
+ * The database schema that holds the library's tables. Statements are written for the schema {@code eventsql}; this
+ * class replaces that name by another one. Thread-safe.
  */
-public record SqlSchema(String name) {
-    private static final String WRITTEN = "eventsql.";
+public final class SqlSchema {
+    private static final String WRITTEN_NAME = "eventsql";
+    private static final String WRITTEN_PREFIX = WRITTEN_NAME + ".";
 
-    /** The statement with this schema's name. */
-    public String sql(String statement) {
-        return WRITTEN.startsWith(name + ".") ? statement : statement.replace(WRITTEN, quoted() + ".");
+    private final String name;
+    private final String prefix;
+
+    /** @param name a validated identifier: lower-case letters, digits and underscores */
+    public SqlSchema(String name) {
+        this.name = name;
+        // Quoted, because the name may be a keyword, such as "user".
+        this.prefix = name.equals(WRITTEN_NAME) ? WRITTEN_PREFIX : quotedName() + ".";
     }
 
-    /** The name as SQL: it may be a keyword, such as {@code user}. */
-    String quoted() {
+    public String name() {
+        return name;
+    }
+
+    /** Returns the name as SQL. */
+    String quotedName() {
         return "\"" + name + "\"";
     }
 
-    /** jOOQ on one connection, for everything off the hot path. */
-    static DSLContext dsl(java.sql.Connection connection) {
-        return DSL.using(
-                connection,
-                SQLDialect.POSTGRES,
-                new Settings()
-                        .withExecuteLogging(false)
-                        .withStatementType(StatementType.PREPARED_STATEMENT)
-                        .withDiagnosticsLogging(false));
+    /** Returns the statement with this schema's name. */
+    public String sql(String statement) {
+        return prefix.equals(WRITTEN_PREFIX) ? statement : statement.replace(WRITTEN_PREFIX, prefix);
     }
 
-    /** The table that holds a stream's events. */
+    /** Returns the name of the table that holds a stream's events. */
     static String eventsTable(String stream) {
         return "eventsql.events_" + stream;
     }
 
-    /** The table of one partition; its segments are its partitions. */
+    /** Returns the name of the table of one partition; its segments are its partitions. */
     static String partitionTable(String stream, int partition) {
         return eventsTable(stream) + "__p" + partition;
     }
 
-    /** The table of one segment: the offsets from {@code segment * segmentSize} up to the next. */
+    /** Returns the name of the table of one segment: the offsets from {@code segment * segmentSize} up to the next. */
     static String segmentTable(String stream, int partition, long segment) {
         return partitionTable(stream, partition) + "_s" + segment;
     }

@@ -12,10 +12,45 @@ import org.jspecify.annotations.Nullable;
 import org.postgresql.PGConnection;
 
 /**
- * {@code outbox_transfer}: events taken out of the outbox for other databases, until those have them. Only the relay
- * writes to it, under the lock of its row. Index of all statements: the primary key (shard, number).
+ * {@code outbox_transfer}: events on their way from the outbox to other databases, until those have stored them. Only
+ * the relay writes to it, under the lock of its row.
  */
 public final class TransferTable {
+    // Numbers rise in the order of the arrays, because nextval is called for each row after the sort. Conflicts with
+    // nothing.
+    private static final String INSERT = """
+            INSERT INTO eventsql.outbox_transfer
+                (shard, producer_id, stream, partition, key, value, headers, written_at)
+            SELECT e.shard, ?, e.stream, e.partition, e.key, e.value, e.headers::json, e.written_at
+            FROM unnest(?, ?, ?, ?, ?, ?, ?) WITH ORDINALITY
+                AS e (shard, stream, partition, key, value, headers, written_at, ordinal)
+            ORDER BY e.ordinal""";
+
+    // Index: the primary key (shard, number), in its order. Takes no row lock.
+    private static final String PAGE = """
+            SELECT number, producer_id, stream, partition, key, value, headers::text, written_at
+            FROM (
+                SELECT *, sum(octet_length(value)) OVER (ORDER BY number ROWS UNBOUNDED PRECEDING)
+                              - octet_length(value) AS bytes_before
+                FROM (
+                    SELECT * FROM eventsql.outbox_transfer
+                    WHERE shard = ? AND number > ?
+                    ORDER BY number
+                    LIMIT ?) e) counted
+            WHERE bytes_before < ?
+            ORDER BY number""";
+
+    // Index: the primary key. Locks the deleted rows.
+    private static final String DELETE = """
+            DELETE FROM eventsql.outbox_transfer
+            WHERE shard = ? AND number > ? AND number <= ?""";
+
+    // Index: the primary key, one entry for each shard. Takes no row lock.
+    private static final String SHARDS_WITH_EVENTS = """
+            SELECT s.number
+            FROM unnest(?::int[]) AS s (number)
+            WHERE EXISTS (SELECT FROM eventsql.outbox_transfer t WHERE t.shard = s.number)""";
+
     private final SqlSchema schema;
     private final String insert;
     private final String page;
@@ -23,27 +58,19 @@ public final class TransferTable {
 
     public TransferTable(SqlSchema schema) {
         this.schema = schema;
-        insert = schema.sql("INSERT INTO eventsql.outbox_transfer"
-                + " (shard, producer_id, stream, partition, key, value, headers, written_at)"
-                + " SELECT e.d, ?, e.s, e.p, e.k, e.v, e.h::json, e.w"
-                + " FROM unnest(?, ?, ?, ?, ?, ?, ?) WITH ORDINALITY AS e (d, s, p, k, v, h, w, n) ORDER BY e.n");
-        page = schema.sql("SELECT number, producer_id, stream, partition, key, value, headers::text, written_at"
-                + " FROM (SELECT *, sum(octet_length(value)) OVER (ORDER BY number ROWS UNBOUNDED PRECEDING)"
-                + " - octet_length(value) AS bytes_before"
-                + " FROM (SELECT * FROM eventsql.outbox_transfer WHERE shard = ? AND number > ?"
-                + " ORDER BY number LIMIT ?) e) counted"
-                + " WHERE bytes_before < ? ORDER BY number");
-        delete = schema.sql("DELETE FROM eventsql.outbox_transfer WHERE shard = ? AND number > ? AND number <= ?");
+        insert = schema.sql(INSERT);
+        page = schema.sql(PAGE);
+        delete = schema.sql(DELETE);
     }
 
-    /** An event and the place it goes to. */
+    /** An event with its target shard and partition. */
     public record Addressed(int shard, int partition, OutboxTable.Row event) {}
 
     /**
-     * An event on its way.
+     * An event on its way to another database.
      *
      * @param number rises with each event of an outbox
-     * @param producer whose number it is
+     * @param producer the producer that the number belongs to
      */
     @SuppressWarnings("ArrayRecordComponent") // goes from the driver to the driver as it is
     public record Row(
@@ -56,7 +83,7 @@ public final class TransferTable {
             @Nullable String headers,
             OffsetDateTime writtenAt) {}
 
-    /** Adds events in the caller's transaction, which holds the relay's lock, numbered in the order of the list. */
+    /** Inserts events, numbered in the order of the list, in the caller's transaction, which holds the relay's lock. */
     public void insert(Connection connection, UUID producer, List<Addressed> events) throws SQLException {
         PGConnection pg = connection.unwrap(PGConnection.class);
         try (PreparedStatement statement = connection.prepareStatement(insert)) {
@@ -96,7 +123,7 @@ public final class TransferTable {
         }
     }
 
-    /** The next events of a shard behind a number, in their order. */
+    /** Returns the next events of a shard after a number, in order. */
     public List<Row> page(Connection connection, int shard, long after, int maxEvents, long maxBytes)
             throws SQLException {
         try (PreparedStatement statement = connection.prepareStatement(page)) {
@@ -122,7 +149,9 @@ public final class TransferTable {
         }
     }
 
-    /** Removes a shard's events with numbers above the first and up to the second, in the caller's transaction. */
+    /**
+     * Deletes a shard's events with numbers above {@code after} and up to {@code upTo}, in the caller's transaction.
+     */
     public void delete(Connection connection, int shard, long after, long upTo) throws SQLException {
         try (PreparedStatement statement = connection.prepareStatement(delete)) {
             statement.setInt(1, shard);
@@ -133,25 +162,22 @@ public final class TransferTable {
     }
 
     /**
-     * Gives back the table's space in the caller's transaction, which holds the relay's lock. Who reads meanwhile may see
-     * it empty, and must look again afterwards.
+     * Reclaims the table's space in the caller's transaction, which holds the relay's lock. A concurrent reader may see
+     * the table empty, and must read again afterwards.
      *
-     * @return false if there is too much in it
-     * @throws org.jooq.exception.DataAccessException with {@link SqlErrors#LOCK_NOT_AVAILABLE} if somebody reads it: never
-     *     waits
+     * @return {@code false} if the table holds too many events
+     * @throws org.jooq.exception.DataAccessException with {@link SqlErrors#LOCK_NOT_AVAILABLE} if another transaction
+     *     uses the table: the lock is never waited for
      */
     public boolean compact(Connection connection, int maxEvents, long maxBytes) {
-        return Boolean.TRUE.equals(Database.dsl(connection)
+        return Boolean.TRUE.equals(Jooq.using(connection)
                 .fetchValue(schema.sql("SELECT eventsql.compact_transfer_v1(?, ?)"), maxEvents, maxBytes));
     }
 
-    /** Which of the shards have events on their way. */
+    /** Returns those of the shards that have events on their way. */
     public List<Integer> shardsWithEvents(Connection connection, List<Integer> shards) {
-        return Database.dsl(connection)
-                .fetch(
-                        schema.sql("SELECT s.number FROM unnest(?::int[]) AS s (number)"
-                                + " WHERE EXISTS (SELECT FROM eventsql.outbox_transfer t WHERE t.shard = s.number)"),
-                        (Object) shards.toArray(Integer[]::new))
+        return Jooq.using(connection)
+                .fetch(schema.sql(SHARDS_WITH_EVENTS), (Object) shards.toArray(Integer[]::new))
                 .map(r -> r.get(0, Integer.class));
     }
 }

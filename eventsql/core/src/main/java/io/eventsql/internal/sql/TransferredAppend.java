@@ -13,29 +13,37 @@ import org.jspecify.annotations.Nullable;
 import org.postgresql.PGConnection;
 
 /**
- * In the shard that gets events from another database's outbox: {@code append_transferred_v1} of the schema's SQL files,
- * one round trip in autocommit mode. It locks rows of {@code stream_partition} as an append does.
+ * The statements of a shard that receives events from the outbox of another database, each one round trip in autocommit
+ * mode.
  */
 public final class TransferredAppend {
+    // Locks rows of stream_partition as an append does; index: producer_batch_of_producer.
+    private static final String APPEND = "SELECT eventsql.append_transferred_v1(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+
+    // Index: producer_batch_of_producer. Locks no partition: an append that is late may follow, and is then rejected.
+    private static final String REGISTER = """
+            SELECT stream_id, partition, number
+            FROM eventsql.register_outbox_v1(?, ?)""";
+
     private final String append;
-    private final String lastNumbers;
+    private final String register;
 
     public TransferredAppend(SqlSchema schema) {
-        append = schema.sql("SELECT eventsql.append_transferred_v1(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
-        // Index: producer_batch_of_producer. Locks no partition: what is late may come after it, and is refused then.
-        lastNumbers = schema.sql("SELECT stream_id, partition, number FROM eventsql.transferred_numbers_v1(?, ?)");
+        append = schema.sql(APPEND);
+        register = schema.sql(REGISTER);
     }
 
     /** A partition of this shard. */
     public record Target(int streamId, int partition) {}
 
     /**
-     * Makes an outbox known here, so that what is stored of it is never forgotten, and returns the number of the last
-     * event that each partition of the streams has from it; without those that have none. What it returns is as durable
-     * as an append.
+     * Registers an outbox, so that its batches are remembered without limit.
+     *
+     * @return the number of the last event that each partition of the streams has from it, without those that have
+     *     none; as durable as an append
      */
-    public Map<Target, Long> lastNumbers(Connection connection, UUID producer, int[] streamIds) throws SQLException {
-        try (PreparedStatement statement = connection.prepareStatement(lastNumbers)) {
+    public Map<Target, Long> registerOutbox(Connection connection, UUID producer, int[] streamIds) throws SQLException {
+        try (PreparedStatement statement = connection.prepareStatement(register)) {
             statement.setObject(1, producer);
             statement.setArray(2, connection.unwrap(PGConnection.class).createArrayOf("int4", streamIds));
             Map<Target, Long> numbers = new HashMap<>();
@@ -52,20 +60,20 @@ public final class TransferredAppend {
     }
 
     /**
-     * Appends events, each partition's directly behind the last one that the caller believes to be there.
+     * Appends events to partitions, directly after the last number that the caller believes stored in each.
      *
      * @param rows without its groups and indexes
-     * @param afters for each partition that last number; {@code null}: none
+     * @param previousNumbers for each partition that last number; {@code null}: none
      * @param numbers for each partition the number of its last event sent now
      * @return the base offset of each partition; when it returns, the events are committed
-     * @throws SQLException {@link SqlErrors#NOT_NEXT} if another number is the last
+     * @throws SQLException {@link SqlErrors#NOT_NEXT} if the last number of a partition is another one
      */
     public long[] execute(
             Connection connection,
             UUID producer,
             int mapVersion,
             AppendStatement.Rows rows,
-            List<@Nullable Long> afters,
+            List<@Nullable Long> previousNumbers,
             List<Long> numbers)
             throws SQLException {
         PGConnection pg = connection.unwrap(PGConnection.class);
@@ -76,7 +84,7 @@ public final class TransferredAppend {
             statement.setArray(4, pg.createArrayOf("int4", rows.streamIds()));
             statement.setArray(5, pg.createArrayOf("int4", rows.partitions()));
             statement.setArray(6, pg.createArrayOf("int4", rows.counts()));
-            statement.setArray(7, pg.createArrayOf("int8", afters.toArray()));
+            statement.setArray(7, pg.createArrayOf("int8", previousNumbers.toArray()));
             statement.setArray(8, pg.createArrayOf("int8", numbers.toArray()));
             statement.setArray(9, pg.createArrayOf("text", rows.keys()));
             statement.setArray(10, pg.createArrayOf("bytea", rows.values()));

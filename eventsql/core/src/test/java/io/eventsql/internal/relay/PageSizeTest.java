@@ -8,11 +8,11 @@ class PageSizeTest {
     private final PageSize size = new PageSize(100, 1_000);
 
     @Test
-    void halve_untilOne_thenGrowsToTheLimit() {
+    void halve_toOne_thenGrowsToLimit() {
         assertThat(size.isReduced()).isFalse();
         size.halve(100);
         assertThat(size.events()).isEqualTo(50);
-        size.halve(7); // the page was smaller than it might have been
+        size.halve(7); // a page with fewer events than allowed
         assertThat(size.events()).isEqualTo(3);
         size.halve(3);
         size.halve(1);

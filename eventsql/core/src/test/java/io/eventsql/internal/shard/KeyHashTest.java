@@ -9,8 +9,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /**
- * The pinned values must never change: stored events lie where these say. They were computed independently, by this
- * Python script, whose first half gives the published FNV-1a test vectors (0xaf63dc4c8601ec8c for "a",
+ * The pinned values must never change, because they determine where events are stored. They were computed independently by
+ * this Python script, whose first half yields the published FNV-1a test vectors (0xaf63dc4c8601ec8c for "a",
  * 0x85944171f73967e8 for "foobar"):
  *
  * <pre>{@code
@@ -43,7 +43,7 @@ class KeyHashTest {
         "\u65e5\u672c\u8a9e, e11518acc326d0e8, 232, 2, 3",
         "\ud83d\ude00, da89b0991f06f386, 902, 9, 5",
     })
-    void of_pinnedKeys_giveThePinnedPlaces(String key, String hash, int slot, int ofTen, int ofSeven) {
+    void of_pinnedKey_returnsPinnedSlotAndPartition(String key, String hash, int slot, int ofTen, int ofSeven) {
         assertThat(KeyHash.of(key)).isEqualTo(Long.parseUnsignedLong(hash, 16));
         assertThat(KeyHash.slot(KeyHash.of(key))).isEqualTo(slot);
         assertThat(KeyHash.partition(KeyHash.of(key), 10)).isEqualTo(ofTen);
@@ -51,24 +51,24 @@ class KeyHashTest {
     }
 
     @Test
-    void of_longKey_givesThePinnedHash() {
+    void of_longKey_returnsPinnedHash() {
         assertThat(KeyHash.of("x".repeat(1_024))).isEqualTo(0xaa923e73b74b0f2eL);
     }
 
     @Test
-    void slot_manyKeys_useAllSlotsEvenly() {
+    void slot_manyKeys_areSpreadEvenly() {
         int[] keysOf = new int[KeyHash.SLOTS];
         int keys = 100 * KeyHash.SLOTS;
         for (int i = 0; i < keys; i++) {
             keysOf[KeyHash.slot(KeyHash.of("account-" + i))]++;
         }
-        // The standard deviation of a fair spread is 10 here: 60 to 140 is four of them to each side.
+        // The standard deviation of an even distribution is 10 here, so 60 to 140 is four of them on either side.
         assertThat(IntStream.of(keysOf)).allMatch(n -> n >= 60 && n <= 140);
     }
 
     @ParameterizedTest
     @CsvSource({"1, 10", "2, 2", "2, 8", "2, 10", "3, 3", "3, 10", "3, 16", "4, 4", "4, 64", "7, 7", "8, 32", "16, 16"})
-    void partition_keysOfOneShard_useAllItsPartitionsEvenly(int shards, int partitions) {
+    void partition_keysOfOneShard_areSpreadEvenly(int shards, int partitions) {
         int[][] keysOf = new int[shards][partitions];
         int each = 1_000;
         for (int i = 0; i < each * shards * partitions; i++) {
@@ -76,7 +76,8 @@ class KeyHashTest {
             keysOf[KeyHash.slot(hash) % shards][KeyHash.partition(hash, partitions)]++;
         }
         for (int[] ofShard : keysOf) {
-            // Six standard deviations of a fair spread; with the slot's own bits most partitions would stay empty.
+            // Six standard deviations of an even distribution; with the bits of the slot most partitions would be
+            // empty.
             assertThat(IntStream.of(ofShard)).allMatch(n -> n > each - 200 && n < each + 200);
         }
     }

@@ -8,11 +8,17 @@ import java.lang.annotation.RetentionPolicy;
 import java.lang.annotation.Target;
 
 /**
- * The application's {@link javax.sql.DataSource} is a new, empty database for this test class, on a real PostgreSQL that
- * is started once in this JVM, in seconds and without Docker. Whatever {@code spring.datasource.url} says does not count
- * then. For tests with {@code @SpringBootTest} and for slices of it; {@link EventSqlTest} has both.
+ * Gives the test class a new, empty database as the application's {@link javax.sql.DataSource}, on a real PostgreSQL that
+ * starts once per JVM, in seconds and without Docker. It has precedence over {@code spring.datasource.*} and over other
+ * {@code JdbcConnectionDetails}, such as those of a {@code @ServiceConnection}. For {@code @SpringBootTest} ({@link
+ * EventSqlTest} combines the two) and for slices such as {@code @JdbcTest}.
  *
- * <p>It has no effect where {@code eventsql.shards} names databases: leave those to a profile that tests do not use.
+ * <p>A slice has the {@code DataSource} only. To publish in one, add EventSQL to it with {@code
+ * @ImportAutoConfiguration({EventSqlAutoConfiguration.class, EventSqlTemplateAutoConfiguration.class})}.
+ *
+ * <p>Streams that do not exist are created when they are used, unless {@code eventsql.create-missing-streams} is set.
+ *
+ * <p>It has no effect on databases in {@code eventsql.shards}: set those in a profile that tests do not use.
  */
 @Target(ElementType.TYPE)
 @Retention(RetentionPolicy.RUNTIME)
@@ -20,8 +26,8 @@ import java.lang.annotation.Target;
 @Inherited
 public @interface EmbeddedEventSql {
     /**
-     * Whether commits survive a power cut. Tests are faster without; with {@code true} the database is as a good
-     * production database is.
+     * Whether commits survive a power cut. With {@code false}, tests are faster; with {@code true}, the database is
+     * configured like one in production.
      */
     boolean durable() default false;
 }

@@ -4,24 +4,24 @@ import io.eventsql.eventsdb.EmbeddedEventsDb;
 import io.eventsql.eventsdb.EventsDb;
 import org.springframework.boot.SpringApplication;
 
-/** The servers of this JVM: each is started when it is first asked for, and ends with the JVM. */
+/** The servers of this JVM: each starts on first use and stops with the JVM. */
 final class EmbeddedServer {
-    /** Contexts that are cached keep their pools. */
+    /** Cached contexts keep their pools. */
     private static final String CONNECTIONS_MAX = "500";
 
     private EmbeddedServer() {}
 
-    /** The server, of the kind that {@link EventsDb#DATABASE_PROPERTY} asks for. */
+    /** Returns the server of the kind that {@link EventsDb#DATABASE_PROPERTY} selects. */
     static EventsDb get(boolean durable) {
-        boolean another =
+        boolean notEmbedded =
                 !System.getProperty(EventsDb.DATABASE_PROPERTY, "embedded").equals("embedded");
-        if (another) {
-            return Another.SERVER;
+        if (notEmbedded) {
+            return NotEmbedded.SERVER;
         }
         return durable ? Durable.SERVER : Fast.SERVER;
     }
 
-    private static final class Another {
+    private static final class NotEmbedded {
         static final EventsDb SERVER = EventsDb.start();
     }
 
@@ -33,7 +33,7 @@ final class EmbeddedServer {
         static final EventsDb SERVER = start(false);
     }
 
-    /** Stopped behind the applications: one that is closed later would wait for it. */
+    /** Stopped after the applications: one that is closed later would wait for it. */
     private static EventsDb start(boolean durable) {
         EmbeddedEventsDb server = EmbeddedEventsDb.builder()
                 .durable(durable)

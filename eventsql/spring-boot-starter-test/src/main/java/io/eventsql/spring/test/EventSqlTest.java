@@ -10,7 +10,8 @@ import org.springframework.boot.test.context.SpringBootTest;
 import org.springframework.core.annotation.AliasFor;
 
 /**
- * A test of the whole application, without a web server, on a database of its own:
+ * A test of the whole application, by default without a web server, on a database of its own; see {@link
+ * EmbeddedEventSql}:
  *
  * <pre>{@code
  * @EventSqlTest
@@ -34,7 +35,7 @@ import org.springframework.core.annotation.AliasFor;
 @SpringBootTest
 @EmbeddedEventSql
 public @interface EventSqlTest {
-    /** The application's configuration; by default it is looked for as {@link SpringBootTest} does. */
+    /** The application's configuration; by default found as {@link SpringBootTest} does. */
     @AliasFor(annotation = SpringBootTest.class)
     Class<?>[] classes() default {};
 

@@ -7,7 +7,7 @@ import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
 import org.springframework.context.annotation.Bean;
 
-/** What tests wait with. */
+/** Configures {@link EventSqlTestSupport}. */
 @AutoConfiguration(
         afterName = {
             "io.eventsql.spring.boot.EventSqlAutoConfiguration",

@@ -22,14 +22,14 @@ import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Waits for listeners and reads streams; a bean of every application that has EventSQL and this on its class path.
+ * Waits for listeners and reads streams. A bean of every application with EventSQL and this module on its class path.
  * Thread-safe.
  */
 public final class EventSqlTestSupport {
-    /** How long is waited where nothing else is said. */
+    /** The timeout of methods without a parameter for it. */
     public static final Duration DEFAULT_TIMEOUT = Duration.ofSeconds(20);
 
-    private static final long LOOK_AGAIN_NANOS = TimeUnit.MILLISECONDS.toNanos(5);
+    private static final long POLL_INTERVAL_NS = TimeUnit.MILLISECONDS.toNanos(5);
 
     private final EventSql eventSql;
     private final EventSerializer serializer;
@@ -45,10 +45,10 @@ public final class EventSqlTestSupport {
     }
 
     /**
-     * Waits until the consumer has handled everything that was published and committed, outboxes included.
+     * Waits until the consumer has handled all committed events, including those in outboxes.
      *
-     * @throws AssertionError at once if a partition is stopped or an event was set aside, with its error; after the timeout
-     *     if events are left, with their number
+     * @throws AssertionError at once if a partition is stopped or an event was parked or dead-lettered, with its error;
+     *     after the timeout if events are left, with their number
      */
     public void awaitHandled(String stream, String consumer, Duration timeout) {
         await(timeout, () -> {
@@ -67,11 +67,11 @@ public final class EventSqlTestSupport {
     }
 
     /**
-     * Waits, for at most 20 seconds, until the consumer has set aside at least so many events, parked or dead-lettered.
+     * Waits, for at most 20 seconds, until the consumer has parked or dead-lettered at least this number of events.
      *
      * @param events at most {@value ConsumerSpec#PAGE_EVENTS_MAX}
-     * @return them, by shard, partition and offset
-     * @throws AssertionError if they are fewer by then
+     * @return the parked events and dead letters, by shard, partition and offset
+     * @throws AssertionError if there are fewer after the timeout
      */
     public List<ParkedEvent> awaitParked(String stream, String consumer, int events) {
         List<ParkedEvent> found = new ArrayList<>();
@@ -80,13 +80,13 @@ public final class EventSqlTestSupport {
             found.addAll(parkedEvents(stream, consumer));
             return found.size() >= events
                     ? null
-                    : "consumer " + consumer + " of stream " + stream + " has set aside " + found.size()
+                    : "consumer " + consumer + " of stream " + stream + " has parked " + found.size()
                             + " events instead of " + events;
         });
         return found;
     }
 
-    /** All events of a stream, in the order in which they were stored; those in outboxes are waited for. */
+    /** Returns all events of a stream in the order in which they were stored, after waiting for those in outboxes. */
     public List<StoredEvent> read(String stream) {
         await(DEFAULT_TIMEOUT, this::relaying);
         StreamSpec spec = eventSql.streams().stream()
@@ -107,9 +107,9 @@ public final class EventSqlTestSupport {
     }
 
     /**
-     * The payloads of all events of a stream, see {@link #read(String)}.
+     * Returns the payloads of all events of a stream, see {@link #read(String)}.
      *
-     * @throws io.eventsql.spring.EventSerializationException if one is no {@code type}
+     * @throws io.eventsql.spring.EventSerializationException if one cannot be deserialized as {@code type}
      */
     public <T> List<T> read(String stream, Class<T> type) {
         return read(stream).stream()
@@ -128,7 +128,7 @@ public final class EventSqlTestSupport {
     private List<StoredEvent> page(EventPosition from) {
         try {
             return eventSql.read(from, ConsumerSpec.PAGE_EVENTS_MAX);
-        } catch (OffsetOutOfRangeException e) { // old events are gone
+        } catch (OffsetOutOfRangeException e) { // retention removed old events
             return eventSql.read(at(from, e.logStart()), ConsumerSpec.PAGE_EVENTS_MAX);
         }
     }
@@ -141,13 +141,13 @@ public final class EventSqlTestSupport {
         int waiting = eventSql.outbox().backlogs().stream()
                 .mapToInt(OutboxBacklog::events)
                 .sum();
-        return waiting == 0 ? null : waiting + " events are still in the outbox";
+        return waiting == 0 ? null : waiting + " events are in the outbox";
     }
 
     private List<PartitionState> states(String stream, String consumer) {
         try {
             return eventSql.consumer(stream, consumer).state();
-        } catch (UnknownStreamException e) { // its listener creates it
+        } catch (UnknownStreamException e) { // its listener will create it
             return List.of();
         }
     }
@@ -175,7 +175,7 @@ public final class EventSqlTestSupport {
         }
     }
 
-    /** Looks until nothing is missing. A database that does not answer now may do so the next time. */
+    /** Polls until nothing is missing, also while a database is unavailable. */
     private static void await(Duration timeout, Supplier<@Nullable String> missing) {
         long deadline = System.nanoTime() + timeout.toNanos();
         while (true) {
@@ -193,7 +193,7 @@ public final class EventSqlTestSupport {
             if (System.nanoTime() - deadline >= 0) {
                 throw new AssertionError("After " + timeout.toMillis() + " ms " + left, failure);
             }
-            LockSupport.parkNanos(LOOK_AGAIN_NANOS);
+            LockSupport.parkNanos(POLL_INTERVAL_NS);
         }
     }
 }

@@ -4,6 +4,8 @@ import io.eventsql.eventsdb.EventsDb;
 import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicInteger;
+import org.springframework.beans.factory.support.BeanDefinitionRegistry;
+import org.springframework.beans.factory.support.RootBeanDefinition;
 import org.springframework.boot.jdbc.autoconfigure.JdbcConnectionDetails;
 import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.core.env.MapPropertySource;
@@ -11,19 +13,23 @@ import org.springframework.test.context.ContextCustomizer;
 import org.springframework.test.context.MergedContextConfiguration;
 
 /**
- * Gives a context a database of its own. Equal for equal classes, so that a context is used again for its class only.
+ * Gives a context a database of its own. Equal for equal classes, so that a cached context is reused only for its class.
  *
- * @param testClass whose database it is
+ * @param testClass the class that gets the database
  */
 record OwnDatabase(Class<?> testClass, boolean durable) implements ContextCustomizer {
     private static final AtomicInteger DATABASES = new AtomicInteger();
     private static final int NAME_LENGTH_MAX = 40;
 
-    /** Unless the application says otherwise: cached contexts must not hold on to connections. */
-    private static final Map<String, Object> POOL = Map.of(
+    /** Defaults, which the application can override. */
+    private static final Map<String, Object> PROPERTIES = Map.of(
+            // Cached contexts must not keep connections.
             "spring.datasource.hikari.maximum-pool-size", "20",
             "spring.datasource.hikari.minimum-idle", "1",
-            "spring.datasource.hikari.idle-timeout", "10000");
+            "spring.datasource.hikari.idle-timeout", "10000",
+            // Slices such as @JdbcTest would replace the DataSource with an embedded H2.
+            "spring.test.database.replace", "none",
+            "eventsql.create-missing-streams", "true");
 
     @Override
     public void customizeContext(ConfigurableApplicationContext context, MergedContextConfiguration merged) {
@@ -32,14 +38,15 @@ record OwnDatabase(Class<?> testClass, boolean durable) implements ContextCustom
         String name = "t" + DATABASES.incrementAndGet() + "_"
                 + simple.substring(0, Math.min(simple.length(), NAME_LENGTH_MAX));
         server.createDatabase(name);
-        context.getEnvironment().getPropertySources().addLast(new MapPropertySource("embeddedEventSqlPool", POOL));
-        context.getBeanFactory()
-                .registerSingleton(
-                        "embeddedEventSqlConnectionDetails",
-                        new Details(server.jdbcUrl(name), server.username(), server.password()));
+        context.getEnvironment().getPropertySources().addLast(new MapPropertySource("embeddedEventSql", PROPERTIES));
+        Details details = new Details(server.jdbcUrl(name), server.username(), server.password());
+        RootBeanDefinition definition = new RootBeanDefinition(Details.class, () -> details);
+        definition.setPrimary(true); // next to that of a @ServiceConnection, say
+        ((BeanDefinitionRegistry) context.getBeanFactory())
+                .registerBeanDefinition("embeddedEventSqlConnectionDetails", definition);
     }
 
-    /** Where the database is; goes before {@code spring.datasource.*}. */
+    /** The address of the database; has precedence over {@code spring.datasource.*}. */
     private record Details(String url, String user, String secret) implements JdbcConnectionDetails {
         @Override
         public String getJdbcUrl() {

@@ -7,7 +7,7 @@ import org.springframework.test.context.ContextCustomizer;
 import org.springframework.test.context.ContextCustomizerFactory;
 import org.springframework.test.context.TestContextAnnotationUtils;
 
-/** Finds {@link EmbeddedEventSql} on test classes; named in {@code META-INF/spring.factories}. */
+/** Finds {@link EmbeddedEventSql} on test classes; registered in {@code META-INF/spring.factories}. */
 final class OwnDatabaseFactory implements ContextCustomizerFactory {
     @Override
     public @Nullable ContextCustomizer createContextCustomizer(

@@ -28,7 +28,7 @@ class EventSqlTestIT {
     private JdbcTemplate jdbc;
 
     @Test
-    void awaitHandled_whatWasPublishedInATransaction_isHandledBehindIt() {
+    void awaitHandled_publishedInATransaction_isHandledAfterIt() {
         IntStream.range(0, 50).forEach(i -> orders.place(new OrderPlaced("4711-" + i, 1)));
 
         events.awaitHandled("orders", "mailer");
@@ -49,7 +49,7 @@ class EventSqlTestIT {
     }
 
     @Test
-    void awaitHandled_consumerThatNeverStarted_saysSo() {
+    void awaitHandled_consumerNeverStarted_failsWithThatReason() {
         assertThatThrownBy(() -> events.awaitHandled("orders", "nobody", Duration.ofMillis(50)))
                 .isInstanceOf(AssertionError.class)
                 .hasMessageContaining("After 50 ms consumer nobody of stream orders was never started");

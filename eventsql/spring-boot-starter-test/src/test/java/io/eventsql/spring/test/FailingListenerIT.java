@@ -9,13 +9,13 @@ import org.springframework.beans.factory.annotation.Autowired;
 import org.springframework.boot.test.context.SpringBootTest;
 import org.springframework.jdbc.core.JdbcTemplate;
 
-/** A listener that fails is seen at once, with its error; and the annotation beside {@code @SpringBootTest}. */
+/** A failing listener is reported at once, with its error; and the annotation together with {@code @SpringBootTest}. */
 @SpringBootTest(
         webEnvironment = SpringBootTest.WebEnvironment.NONE,
         properties = {
             "spring.datasource.url=jdbc:postgresql://nowhere/none",
             "eventsql.listener.failure-policy=dead-letter",
-            "eventsql.listener.attempts=1"
+            "eventsql.listener.max-attempts=1"
         })
 @EmbeddedEventSql(durable = true)
 class FailingListenerIT {

@@ -9,7 +9,7 @@ import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
 import org.springframework.context.annotation.Bean;
 import org.springframework.transaction.annotation.Transactional;
 
-/** An application as somebody would write it. */
+/** A typical application. */
 @SpringBootConfiguration
 @EnableAutoConfiguration
 class Shop {

@@ -2,7 +2,7 @@ package io.eventsql.spring.boot;
 
 import org.springframework.beans.factory.NoUniqueBeanDefinitionException;
 
-/** There are several data sources, and nothing says which of them EventSQL is to use. */
+/** Thrown if there are several data sources and none is marked or primary. */
 final class AmbiguousDataSourceException extends RuntimeException {
     private static final long serialVersionUID = 1L;
 

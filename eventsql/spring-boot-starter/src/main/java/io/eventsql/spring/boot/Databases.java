@@ -1,6 +1,6 @@
 package io.eventsql.spring.boot;
 
-import io.eventsql.spring.TransactionProxies;
+import io.eventsql.spring.internal.DataSourceProxies;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.util.LinkedHashSet;
@@ -19,7 +19,7 @@ import org.springframework.boot.context.properties.source.InvalidConfigurationPr
  *
  * @param shards the shards
  * @param outboxes other databases with an outbox
- * @param preferredShard which of the shards gets the events without a key, or {@code null}
+ * @param preferredShard the shard that gets the events without a key, or {@code null}
  */
 record Databases(
         List<DataSource> shards,
@@ -28,11 +28,11 @@ record Databases(
     private static final Logger LOG = LoggerFactory.getLogger(Databases.class);
 
     /**
-     * The shards are the first of these that exist: the pools of the properties, the data sources that are marked, the
-     * application's only or primary one. Those of the others have an outbox, the last one unless the properties say
-     * otherwise or it is no PostgreSQL.
+     * Chooses the shards: the first of these that exist: the pools of the properties, the data sources that are marked, the
+     * application's only or primary one. The others have an outbox, the application's unless the properties disable it or
+     * it is no PostgreSQL.
      *
-     * @throws AmbiguousDataSourceException if there are several data sources and none is to be preferred
+     * @throws AmbiguousDataSourceException if there are several data sources and none is marked or primary
      */
     static Databases choose(
             EventSqlProperties properties,
@@ -40,32 +40,34 @@ record Databases(
             ObjectProvider<DataSource> application,
             ObjectProvider<DataSource> marked) {
         List<DataSource> named =
-                marked.orderedStream().map(TransactionProxies::behind).toList();
+                marked.orderedStream().map(DataSourceProxies::unwrap).toList();
         List<DataSource> chosen = pools == null ? named : pools.dataSources();
         @Nullable DataSource preferred = preferredShard(properties.preferredShard(), pools);
         if (chosen.isEmpty()) {
-            return new Databases(List.of(TransactionProxies.behind(only(application))), List.of(), preferred);
+            return new Databases(List.of(DataSourceProxies.unwrap(only(application))), List.of(), preferred);
         }
         Set<DataSource> outboxes = new LinkedHashSet<>(named);
         @Nullable DataSource own = application.getIfUnique();
         if (own != null && properties.outbox().applicationDataSource() && isPostgreSql(own)) {
-            outboxes.add(TransactionProxies.behind(own));
+            outboxes.add(DataSourceProxies.unwrap(own));
         }
         chosen.forEach(outboxes::remove);
         return new Databases(chosen, List.copyOf(outboxes), preferred);
     }
 
-    /** One that does not answer is left to EventSQL, which uses it as soon as it does. */
+    /** An unavailable database counts as PostgreSQL: EventSQL uses it as soon as it is available. */
     private static boolean isPostgreSql(DataSource dataSource) {
         try (Connection connection = dataSource.getConnection()) {
             String product = connection.getMetaData().getDatabaseProductName();
             if (!"PostgreSQL".equals(product)) {
-                LOG.info("The application's database is {}: nothing can be published in its transactions", product);
+                LOG.info(
+                        "The application's database is {}, not PostgreSQL; events cannot be published in its transactions",
+                        product);
                 return false;
             }
             return true;
         } catch (SQLException e) {
-            LOG.debug("The application's database does not answer", e);
+            LOG.debug("The application's database is unavailable", e);
             return true;
         }
     }
@@ -85,7 +87,7 @@ record Databases(
         @Nullable DataSource shard = pools == null ? null : pools.dataSource(name);
         if (shard == null) {
             throw new InvalidConfigurationPropertyValueException(
-                    "eventsql.preferred-shard", name, "It is no name below eventsql.shards.");
+                    "eventsql.preferred-shard", name, "No shard of that name is configured in eventsql.shards.");
         }
         return shard;
     }

@@ -2,13 +2,13 @@ package io.eventsql.spring.boot;
 
 import io.eventsql.EventSql;
 import io.eventsql.StreamSpec;
-import io.eventsql.spring.StreamCreator;
+import io.eventsql.spring.internal.StreamCreator;
 import java.util.ArrayList;
 import java.util.List;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.beans.factory.config.BeanPostProcessor;
 
-/** Creates the streams of properties and beans as soon as there is an {@link EventSql}: whoever gets it finds them. */
+/** Creates the streams of properties and beans when {@link EventSql} has been created, before it is injected anywhere. */
 final class DeclaredStreams implements BeanPostProcessor {
     private final ObjectProvider<EventSqlProperties> properties;
     private final ObjectProvider<StreamSpec> beans;
@@ -26,7 +26,7 @@ final class DeclaredStreams implements BeanPostProcessor {
         return bean;
     }
 
-    /** Spring does not close what it did not get as far as registering. */
+    /** Spring closes only registered beans, and this one is not registered yet. */
     private void create(EventSql eventSql) {
         try {
             creator(eventSql, properties.getObject(), beans).createDeclared();

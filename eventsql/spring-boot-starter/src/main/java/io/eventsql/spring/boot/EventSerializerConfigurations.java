@@ -1,9 +1,9 @@
 package io.eventsql.spring.boot;
 
+import io.eventsql.spring.CloudEventSerializer;
 import io.eventsql.spring.EventSerializer;
 import io.eventsql.spring.JacksonEventSerializer;
 import io.eventsql.spring.PlainEventSerializer;
-import io.eventsql.spring.cloudevents.CloudEventSerializer;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnSingleCandidate;
@@ -12,7 +12,7 @@ import org.springframework.context.annotation.Configuration;
 import org.springframework.util.ClassUtils;
 import tools.jackson.databind.json.JsonMapper;
 
-/** How payloads become events, imported one after the other: the first that is possible wins. */
+/** Serializers of payloads, imported one after the other: the first whose conditions match wins. */
 final class EventSerializerConfigurations {
     private static final String CLOUD_EVENTS_LIBRARY = "io.cloudevents.core.builder.CloudEventBuilder";
 
@@ -34,7 +34,7 @@ final class EventSerializerConfigurations {
         }
     }
 
-    /** Without a mapper only text and bytes. */
+    /** Without a mapper: only text and bytes. */
     @Configuration(proxyBeanMethods = false)
     @ConditionalOnMissingBean(EventSerializer.class)
     static class Plain {

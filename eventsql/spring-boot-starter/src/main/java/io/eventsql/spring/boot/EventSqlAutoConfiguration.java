@@ -1,12 +1,21 @@
 package io.eventsql.spring.boot;
 
+import io.eventsql.BufferState;
 import io.eventsql.ConsumerListener;
 import io.eventsql.EventPublisher;
 import io.eventsql.EventSql;
 import io.eventsql.Outbox;
 import io.eventsql.PublishListener;
 import io.eventsql.StreamSpec;
-import io.eventsql.spring.StreamCreator;
+import io.eventsql.spring.EventSqlBuilderCustomizer;
+import io.eventsql.spring.EventSqlDataSource;
+import io.eventsql.spring.internal.ShardNamesAware;
+import io.eventsql.spring.internal.ShutdownBudget;
+import io.eventsql.spring.internal.StreamCreator;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import javax.sql.DataSource;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
@@ -36,7 +45,7 @@ public final class EventSqlAutoConfiguration {
         return new ShardPools(properties.shards());
     }
 
-    /** Waits for Flyway and the like, which may prepare the schema. */
+    /** Waits for Flyway and Liquibase, which may prepare the schema. */
     @Bean
     @ConditionalOnMissingBean
     @Conditional(OnDatabaseCondition.class)
@@ -57,10 +66,20 @@ public final class EventSqlAutoConfiguration {
         if (databases.preferredShard() != null) {
             builder.preferredShard(databases.preferredShard());
         }
-        listeners.orderedStream().forEach(builder::listener);
-        publishListeners.orderedStream().forEach(builder::publishListener);
+        List<ConsumerListener> consumerCallbacks = listeners.orderedStream().toList();
+        List<PublishListener> publishCallbacks =
+                publishListeners.orderedStream().toList();
+        consumerCallbacks.forEach(builder::listener);
+        publishCallbacks.forEach(builder::publishListener);
         customizers.orderedStream().forEach(customizer -> customizer.customize(builder));
-        return builder.build();
+        EventSql eventSql = builder.build();
+        Map<Integer, String> names =
+                eventSql.buffers().stream().collect(Collectors.toMap(BufferState::shard, BufferState::name));
+        Stream.concat(consumerCallbacks.stream(), publishCallbacks.stream())
+                .filter(ShardNamesAware.class::isInstance)
+                .map(ShardNamesAware.class::cast)
+                .forEach(callback -> callback.setShardNames(names));
+        return eventSql;
     }
 
     @Bean
@@ -85,14 +104,26 @@ public final class EventSqlAutoConfiguration {
         return DeclaredStreams.creator(eventSql, properties, beans);
     }
 
-    /** Static: it is made before the EventSQL it works on. */
+    @Bean
+    @ConditionalOnMissingBean
+    ShutdownBudget eventSqlShutdownBudget(EventSqlProperties properties) {
+        return new ShutdownBudget(properties.closeTimeout());
+    }
+
+    /** Static: it is created before the {@link EventSql} it closes. */
+    @Bean
+    static EventSqlShutdown eventSqlShutdown(ObjectProvider<ShutdownBudget> budget) {
+        return new EventSqlShutdown(budget);
+    }
+
+    /** Static: it is created before the {@link EventSql} it processes. */
     @Bean
     static DeclaredStreams eventSqlDeclaredStreams(
             ObjectProvider<EventSqlProperties> properties, ObjectProvider<StreamSpec> beans) {
         return new DeclaredStreams(properties, beans);
     }
 
-    /** There is a database to use. */
+    /** Matches if there is a database. */
     static final class OnDatabaseCondition extends AnyNestedCondition {
         OnDatabaseCondition() {
             super(ConfigurationPhase.REGISTER_BEAN);

@@ -1,6 +1,7 @@
 package io.eventsql.spring.boot;
 
 import io.eventsql.EventSql;
+import io.eventsql.spring.internal.actuate.EventSqlEndpoint;
 import org.springframework.boot.actuate.autoconfigure.endpoint.condition.ConditionalOnAvailableEndpoint;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;

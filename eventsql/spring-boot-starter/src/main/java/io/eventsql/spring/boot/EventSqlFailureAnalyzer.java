@@ -7,7 +7,7 @@ import org.jspecify.annotations.Nullable;
 import org.springframework.boot.diagnostics.AbstractFailureAnalyzer;
 import org.springframework.boot.diagnostics.FailureAnalysis;
 
-/** Has databases with which EventSQL cannot start shown by their messages, the causes beneath. */
+/** Describes databases with which EventSQL cannot start by their messages and the causes of these. */
 final class EventSqlFailureAnalyzer extends AbstractFailureAnalyzer<EventSqlException> {
 
     @Override
@@ -22,12 +22,13 @@ final class EventSqlFailureAnalyzer extends AbstractFailureAnalyzer<EventSqlExce
     private static String action(EventSqlException cause) {
         return switch (cause) {
             case UnknownStreamException unknown ->
-                "Declare it: eventsql.streams.<name>.partitions=10, or a StreamSpec bean. Or have what is missing created:"
+                "Declare the stream with a StreamSpec bean or eventsql.streams[<name>].partitions=10, or set"
                         + " eventsql.create-missing-streams=true.";
             case ShardIdentityException wrong ->
-                "Check that eventsql.shards names all databases of the cluster, each once, and eventsql.schema their"
+                "Check that eventsql.shards lists every database of the cluster once, and that eventsql.schema is their"
                         + " schema.";
-            default -> "Check the databases, their addresses and passwords: eventsql.shards or spring.datasource.";
+            default ->
+                "Check that the databases are available, and the URLs and passwords in eventsql.shards or spring.datasource.";
         };
     }
 }

@@ -1,6 +1,7 @@
 package io.eventsql.spring.boot;
 
 import io.eventsql.EventSql;
+import io.eventsql.spring.internal.actuate.EventSqlHealthIndicator;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
@@ -11,14 +12,14 @@ import org.springframework.boot.health.contributor.HealthIndicator;
 import org.springframework.boot.health.contributor.Status;
 import org.springframework.context.annotation.Bean;
 
-/** The health indicator {@code eventsql}: {@code management.health.eventsql.enabled=false} switches it off. */
+/** The health indicator {@code eventsql}; {@code management.health.eventsql.enabled=false} disables it. */
 @AutoConfiguration(after = EventSqlAutoConfiguration.class)
 @ConditionalOnClass({HealthIndicator.class, ConditionalOnEnabledHealthIndicator.class})
 @ConditionalOnBean(EventSql.class)
 @ConditionalOnEnabledHealthIndicator("eventsql")
 @EnableConfigurationProperties(EventSqlHealthProperties.class)
 public final class EventSqlHealthAutoConfiguration {
-    /** Its bean name is the name under which health shows it. */
+    /** Its bean name is its name in the health response. */
     @Bean
     @ConditionalOnMissingBean(name = {"eventsqlHealthIndicator", "eventsqlHealthContributor"})
     EventSqlHealthIndicator eventsqlHealthIndicator(EventSql eventSql, EventSqlHealthProperties properties) {

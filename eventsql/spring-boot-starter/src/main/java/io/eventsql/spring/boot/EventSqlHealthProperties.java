@@ -5,13 +5,13 @@ import org.springframework.boot.context.properties.ConfigurationProperties;
 import org.springframework.boot.context.properties.bind.DefaultValue;
 
 /**
- * The health indicator {@code eventsql}.
+ * Settings of the health indicator {@code eventsql}.
  *
- * @param timeout how long shards and consumers may take to answer, all at the same time
- * @param stoppedPartitionsStatus the status while a partition of a consumer of this process is stopped by a failure: UP by
- *     default, because a restart does not help it. A higher one is never made lower by this
+ * @param timeout Longest wait for the responses of all shards and consumers.
+ * @param stoppedPartitionsStatus Status while a failure has stopped a partition of a consumer of this process; UP by
+ *     default, because a restart does not help. A more severe status takes precedence.
  */
 @ConfigurationProperties("eventsql.health")
-public record EventSqlHealthProperties(
+record EventSqlHealthProperties(
         @DefaultValue("2s") Duration timeout,
         @DefaultValue("UP") String stoppedPartitionsStatus) {}

@@ -2,12 +2,13 @@ package io.eventsql.spring.boot;
 
 import io.eventsql.EventSql;
 import io.eventsql.spring.EventSerializer;
-import io.eventsql.spring.StreamCreator;
-import io.eventsql.spring.listener.EventSqlListenerPostProcessor;
-import io.eventsql.spring.listener.EventSqlListenerRegistry;
-import io.eventsql.spring.listener.ListenerFactory;
-import io.eventsql.spring.listener.ListenerSettings;
-import io.eventsql.spring.observation.EventSqlObservations;
+import io.eventsql.spring.EventSqlObservations;
+import io.eventsql.spring.internal.ShutdownBudget;
+import io.eventsql.spring.internal.StreamCreator;
+import io.eventsql.spring.internal.listener.ListenerFactory;
+import io.eventsql.spring.internal.listener.ListenerPostProcessor;
+import io.eventsql.spring.internal.listener.ListenerRegistry;
+import io.eventsql.spring.internal.listener.ListenerSettings;
 import java.util.Map;
 import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
@@ -24,16 +25,15 @@ import org.springframework.context.annotation.Bean;
 @EnableConfigurationProperties(EventSqlListenerProperties.class)
 public final class EventSqlListenerAutoConfiguration {
     @Bean
-    @ConditionalOnMissingBean
-    EventSqlListenerRegistry eventSqlListenerRegistry() {
-        return new EventSqlListenerRegistry();
+    ListenerRegistry eventSqlListenerRegistry(ShutdownBudget shutdown) {
+        return new ListenerRegistry(shutdown);
     }
 
-    /** Also without a database: then it says that the listeners need one. */
+    /** Also without a database: then it reports that the listeners need one. */
     @Bean
     @ConditionalOnMissingBean
-    static EventSqlListenerPostProcessor eventSqlListenerPostProcessor() {
-        return new EventSqlListenerPostProcessor();
+    static ListenerPostProcessor eventSqlListenerPostProcessor() {
+        return new ListenerPostProcessor();
     }
 
     @Bean
@@ -42,7 +42,7 @@ public final class EventSqlListenerAutoConfiguration {
     ListenerFactory eventSqlListenerFactory(
             ConfigurableListableBeanFactory beans,
             EventSql eventSql,
-            EventSqlListenerRegistry registry,
+            ListenerRegistry registry,
             EventSerializer serializer,
             StreamCreator streams,
             EventSqlListenerProperties properties,

@@ -1,16 +1,16 @@
 package io.eventsql.spring.boot;
 
-import io.eventsql.spring.listener.ListenerSettings;
+import io.eventsql.spring.internal.listener.ListenerSettings;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 import org.springframework.boot.context.properties.ConfigurationProperties;
 
 /**
- * What properties say about listeners.
+ * Settings of listeners.
  *
- * @param listener defaults of all listeners
- * @param listeners of single listeners, by their ids; these count more than their annotations
+ * @param listener Defaults of all listeners.
+ * @param listeners Settings of single listeners, by their ids; they override the annotations.
  */
 @ConfigurationProperties("eventsql")
-public record EventSqlListenerProperties(
+record EventSqlListenerProperties(
         @Nullable ListenerSettings listener, @Nullable Map<String, ListenerSettings> listeners) {}

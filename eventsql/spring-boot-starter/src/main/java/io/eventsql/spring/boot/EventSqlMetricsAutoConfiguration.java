@@ -1,8 +1,8 @@
 package io.eventsql.spring.boot;
 
 import io.eventsql.EventSql;
-import io.eventsql.spring.observation.EventSqlGauges;
-import io.eventsql.spring.observation.EventSqlMeters;
+import io.eventsql.spring.internal.observation.EventSqlGauges;
+import io.eventsql.spring.internal.observation.EventSqlMeters;
 import io.micrometer.core.instrument.MeterRegistry;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
@@ -11,7 +11,7 @@ import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean
 import org.springframework.boot.context.properties.EnableConfigurationProperties;
 import org.springframework.context.annotation.Bean;
 
-/** Meters, where the application has a registry: {@code management.metrics.enable.eventsql=false} switches them off. */
+/** Meters, if the application has a registry; {@code management.metrics.enable.eventsql=false} disables them. */
 @AutoConfiguration(
         after = EventSqlAutoConfiguration.class,
         afterName = {
@@ -23,7 +23,7 @@ import org.springframework.context.annotation.Bean;
 @ConditionalOnBean({MeterRegistry.class, EventSql.class})
 @EnableConfigurationProperties(EventSqlMetricsProperties.class)
 public final class EventSqlMetricsAutoConfiguration {
-    /** A listener of the library: given to it when it is built. */
+    /** {@link EventSqlAutoConfiguration} registers it with the library. */
     @Bean
     @ConditionalOnMissingBean
     EventSqlMeters eventSqlMeters(MeterRegistry registry) {

@@ -5,9 +5,9 @@ import org.springframework.boot.context.properties.ConfigurationProperties;
 import org.springframework.boot.context.properties.bind.DefaultValue;
 
 /**
- * Meters.
+ * Settings of the meters.
  *
- * @param outboxInterval how often what waits in an outbox is read at most, whatever scrapes there are
+ * @param outboxInterval Shortest time between two reads of an outbox's backlog, however often meters are scraped.
  */
 @ConfigurationProperties("eventsql.metrics")
-public record EventSqlMetricsProperties(@DefaultValue("10s") Duration outboxInterval) {}
+record EventSqlMetricsProperties(@DefaultValue("10s") Duration outboxInterval) {}

@@ -1,9 +1,9 @@
 package io.eventsql.spring.boot;
 
-import io.eventsql.spring.observation.EventSqlHandleConvention;
-import io.eventsql.spring.observation.EventSqlHandleTracing;
-import io.eventsql.spring.observation.EventSqlObservations;
-import io.eventsql.spring.observation.EventSqlPublishConvention;
+import io.eventsql.spring.EventSqlHandleConvention;
+import io.eventsql.spring.EventSqlObservations;
+import io.eventsql.spring.EventSqlPublishConvention;
+import io.eventsql.spring.internal.observation.EventSqlHandleTracing;
 import io.micrometer.observation.ObservationRegistry;
 import io.micrometer.tracing.Tracer;
 import io.micrometer.tracing.propagation.Propagator;
@@ -17,8 +17,8 @@ import org.springframework.context.annotation.Configuration;
 import org.springframework.core.annotation.Order;
 
 /**
- * Publishing and handling are observed where an {@link ObservationRegistry} is there: {@code
- * management.observations.enable.eventsql=false} switches it off.
+ * Observes publishing and handling if there is an {@link ObservationRegistry}; {@code
+ * management.observations.enable.eventsql=false} disables it.
  */
 @AutoConfiguration(
         afterName = {
@@ -38,11 +38,11 @@ public final class EventSqlObservationAutoConfiguration {
                 handleConvention.getIfAvailable(() -> EventSqlHandleConvention.DEFAULT));
     }
 
-    /** Spans of batches have links. */
+    /** Links in the spans of batches. */
     @Configuration(proxyBeanMethods = false)
     @ConditionalOnClass(Tracer.class)
     static final class Tracing {
-        /** Before Boot's own handler of receivers (1000), or that one would make the span. */
+        /** Before Boot's own handler of receivers (1000), which would otherwise create the span. */
         private static final int BEFORE_ANY_RECEIVER = 900;
 
         @Bean

@@ -1,8 +1,10 @@
 package io.eventsql.spring.boot;
 
+import io.eventsql.InvalidInputException;
 import io.eventsql.Settings;
 import io.eventsql.StreamSpec;
 import io.eventsql.spring.UnjoinableTransaction;
+import io.eventsql.spring.internal.PropertyNames;
 import java.time.Duration;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -13,38 +15,38 @@ import org.springframework.boot.context.properties.bind.DefaultValue;
 import org.springframework.util.unit.DataSize;
 
 /**
- * How EventSQL is set. Every setting of {@link Settings} is here under its name, with its default.
+ * The application's configuration of EventSQL. Every setting of {@link Settings} has a property with its name and default.
  *
  * @param enabled Whether EventSQL is configured at all.
  * @param schema Database schema of all tables.
- * @param migrateSchema Whether the schema is created and migrated at start; otherwise it must have been prepared.
- * @param publishTimeout How long a publish call may take, waiting for a full buffer included.
- * @param bufferBytes Events that may wait or be on their way, for each shard.
- * @param maxEventBytes Largest value of an event.
- * @param maxKeyBytes Largest key of an event, as UTF-8.
- * @param maxHeadersBytes Largest headers of an event, as JSON in UTF-8.
- * @param maxBatchEvents Events in one transaction, and so in one publishAll.
- * @param maxBatchBytes Bytes in one transaction, and so in one publishAll.
- * @param appendConnections Connections that append at the same time, for each shard.
- * @param networkTimeout How long any answer of a database is waited for before the connection is given up.
+ * @param migrateSchema Whether to create and migrate the schema at start; otherwise it must have been prepared.
+ * @param publishTimeout Longest duration of a publish call, including the time it waits while the buffer is full.
+ * @param bufferBytes Size of the publish buffer of each shard: events that wait to be appended or are being appended.
+ * @param maxEventBytes Maximum size of an event's value.
+ * @param maxKeyBytes Maximum size of an event's key, in UTF-8.
+ * @param maxHeadersBytes Maximum size of an event's headers, as JSON in UTF-8.
+ * @param maxBatchEvents Maximum number of events in one transaction, and so in one publishAll.
+ * @param maxBatchBytes Maximum number of bytes in one transaction, and so in one publishAll.
+ * @param appendConnections Connections that append concurrently, for each shard.
+ * @param networkTimeout Longest wait for a response of a database before the connection is aborted.
  * @param notifyInterval Shortest time between two wake-up signals of one shard.
- * @param pollInterval How long a consumer waits at most before it looks for new events without a wake-up signal.
- * @param lease How long a member may handle its partitions without having renewed its right to.
- * @param heartbeat How often leases are renewed; 3s by default, or a third of another lease.
- * @param outboxPollInterval How often the relay looks into an outbox without any sign of a publication.
- * @param outboxLease How long the process that relays an outbox keeps that right without renewing it.
- * @param outboxPageEvents Events the relay moves in one transaction.
- * @param closeTimeout How long closing waits for what is under way.
- * @param createMissingStreams Whether a stream that is used and does not exist is created with the defaults.
+ * @param pollInterval Longest time until a consumer polls for new events without a wake-up signal.
+ * @param lease Duration of a member's lease on its partitions: upper bound on failover time.
+ * @param heartbeat Interval between two renewals of the leases; 3s by default, or a third of a changed lease.
+ * @param outboxPollInterval Longest time until the relay polls an outbox without a wake-up signal.
+ * @param outboxLease Duration of a relay's lease on an outbox: upper bound on its failover time.
+ * @param outboxPageEvents Number of events the relay moves in one transaction.
+ * @param closeTimeout Longest duration of a shutdown: listeners and publisher together.
+ * @param createMissingStreams Whether to create a stream that is used but does not exist, with the default values.
  * @param preferredShard Name of the shard that gets the events without a key while it is healthy; by default all in turn.
  * @param streams Streams that are created at start, by name.
  * @param shards Databases of the cluster, by a name of your choice; without any, the application's DataSource is used.
- * @param outbox Databases from which events are published in transactions.
- * @param template How the template publishes.
- * @param cloudEvents CloudEvents attributes of what is published.
+ * @param outbox Databases in whose transactions events are published.
+ * @param template Options of EventSqlTemplate.
+ * @param cloudEvents CloudEvents attributes of published events.
  */
 @ConfigurationProperties("eventsql")
-public record EventSqlProperties(
+record EventSqlProperties(
         @DefaultValue("true") boolean enabled,
         @DefaultValue("eventsql") String schema,
         @DefaultValue("true") boolean migrateSchema,
@@ -65,7 +67,7 @@ public record EventSqlProperties(
         @DefaultValue("15s") Duration outboxLease,
         @DefaultValue("5000") int outboxPageEvents,
         @DefaultValue("30s") Duration closeTimeout,
-        @DefaultValue("true") boolean createMissingStreams,
+        @DefaultValue("false") boolean createMissingStreams,
         @Nullable String preferredShard,
         @DefaultValue Map<String, Stream> streams,
         @DefaultValue Map<String, Shard> shards,
@@ -74,7 +76,7 @@ public record EventSqlProperties(
         @DefaultValue CloudEvents cloudEvents) {
 
     /** Copies the maps, which keep their order. */
-    public EventSqlProperties {
+    EventSqlProperties {
         streams = new LinkedHashMap<>(streams);
         shards = new LinkedHashMap<>(shards);
     }
@@ -82,26 +84,26 @@ public record EventSqlProperties(
     /**
      * A stream that is created at start.
      *
-     * @param partitions Partitions on each shard: how many members of one consumer can share the work of one shard.
-     * @param segmentSize Events in one segment of a partition; old events are removed a segment at a time.
-     * @param json Whether values are JSON: the stream then has a view with the value parsed.
+     * @param partitions Partitions on each shard: maximum number of members of one consumer that share a shard.
+     * @param segmentSize Events in one segment of a partition; retention removes whole segments.
+     * @param json Whether values are JSON; the stream then has a view with the parsed value.
      */
-    public record Stream(
+    record Stream(
             @DefaultValue("10") int partitions,
             @DefaultValue("1000000") long segmentSize,
             @DefaultValue("false") boolean json) {}
 
     /**
-     * A database of the cluster. It gets a pool of its own, which is no bean.
+     * A database of the cluster. It has its own connection pool, which is no bean.
      *
-     * @param url JDBC address of the database.
+     * @param url JDBC URL of the database.
      * @param username User to connect as.
      * @param password Password of the user.
-     * @param poolSize Connections in the pool.
-     * @param connectionTimeout How long is waited for a free connection.
-     * @param hikari Any other setting of the pool, by the names of HikariConfig.
+     * @param poolSize Maximum number of connections in the pool.
+     * @param connectionTimeout Longest wait for a free connection.
+     * @param hikari Other settings of the pool, by the names of HikariConfig.
      */
-    public record Shard(
+    record Shard(
             @Nullable String url,
             @Nullable String username,
             @Nullable String password,
@@ -110,11 +112,11 @@ public record EventSqlProperties(
             @DefaultValue Map<String, String> hikari) {
 
         /** Copies the map. */
-        public Shard {
+        Shard {
             hikari = Map.copyOf(hikari);
         }
 
-        /** Without the password, and whatever else may be secret. */
+        /** Without the password and other possible secrets. */
         @Override
         public String toString() {
             return "Shard[url=" + url + ", username=" + username + ", poolSize=" + poolSize + "]";
@@ -122,43 +124,43 @@ public record EventSqlProperties(
     }
 
     /**
-     * Where else events are published in transactions.
+     * Databases besides the shards in whose transactions events are published.
      *
-     * @param applicationDataSource Whether the application's own DataSource gets an outbox when it is no shard.
+     * @param applicationDataSource Whether the application's DataSource gets an outbox if it is no shard.
      */
-    public record Outbox(@DefaultValue("true") boolean applicationDataSource) {}
+    record Outbox(@DefaultValue("true") boolean applicationDataSource) {}
 
     /**
-     * How the template publishes.
+     * Options of the template.
      *
      * @param unjoinableTransaction What to do in a transaction that events cannot be part of.
      */
-    public record Template(@DefaultValue("fail") UnjoinableTransaction unjoinableTransaction) {}
+    record Template(@DefaultValue("fail") UnjoinableTransaction unjoinableTransaction) {}
 
     /**
-     * The CloudEvents attributes that every published event gets as headers, once there is a source.
+     * CloudEvents attributes that are added to every published event as headers, if there is a source.
      *
-     * @param source Source attribute, a URI reference such as /orders; without it no attributes are added.
-     * @param typePrefix Put before the simple name of the payload's class to make the type attribute.
+     * @param source Source attribute, a URI reference such as /orders; without it, no attributes are added.
+     * @param typePrefix Prefix of the type attribute, which is followed by the simple name of the payload's class.
      * @param types Type attribute by the full name of the payload's class.
      */
-    public record CloudEvents(
+    record CloudEvents(
             @Nullable String source,
             @DefaultValue("") String typePrefix,
             @DefaultValue Map<String, String> types) {
 
         /** Copies the map. */
-        public CloudEvents {
+        CloudEvents {
             types = Map.copyOf(types);
         }
     }
 
     /**
-     * The library's settings.
+     * Returns the library's settings.
      *
      * @throws io.eventsql.InvalidInputException if a value is out of range
      */
-    public Settings settings() {
+    Settings settings() {
         Settings.Builder settings = Settings.builder()
                 .schema(schema)
                 .migrateSchema(migrateSchema)
@@ -187,23 +189,31 @@ public record EventSqlProperties(
         return settings.build();
     }
 
-    /** More than an {@code int} holds is too much for each setting: the library says so. */
+    /** A value beyond the range of {@code int} is out of the range of every setting: the library rejects it. */
     private static int bytes(DataSize size) {
         return (int) Math.min(size.toBytes(), Integer.MAX_VALUE);
     }
 
     /**
-     * The streams that are created at start.
+     * Returns the streams that are created at start.
      *
-     * @throws io.eventsql.InvalidInputException if a name or a value is not possible
+     * @throws io.eventsql.InvalidInputException if a name or a value is invalid; names the property
      */
     List<StreamSpec> streamSpecs() {
         return streams.entrySet().stream()
-                .map(stream -> new StreamSpec(
-                        stream.getKey(),
-                        stream.getValue().partitions(),
-                        stream.getValue().segmentSize(),
-                        stream.getValue().json()))
+                .map(stream -> streamSpec(stream.getKey(), stream.getValue()))
                 .toList();
+    }
+
+    private static StreamSpec streamSpec(String name, Stream stream) {
+        try {
+            return new StreamSpec(name, stream.partitions(), stream.segmentSize(), stream.json());
+        } catch (InvalidInputException e) {
+            String property = "eventsql.streams[" + name + "]";
+            String field = e.field().equals("stream.name")
+                    ? property
+                    : property + "." + PropertyNames.kebab(e.field().substring("stream.".length()));
+            throw new InvalidInputException(field, PropertyNames.problem(e));
+        }
     }
 }

@@ -1,13 +1,14 @@
 package io.eventsql.spring.boot;
 
 import io.eventsql.EventSql;
+import io.eventsql.spring.CloudEventHeaders;
 import io.eventsql.spring.EventSerializer;
+import io.eventsql.spring.EventSqlObservations;
 import io.eventsql.spring.EventSqlTemplate;
-import io.eventsql.spring.OpenTransactions;
 import io.eventsql.spring.OutgoingEventCustomizer;
-import io.eventsql.spring.StreamCreator;
-import io.eventsql.spring.cloudevents.CloudEventHeaders;
-import io.eventsql.spring.observation.EventSqlObservations;
+import io.eventsql.spring.TransactionTracker;
+import io.eventsql.spring.internal.PropertyNames;
+import io.eventsql.spring.internal.StreamCreator;
 import java.time.InstantSource;
 import java.util.Objects;
 import org.springframework.beans.factory.ObjectProvider;
@@ -19,17 +20,17 @@ import org.springframework.boot.jackson.autoconfigure.JacksonAutoConfiguration;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Import;
 
-/** The template that publishes objects, and how they become events. */
+/** The template that publishes objects, and their serialization. */
 @AutoConfiguration(after = {EventSqlAutoConfiguration.class, JacksonAutoConfiguration.class})
 @ConditionalOnBean(EventSql.class)
 @Import({EventSerializerConfigurations.Json.class, EventSerializerConfigurations.Plain.class})
 public final class EventSqlTemplateAutoConfiguration {
 
-    /** Static, and without dependencies: it is made before the transaction managers it watches. */
+    /** Static, and without dependencies: it is created before the transaction managers it tracks. */
     @Bean
     @ConditionalOnMissingBean
-    static OpenTransactions eventSqlOpenTransactions() {
-        return new OpenTransactions();
+    static TransactionTracker eventSqlTransactionTracker() {
+        return new TransactionTracker();
     }
 
     @Bean
@@ -40,17 +41,15 @@ public final class EventSqlTemplateAutoConfiguration {
             EventSerializer serializer,
             ObjectProvider<OutgoingEventCustomizer> customizers,
             StreamCreator streams,
-            OpenTransactions transactions,
             ObjectProvider<EventSqlObservations> observations) {
-        return new EventSqlTemplate(
-                eventSql,
-                new EventSqlTemplate.Parts(
-                        serializer,
-                        customizers.orderedStream().toList(),
-                        streams,
-                        transactions,
-                        properties.template().unjoinableTransaction(),
-                        observations.getIfAvailable(EventSqlObservations::none)));
+        return EventSqlTemplate.builder(eventSql)
+                .serializer(serializer)
+                .customizers(customizers.orderedStream().toList())
+                .unknownStreamHandler(streams::createIfMissing)
+                .exceptionTranslator(PropertyNames::inException)
+                .unjoinableTransaction(properties.template().unjoinableTransaction())
+                .observations(observations.getIfAvailable(EventSqlObservations::none))
+                .build();
     }
 
     @Bean

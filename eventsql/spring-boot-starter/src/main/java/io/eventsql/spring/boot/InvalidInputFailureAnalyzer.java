@@ -1,37 +1,29 @@
 package io.eventsql.spring.boot;
 
 import io.eventsql.InvalidInputException;
-import java.util.Locale;
-import java.util.regex.Pattern;
+import io.eventsql.spring.internal.PropertyNames;
 import org.springframework.boot.diagnostics.AbstractFailureAnalyzer;
 import org.springframework.boot.diagnostics.FailureAnalysis;
 
-/** Has a value that EventSQL refuses at start shown with the property it comes from. */
+/** Describes a value that EventSQL rejects at start with the property that sets it. */
 final class InvalidInputFailureAnalyzer extends AbstractFailureAnalyzer<InvalidInputException> {
-    private static final String SETTINGS = "settings.";
     private static final String STREAM = "stream.";
-    private static final Pattern CAPITAL = Pattern.compile("[A-Z]");
 
     @Override
     protected FailureAnalysis analyze(Throwable rootFailure, InvalidInputException cause) {
-        return new FailureAnalysis(String.valueOf(cause.getMessage()), action(cause.field()), cause);
+        InvalidInputException translated = PropertyNames.inException(cause);
+        return new FailureAnalysis(translated.getMessage(), action(translated.field()), cause);
     }
 
     private static String action(String field) {
-        if (field.startsWith(SETTINGS)) {
-            return "Change eventsql." + kebab(field.substring(SETTINGS.length())) + ".";
-        }
         if (field.equals("stream.name")) {
-            return "Change the name: of the StreamSpec bean, or below eventsql.streams.";
+            return "Change the name of the StreamSpec bean or the one below eventsql.streams.";
         }
         if (field.startsWith(STREAM)) {
-            return "Change the StreamSpec bean or eventsql.streams.<name>." + kebab(field.substring(STREAM.length()))
-                    + ": what a stream is made of stays as it was created.";
+            return "Change the StreamSpec bean or eventsql.streams[<name>]."
+                    + PropertyNames.kebab(field.substring(STREAM.length()))
+                    + ": the values of an existing stream cannot be changed.";
         }
         return "Change " + field + ".";
-    }
-
-    private static String kebab(String name) {
-        return CAPITAL.matcher(name).replaceAll(capital -> "-" + capital.group().toLowerCase(Locale.ROOT));
     }
 }

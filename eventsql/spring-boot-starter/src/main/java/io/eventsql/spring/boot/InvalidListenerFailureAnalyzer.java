@@ -1,10 +1,10 @@
 package io.eventsql.spring.boot;
 
-import io.eventsql.spring.listener.InvalidListenerException;
+import io.eventsql.spring.InvalidListenerException;
 import org.springframework.boot.diagnostics.AbstractFailureAnalyzer;
 import org.springframework.boot.diagnostics.FailureAnalysis;
 
-/** Says which method cannot be a listener, and what to do. */
+/** Describes why a method cannot be a listener, and what to do. */
 final class InvalidListenerFailureAnalyzer extends AbstractFailureAnalyzer<InvalidListenerException> {
     @Override
     protected FailureAnalysis analyze(Throwable rootFailure, InvalidListenerException cause) {

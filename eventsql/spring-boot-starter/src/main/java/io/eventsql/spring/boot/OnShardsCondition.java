@@ -8,7 +8,7 @@ import org.springframework.boot.context.properties.bind.Binder;
 import org.springframework.context.annotation.ConditionContext;
 import org.springframework.core.type.AnnotatedTypeMetadata;
 
-/** There are properties {@code eventsql.shards.*}. */
+/** Matches if there are properties {@code eventsql.shards.*}. */
 final class OnShardsCondition extends SpringBootCondition {
 
     @Override

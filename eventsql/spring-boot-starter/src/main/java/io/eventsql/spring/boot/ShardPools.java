@@ -13,17 +13,17 @@ import org.springframework.boot.context.properties.source.InvalidConfigurationPr
 import org.springframework.boot.context.properties.source.MapConfigurationPropertySource;
 
 /**
- * A pool of connections for each shard of {@code eventsql.shards}. They are no beans: the application's own data source is
- * configured as if they were not there. Thread-safe.
+ * A connection pool for each shard of {@code eventsql.shards}. The pools are no beans, so that they do not affect the
+ * configuration of the application's own data source. Thread-safe.
  */
-public final class ShardPools implements AutoCloseable {
-    /** Connecting is left to EventSQL, which can begin without a shard that does not answer. */
+final class ShardPools implements AutoCloseable {
+    /** EventSQL connects itself, and can start while a shard is unavailable. */
     private static final long DO_NOT_CONNECT_YET = -1;
 
     private final Map<String, HikariDataSource> pools = new LinkedHashMap<>();
 
     /**
-     * Makes the pools; connections are opened as they are needed.
+     * Creates the pools; connections are opened when they are needed.
      *
      * @throws InvalidConfigurationPropertyValueException if one has no URL
      */
@@ -31,12 +31,12 @@ public final class ShardPools implements AutoCloseable {
         shards.forEach((name, shard) -> pools.put(name, new HikariDataSource(config(name, shard))));
     }
 
-    /** The data sources, in the order of the properties. */
-    public List<DataSource> dataSources() {
+    /** Returns the data sources, in the order of the properties. */
+    List<DataSource> dataSources() {
         return List.copyOf(pools.values());
     }
 
-    /** The data source of the shard with that name, or {@code null}. */
+    /** Returns the data source of the shard with that name, or {@code null}. */
     @Nullable
     DataSource dataSource(String name) {
         return pools.get(name);
@@ -51,7 +51,7 @@ public final class ShardPools implements AutoCloseable {
         String property = "eventsql.shards." + name;
         if (shard.url() == null || shard.url().isBlank()) {
             throw new InvalidConfigurationPropertyValueException(
-                    property + ".url", shard.url(), "A shard needs the JDBC address of its database.");
+                    property + ".url", shard.url(), "A shard needs the JDBC URL of its database.");
         }
         HikariConfig config = new HikariConfig();
         config.setPoolName("eventsql-" + name);

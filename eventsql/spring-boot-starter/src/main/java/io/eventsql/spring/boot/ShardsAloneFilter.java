@@ -15,9 +15,9 @@ import org.springframework.context.EnvironmentAware;
 import org.springframework.core.env.Environment;
 
 /**
- * Lets an application have no {@link javax.sql.DataSource} when EventSQL's databases are all it has. Spring Boot would
- * insist on one, because the starter brings a pool and a driver: it is not asked for one when there are {@code
- * eventsql.shards} and nothing says where the application's own database is.
+ * Allows an application without a {@link javax.sql.DataSource} of its own if EventSQL's databases are all it has. The
+ * starter brings a pool and a driver, for which Spring Boot requires a {@code DataSource}: its auto-configuration is
+ * filtered out if there are {@code eventsql.shards} and the application's own database is not configured.
  */
 final class ShardsAloneFilter implements AutoConfigurationImportFilter, EnvironmentAware, BeanFactoryAware {
     private @Nullable Environment environment;

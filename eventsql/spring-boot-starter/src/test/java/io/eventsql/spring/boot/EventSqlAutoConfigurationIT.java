@@ -11,22 +11,24 @@ import io.eventsql.ConsumerSpec;
 import io.eventsql.Event;
 import io.eventsql.EventPublisher;
 import io.eventsql.EventSql;
-import io.eventsql.EventSqlException;
 import io.eventsql.InvalidInputException;
 import io.eventsql.Outbox;
 import io.eventsql.Settings;
 import io.eventsql.ShardInfo;
 import io.eventsql.StreamSpec;
+import io.eventsql.UnknownStreamException;
 import io.eventsql.eventsdb.EventsDb;
+import io.eventsql.spring.CloudEventHeaders;
+import io.eventsql.spring.CloudEventSerializer;
 import io.eventsql.spring.EventSerializer;
+import io.eventsql.spring.EventSqlBuilderCustomizer;
+import io.eventsql.spring.EventSqlDataSource;
 import io.eventsql.spring.EventSqlTemplate;
 import io.eventsql.spring.JacksonEventSerializer;
-import io.eventsql.spring.OpenTransactions;
 import io.eventsql.spring.PlainEventSerializer;
-import io.eventsql.spring.StreamCreator;
-import io.eventsql.spring.TestPools;
-import io.eventsql.spring.cloudevents.CloudEventHeaders;
-import io.eventsql.spring.cloudevents.CloudEventSerializer;
+import io.eventsql.spring.TransactionTracker;
+import io.eventsql.spring.fixture.TestPools;
+import io.eventsql.spring.internal.StreamCreator;
 import java.lang.reflect.Proxy;
 import java.sql.Connection;
 import java.sql.DatabaseMetaData;
@@ -122,7 +124,7 @@ class EventSqlAutoConfigurationIT {
                     .hasSingleBean(Outbox.class)
                     .hasSingleBean(StreamCreator.class)
                     .hasSingleBean(EventSqlTemplate.class)
-                    .hasSingleBean(OpenTransactions.class)
+                    .hasSingleBean(TransactionTracker.class)
                     .hasSingleBean(EventSerializer.class)
                     .doesNotHaveBean(ShardPools.class)
                     .doesNotHaveBean(CloudEventHeaders.class);
@@ -141,7 +143,7 @@ class EventSqlAutoConfigurationIT {
                         .doesNotHaveBean(EventSql.class)
                         .doesNotHaveBean(StreamCreator.class)
                         .doesNotHaveBean(EventSqlTemplate.class)
-                        .doesNotHaveBean(OpenTransactions.class));
+                        .doesNotHaveBean(TransactionTracker.class));
     }
 
     @Test
@@ -465,7 +467,7 @@ class EventSqlAutoConfigurationIT {
         application
                 .withBean(DataSource.class, EventSqlAutoConfigurationIT::newDatabase)
                 .withBean(Eager.class)
-                .withPropertyValues("eventsql.streams.orders.partitions=1", "eventsql.create-missing-streams=false")
+                .withPropertyValues("eventsql.streams.orders.partitions=1")
                 .run(context -> assertThat(context).hasNotFailed().hasSingleBean(Eager.class));
     }
 
@@ -505,22 +507,24 @@ class EventSqlAutoConfigurationIT {
     @Test
     void streamCreator_requiredStreams_areCreatedOnlyIfThatIsWanted() {
         DataSource own = newDatabase();
-        application.withBean(DataSource.class, () -> own).run(context -> {
-            StreamCreator creator = context.getBean(StreamCreator.class);
-            creator.require("orders");
-            creator.require("orders");
-            assertThat(context.getBean(EventSql.class).streams()).containsExactly(StreamSpec.of("orders"));
-        });
         application
                 .withBean(DataSource.class, () -> own)
-                .withPropertyValues("eventsql.create-missing-streams=false")
+                .withPropertyValues("eventsql.create-missing-streams=true")
                 .run(context -> {
                     StreamCreator creator = context.getBean(StreamCreator.class);
-                    creator.require("orders");
-                    assertThatThrownBy(() -> creator.require("invoices"))
-                            .isInstanceOf(EventSqlException.class)
-                            .hasMessageContaining("invoices");
+                    creator.createIfMissing("orders");
+                    creator.createIfMissing("orders");
+                    assertThat(context.getBean(EventSql.class).streams()).containsExactly(StreamSpec.of("orders"));
                 });
+        application.withBean(DataSource.class, () -> own).run(context -> {
+            StreamCreator creator = context.getBean(StreamCreator.class);
+            creator.createIfMissing("orders");
+            assertThatThrownBy(() -> creator.createIfMissing("invoices"))
+                    .isInstanceOf(UnknownStreamException.class)
+                    .hasMessageContaining("no stream 'invoices'")
+                    .hasMessageContaining("StreamSpec bean or eventsql.streams[invoices].partitions=10")
+                    .hasMessageContaining("eventsql.create-missing-streams=true");
+        });
     }
 
     @Test
@@ -623,7 +627,8 @@ class EventSqlAutoConfigurationIT {
                 .properties(
                         "eventsql.shards.only.url=" + url,
                         "eventsql.shards.only.username=" + eventsDb.username(),
-                        "eventsql.shards.only.password=" + eventsDb.password())
+                        "eventsql.shards.only.password=" + eventsDb.password(),
+                        "eventsql.streams.orders.partitions=1")
                 .run()) {
             assertThat(context.getBeansOfType(DataSource.class)).isEmpty();
             context.getBean(EventSqlTemplate.class).publish("orders", Map.of("id", 1));

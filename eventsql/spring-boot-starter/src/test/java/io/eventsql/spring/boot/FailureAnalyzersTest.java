@@ -20,11 +20,11 @@ import org.springframework.boot.diagnostics.FailureAnalysis;
 import org.springframework.boot.diagnostics.FailureAnalyzer;
 import org.springframework.core.io.support.SpringFactoriesLoader;
 
-/** What is shown when an application does not start, by the analyzers that Spring Boot finds. */
+/** The descriptions of a failed start, by the analyzers that Spring Boot finds. */
 class FailureAnalyzersTest {
 
     private static FailureAnalysis analyze(RuntimeException failure) {
-        Throwable start = new BeanCreationException("eventSql", "the bean cannot be made", failure);
+        Throwable start = new BeanCreationException("eventSql", "the bean cannot be created", failure);
         return Stream.of(
                         SpringFactoriesLoader.forDefaultResourceLocation()
                                 .load(FailureAnalyzer.class, (type, name, problem) -> {})
@@ -50,7 +50,7 @@ class FailureAnalyzersTest {
     }
 
     @Test
-    void severalDataSources_saysHowToChoose() {
+    void severalDataSources_describesTheChoice() {
         FailureAnalysis analysis = analyze(new AmbiguousDataSourceException(
                 new NoUniqueBeanDefinitionException(DataSource.class, "orders", "customers")));
 
@@ -63,28 +63,28 @@ class FailureAnalyzersTest {
         FailureAnalysis analysis = analyze(
                 thrownBy(() -> Settings.builder().publishTimeout(Duration.ZERO).build()));
 
-        assertThat(analysis.getDescription()).contains("must be between PT0.01S and PT1H");
+        assertThat(analysis.getDescription()).startsWith("eventsql.publish-timeout must be between PT0.01S and PT1H");
         assertThat(analysis.getAction()).isEqualTo("Change eventsql.publish-timeout.");
     }
 
     @Test
-    void stream_impossible_namesWhereItIsDeclared() {
+    void stream_invalid_namesItsDeclaration() {
         assertThat(analyze(thrownBy(() -> StreamSpec.of("Orders"))).getAction()).contains("eventsql.streams");
         assertThat(analyze(thrownBy(() -> StreamSpec.of("orders").withSegmentSize(1)))
                         .getAction())
-                .contains("eventsql.streams.<name>.segment-size");
+                .contains("eventsql.streams[<name>].segment-size");
         assertThat(analyze(new InvalidInputException("consumer.name", "is odd")).getAction())
                 .isEqualTo("Change consumer.name.");
     }
 
     @Test
-    void databases_unusable_areShownWithTheirCauses() {
+    void databases_unusable_areDescribedWithTheirCauses() {
         FailureAnalysis analysis =
                 analyze(new EventSqlException("No database answers", new SQLException("connection refused")));
 
         assertThat(analysis.getDescription()).isEqualTo("No database answers\nconnection refused");
         assertThat(analysis.getAction()).contains("spring.datasource");
-        assertThat(analyze(new ShardIdentityException("twice")).getAction()).contains("each once");
+        assertThat(analyze(new ShardIdentityException("twice")).getAction()).contains("once");
         assertThat(analyze(new UnknownStreamException("orders")).getAction())
                 .contains("eventsql.create-missing-streams=true");
     }

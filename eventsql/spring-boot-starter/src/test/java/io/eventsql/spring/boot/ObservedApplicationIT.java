@@ -13,8 +13,9 @@ import io.eventsql.StoredEvent;
 import io.eventsql.StreamSpec;
 import io.eventsql.eventsdb.EventsDb;
 import io.eventsql.spring.EventSqlListener;
+import io.eventsql.spring.EventSqlObservations;
 import io.eventsql.spring.EventSqlTemplate;
-import io.eventsql.spring.observation.EventSqlObservations;
+import io.eventsql.spring.internal.actuate.EventSqlEndpoint;
 import io.opentelemetry.api.trace.SpanKind;
 import io.opentelemetry.context.Context;
 import io.opentelemetry.sdk.trace.ReadWriteSpan;
@@ -117,6 +118,7 @@ class ObservedApplicationIT {
                         "spring.datasource.hikari.maximum-pool-size=20",
                         "management.endpoint.health.show-details=always",
                         "management.tracing.sampling.probability=1",
+                        "eventsql.streams.traced.partitions=10",
                         "spring.main.banner-mode=off")
                 .properties(properties)
                 .run();
@@ -164,13 +166,13 @@ class ObservedApplicationIT {
 
         await().untilAsserted(() -> assertThat(get("/prometheus").body())
                 .contains(
-                        "eventsql_append_seconds_count{shard=\"0\"}",
+                        "eventsql_append_seconds_count{shard=\"shard0\"}",
                         "eventsql_append_batch_events_sum",
                         "eventsql_published_events_total{stream=\"scraped\"} 1.0",
                         "eventsql_handler_seconds_count{consumer=\"mailer\",stream=\"scraped\"}",
                         "eventsql_handled_events_total{consumer=\"mailer\",stream=\"scraped\"} 1.0",
-                        "eventsql_consumer_lag_events{consumer=\"mailer\",partition=\"0\",shard=\"0\",stream=\"scraped\"}",
-                        "eventsql_buffer_bytes{shard=\"0\"}",
+                        "eventsql_consumer_lag_events{consumer=\"mailer\",partition=\"0\",shard=\"shard0\",stream=\"scraped\"}",
+                        "eventsql_buffer_bytes{shard=\"shard0\"}",
                         "eventsql_outbox_backlog_events{outbox=\"shard0\"} 0.0",
                         "eventsql_outbox_age_seconds"));
     }
@@ -201,7 +203,7 @@ class ObservedApplicationIT {
         assertThat(get("/eventsql").body())
                 .contains(
                         "\"name\":\"shown\"",
-                        "\"name\":\"shard0\",\"answered\":true",
+                        "\"name\":\"shard0\",\"connected\":true",
                         "{\"stream\":\"shown\",\"consumer\":\"mailer\",\"running\":true}");
         await().untilAsserted(() -> assertThat(get("/eventsql/shown/mailer").body())
                 .contains("\"lag\":0", "\"head\":1", "\"status\":\"RUNNING\""));
@@ -292,7 +294,7 @@ class ObservedApplicationIT {
 
         await().untilAsserted(() -> assertThat(handled).containsExactly("secret"));
         await().untilAsserted(() ->
-                assertThat(get("/eventsql/failing/mailer/parked").body()).isEqualTo("{\"events\":[]}"));
+                assertThat(get("/eventsql/failing/mailer/parked").body()).isEqualTo("{\"parkedEvents\":[]}"));
     }
 
     @Test

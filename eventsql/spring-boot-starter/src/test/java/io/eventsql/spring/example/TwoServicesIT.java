@@ -50,6 +50,7 @@ class TwoServicesIT {
                         "--spring.datasource.url=" + eventsDb.jdbcUrl(),
                         "--spring.datasource.username=" + eventsDb.username(),
                         "--spring.datasource.password=" + eventsDb.password(),
+                        "--eventsql.streams.orders.partitions=10",
                         "--spring.jmx.enabled=false");
     }
 }

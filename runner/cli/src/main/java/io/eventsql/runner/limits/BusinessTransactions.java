@@ -4,12 +4,9 @@ import io.eventsql.Event;
 import io.eventsql.runner.driver.PublishTarget;
 import io.eventsql.runner.load.LoadContext;
 import io.eventsql.spring.EventSqlTemplate;
-import io.eventsql.spring.OpenTransactions;
 import io.eventsql.spring.OutgoingEvent;
 import io.eventsql.spring.PlainEventSerializer;
-import io.eventsql.spring.StreamCreator;
-import io.eventsql.spring.UnjoinableTransaction;
-import io.eventsql.spring.observation.EventSqlObservations;
+import io.eventsql.spring.TransactionTracker;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
@@ -36,17 +33,10 @@ final class BusinessTransactions {
         this.jdbc = new JdbcTemplate(context.dataSource());
         JdbcTransactionManager manager = new JdbcTransactionManager(context.dataSource());
         this.transactions = new TransactionTemplate(manager);
-        OpenTransactions open = new OpenTransactions();
-        open.watch(manager);
-        this.template = new EventSqlTemplate(
-                context.eventSql(),
-                new EventSqlTemplate.Parts(
-                        new PlainEventSerializer(),
-                        List.of(),
-                        new StreamCreator(context.eventSql(), List.of(), false),
-                        open,
-                        UnjoinableTransaction.FAIL,
-                        EventSqlObservations.none()));
+        new TransactionTracker().track(manager);
+        this.template = EventSqlTemplate.builder(context.eventSql())
+                .serializer(new PlainEventSerializer())
+                .build();
         this.orders = "limits_order_" + context.run();
         this.plainOutbox = "limits_plain_outbox_" + context.run();
         jdbc.execute("CREATE TABLE " + orders

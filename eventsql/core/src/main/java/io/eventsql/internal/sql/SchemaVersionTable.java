@@ -1,0 +1,57 @@
+package io.eventsql.internal.sql;
+
+import java.sql.Connection;
+import java.sql.SQLException;
+import java.sql.Statement;
+import java.util.Set;
+
+/** {@code schema_version}: the library's SQL files that were applied to a database. */
+public final class SchemaVersionTable {
+    private static final int LOCK_CLASS = 0x45534D47; // "ESMG": one process migrates, the others wait
+
+    private final SqlSchema schema;
+
+    public SchemaVersionTable(SqlSchema schema) {
+        this.schema = schema;
+    }
+
+    /** Returns the schema that the statements are written for. */
+    public SqlSchema schema() {
+        return schema;
+    }
+
+    /** Takes the advisory lock that a migration needs, and holds it until the transaction ends. */
+    public void lock(Connection connection) {
+        Jooq.using(connection).fetch("SELECT pg_advisory_xact_lock(?, hashtext(?))", LOCK_CLASS, schema.name());
+    }
+
+    /** Returns the versions applied; none if there is no table or no schema yet. */
+    public Set<Integer> findVersions(Connection connection) {
+        var dsl = Jooq.using(connection);
+        boolean exists = Boolean.TRUE.equals(
+                dsl.fetchValue("SELECT to_regclass(?) IS NOT NULL", schema.sql("eventsql.schema_version")));
+        return exists
+                ? Set.copyOf(dsl.fetch(schema.sql("SELECT version FROM eventsql.schema_version"))
+                        .map(r -> r.get(0, Integer.class)))
+                : Set.of();
+    }
+
+    /**
+     * Creates the schema unless it exists. IF NOT EXISTS would not do: it fails if the role lacks the right to create.
+     */
+    public void createSchemaIfMissing(Connection connection) {
+        var dsl = Jooq.using(connection);
+        boolean exists = Boolean.TRUE.equals(
+                dsl.fetchValue("SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = ?)", schema.name()));
+        if (!exists) {
+            dsl.execute("CREATE SCHEMA " + schema.quotedName());
+        }
+    }
+
+    /** Runs one SQL file, which records itself, in the caller's transaction. */
+    public void apply(Connection connection, String file) throws SQLException {
+        try (Statement statement = connection.createStatement()) {
+            statement.execute(schema.sql(file));
+        }
+    }
+}

@@ -1,0 +1,86 @@
+-- EventSQL: what a shard needs to receive events from the outboxes of other databases.
+
+INSERT INTO eventsql.schema_version (version, description) VALUES (3, 'transferred events');
+
+-- The outboxes of other databases that have sent events to this shard. Their last batches are kept without limit,
+-- because an outbox may send again after any time.
+CREATE TABLE eventsql.outbox_producer (
+    producer_id uuid        PRIMARY KEY,
+    seen_at     timestamptz NOT NULL DEFAULT now()
+);
+
+-- Registers the outbox of another database, and returns the number of the last event that each partition of the given
+-- streams has from it. The write makes the commit wait for everything appended before, as an append waits.
+CREATE FUNCTION eventsql.register_outbox_v1(p_producer uuid, p_stream_ids int[])
+RETURNS TABLE (stream_id int, partition int, number bigint)
+LANGUAGE plpgsql
+SET enable_seqscan = off
+SET enable_bitmapscan = off
+AS $$
+BEGIN
+    IF current_setting('synchronous_commit') IN ('off', 'local') THEN
+        PERFORM set_config('synchronous_commit', 'on', true);
+    END IF;
+    INSERT INTO eventsql.outbox_producer AS known (producer_id) VALUES (p_producer)
+    ON CONFLICT (producer_id) DO UPDATE SET seen_at = clock_timestamp();
+    RETURN QUERY
+    SELECT b.stream_id, b.partition, max(b.batch_number)
+    FROM eventsql.producer_batch b
+    WHERE b.producer_id = p_producer AND b.stream_id = ANY (p_stream_ids)
+    GROUP BY b.stream_id, b.partition;
+END $$;
+
+-- Appends events from the outbox of another database to any number of partitions of this shard, all or none. Returns
+-- the base offset of each partition.
+--
+-- p_streams to p_numbers: one element for each partition, sorted by stream and partition. p_previous_numbers is the
+-- last number of this producer that the caller believes stored in the partition (NULL: none), p_numbers the number of
+-- the last event sent now. A partition accepts a batch only directly after the previous number given, so that events
+-- that arrive late, twice or in other pages are stored once and in order.
+-- p_keys, p_values, p_headers: one element for each event, in the order of the partitions.
+--
+-- Errors: those of append_v1; ES009 the last stored number of this producer is not the previous number given.
+CREATE FUNCTION eventsql.append_transferred_v1(
+    p_producer uuid, p_map_version int,
+    p_streams text[], p_stream_ids int[], p_partitions int[], p_counts int[],
+    p_previous_numbers bigint[], p_numbers bigint[],
+    p_keys text[], p_values bytea[], p_headers text[])
+RETURNS bigint[]
+LANGUAGE plpgsql
+SET enable_seqscan = off
+SET enable_bitmapscan = off
+SET enable_sort = off
+SET plan_cache_mode = force_generic_plan
+AS $$
+DECLARE
+    bases       bigint[] := '{}';
+    last_number bigint;
+    first_event int := 1;
+    last_event  int;
+BEGIN
+    FOR i IN 1 .. cardinality(p_partitions) LOOP
+        last_event := first_event + p_counts[i] - 1;
+        PERFORM FROM eventsql.stream_partition
+        WHERE stream_id = p_stream_ids[i] AND partition = p_partitions[i]
+        FOR UPDATE;
+
+        -- A new statement has a new snapshot: it sees everything committed before the lock was granted.
+        last_number := NULL;
+        SELECT batch_number INTO last_number
+        FROM eventsql.producer_batch
+        WHERE producer_id = p_producer AND stream_id = p_stream_ids[i] AND partition = p_partitions[i]
+        ORDER BY batch_number DESC LIMIT 1;
+        IF last_number IS DISTINCT FROM p_previous_numbers[i] THEN
+            RAISE EXCEPTION 'the last number of outbox % in partition % of stream % is %, not %',
+                p_producer, p_partitions[i], p_streams[i], last_number, p_previous_numbers[i] USING ERRCODE = 'ES009';
+        END IF;
+
+        bases := bases || eventsql.append_v1(
+            p_producer, p_numbers[i], p_map_version,
+            p_streams[i:i], p_stream_ids[i:i], p_partitions[i:i], p_counts[i:i],
+            array_fill(1, ARRAY[p_counts[i]]), ARRAY(SELECT g FROM generate_series(0, p_counts[i] - 1) AS g),
+            p_keys[first_event:last_event], p_values[first_event:last_event], p_headers[first_event:last_event]);
+        first_event := last_event + 1;
+    END LOOP;
+    RETURN bases;
+END $$;

@@ -1,0 +1,58 @@
+package io.eventsql.internal.consume;
+
+import io.eventsql.ConsumerSpec;
+import io.eventsql.EventPosition;
+import io.eventsql.StoredEvent;
+import io.eventsql.StreamSpec;
+import io.eventsql.internal.sql.LeaseTable.Taken;
+import java.time.Instant;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.UUID;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.LongStream;
+import org.jspecify.annotations.Nullable;
+
+/** Members, assignments and events without a database. */
+final class Fixtures {
+    static final int PAGE_EVENTS = 4;
+    private static final ConsumerSpec SPEC =
+            ConsumerSpec.of("orders", "billing").withPageEvents(PAGE_EVENTS).withConcurrency(2);
+
+    private Fixtures() {}
+
+    static Membership membership() {
+        return new Membership(UUID.randomUUID(), "host/1/1", 0, 7, 3, SPEC, StreamSpec.of("orders"));
+    }
+
+    static long leaseEnd() {
+        return System.nanoTime() + TimeUnit.MINUTES.toNanos(1);
+    }
+
+    static Taken taken(int partition, long nextOffset) {
+        return new Taken(partition, 1, nextOffset);
+    }
+
+    static Assignment assignment(long nextOffset) {
+        return new Assignment(membership(), taken(0, nextOffset), Set.of(), leaseEnd());
+    }
+
+    static ShardMember member(Listeners listeners, int... partitions) {
+        ShardMember member = new ShardMember(membership(), listeners);
+        for (int partition : partitions) {
+            member.add(List.of(taken(partition, 0)), Map.of(), leaseEnd());
+        }
+        return member;
+    }
+
+    static StoredEvent event(long offset, @Nullable String key) {
+        return new StoredEvent(new EventPosition("orders", 0, 0, offset), key, new byte[] {1}, Map.of(), Instant.EPOCH);
+    }
+
+    static List<StoredEvent> page(long first, int events) {
+        return LongStream.range(first, first + events)
+                .mapToObj(offset -> event(offset, null))
+                .toList();
+    }
+}

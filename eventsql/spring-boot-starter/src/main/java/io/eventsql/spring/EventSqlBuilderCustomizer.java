@@ -1,0 +1,9 @@
+package io.eventsql.spring;
+
+import io.eventsql.EventSql;
+
+/** Customizes the builder of {@link EventSql}, after properties and beans have been applied. Beans are called in their order. */
+@FunctionalInterface
+public interface EventSqlBuilderCustomizer {
+    void customize(EventSql.Builder builder);
+}

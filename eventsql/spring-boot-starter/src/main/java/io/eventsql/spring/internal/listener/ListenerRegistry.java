@@ -1,0 +1,134 @@
+package io.eventsql.spring.internal.listener;
+
+import io.eventsql.spring.EventSqlListenerContainer;
+import io.eventsql.spring.EventSqlListenerRegistry;
+import io.eventsql.spring.internal.ShutdownBudget;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.NoSuchElementException;
+import java.util.concurrent.ConcurrentSkipListMap;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+import org.springframework.context.SmartLifecycle;
+
+/** Starts and stops the application's listeners. Thread-safe. */
+public final class ListenerRegistry implements EventSqlListenerRegistry, SmartLifecycle {
+    private static final Logger LOG = LoggerFactory.getLogger(ListenerRegistry.class);
+
+    private final Map<String, ListenerContainer> containers = new ConcurrentSkipListMap<>();
+    private final ShutdownBudget shutdown;
+    private @Nullable CountDownLatch running;
+
+    /** @param shutdown limits how long stopping all listeners takes */
+    public ListenerRegistry(ShutdownBudget shutdown) {
+        this.shutdown = shutdown;
+    }
+
+    @Override
+    public List<EventSqlListenerContainer> containers() {
+        return List.copyOf(containers.values());
+    }
+
+    @Override
+    public EventSqlListenerContainer container(String id) {
+        EventSqlListenerContainer container = containers.get(id);
+        if (container == null) {
+            throw new NoSuchElementException("There is no listener " + id + ", only " + containers.keySet());
+        }
+        return container;
+    }
+
+    /** Adds a listener; starts it if the others have started. */
+    synchronized void add(ListenerContainer container) {
+        containers.put(container.id(), container);
+        if (running != null && container.isAutoStartup()) {
+            container.start();
+        }
+    }
+
+    /** Starts all listeners that start with the application, or none. */
+    @Override
+    public synchronized void start() {
+        if (running != null) {
+            return;
+        }
+        shutdown.reset();
+        try {
+            containers.values().stream()
+                    .filter(ListenerContainer::isAutoStartup)
+                    .forEach(ListenerContainer::start);
+        } catch (RuntimeException e) {
+            stopAll();
+            throw e;
+        }
+        running = new CountDownLatch(1);
+        if (!containers.isEmpty()) {
+            keepProcessAlive(running);
+        }
+    }
+
+    /** All threads of the library are daemons: without this, an application that only listens would exit at once. */
+    private static void keepProcessAlive(CountDownLatch running) {
+        Thread thread = new Thread(
+                () -> {
+                    try {
+                        running.await();
+                    } catch (InterruptedException e) {
+                        LOG.debug("Interrupted; no longer keeping the process alive", e);
+                    }
+                },
+                "eventsql-listeners");
+        thread.setDaemon(false);
+        thread.start();
+    }
+
+    /** Stops all listeners at the same time. */
+    @Override
+    public void stop() {
+        CountDownLatch wasRunning;
+        synchronized (this) {
+            wasRunning = running;
+            running = null;
+        }
+        stopAll();
+        if (wasRunning != null) {
+            wasRunning.countDown();
+        }
+    }
+
+    private void stopAll() {
+        Duration timeout = shutdown.beginStop();
+        try (ExecutorService each = Executors.newThreadPerTaskExecutor(
+                Thread.ofPlatform().name("eventsql-stop-", 0).factory())) {
+            containers.values().forEach(container -> each.execute(() -> container.stop(timeout)));
+        }
+        shutdown.endStop();
+    }
+
+    /** Stops while other beans of this phase stop, too. */
+    @Override
+    public void stop(Runnable callback) {
+        Thread.ofPlatform().name("eventsql-stop").start(() -> {
+            try {
+                stop();
+            } finally {
+                callback.run();
+            }
+        });
+    }
+
+    @Override
+    public synchronized boolean isRunning() {
+        return running != null;
+    }
+
+    @Override
+    public int getPhase() {
+        return PHASE;
+    }
+}

@@ -1,0 +1,52 @@
+package io.eventsql.spring.internal.listener;
+
+import io.eventsql.StoredEvent;
+import io.eventsql.spring.EventSerializer;
+import java.lang.reflect.Type;
+import org.jspecify.annotations.Nullable;
+import org.springframework.core.GenericTypeResolver;
+import org.springframework.core.MethodParameter;
+import org.springframework.core.ResolvableType;
+import org.springframework.messaging.Message;
+import org.springframework.messaging.MessageHeaders;
+import org.springframework.messaging.converter.SmartMessageConverter;
+
+/** Deserializes payloads for spring-messaging's resolvers, with the generic type of the parameter. */
+final class PayloadConverter implements SmartMessageConverter {
+    private final EventSerializer serializer;
+
+    PayloadConverter(EventSerializer serializer) {
+        this.serializer = serializer;
+    }
+
+    @Override
+    public @Nullable Object fromMessage(Message<?> message, Class<?> targetClass, @Nullable Object hint) {
+        StoredEvent event = (StoredEvent) message.getPayload();
+        Type type = hint instanceof MethodParameter parameter ? payloadType(parameter) : targetClass;
+        return serializer.deserialize(event, type);
+    }
+
+    private static Type payloadType(MethodParameter parameter) {
+        Type type = parameter.getGenericParameterType();
+        if (Message.class.isAssignableFrom(parameter.getParameterType())) {
+            type = ResolvableType.forType(type).as(Message.class).getGeneric(0).getType();
+        }
+        return GenericTypeResolver.resolveType(type, parameter.getContainingClass());
+    }
+
+    @Override
+    public @Nullable Object fromMessage(Message<?> message, Class<?> targetClass) {
+        return fromMessage(message, targetClass, null);
+    }
+
+    @Override
+    public @Nullable Message<?> toMessage(Object payload, @Nullable MessageHeaders headers) {
+        throw new UnsupportedOperationException("listeners only deserialize");
+    }
+
+    @Override
+    public @Nullable Message<?> toMessage(
+            Object payload, @Nullable MessageHeaders headers, @Nullable Object conversionHint) {
+        throw new UnsupportedOperationException("listeners only deserialize");
+    }
+}

@@ -1,0 +1,101 @@
+package io.eventsql.spring.internal.observation;
+
+import io.eventsql.BufferState;
+import io.eventsql.EventSql;
+import io.eventsql.OutboxBacklog;
+import io.micrometer.core.instrument.Gauge;
+import io.micrometer.core.instrument.MeterRegistry;
+import io.micrometer.core.instrument.Tags;
+import io.micrometer.core.instrument.TimeGauge;
+import io.micrometer.core.instrument.binder.MeterBinder;
+import java.time.Duration;
+import java.util.concurrent.TimeUnit;
+import java.util.function.ToDoubleFunction;
+
+/** Gauges of the publish buffers and the outboxes. Thread-safe. */
+public final class EventSqlGauges implements MeterBinder {
+    private final EventSql eventSql;
+    private final Duration outboxInterval;
+
+    /** @param outboxInterval shortest time between two reads of an outbox */
+    public EventSqlGauges(EventSql eventSql, Duration outboxInterval) {
+        this.eventSql = eventSql;
+        this.outboxInterval = outboxInterval;
+    }
+
+    @Override
+    public void bindTo(MeterRegistry registry) {
+        for (BufferState buffer : eventSql.buffers()) {
+            bindBuffer(registry, buffer);
+        }
+        for (String outbox : eventSql.outbox().names()) {
+            bindOutbox(registry, outbox);
+        }
+    }
+
+    private void bindBuffer(MeterRegistry registry, BufferState shard) {
+        gauge(
+                registry,
+                "eventsql.buffer",
+                "bytes",
+                "Size of the events that wait to be appended or are being appended",
+                shard,
+                b -> b.bytes());
+        gauge(registry, "eventsql.buffer.limit", "bytes", "Size of the buffer", shard, b -> b.limitBytes());
+        gauge(
+                registry,
+                "eventsql.buffer.waiting",
+                "calls",
+                "Publish calls not yet part of a batch",
+                shard,
+                b -> b.waitingCalls());
+        gauge(
+                registry,
+                "eventsql.buffer.blocked",
+                "threads",
+                "Publishers blocked because the buffer is full",
+                shard,
+                b -> b.blockedCallers());
+    }
+
+    private void gauge(
+            MeterRegistry registry,
+            String name,
+            String unit,
+            String description,
+            BufferState shard,
+            ToDoubleFunction<BufferState> number) {
+        Gauge.builder(name, eventSql, e -> number.applyAsDouble(e.buffers().get(shard.shard())))
+                .description(description)
+                .baseUnit(unit)
+                .tag("shard", shard.name())
+                .register(registry);
+    }
+
+    private void bindOutbox(MeterRegistry registry, String name) {
+        OutboxReadings readings = new OutboxReadings(eventSql.outbox(), name, outboxInterval, System::nanoTime);
+        Tags tags = Tags.of("outbox", name);
+        Gauge.builder("eventsql.outbox.backlog", readings, r -> r.get(OutboxBacklog::events))
+                .description(
+                        "Committed events that are not in their stream yet, counted up to " + OutboxBacklog.COUNTED_MAX)
+                .baseUnit("events")
+                .tags(tags)
+                .strongReference(true)
+                .register(registry);
+        Gauge.builder("eventsql.outbox.refused", readings, r -> r.get(OutboxBacklog::refusedEvents))
+                .description("Events that can never be appended")
+                .baseUnit("events")
+                .tags(tags)
+                .strongReference(true)
+                .register(registry);
+        TimeGauge.builder(
+                        "eventsql.outbox.age",
+                        readings,
+                        TimeUnit.MILLISECONDS,
+                        r -> r.get(backlog -> backlog.oldestAge().toMillis()))
+                .description("Age of the oldest event")
+                .tags(tags)
+                .strongReference(true)
+                .register(registry);
+    }
+}

@@ -1,0 +1,5 @@
+/** Meters, and the spans of batches. */
+@NullMarked
+package io.eventsql.spring.internal.observation;
+
+import org.jspecify.annotations.NullMarked;

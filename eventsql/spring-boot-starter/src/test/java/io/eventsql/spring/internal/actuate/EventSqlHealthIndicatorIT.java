@@ -1,0 +1,169 @@
+package io.eventsql.spring.internal.actuate;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
+
+import io.eventsql.ConsumerSpec;
+import io.eventsql.Event;
+import io.eventsql.EventSql;
+import io.eventsql.FailurePolicy;
+import io.eventsql.RetryPolicy;
+import io.eventsql.StreamSpec;
+import io.eventsql.eventsdb.EventsDb;
+import io.eventsql.spring.boot.EventSqlAutoConfiguration;
+import io.eventsql.spring.boot.EventSqlHealthAutoConfiguration;
+import io.eventsql.spring.fixture.FreshDatabase;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.IntStream;
+import javax.sql.DataSource;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.springframework.boot.autoconfigure.AutoConfigurations;
+import org.springframework.boot.health.contributor.Health;
+import org.springframework.boot.health.contributor.HealthIndicator;
+import org.springframework.boot.health.contributor.Status;
+import org.springframework.boot.test.context.FilteredClassLoader;
+import org.springframework.boot.test.context.runner.ApplicationContextRunner;
+import org.springframework.context.ApplicationContext;
+
+/** When the application is up, and when it is not. */
+class EventSqlHealthIndicatorIT {
+    private static EventsDb eventsDb;
+
+    private final ApplicationContextRunner application = new ApplicationContextRunner()
+            .withPropertyValues("eventsql.health.timeout=500ms")
+            .withConfiguration(
+                    AutoConfigurations.of(EventSqlAutoConfiguration.class, EventSqlHealthAutoConfiguration.class));
+    private FreshDatabase database;
+
+    @BeforeAll
+    static void startDatabase() {
+        eventsDb = EventsDb.start();
+    }
+
+    @AfterAll
+    static void stopDatabase() {
+        eventsDb.close();
+    }
+
+    @BeforeEach
+    void openDatabase() {
+        database = new FreshDatabase(eventsDb);
+    }
+
+    @AfterEach
+    void closeDatabase() {
+        database.close();
+    }
+
+    private ApplicationContextRunner application() {
+        return application.withBean(DataSource.class, database::dataSource);
+    }
+
+    private static Health health(ApplicationContext context) {
+        return context.getBean(EventSqlHealthIndicator.class).health();
+    }
+
+    @Test
+    void shardAnswersAndConsumerRuns_isUp() {
+        application().run(context -> {
+            EventSql eventSql = context.getBean(EventSql.class);
+            eventSql.createStream(StreamSpec.of("orders"));
+            eventSql.subscribe(ConsumerSpec.of("orders", "mailer"), event -> {});
+
+            Health health = health(context);
+
+            assertThat(health.getStatus()).isEqualTo(Status.UP);
+            assertThat(health.getDetails())
+                    .containsEntry("shards", Map.of(eventSql.shards().getFirst().name(), "UP"))
+                    .containsEntry("consumers", Map.of("orders/mailer", "UP"))
+                    .containsEntry("stoppedPartitions", Map.of());
+        });
+    }
+
+    @Test
+    void shardHangs_isDownInTime_withoutThreadsPilingUp() {
+        application().run(context -> {
+            database.hang();
+
+            List<Health> answers =
+                    IntStream.range(0, 5).mapToObj(i -> health(context)).toList();
+
+            assertThat(answers).allSatisfy(health -> {
+                assertThat(health.getStatus()).isEqualTo(Status.DOWN);
+                assertThat(health.getDetails().get("shards").toString()).contains("no response within 500 ms");
+                assertThat(health.getDetails()).containsKey("stoppedPartitions");
+            });
+            assertThat(Thread.getAllStackTraces().keySet().stream()
+                            .filter(thread -> thread.getName().startsWith("eventsql-health-")))
+                    .hasSizeLessThanOrEqualTo(2);
+            database.resume();
+            await().untilAsserted(() -> assertThat(health(context).getStatus()).isEqualTo(Status.UP));
+        });
+    }
+
+    @Test
+    void consumerEndedByItself_isDown() {
+        application().run(context -> {
+            EventSql eventSql = context.getBean(EventSql.class);
+            eventSql.createStream(StreamSpec.of("orders"));
+            eventSql.subscribe(ConsumerSpec.of("orders", "mailer"), event -> {});
+            eventSql.consumer("orders", "mailer").delete();
+
+            await().untilAsserted(() -> {
+                Health health = health(context);
+                assertThat(health.getStatus()).isEqualTo(Status.DOWN);
+                assertThat(health.getDetails()).containsEntry("consumers", Map.of("orders/mailer", "DOWN"));
+            });
+        });
+    }
+
+    @Test
+    void partitionStopped_isShown_withTheStatusAskedFor() {
+        assertStopped(application(), Status.UP);
+        try (FreshDatabase other = new FreshDatabase(eventsDb)) {
+            assertStopped(
+                    application
+                            .withBean(DataSource.class, other::dataSource)
+                            .withPropertyValues("eventsql.health.stopped-partitions-status=OUT_OF_SERVICE"),
+                    Status.OUT_OF_SERVICE);
+        }
+    }
+
+    private static void assertStopped(ApplicationContextRunner application, Status status) {
+        application.run(context -> {
+            EventSql eventSql = context.getBean(EventSql.class);
+            eventSql.createStream(StreamSpec.of("orders").withPartitions(1));
+            eventSql.subscribe(
+                    ConsumerSpec.of("orders", "mailer")
+                            .withFailurePolicy(FailurePolicy.STOP)
+                            .withRetry(RetryPolicy.defaults().withMaxAttempts(1)),
+                    event -> {
+                        throw new IllegalStateException("thrown by the test");
+                    });
+            eventSql.publisher().publish("orders", Event.ofText("x"));
+
+            await().atMost(Duration.ofSeconds(20)).untilAsserted(() -> {
+                Health health = health(context);
+                assertThat(health.getDetails().get("stoppedPartitions").toString())
+                        .contains("orders/mailer", "shard shard0, partition 0 at offset 0", "thrown by the test");
+                assertThat(health.getStatus()).isEqualTo(status);
+            });
+        });
+    }
+
+    @Test
+    void switchedOff_orWithoutHealth_backsOff() {
+        application()
+                .withPropertyValues("management.health.eventsql.enabled=false")
+                .run(context -> assertThat(context).doesNotHaveBean(EventSqlHealthIndicator.class));
+        application()
+                .withClassLoader(new FilteredClassLoader(HealthIndicator.class))
+                .run(context -> assertThat(context).hasNotFailed().hasSingleBean(EventSql.class));
+    }
+}

@@ -1,0 +1,167 @@
+package io.eventsql.spring.internal.listener;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
+
+import io.eventsql.StoredEvent;
+import io.eventsql.spring.EventSqlListener;
+import jakarta.persistence.Entity;
+import jakarta.persistence.EntityManager;
+import jakarta.persistence.Id;
+import jakarta.persistence.PersistenceContext;
+import jakarta.persistence.Table;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.springframework.beans.factory.annotation.Autowired;
+import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
+import org.springframework.boot.test.context.runner.ApplicationContextRunner;
+import org.springframework.context.annotation.Configuration;
+import org.springframework.data.jpa.repository.JpaRepository;
+import org.springframework.data.jpa.repository.config.EnableJpaRepositories;
+import org.springframework.jdbc.core.JdbcTemplate;
+import org.springframework.transaction.annotation.Transactional;
+
+/** Listeners in JPA's transactions: entities, plain SQL and the offset together. */
+class JpaListenerIT extends ListenerFixture {
+    private JdbcTemplate jdbc;
+
+    /** How often an article was taken. */
+    @Entity
+    @Table(name = "article")
+    static class Article {
+        @Id
+        private String name;
+
+        private int taken;
+
+        protected Article() {}
+
+        Article(String name) {
+            this.name = name;
+        }
+    }
+
+    interface Articles extends JpaRepository<Article, String> {}
+
+    @Configuration(proxyBeanMethods = false)
+    @EnableAutoConfiguration
+    @EnableJpaRepositories(basePackageClasses = JpaListenerIT.class, considerNestedRepositories = true)
+    static class Persistence {}
+
+    @BeforeEach
+    void createTables() {
+        jdbc = new JdbcTemplate(pool);
+        jdbc.execute(
+                "CREATE TABLE IF NOT EXISTS article (name text PRIMARY KEY, taken int NOT NULL CHECK (taken < 100))");
+        jdbc.execute("CREATE TABLE IF NOT EXISTS effect (text text)");
+        jdbc.execute("TRUNCATE article, effect");
+    }
+
+    private ApplicationContextRunner jpa() {
+        return application().withUserConfiguration(Persistence.class);
+    }
+
+    private int taken(String article) {
+        return jdbc.queryForObject(
+                "SELECT coalesce(sum(taken), 0) FROM article WHERE name = ?", Integer.class, article);
+    }
+
+    private int effects() {
+        return jdbc.queryForObject("SELECT count(*) FROM effect", Integer.class);
+    }
+
+    static class Counter {
+        final AtomicInteger calls = new AtomicInteger();
+
+        @Autowired
+        private Articles articles;
+
+        @Autowired
+        private JdbcTemplate jdbc;
+
+        @PersistenceContext
+        private EntityManager entities;
+
+        @EventSqlListener(stream = "${stream}", consumer = "c", transactional = true)
+        void on(StoredEvent event) {
+            Article article = articles.findById(event.text()).orElseGet(() -> articles.save(new Article(event.text())));
+            article.taken++; // written by a flush only
+            jdbc.update("INSERT INTO effect VALUES (?)", event.text());
+            if (calls.incrementAndGet() % 3 == 0) {
+                entities.flush();
+                throw new IllegalStateException("after the writes");
+            }
+        }
+    }
+
+    @Test
+    void entitiesAndSql_afterFailures_happenOnce() {
+        String[] texts = new String[30];
+        for (int i = 0; i < texts.length; i++) {
+            texts[i] = i % 2 == 0 ? "even" : "odd";
+        }
+        publish(texts);
+        jpa().withBean(Counter.class).run(context -> {
+            awaitLag(0);
+            assertThat(taken("even")).isEqualTo(15);
+            assertThat(taken("odd")).isEqualTo(15);
+            assertThat(effects()).isEqualTo(30);
+            assertThat(context.getBean(Counter.class).calls).hasValueGreaterThan(30);
+        });
+    }
+
+    static class Breaker {
+        @Autowired
+        private Articles articles;
+
+        @Autowired
+        private JdbcTemplate jdbc;
+
+        @EventSqlListener(
+                stream = "${stream}",
+                consumer = "c",
+                transactional = true,
+                maxAttempts = "2",
+                failurePolicy = "dead-letter")
+        void on(StoredEvent event) {
+            jdbc.update("INSERT INTO effect VALUES (?)", event.text());
+            Article article = articles.save(new Article(event.text()));
+            article.taken = event.text().equals("too many") ? 100 : 1; // refused when it is written
+        }
+    }
+
+    @Test
+    void constraint_brokenByTheLastFlush_isAFailureOfTheEvent() {
+        publish("few", "too many", "some");
+        jpa().withBean(Breaker.class).run(context -> {
+            awaitLag(0);
+            assertThat(eventSql.consumer(stream, "c").parkedEvents(10))
+                    .singleElement()
+                    .satisfies(event -> assertThat(event.error()).contains("article_taken_check"));
+            assertThat(effects()).isEqualTo(2);
+            assertThat(taken("few") + taken("some")).isEqualTo(2);
+        });
+    }
+
+    /** A consumer that is not transactional, whose method has a transaction of its own. */
+    static class AtLeastOnce {
+        @Autowired
+        private Articles articles;
+
+        @Transactional
+        @EventSqlListener(stream = "${stream}", consumer = "c")
+        public void on(String text) {
+            articles.save(new Article(text)).taken = 1;
+        }
+    }
+
+    @Test
+    void method_inItsOwnTransaction_commitsBeforeTheOffset() {
+        publish("one", "two");
+        jpa().withBean(AtLeastOnce.class).run(context -> {
+            await().untilAsserted(() -> assertThat(taken("one") + taken("two")).isEqualTo(2));
+            awaitLag(0);
+        });
+    }
+}

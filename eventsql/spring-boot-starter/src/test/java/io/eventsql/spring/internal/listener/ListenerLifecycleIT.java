@@ -1,0 +1,328 @@
+package io.eventsql.spring.internal.listener;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.awaitility.Awaitility.await;
+
+import io.eventsql.InvalidInputException;
+import io.eventsql.StoredEvent;
+import io.eventsql.StreamSpec;
+import io.eventsql.UnknownStreamException;
+import io.eventsql.spring.EventSqlListener;
+import io.eventsql.spring.EventSqlListenerContainer;
+import io.eventsql.spring.EventSqlListenerRegistry;
+import io.eventsql.spring.InvalidListenerException;
+import java.time.Duration;
+import java.util.List;
+import java.util.NoSuchElementException;
+import java.util.Queue;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.CountDownLatch;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.MethodSource;
+import org.springframework.beans.factory.ObjectProvider;
+import org.springframework.context.ConfigurableApplicationContext;
+import org.springframework.context.SmartLifecycle;
+
+/** When listeners start and stop, and what keeps an application from starting. */
+class ListenerLifecycleIT extends ListenerFixture {
+    static class Recorder {
+        final Queue<String> got = new ConcurrentLinkedQueue<>();
+
+        @EventSqlListener(stream = "${stream}", consumer = "c", autoStartup = "${auto:true}")
+        void on(String text) {
+            got.add(text);
+        }
+    }
+
+    @Test
+    void listener_notAutomatic_isStartedAndStoppedByHand() {
+        publish("1");
+        application().withPropertyValues("auto=false").withBean(Recorder.class).run(context -> {
+            EventSqlListenerContainer container =
+                    context.getBean(EventSqlListenerRegistry.class).container(stream + "-c");
+            Queue<String> got = context.getBean(Recorder.class).got;
+            assertThat(container.isRunning()).isFalse();
+            assertThat(eventSql.consumer(stream, "c").state()).isEmpty();
+
+            container.start();
+            container.start(); // does nothing
+            awaitLag(0);
+            container.stop();
+            container.stop(); // does nothing
+            assertThat(container.isRunning()).isFalse();
+            publish("2");
+            assertThat(got).containsExactly("1");
+
+            container.start();
+            awaitLag(0);
+            assertThat(got).containsExactly("1", "2");
+            assertThat(container.spec().name()).isEqualTo("c");
+        });
+    }
+
+    @Test
+    void registry_unknownId_namesTheKnown() {
+        application()
+                .withBean(Recorder.class)
+                .run(context -> assertThatExceptionOfType(NoSuchElementException.class)
+                        .isThrownBy(() ->
+                                context.getBean(EventSqlListenerRegistry.class).container("nobody"))
+                        .withMessageContaining("nobody")
+                        .withMessageContaining(stream + "-c"));
+    }
+
+    @Test
+    void context_stoppedAndStarted_goesOn() {
+        publish("1");
+        application().withBean(Recorder.class).run(context -> {
+            awaitLag(0);
+            ConfigurableApplicationContext source = context.getSourceApplicationContext();
+            source.stop();
+            publish("2");
+            assertThat(context.getBean(ListenerRegistry.class).isRunning()).isFalse();
+            source.start();
+            awaitLag(0);
+            assertThat(context.getBean(Recorder.class).got).containsExactly("1", "2");
+        });
+    }
+
+    /** Where Spring Boot's web servers are. */
+    static class Server implements SmartLifecycle {
+        final Queue<String> seen = new ConcurrentLinkedQueue<>();
+        private final ObjectProvider<ListenerRegistry> registry; // no dependency: these start together
+        private boolean running;
+
+        Server(ObjectProvider<ListenerRegistry> registry) {
+            this.registry = registry;
+        }
+
+        @Override
+        public void start() {
+            running = true;
+            seen.add("start, listeners " + registry.getObject().isRunning());
+        }
+
+        @Override
+        public void stop() {
+            running = false;
+            ListenerRegistry listeners = registry.getObject();
+            seen.add("stop, listeners " + listeners.isRunning() + " "
+                    + listeners.containers().stream().anyMatch(EventSqlListenerContainer::isRunning));
+        }
+
+        @Override
+        public boolean isRunning() {
+            return running;
+        }
+
+        @Override
+        public int getPhase() {
+            return DEFAULT_PHASE - 1024; // stops before the server itself, which is 1024 lower
+        }
+    }
+
+    @Test
+    void listeners_startAfterAWebServer_andStopBeforeIt() {
+        Server[] server = new Server[1];
+        application().withBean(Recorder.class).withBean(Server.class).run(context -> {
+            server[0] = context.getBean(Server.class);
+            assertThat(context.getBean(ListenerRegistry.class).isRunning()).isTrue();
+        });
+        assertThat(server[0].seen).containsExactly("start, listeners false", "stop, listeners false false");
+    }
+
+    static class Slow {
+        static final Queue<String> HANDLED = new ConcurrentLinkedQueue<>();
+        final CountDownLatch begun = new CountDownLatch(1);
+        final CountDownLatch release = new CountDownLatch(1);
+
+        @EventSqlListener(stream = "${stream}", consumer = "c")
+        void on(String text) throws InterruptedException {
+            begun.countDown();
+            release.await();
+            HANDLED.add(text);
+        }
+    }
+
+    @Test
+    void close_whileAMethodRuns_waitsForItAndCommits() {
+        publish("1", "2");
+        application().withBean(Slow.class).run(context -> {
+            Slow slow = context.getBean(Slow.class);
+            slow.begun.await();
+            Thread closing = Thread.ofPlatform()
+                    .start(() -> context.getSourceApplicationContext().close());
+            await().until(() -> !context.getBean(ListenerRegistry.class).isRunning());
+            assertThat(closing.isAlive()).isTrue();
+            slow.release.countDown();
+            closing.join();
+        });
+        assertThat(Slow.HANDLED).containsExactly("1");
+        assertThat(eventSql.consumer(stream, "c").state())
+                .singleElement()
+                .satisfies(partition -> assertThat(partition.lag()).isEqualTo(1));
+    }
+
+    @Test
+    void process_livesAsLongAsItsListeners() {
+        application()
+                .withBean(Recorder.class)
+                .run(context -> assertThat(keepingAlive()).isTrue());
+        await().until(() -> !keepingAlive());
+        application()
+                .run(context ->
+                        assertThat(keepingAlive()).as("without listeners").isFalse());
+    }
+
+    private static boolean keepingAlive() {
+        return Thread.getAllStackTraces().keySet().stream()
+                .anyMatch(thread -> thread.getName().equals("eventsql-listeners") && !thread.isDaemon());
+    }
+
+    static class OnMissing {
+        @EventSqlListener(stream = "${stream}_missing", consumer = "c")
+        void on(String text) {}
+    }
+
+    @Test
+    void stream_missing_isCreatedOrFailsTheStart() {
+        application()
+                .withBean(Recorder.class)
+                .withBean(OnMissing.class)
+                .run(context -> assertThat(context)
+                        .getFailure()
+                        .rootCause()
+                        .isInstanceOf(UnknownStreamException.class)
+                        .hasMessageContaining(stream + "_missing"));
+        assertThat(keepingAlive()).isFalse();
+        application()
+                .withPropertyValues("eventsql.create-missing-streams=true")
+                .withBean(OnMissing.class)
+                .run(context -> assertThat(eventSql.streams())
+                        .extracting(StreamSpec::name)
+                        .contains(stream + "_missing"));
+    }
+
+    static class Twin {
+        @EventSqlListener(stream = "${stream}", consumer = "c", id = "other")
+        void on(String text) {}
+    }
+
+    static class SameId {
+        @EventSqlListener(stream = "${stream}", consumer = "d", id = "${stream}-c")
+        void on(String text) {}
+    }
+
+    static class WrongName {
+        @EventSqlListener(stream = "No Name", consumer = "c")
+        void on(String text) {}
+    }
+
+    static class BatchOfKeys {
+        @EventSqlListener(stream = "${stream}", consumer = "d", batch = true, keyConcurrency = "4")
+        void on(List<StoredEvent> events) {}
+    }
+
+    @Test
+    void settings_rejected_areReportedByTheirProperties() {
+        application()
+                .withPropertyValues("eventsql.listeners." + stream + "-c.batch-size=0")
+                .withBean(Recorder.class)
+                .run(context -> assertThat(context)
+                        .getFailure()
+                        .isInstanceOf(InvalidListenerException.class)
+                        .hasMessageContaining("eventsql.listeners." + stream + "-c.batch-size must be"));
+        application()
+                .withPropertyValues(
+                        "eventsql.listener.failure-policy=dead-letter",
+                        "eventsql.listener.dead-letter-stream=" + stream)
+                .withBean(Recorder.class)
+                .run(context -> assertThat(context)
+                        .getFailure()
+                        .rootCause()
+                        .isInstanceOf(InvalidInputException.class)
+                        .satisfies(failure -> assertThat(context.getStartupFailure())
+                                .hasStackTraceContaining(
+                                        "eventsql.listener.dead-letter-stream must not be the consumer's own stream")));
+    }
+
+    static class Hanging {
+        final CountDownLatch begun = new CountDownLatch(1);
+        final CountDownLatch release = new CountDownLatch(1);
+
+        @EventSqlListener(stream = "${stream}", consumer = "c")
+        void on(String text) throws InterruptedException {
+            begun.countDown();
+            release.await();
+        }
+    }
+
+    @Test
+    void close_withAMethodThatDoesNotEnd_takesTheCloseTimeoutOnce() {
+        publish("1");
+        Hanging[] hanging = new Hanging[1];
+        long[] started = new long[1];
+        application()
+                .withPropertyValues("eventsql.close-timeout=2s")
+                .withBean(Hanging.class)
+                .run(context -> {
+                    hanging[0] = context.getBean(Hanging.class);
+                    hanging[0].begun.await();
+                    started[0] = System.nanoTime();
+                });
+        Duration took = Duration.ofNanos(System.nanoTime() - started[0]);
+        hanging[0].release.countDown();
+        assertThat(took).isBetween(Duration.ofMillis(1_500), Duration.ofMillis(3_500));
+    }
+
+    static Stream<Arguments> mistakes() {
+        return Stream.of(
+                Arguments.of(Twin.class, "so that each event would reach only one of them"),
+                Arguments.of(SameId.class, "has the id of"),
+                Arguments.of(WrongName.class, "the attribute stream must be lower-case letters"),
+                Arguments.of(BatchOfKeys.class, "has keyConcurrency 4 and is a batch listener"));
+    }
+
+    @ParameterizedTest
+    @MethodSource("mistakes")
+    void application_withAMistake_doesNotStart(Class<?> mistake, String problem) {
+        application()
+                .withBean(Recorder.class)
+                .withBean("mistake", mistake)
+                .run(context -> assertThat(context)
+                        .getFailure()
+                        .isInstanceOf(InvalidListenerException.class)
+                        .hasMessageContaining(
+                                "@EventSqlListener on bean 'mistake', " + mistake.getSimpleName() + ".on(")
+                        .hasMessageContaining(problem));
+    }
+
+    @Test
+    void application_withoutDatabase_saysThatListenersNeedOne() {
+        applicationWithoutDataSource()
+                .withBean(Recorder.class)
+                .run(context -> assertThat(context)
+                        .getFailure()
+                        .isInstanceOf(InvalidListenerException.class)
+                        .hasMessageContaining("Recorder.on(String), needs EventSQL"));
+        application()
+                .withPropertyValues("eventsql.enabled=false")
+                .withBean(Recorder.class)
+                .run(context -> assertThat(context).hasNotFailed().doesNotHaveBean(ListenerRegistry.class));
+    }
+
+    @Test
+    void bean_thatIsNoSingleton_isRefused() {
+        application()
+                .withBean("many", Recorder.class, Recorder::new, bean -> bean.setScope("prototype"))
+                .run(context -> assertThatThrownBy(() -> context.getBean("many"))
+                        .rootCause()
+                        .isInstanceOf(InvalidListenerException.class)
+                        .hasMessageContaining("belongs to a bean that is no singleton"));
+    }
+}

@@ -1,0 +1,294 @@
+package io.eventsql.spring.internal.observation;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.awaitility.Awaitility.await;
+
+import io.eventsql.ConsumerSpec;
+import io.eventsql.Event;
+import io.eventsql.EventSql;
+import io.eventsql.FailurePolicy;
+import io.eventsql.RetryPolicy;
+import io.eventsql.StreamSpec;
+import io.eventsql.Subscription;
+import io.eventsql.eventsdb.EventsDb;
+import io.eventsql.spring.boot.EventSqlAutoConfiguration;
+import io.eventsql.spring.boot.EventSqlMetricsAutoConfiguration;
+import io.eventsql.spring.fixture.FreshDatabase;
+import io.micrometer.core.instrument.Gauge;
+import io.micrometer.core.instrument.MeterRegistry;
+import java.sql.Connection;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.function.BiConsumer;
+import javax.sql.DataSource;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.springframework.boot.autoconfigure.AutoConfigurations;
+import org.springframework.boot.micrometer.metrics.autoconfigure.CompositeMeterRegistryAutoConfiguration;
+import org.springframework.boot.micrometer.metrics.autoconfigure.MetricsAutoConfiguration;
+import org.springframework.boot.micrometer.metrics.autoconfigure.export.simple.SimpleMetricsExportAutoConfiguration;
+import org.springframework.boot.test.context.FilteredClassLoader;
+import org.springframework.boot.test.context.runner.ApplicationContextRunner;
+import org.springframework.jdbc.core.JdbcTemplate;
+
+/** Each meter moves when what it counts happens. */
+class EventSqlMetersIT {
+    private static EventsDb eventsDb;
+
+    private final ApplicationContextRunner application = new ApplicationContextRunner()
+            .withPropertyValues("eventsql.metrics.outbox-interval=50ms")
+            .withConfiguration(
+                    AutoConfigurations.of(EventSqlAutoConfiguration.class, EventSqlMetricsAutoConfiguration.class));
+    private final ApplicationContextRunner metered = application.withConfiguration(AutoConfigurations.of(
+            MetricsAutoConfiguration.class,
+            SimpleMetricsExportAutoConfiguration.class,
+            CompositeMeterRegistryAutoConfiguration.class));
+
+    @BeforeAll
+    static void startDatabase() {
+        eventsDb = EventsDb.start();
+    }
+
+    @AfterAll
+    static void stopDatabase() {
+        eventsDb.close();
+    }
+
+    private void run(BiConsumer<EventSql, MeterRegistry> test) {
+        try (FreshDatabase database = new FreshDatabase(eventsDb)) {
+            metered.withBean(DataSource.class, database::dataSource).run(context -> {
+                EventSql eventSql = context.getBean(EventSql.class);
+                eventSql.createStream(StreamSpec.of("orders").withPartitions(2));
+                test.accept(eventSql, context.getBean(MeterRegistry.class));
+            });
+        }
+    }
+
+    private static double value(MeterRegistry registry, String name, String... tags) {
+        return registry.get(name).tags(tags).gauge().value();
+    }
+
+    private static double count(MeterRegistry registry, String name, String... tags) {
+        return registry.find(name).tags(tags).counters().stream()
+                .mapToDouble(counter -> counter.count())
+                .sum();
+    }
+
+    @Test
+    void publishing_isCounted() {
+        run((eventSql, registry) -> {
+            eventSql.publisher().publishAll("orders", List.of(Event.ofText("k", "a"), Event.ofText("k", "b")));
+
+            await().untilAsserted(() -> assertThat(count(registry, "eventsql.published", "stream", "orders"))
+                    .isEqualTo(2));
+            assertThat(registry.get("eventsql.append").timer().totalTime(TimeUnit.NANOSECONDS))
+                    .isPositive();
+            assertThat(registry.get("eventsql.append.batch")
+                            .tag("shard", "shard0")
+                            .summary()
+                            .totalAmount())
+                    .isEqualTo(2);
+            assertThat(registry.get("eventsql.append.size").summary().totalAmount())
+                    .isGreaterThanOrEqualTo(4);
+            await().untilAsserted(() -> assertThat(value(registry, "eventsql.buffer", "shard", "shard0"))
+                    .isZero());
+            assertThat(value(registry, "eventsql.buffer.limit")).isEqualTo(33_554_432);
+            assertThat(value(registry, "eventsql.buffer.waiting")).isZero();
+            assertThat(value(registry, "eventsql.buffer.blocked")).isZero();
+        });
+    }
+
+    @Test
+    void publishing_refusedByTheDatabase_isAFailedAppendAndAFailure() {
+        run((eventSql, registry) -> {
+            new JdbcTemplate(eventSql.shards().getFirst().dataSource())
+                    .execute("ALTER TABLE eventsql.events_orders ADD CONSTRAINT no_bad_keys CHECK (key <> 'bad')");
+            assertThatThrownBy(() -> eventSql.publisher().publish("orders", Event.ofText("bad", "x")))
+                    .hasMessageContaining("no_bad_keys");
+
+            assertThat(count(registry, "eventsql.append.failures", "shard", "shard0", "exception", "PSQLException"))
+                    .isOne();
+            await().untilAsserted(() -> assertThat(
+                            count(registry, "eventsql.publish.failures", "exception", "EventNotStoredException"))
+                    .isOne());
+            assertThat(count(registry, "eventsql.published")).isZero();
+        });
+    }
+
+    @Test
+    void publishing_afterTheEnd_isAFailure() {
+        run((eventSql, registry) -> {
+            eventSql.close();
+            assertThatThrownBy(() -> eventSql.publisher().publish("orders", Event.ofText("x")))
+                    .hasMessageContaining("closed");
+            assertThat(count(
+                            registry,
+                            "eventsql.publish.failures",
+                            "stream",
+                            "orders",
+                            "exception",
+                            "EventNotStoredException"))
+                    .isOne();
+        });
+    }
+
+    @Test
+    void handlers_areTimed_andTheirFailuresCounted() {
+        run((eventSql, registry) -> {
+            String[] tags = {"stream", "orders", "consumer", "mailer"};
+            ConsumerSpec spec = ConsumerSpec.of("orders", "mailer")
+                    .withFailurePolicy(FailurePolicy.PARK_KEY)
+                    .withRetry(RetryPolicy.defaults()
+                            .withMaxAttempts(2)
+                            .withDelay(Duration.ofMillis(1), Duration.ofMillis(1)));
+            eventSql.subscribe(spec, event -> {
+                if (event.text().equals("bad")) {
+                    throw new IllegalStateException("thrown by the test");
+                }
+            });
+            eventSql.publisher().publish("orders", Event.ofText("k", "good"));
+            eventSql.publisher().publish("orders", Event.ofText("bad"));
+            eventSql.publisher().publish("orders", Event.ofText("k", "bad"));
+
+            await().untilAsserted(() -> {
+                assertThat(registry.find("eventsql.handler").tags(tags).timers())
+                        .anyMatch(timer -> timer.count() > 0);
+                assertThat(count(registry, "eventsql.handled", tags)).isOne();
+                assertThat(count(registry, "eventsql.parked", tags)).isOne();
+                assertThat(count(registry, "eventsql.dead.letters", tags)).isOne();
+            });
+            assertThat(count(registry, "eventsql.handler.failures", "exception", "IllegalStateException"))
+                    .isEqualTo(4);
+            assertThat(count(registry, "eventsql.handler.failures", "retried", "true"))
+                    .isEqualTo(2);
+        });
+    }
+
+    @Test
+    void stopsAndTimeouts_areCounted() {
+        run((eventSql, registry) -> {
+            CountDownLatch end = new CountDownLatch(1);
+            eventSql.subscribe(
+                    ConsumerSpec.of("orders", "slow").withHandlerTimeout(Duration.ofMillis(100)), event -> end.await());
+            eventSql.subscribe(
+                    ConsumerSpec.of("orders", "broken")
+                            .withFailurePolicy(FailurePolicy.STOP)
+                            .withRetry(RetryPolicy.defaults().withMaxAttempts(1)),
+                    event -> {
+                        throw new IllegalStateException("thrown by the test");
+                    });
+            eventSql.publisher().publish("orders", Event.ofText("x"));
+
+            await().untilAsserted(() -> {
+                assertThat(count(registry, "eventsql.partition.stops", "consumer", "broken"))
+                        .isOne();
+                assertThat(count(registry, "eventsql.handler.timeouts", "consumer", "slow"))
+                        .isPositive();
+            });
+            end.countDown();
+        });
+    }
+
+    @Test
+    void lag_isShownWhileThePartitionIsHere() {
+        run((eventSql, registry) -> {
+            CountDownLatch goOn = new CountDownLatch(1);
+            Subscription subscription = eventSql.subscribe(ConsumerSpec.of("orders", "mailer"), event -> goOn.await());
+            eventSql.publisher()
+                    .publishAll(
+                            "orders", List.of(Event.ofText("k", "a"), Event.ofText("k", "b"), Event.ofText("k", "c")));
+
+            await().untilAsserted(() -> assertThat(lags(registry)).containsExactlyInAnyOrder(0.0, 3.0));
+            goOn.countDown();
+            await().untilAsserted(() -> assertThat(lags(registry)).containsExactly(0.0, 0.0));
+            subscription.close();
+            await().untilAsserted(() -> assertThat(lags(registry)).isEmpty());
+        });
+    }
+
+    private static List<Double> lags(MeterRegistry registry) {
+        return registry.find("eventsql.consumer.lag").tagKeys("shard", "partition").gauges().stream()
+                .map(Gauge::value)
+                .toList();
+    }
+
+    /** The relay waits for the row that the test has locked, so that something is left to see. */
+    @Test
+    void outbox_whatWaits_isShown() {
+        try (FreshDatabase database = new FreshDatabase(eventsDb)) {
+            metered.withBean(DataSource.class, database::dataSource).run(context -> {
+                EventSql eventSql = context.getBean(EventSql.class);
+                MeterRegistry registry = context.getBean(MeterRegistry.class);
+                eventSql.createStream(StreamSpec.of("orders"));
+                String shard = eventSql.shards().getFirst().name();
+                await().untilAsserted(() -> assertThat(value(registry, "eventsql.outbox.backlog", "outbox", shard))
+                        .isZero());
+                try (Connection relay = database.dataSource().getConnection();
+                        Connection transaction = database.dataSource().getConnection()) {
+                    relay.setAutoCommit(false);
+                    try (var lock = relay.createStatement()) {
+                        lock.execute("SELECT * FROM eventsql.outbox_relay FOR UPDATE");
+                    }
+                    transaction.setAutoCommit(false);
+                    eventSql.outbox().publish(transaction, "orders", Event.ofText("x"));
+                    transaction.commit();
+
+                    await().untilAsserted(() -> {
+                        assertThat(value(registry, "eventsql.outbox.backlog")).isOne();
+                        assertThat(registry.get("eventsql.outbox.age")
+                                        .timeGauge()
+                                        .value(TimeUnit.SECONDS))
+                                .isPositive();
+                    });
+                    assertThat(value(registry, "eventsql.outbox.refused")).isZero();
+                    relay.rollback();
+                }
+                await().untilAsserted(() ->
+                        assertThat(value(registry, "eventsql.outbox.backlog")).isZero());
+            });
+        }
+    }
+
+    @Test
+    void outbox_databaseHangs_scrapesDoNot() {
+        try (FreshDatabase database = new FreshDatabase(eventsDb)) {
+            metered.withBean(DataSource.class, database::dataSource).run(context -> {
+                MeterRegistry registry = context.getBean(MeterRegistry.class);
+                await().untilAsserted(() ->
+                        assertThat(value(registry, "eventsql.outbox.backlog")).isZero());
+                database.hang();
+
+                await().untilAsserted(() ->
+                        assertThat(value(registry, "eventsql.outbox.backlog")).isNaN());
+
+                long threads = Thread.getAllStackTraces().keySet().stream()
+                        .filter(thread -> thread.getName().startsWith("eventsql-outbox-meters"))
+                        .count();
+                assertThat(threads).isLessThanOrEqualTo(1);
+                database.resume();
+                await().untilAsserted(() ->
+                        assertThat(value(registry, "eventsql.outbox.backlog")).isZero());
+            });
+        }
+    }
+
+    @Test
+    void withoutARegistry_thereAreNoMeters() {
+        try (FreshDatabase database = new FreshDatabase(eventsDb)) {
+            application
+                    .withBean(DataSource.class, database::dataSource)
+                    .run(context -> assertThat(context)
+                            .hasSingleBean(EventSql.class)
+                            .doesNotHaveBean(EventSqlMeters.class)
+                            .doesNotHaveBean(EventSqlGauges.class));
+            application
+                    .withBean(DataSource.class, database::dataSource)
+                    .withClassLoader(new FilteredClassLoader(MeterRegistry.class))
+                    .run(context -> assertThat(context).hasNotFailed().hasSingleBean(EventSql.class));
+        }
+    }
+}

@@ -1,0 +1,45 @@
+#!/usr/bin/env python3
+"""Prepares measured runs for the repository: see --help."""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+DERIVED = ("*.html", "*.csv", "*.jsonl")
+
+
+def compact(text: str) -> str:
+    """Returns the JSON object with a line for each field, so that a difference still shows which."""
+    fields = json.loads(text)
+    lines = [
+        f"{json.dumps(name)}:{json.dumps(value, ensure_ascii=False, separators=(',', ':'))}"
+        for name, value in fields.items()
+    ]
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(
+        description="Rewrites each result.json below FOLDER with one line for each field, and deletes what is"
+        " drawn or written from it: HTML, CSV, and the lines of trials. scripts/draw_report.bash makes them"
+        " again. Pictures stay: keep those that a README shows, delete the others.",
+        epilog="Example:\n  python3 scripts/compact_results.py results/2026-11-22",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("folder", metavar="FOLDER", type=Path)
+    folder: Path = parser.parse_args(arguments).folder
+    results = sorted(folder.rglob("result.json"))
+    if not results:
+        parser.error(f"there is no result.json in {folder}")
+    for file in results:
+        file.write_text(compact(file.read_text(encoding="utf-8")), encoding="utf-8")
+    for pattern in DERIVED:
+        for file in folder.rglob(pattern):
+            file.unlink()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

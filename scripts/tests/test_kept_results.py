@@ -1,0 +1,59 @@
+"""The repository keeps what was measured, never what is drawn from it."""
+
+import subprocess
+from pathlib import Path
+
+import compact_results
+import pytest
+from results_table import ROOT
+
+BYTES_MAX = 6_000_000
+LINES_MAX = 40_000
+
+
+def kept() -> list[Path]:
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "results"], cwd=ROOT, check=True, capture_output=True, text=True
+    )
+    return [ROOT / path for path in listed.stdout.split("\0") if path and (ROOT / path).exists()]
+
+
+def test_kept_results_hold_nothing_that_can_be_drawn() -> None:
+    readmes = "".join((ROOT / name).read_text() for name in ("README.md", "results/README.md"))
+    ballast = [
+        str(file.relative_to(ROOT))
+        for file in kept()
+        if file.suffix not in (".json", ".txt", ".md") and f"{file.parent.name}/{file.name}" not in readmes
+    ]
+    assert ballast == []
+
+
+def test_kept_results_are_small() -> None:
+    contents = [file.read_bytes() for file in kept()]
+    assert sum(len(content) for content in contents) <= BYTES_MAX
+    assert sum(content.count(b"\n") for content in contents) <= LINES_MAX
+
+
+def test_compact_keeps_every_value_in_a_line_for_each_field() -> None:
+    assert compact_results.compact('{ "a" : [ 1, 2.50 ],\n "b" : { "c" : "µs" } }') == (
+        '{\n"a":[1,2.5],\n"b":{"c":"µs"}\n}\n'
+    )
+
+
+def test_compact_results_deletes_what_is_drawn(tmp_path: Path) -> None:
+    run = tmp_path / "set/run"
+    run.mkdir(parents=True)
+    for name in ("report.html", "series.csv", "trials.jsonl", "report.txt", "rates.png"):
+        (run / name).touch()
+    (run / "result.json").write_text('{"kind": "publish"}')
+
+    assert compact_results.main([str(tmp_path)]) == 0
+
+    assert sorted(file.name for file in run.iterdir()) == ["rates.png", "report.txt", "result.json"]
+    assert (run / "result.json").read_text() == '{\n"kind":"publish"\n}\n'
+
+
+def test_compact_results_without_a_result_is_wrong_usage(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        compact_results.main([str(tmp_path)])
+    assert exit_.value.code == 2
