@@ -4,6 +4,10 @@ import java.util.Map;
 
 /** Receives the names of the shards once {@link io.eventsql.EventSql} exists. */
 public interface ShardNamesAware {
-    /** @param names by the shards' numbers */
+    /**
+     * Receives the names.
+     *
+     * @param names by the shards' numbers
+     */
     void setShardNames(Map<Integer, String> names);
 }
