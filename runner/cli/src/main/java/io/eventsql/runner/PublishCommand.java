@@ -60,8 +60,8 @@ import picocli.CommandLine.Spec;
         mixinStandardHelpOptions = true,
         sortOptions = false,
         description = {
-            "Publishes events, waits until they are consumed, and reports both. With several apps, starts as soon as they",
-            "share the consumer's partitions.",
+            "Publishes events, waits until they are consumed, and reports both.",
+            "With several apps, starts as soon as they share the consumer's partitions.",
             "Each option can also be set in the environment: --events-rate as EVENTS_RATE, and so on.",
             "Configure the databases in the environment: DB0_HOST, DB0_PORT (5432), DB0_NAME (eventsql), DB0_USER (eventsql),"
                     + " DB0_PASSWORD, likewise DB1_..., DB2_...; or DB_URLS with DB_USER and DB_PASSWORD.",

@@ -37,8 +37,8 @@ import picocli.CommandLine.Spec;
         mixinStandardHelpOptions = true,
         sortOptions = false,
         description = {
-            "Measures the runs of a workload one after the other on the servers configured in the environment, and",
-            "writes a folder for each: result.json, report.txt, series.csv, resources.csv, publish.hlog,"
+            "Measures the runs of a workload on the servers configured in the environment.",
+            "Runs them one after the other and writes a folder for each: result.json, report.txt, series.csv, resources.csv, publish.hlog,"
                     + " end_to_end.hlog; for trials, trials.jsonl or trials.csv.",
             "Skips a run that requires other servers and prints the reason. Servers are configured by DB0_HOST,",
             "DB0_PORT (5432), DB0_NAME (eventsql), DB0_USER (eventsql), DB0_PASSWORD, likewise DB1_...; or DB_URLS with",

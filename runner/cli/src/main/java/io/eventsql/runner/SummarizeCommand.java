@@ -33,8 +33,8 @@ import picocli.CommandLine.Spec;
         mixinStandardHelpOptions = true,
         sortOptions = false,
         description = {
-            "Merges the runners' result files and the counts of the app, or of several apps that are members of one consumer,",
-            "into one result with a verdict.",
+            "Merges the results of all runners and the counts of all apps into one result.",
+            "The result includes a verdict on lost, duplicated, unordered, failed and late events.",
             "Each option can also be set in the environment: --app-url as APP_URL, and so on.",
             ""
         },
