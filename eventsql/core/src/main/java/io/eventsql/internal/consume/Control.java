@@ -149,7 +149,7 @@ final class Control implements ConsumerControl {
         return change("redrive", (c, shard, id) -> {
             long events = 0;
             for (int partition = 0; partition < stream.partitions(); partition++) {
-                events += shard.tables().parkedEvents().askRedrive(c, id, partition, null);
+                events += shard.tables().parkedEvents().requestRedrive(c, id, partition, null);
             }
             return events;
         });
@@ -161,7 +161,7 @@ final class Control implements ConsumerControl {
                 "redrive",
                 positions,
                 (c, shard, id, partition, offsets) ->
-                        shard.tables().parkedEvents().askRedrive(c, id, partition, offsets));
+                        shard.tables().parkedEvents().requestRedrive(c, id, partition, offsets));
     }
 
     @Override
