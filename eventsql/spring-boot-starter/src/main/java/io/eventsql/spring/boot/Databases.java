@@ -1,10 +1,13 @@
 package io.eventsql.spring.boot;
 
+import io.eventsql.EventSql;
 import io.eventsql.spring.internal.DataSourceProxies;
 import java.sql.Connection;
 import java.sql.SQLException;
+import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
@@ -18,11 +21,13 @@ import org.springframework.boot.context.properties.source.InvalidConfigurationPr
  * The databases that EventSQL uses in an application.
  *
  * @param shards the shards
+ * @param names their names, in the same order; empty for data sources of the application
  * @param outboxes other databases with an outbox
  * @param preferredShard the shard that gets the events without a key, or {@code null}
  */
 record Databases(
         List<DataSource> shards,
+        List<String> names,
         List<DataSource> outboxes,
         @Nullable DataSource preferredShard) {
     private static final Logger LOG = LoggerFactory.getLogger(Databases.class);
@@ -44,7 +49,7 @@ record Databases(
         List<DataSource> chosen = pools == null ? named : pools.dataSources();
         @Nullable DataSource preferred = preferredShard(properties.preferredShard(), pools);
         if (chosen.isEmpty()) {
-            return new Databases(List.of(DataSourceProxies.unwrap(only(application))), List.of(), preferred);
+            return new Databases(List.of(DataSourceProxies.unwrap(only(application))), List.of(), List.of(), preferred);
         }
         Set<DataSource> outboxes = new LinkedHashSet<>(named);
         @Nullable DataSource own = application.getIfUnique();
@@ -52,7 +57,20 @@ record Databases(
             outboxes.add(DataSourceProxies.unwrap(own));
         }
         chosen.forEach(outboxes::remove);
-        return new Databases(chosen, List.copyOf(outboxes), preferred);
+        List<String> names = pools == null ? List.of() : pools.names();
+        return new Databases(chosen, names, List.copyOf(outboxes), preferred);
+    }
+
+    /** Returns a builder over the shards. */
+    EventSql.Builder builder() {
+        if (names.isEmpty()) {
+            return EventSql.builder(shards);
+        }
+        Map<String, DataSource> named = new LinkedHashMap<>();
+        for (int i = 0; i < shards.size(); i++) {
+            named.put(names.get(i), shards.get(i));
+        }
+        return EventSql.builder(named);
     }
 
     /** An unavailable database counts as PostgreSQL: EventSQL uses it as soon as it is available. */

@@ -1,6 +1,5 @@
 package io.eventsql.spring.boot;
 
-import io.eventsql.BufferState;
 import io.eventsql.ConsumerListener;
 import io.eventsql.EventPublisher;
 import io.eventsql.EventSql;
@@ -13,8 +12,6 @@ import io.eventsql.spring.internal.ShardNamesAware;
 import io.eventsql.spring.internal.ShutdownBudget;
 import io.eventsql.spring.internal.StreamCreator;
 import java.util.List;
-import java.util.Map;
-import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import javax.sql.DataSource;
 import org.springframework.beans.factory.ObjectProvider;
@@ -60,7 +57,8 @@ public final class EventSqlAutoConfiguration {
             ObjectProvider<EventSqlBuilderCustomizer> customizers) {
         Databases databases =
                 Databases.choose(properties, pools.getIfAvailable(), applicationDataSources, markedDataSources);
-        EventSql.Builder builder = EventSql.builder(databases.shards())
+        EventSql.Builder builder = databases
+                .builder()
                 .settings(properties.settings())
                 .outbox(databases.outboxes().toArray(DataSource[]::new));
         if (databases.preferredShard() != null) {
@@ -73,12 +71,11 @@ public final class EventSqlAutoConfiguration {
         publishCallbacks.forEach(builder::publishListener);
         customizers.orderedStream().forEach(customizer -> customizer.customize(builder));
         EventSql eventSql = builder.build();
-        Map<Integer, String> names =
-                eventSql.buffers().stream().collect(Collectors.toMap(BufferState::shard, BufferState::name));
         Stream.concat(consumerCallbacks.stream(), publishCallbacks.stream())
                 .filter(ShardNamesAware.class::isInstance)
                 .map(ShardNamesAware.class::cast)
-                .forEach(callback -> callback.setShardNames(names));
+                .forEach(callback -> callback.setShardNames(
+                        number -> eventSql.buffers().get(number).name()));
         return eventSql;
     }
 

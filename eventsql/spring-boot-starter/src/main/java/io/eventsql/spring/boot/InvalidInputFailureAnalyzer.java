@@ -24,6 +24,9 @@ final class InvalidInputFailureAnalyzer extends AbstractFailureAnalyzer<InvalidI
                     + PropertyNames.kebab(field.substring(STREAM.length()))
                     + ": the values of an existing stream cannot be changed.";
         }
+        if (field.equals("shards")) {
+            return "Change the name below eventsql.shards.";
+        }
         return "Change " + field + ".";
     }
 }

@@ -36,6 +36,11 @@ final class ShardPools implements AutoCloseable {
         return List.copyOf(pools.values());
     }
 
+    /** Returns the names of the shards, in the order of the properties. */
+    List<String> names() {
+        return List.copyOf(pools.keySet());
+    }
+
     /** Returns the data source of the shard with that name, or {@code null}. */
     @Nullable
     DataSource dataSource(String name) {

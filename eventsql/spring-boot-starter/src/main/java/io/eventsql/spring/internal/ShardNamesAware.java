@@ -1,13 +1,13 @@
 package io.eventsql.spring.internal;
 
-import java.util.Map;
+import java.util.function.IntFunction;
 
 /** Receives the names of the shards once {@link io.eventsql.EventSql} exists. */
 public interface ShardNamesAware {
     /**
-     * Receives the names.
+     * Sets the names.
      *
-     * @param names by the shards' numbers
+     * @param names by the shards' numbers; the name of a shard can change when it becomes available
      */
-    void setShardNames(Map<Integer, String> names);
+    void setShardNames(IntFunction<String> names);
 }

@@ -7,11 +7,16 @@ import io.eventsql.Event;
 import io.eventsql.EventPublisher;
 import io.eventsql.EventSql;
 import io.eventsql.Outbox;
+import io.eventsql.ShardInfo;
 import io.eventsql.spring.EventSqlTemplate;
+import io.micrometer.core.instrument.MeterRegistry;
+import io.micrometer.core.instrument.binder.MeterBinder;
+import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.lang.reflect.Proxy;
 import java.sql.Connection;
 import java.sql.DatabaseMetaData;
 import java.sql.SQLException;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.Callable;
 import javax.sql.DataSource;
@@ -21,6 +26,7 @@ import org.springframework.boot.autoconfigure.AutoConfigurations;
 import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
 import org.springframework.boot.builder.SpringApplicationBuilder;
 import org.springframework.boot.context.properties.source.InvalidConfigurationPropertyValueException;
+import org.springframework.boot.health.contributor.HealthIndicator;
 import org.springframework.boot.jdbc.autoconfigure.DataSourceAutoConfiguration;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
 import org.springframework.context.ConfigurableApplicationContext;
@@ -82,6 +88,32 @@ class ShardsConfigurationIT extends AutoConfigurationFixture {
                     assertThat(new JdbcTemplate(b).queryForObject("SHOW application_name", String.class))
                             .isEqualTo("shop");
                     assertThat(pools.dataSources()).hasSize(3);
+                });
+    }
+
+    @Test
+    void shards_ofProperties_keepTheirNames() {
+        withShards(2)
+                .withConfiguration(AutoConfigurations.of(
+                        EventSqlMetricsAutoConfiguration.class, EventSqlHealthAutoConfiguration.class))
+                .withBean(SimpleMeterRegistry.class)
+                .withPropertyValues("eventsql.streams.orders.partitions=1")
+                .run(context -> {
+                    EventSql eventSql = context.getBean(EventSql.class);
+                    for (int i = 0; i < 20; i++) {
+                        eventSql.publisher().publish("orders", Event.ofText("key-" + i, "x"));
+                    }
+                    assertThat(eventSql.shards()).extracting(ShardInfo::name).containsExactlyInAnyOrder("a", "b");
+                    assertThat(context.getBean(HealthIndicator.class).health().getDetails())
+                            .containsEntry("shards", Map.of("a", "UP", "b", "UP"));
+                    MeterRegistry registry = context.getBean(MeterRegistry.class);
+                    context.getBean(MeterBinder.class).bindTo(registry);
+                    for (String meter : List.of("eventsql.append", "eventsql.buffer")) {
+                        assertThat(registry.find(meter).meters())
+                                .extracting(found -> found.getId().getTag("shard"))
+                                .containsExactlyInAnyOrder("a", "b");
+                    }
+                    assertThat(eventSql.outbox().names()).containsExactlyInAnyOrder("a", "b");
                 });
     }
 

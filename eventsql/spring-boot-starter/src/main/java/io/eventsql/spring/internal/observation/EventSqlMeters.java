@@ -17,6 +17,7 @@ import java.time.Duration;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
+import java.util.function.IntFunction;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -31,7 +32,7 @@ public final class EventSqlMeters implements ConsumerListener, PublishListener, 
     private final Map<String, Counter> published = new ConcurrentHashMap<>();
     private final Map<Consumer, ConsumerMeters> ofConsumers = new ConcurrentHashMap<>();
     private final Map<ConsumerPartition, AssignedPartition> assigned = new ConcurrentHashMap<>();
-    private volatile Map<Integer, String> shardNames = Map.of();
+    private volatile IntFunction<String> shardNames = Integer::toString;
 
     public EventSqlMeters(MeterRegistry registry) {
         this.registry = registry;
@@ -48,12 +49,12 @@ public final class EventSqlMeters implements ConsumerListener, PublishListener, 
     }
 
     @Override
-    public void setShardNames(Map<Integer, String> names) {
-        shardNames = Map.copyOf(names);
+    public void setShardNames(IntFunction<String> names) {
+        shardNames = names;
     }
 
     private String shardName(int shard) {
-        return shardNames.getOrDefault(shard, Integer.toString(shard));
+        return shardNames.apply(shard);
     }
 
     @Override
