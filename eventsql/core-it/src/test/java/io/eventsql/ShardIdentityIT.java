@@ -28,8 +28,9 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /**
- * Databases know who they are. The seed of the competition test is printed on failure and set by {@code
- * -Deventsql.test.seed}; {@code -Deventsql.test.newClusters} makes it longer (4 new clusters by default).
+ * The identities of databases: which are accepted, rejected and assigned. The seed of the competition test is printed
+ * on failure and set by {@code -Deventsql.test.seed}; {@code -Deventsql.test.newClusters} makes it longer (4 new
+ * clusters by default).
  */
 @Timeout(120)
 class ShardIdentityIT {
@@ -62,7 +63,7 @@ class ShardIdentityIT {
         return eventSql.shards().stream().map(ShardInfo::dataSource).toList();
     }
 
-    /** A key that belongs to a shard of a cluster of so many. */
+    /** Returns a key of a shard in a cluster of that many shards. */
     private static String keyOf(int shard, int shards) {
         return Stream.iterate(0, i -> i + 1)
                 .map(i -> "key-" + i)
@@ -97,7 +98,7 @@ class ShardIdentityIT {
     }
 
     @Test
-    void open_sameDatabaseTwice_isRefused() throws SQLException {
+    void open_sameDatabaseTwice_isRejected() throws SQLException {
         TestCluster two = databases(2);
         DataSource one = two.dataSources().getFirst();
         assertRefused(() -> open(List.of(one, one)), "same database");
@@ -109,7 +110,7 @@ class ShardIdentityIT {
     }
 
     @Test
-    void open_databaseOfAnotherCluster_isRefused() throws SQLException {
+    void open_databaseOfAnotherCluster_isRejected() throws SQLException {
         List<DataSource> a = databases(2).dataSources();
         List<DataSource> b = databases(2).dataSources();
         open(a);
@@ -119,7 +120,7 @@ class ShardIdentityIT {
     }
 
     @Test
-    void open_tooFewDatabases_isRefused() throws SQLException {
+    void open_tooFewDatabases_isRejected() throws SQLException {
         List<DataSource> databases = databases(3).dataSources();
         open(databases);
         assertRefused(() -> open(databases.subList(0, 2)), clusterId(databases.get(0)), "has 3 shards", "2 databases");
@@ -127,7 +128,7 @@ class ShardIdentityIT {
     }
 
     @Test
-    void open_freshDatabaseBesideAnExistingCluster_isRefusedAndStaysFresh() throws SQLException {
+    void open_freshDatabaseNextToExistingCluster_isRejectedAndStaysFresh() throws SQLException {
         List<DataSource> databases = databases(2).dataSources();
         DataSource fresh = databases(1).dataSources().getFirst();
         open(databases);
@@ -140,7 +141,7 @@ class ShardIdentityIT {
     }
 
     @Test
-    void open_freshDatabaseInPlaceOfAShardInUse_isRefusedAndStaysFresh() throws SQLException {
+    void open_freshDatabaseInPlaceOfAShardInUse_isRejectedAndStaysFresh() throws SQLException {
         List<DataSource> databases = databases(3).dataSources();
         DataSource fresh = databases(1).dataSources().getFirst();
         open(databases).createStream(STREAM);
@@ -153,7 +154,7 @@ class ShardIdentityIT {
     }
 
     @Test
-    void open_copyOfAShard_isRefused() throws SQLException {
+    void open_copyOfAShard_isRejected() throws SQLException {
         List<DataSource> databases = databases(2).dataSources();
         open(databases);
         Sql.execute(
@@ -163,7 +164,7 @@ class ShardIdentityIT {
     }
 
     @Test
-    void open_otherSlotMap_isRefused() throws SQLException {
+    void open_otherSlotMap_isRejected() throws SQLException {
         List<DataSource> databases = databases(2).dataSources();
         open(databases);
         Sql.execute(databases.get(1), "UPDATE eventsql.shard SET map_version = 2");
@@ -171,7 +172,7 @@ class ShardIdentityIT {
     }
 
     @Test
-    void open_makingWasInterrupted_isFinished() throws SQLException {
+    void open_creationWasInterrupted_isCompleted() throws SQLException {
         List<DataSource> databases = databases(3).dataSources();
         open(databases);
         for (int missing = 0; missing < 3; missing++) {
@@ -183,11 +184,12 @@ class ShardIdentityIT {
     }
 
     /**
-     * Goal: processes that start at the same moment, given the same new databases in different orders, make one cluster.
-     * Method: threads wait at a latch, each with an order of its own, then open; all must see the same numbers.
+     * Goal: processes that start at the same moment, given the same new databases in different orders, create one
+     * cluster. Method: threads wait at a latch, each with an order of its own, then open; all must see the same
+     * numbers.
      */
     @Test
-    void open_manyAtOnceInDifferentOrders_makeOneCluster() throws Exception {
+    void open_manyAtOnceInDifferentOrders_createOneCluster() throws Exception {
         long seed = Long.getLong("eventsql.test.seed", System.nanoTime());
         Random random = new Random(seed);
         for (int round = 0; round < Integer.getInteger("eventsql.test.newClusters", 4); round++) {
@@ -222,7 +224,7 @@ class ShardIdentityIT {
     }
 
     @Test
-    void open_newClusterWithADatabaseDown_isRefusedAndNothingIsRecorded() throws SQLException {
+    void open_newClusterWithUnavailableDatabase_failsAndRecordsNothing() throws SQLException {
         TestCluster cluster = databases(3);
         List<SwitchableDataSource> databases = switchable(cluster);
         databases.get(2).setAvailable(false);
@@ -237,7 +239,7 @@ class ShardIdentityIT {
     }
 
     @Test
-    void open_allDown_saysSoWithTheReason() {
+    void open_allDatabasesUnavailable_failsWithTheReason() {
         List<SwitchableDataSource> databases = switchable(databases(2));
         databases.forEach(database -> database.setAvailable(false));
         assertThatExceptionOfType(EventSqlException.class)
@@ -247,7 +249,7 @@ class ShardIdentityIT {
     }
 
     @Test
-    void open_oneOfThreeDown_othersWorkAndItIsJoinedWhenItComes() {
+    void open_oneOfThreeUnavailable_othersWorkAndItJoinsLater() {
         TestCluster cluster = databases(3);
         open(cluster.dataSources()).createStream(STREAM);
         List<SwitchableDataSource> databases = switchable(cluster);
@@ -299,10 +301,10 @@ class ShardIdentityIT {
     }
 
     @Test
-    void open_missingShardLacksTheStream_getsItWhenItComes() throws SQLException {
+    void open_lateShardLacksTheStream_getsItWhenItJoins() throws SQLException {
         TestCluster cluster = databases(2);
         open(cluster.dataSources()).createStream(STREAM);
-        // Made by a process that died before it came to the second shard.
+        // Created by a process that died before it reached the second shard.
         Sql.execute(
                 cluster.dataSources().get(1),
                 "DROP TABLE eventsql.events_orders CASCADE",
@@ -321,7 +323,7 @@ class ShardIdentityIT {
     }
 
     @Test
-    void open_databaseThatComesLateIsAnothers_isNotUsed() {
+    void open_lateDatabaseOfAnotherCluster_isRejected() {
         TestCluster cluster = databases(2);
         TestCluster other = databases(2);
         open(cluster.dataSources());
@@ -331,12 +333,12 @@ class ShardIdentityIT {
         wrong.setAvailable(false);
         EventSql eventSql = open(List.of(cluster.dataSources().get(0), wrong));
         wrong.setAvailable(true);
-        // It is tried every second.
+        // Opening is retried every second.
         await().during(Duration.ofMillis(1_500)).until(() -> eventSql.shards().size() == 1);
     }
 
     @Test
-    void subscribe_closedBeforeAMissingShardComes_takesNothingThere() throws Exception {
+    void subscribe_closedBeforeALateShardJoins_takesNothingThere() throws Exception {
         TestCluster cluster = databases(2);
         EventSql complete = open(cluster.dataSources());
         complete.createStream(STREAM);
@@ -346,11 +348,11 @@ class ShardIdentityIT {
         eventSql.subscribe(ConsumerSpec.of("orders", "c"), event -> {}).close();
         Subscription living = complete.subscribe(ConsumerSpec.of("orders", "c"), event -> {});
         opened.add(living);
-        await().until(() -> epochs(complete).stream().allMatch(epoch -> epoch > 0)); // it has them all
+        await().until(() -> epochs(complete).stream().allMatch(epoch -> epoch > 0)); // it holds all partitions
         List<Long> epochs = epochs(complete);
         databases.get(1).setAvailable(true);
         await().until(() -> eventSql.shards().size() == 2);
-        // Joining is tried every second.
+        // Joining is retried every second.
         await().during(Duration.ofMillis(1_500)).until(() -> epochs(complete).equals(epochs));
     }
 
@@ -361,7 +363,7 @@ class ShardIdentityIT {
     }
 
     @Test
-    void preferredShard_healthy_getsAllEventsWithoutKeys() {
+    void preferredShard_healthy_receivesAllEventsWithoutKeys() {
         TestCluster cluster = databases(3);
         DataSource preferred = cluster.dataSources().get(1);
         EventSql eventSql = EventSql.builder(cluster.dataSources())
@@ -388,7 +390,7 @@ class ShardIdentityIT {
     }
 
     @Test
-    void preferredShard_downAtTheStart_isPreferredOnceItCame() {
+    void preferredShard_unavailableAtStart_isPreferredOnceItJoins() {
         TestCluster cluster = databases(2);
         open(cluster.dataSources()).createStream(STREAM);
         List<SwitchableDataSource> databases = switchable(cluster);
@@ -409,7 +411,7 @@ class ShardIdentityIT {
     }
 
     @Test
-    void preferredShard_noneOfTheDataSources_isRefused() {
+    void preferredShard_noneOfTheDataSources_isRejected() {
         TestCluster cluster = databases(1);
         DataSource other = databases(1).dataSources().getFirst();
         assertThatExceptionOfType(InvalidInputException.class)
@@ -418,7 +420,7 @@ class ShardIdentityIT {
     }
 
     @Test
-    void builder_noDataSourceOrTooMany_isRefused() {
+    void builder_noDataSourceOrTooMany_isRejected() {
         assertThatExceptionOfType(InvalidInputException.class)
                 .isThrownBy(() -> EventSql.builder(List.of()))
                 .withMessageStartingWith("dataSources must be between 1 and 1024");

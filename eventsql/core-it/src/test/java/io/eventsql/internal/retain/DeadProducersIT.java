@@ -77,26 +77,26 @@ class DeadProducersIT {
     }
 
     @Test
-    void remove_silentForADay_goExceptTheHead() throws SQLException {
+    void remove_inactiveForADay_deletesAllButTheHead() throws SQLException {
         String head = producers().getLast();
         letDaysPass();
 
         assertThat(new DeadProducers(UUID.randomUUID()).remove(shards.get(0))).isPositive();
 
         assertThat(producers()).containsExactly(head);
-        assertThat(publish(first)).isEqualTo(2); // it was alive after all: nothing is lost, no offset twice
+        assertThat(publish(first)).isEqualTo(2); // it still runs: no event is lost, no offset assigned twice
         assertThat(publish(second)).isEqualTo(3);
     }
 
     @Test
-    void remove_recent_stay() throws SQLException {
+    void remove_recentBatches_areKept() throws SQLException {
         new DeadProducers(UUID.randomUUID()).remove(shards.get(0));
 
         assertThat(producers()).hasSize(2);
     }
 
     @Test
-    void remove_own_stay() throws SQLException {
+    void remove_ownBatches_areKept() throws SQLException {
         List<String> both = producers();
         letDaysPass();
 
@@ -106,7 +106,7 @@ class DeadProducersIT {
     }
 
     @Test
-    void removeInBackground_dataSourceThrowsARuntimeException_goesOnNextTime() throws SQLException {
+    void removeInBackground_dataSourceThrowsRuntimeException_retries() throws SQLException {
         String head = producers().getLast();
         letDaysPass();
         AtomicInteger failures = new AtomicInteger();

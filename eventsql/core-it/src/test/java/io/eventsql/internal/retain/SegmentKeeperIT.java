@@ -31,7 +31,7 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** Segments of 100 events, batches of at most 50: a border every other batch. */
+/** Segments of 100 events, batches of at most 50: every other batch begins a segment. */
 @Timeout(120)
 class SegmentKeeperIT {
     private static final int SEGMENT_SIZE = 100;
@@ -93,11 +93,11 @@ class SegmentKeeperIT {
     }
 
     @Test
-    void publish_overManyBorders_segmentsAreReadyAheadOfTheHead() throws SQLException {
+    void publish_acrossSegments_segmentsAreReadyAheadOfTheHead() throws SQLException {
         createStream(1);
         assertThat(segments(0)).hasSize(2);
         publish(publisher, 0, 730);
-        // The head's, the next, and room for two of the largest batches.
+        // The head's, the next, and room for two batches of maximum size.
         await().untilAsserted(() -> assertThat(segments(0)).hasSizeGreaterThanOrEqualTo(7 + 2));
         assertStored(730);
     }
@@ -121,11 +121,11 @@ class SegmentKeeperIT {
 
     /**
      * Goal: a long reader of the whole stream, such as a report or pg_dump, does not lock publishers out while segments
-     * are added. Method: a transaction that has read the stream stays open while events are published over many borders;
-     * a publisher that had to wait for it would never end.
+     * are added. Method: a transaction that has read the stream stays open while events are published across many
+     * segments; a publisher that had to wait for it would never finish.
      */
     @Test
-    void publish_overBordersBesideALongReader_goesOn() throws Exception {
+    void publish_acrossSegmentsWithLongReader_isNotBlocked() throws Exception {
         createStream(1);
         publish(publisher, 0, 30);
         try (Connection reader = database.getConnection();
@@ -137,19 +137,21 @@ class SegmentKeeperIT {
             Future<EventPosition> published = executor.submit(() -> publish(publisher, 30, 1_030));
             assertThat(published.get(20, TimeUnit.SECONDS).offset()).isEqualTo(1_029);
             await().untilAsserted(() -> assertThat(segments(0)).hasSizeGreaterThanOrEqualTo(12));
-            assertThat(Sql.query(reader, count)).as("it was open all the time").containsExactly("30");
+            assertThat(Sql.query(reader, count))
+                    .as("the snapshot was open all the time")
+                    .containsExactly("30");
             reader.rollback();
         }
         assertStored(1_030);
     }
 
     /**
-     * Goal: instances that come to the same border at the same moment add each segment once and store everything.
-     * Method: several instances publish to one partition at once over many borders; the segments ahead are dropped
-     * before, so that all of them find one missing.
+     * Goal: instances that reach the end of the same segment at the same moment add each segment once and store
+     * everything. Method: several instances publish to one partition at once across many segments; the segments ahead
+     * are dropped first, so that each instance finds one missing.
      */
     @Test
-    void publish_manyInstancesAtTheSameBorder_addEachSegmentOnce() throws Exception {
+    void publish_manyInstancesAtTheSameSegmentEnd_addEachSegmentOnce() throws Exception {
         createStream(1);
         publish(publisher, 0, 50);
         await().untilAsserted(() -> assertThat(segments(0)).hasSizeGreaterThanOrEqualTo(3));
@@ -182,7 +184,7 @@ class SegmentKeeperIT {
     }
 
     @Test
-    void publish_addingSegmentsIsBlocked_goesOnOnceItIsNot() throws Exception {
+    void publish_addingSegmentsIsBlocked_resumesAfterwards() throws Exception {
         createStream(2);
         EventPosition first = publisher.publish(stream, Event.ofText("k", "first"));
         Handled handled = new Handled();

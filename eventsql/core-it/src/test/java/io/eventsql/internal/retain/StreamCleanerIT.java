@@ -66,7 +66,7 @@ class StreamCleanerIT {
     }
 
     @Test
-    void clear_eventsAreGone_offsetsGoOn_spaceIsGivenBack() throws SQLException {
+    void clear_deletesEvents_keepsOffsetsRising_freesSpace() throws SQLException {
         eventSql.createStream(spec);
         publish(0, 250);
         long before = bytes();
@@ -86,12 +86,12 @@ class StreamCleanerIT {
     }
 
     @Test
-    void clear_segmentsBelowTheStart_doNotComeBack() throws SQLException {
+    void clear_segmentsBelowLogStart_areNotAddedAgain() throws SQLException {
         eventSql.createStream(spec);
         publish(0, 250);
         eventSql.clear(stream, eventSql.previewClear(stream).confirmation());
 
-        // As by a keeper that learned of the head before.
+        // As by a segment keeper that knows an older head.
         try (var connection = database.getConnection()) {
             connection.setAutoCommit(false);
             assertThat(new SegmentTable(new SqlSchema("eventsql")).addSegment(connection, spec, 0, 1))
@@ -102,7 +102,7 @@ class StreamCleanerIT {
     }
 
     @Test
-    void clear_publisherRuns_losesNothingThatComesAfter() throws Exception {
+    void clear_publisherRuns_losesNoLaterEvent() throws Exception {
         eventSql.createStream(spec);
         AtomicBoolean ended = new AtomicBoolean();
         try (ExecutorService threads = Executors.newSingleThreadExecutor()) {
@@ -134,7 +134,7 @@ class StreamCleanerIT {
     }
 
     @Test
-    void clear_consumerThatHadReadAll_goesOn() throws SQLException {
+    void clear_consumerAtTheHead_continues() throws SQLException {
         eventSql.createStream(spec);
         publish(0, 150);
         Handled handled = new Handled();
@@ -153,7 +153,7 @@ class StreamCleanerIT {
     }
 
     @Test
-    void clear_consumerThatIsBehind_followsItsPolicy() throws SQLException {
+    void clear_laggingConsumer_followsItsPolicy() throws SQLException {
         eventSql.createStream(spec);
         publish(0, 150);
         eventSql.clear(stream, eventSql.previewClear(stream).confirmation());
@@ -177,7 +177,7 @@ class StreamCleanerIT {
     }
 
     @Test
-    void clear_memberHoldsAPartition_isRefused() throws SQLException {
+    void clear_memberHoldsPartition_fails() throws SQLException {
         eventSql.createStream(spec);
         publish(0, 10);
         Handled handled = new Handled();
@@ -194,7 +194,7 @@ class StreamCleanerIT {
     }
 
     @Test
-    void clear_wrongOrUsedConfirmation_isRefused() throws SQLException {
+    void clear_wrongOrUsedConfirmation_fails() throws SQLException {
         eventSql.createStream(spec);
         publish(0, 10);
         String other = "other_" + stream;
@@ -216,13 +216,13 @@ class StreamCleanerIT {
     }
 
     @Test
-    void clear_brokenOffBetweenItsSteps_isDoneByRepeatingIt() throws SQLException {
+    void clear_interruptedBetweenSteps_isCompletedByARepeatedCall() throws SQLException {
         eventSql.createStream(spec);
         publish(0, 450);
         ClearStatements clearing = new ClearStatements(new SqlSchema("eventsql"));
         int streamId = Math.toIntExact(
                 Sql.queryLong(database, "SELECT stream_id FROM eventsql.stream WHERE name = '" + stream + "'"));
-        // As by a process that ended after the first step, and in the midst of the second.
+        // As by a process that ended after the first step, and during the second.
         try (var connection = database.getConnection()) {
             connection.setAutoCommit(false);
             clearing.moveLogStartToHead(connection, streamId, spec, 0);
@@ -251,7 +251,7 @@ class StreamCleanerIT {
     }
 
     @Test
-    void clear_readerStandsInTheWay_publishersGoOnAndItIsRepeated() throws Exception {
+    void clear_blockedByReader_retriesWhilePublishersContinue() throws Exception {
         eventSql.createStream(spec);
         publish(0, 150);
         try (var reader = database.getConnection()) {

@@ -39,16 +39,16 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /**
- * Goal: teams that run Flyway or Liquibase apply the library's SQL files with it, next to their own, as docs/schema.md says.
- * Method: library and application are upgraded in turn on one database, each with a history of its own; then the library is
- * opened with {@code migrateSchema} off.
+ * Goal: teams that run Flyway or Liquibase apply the library's SQL files with it, next to their own, as docs/schema.md
+ * says. Method: library and application are upgraded in turn on one database, each with a history of its own; then the
+ * library is opened with {@code migrateSchema} off.
  */
 @Timeout(120)
 class MigrationToolsIT {
     private static final String VERSIONS = "SELECT version FROM eventsql.schema_version ORDER BY version";
     /**
-     * The default schema of a connection would be "eventsql" as soon as that exists, because the role of the tests has this
-     * name: search_path is "$user", public.
+     * The default schema of a connection would be "eventsql" as soon as that exists, because the role of the tests has
+     * this name: search_path is "$user", public.
      */
     private static final String APPLICATION_SCHEMA = "public";
 

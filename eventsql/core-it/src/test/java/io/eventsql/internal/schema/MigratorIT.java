@@ -139,7 +139,7 @@ class MigratorIT {
     }
 
     @Test
-    void migrate_offOnAFreshDatabase_isRefusedAndLeavesItEmpty() throws SQLException {
+    void migrate_disabledOnFreshDatabase_failsAndLeavesItEmpty() throws SQLException {
         assertThatExceptionOfType(EventSqlException.class)
                 .isThrownBy(() -> open(pool, Settings.DEFAULT_SCHEMA, false))
                 .withMessageContaining("outbox/V1__outbox.sql, shard/V2__event_log.sql, ")
@@ -149,7 +149,7 @@ class MigratorIT {
     }
 
     @Test
-    void migrate_offAfterTheFilesWereRunByAnotherTool_works() throws SQLException, IOException {
+    void migrate_disabledAndFilesAppliedByAnotherTool_works() throws SQLException, IOException {
         Sql.execute(
                 pool,
                 "CREATE SCHEMA eventsql",
@@ -175,7 +175,7 @@ class MigratorIT {
     }
 
     @Test
-    void migrate_offOnAPreparedDatabase_worksWithARoleThatMayNotCreate() throws SQLException {
+    void migrate_disabledOnPreparedDatabase_worksForRoleWithoutCreate() throws SQLException {
         try (EventSql owner = open()) {
             owner.createStream(STREAM);
         }
@@ -191,14 +191,14 @@ class MigratorIT {
     }
 
     @Test
-    void migrate_onWithARoleThatMayNotCreate_saysWhy() throws SQLException {
+    void migrate_roleWithoutCreate_failsWithPermissionDenied() throws SQLException {
         DataSource restricted = roleWithoutCreate();
         assertThatExceptionOfType(EventSqlException.class)
                 .isThrownBy(() -> open(restricted, "other_schema", true))
                 .withMessageContaining("permission denied");
     }
 
-    /** A role that may use what is there. */
+    /** Returns a role that may use the tables but not create any. */
     private DataSource roleWithoutCreate() throws SQLException {
         PGSimpleDataSource owner = (PGSimpleDataSource) database;
         String role = owner.getDatabaseName() + "_app";
@@ -219,7 +219,7 @@ class MigratorIT {
 
     @ParameterizedTest
     @ValueSource(strings = {"a", "my_events", "eventsql2", "my_eventsql", "user", "select", "table"})
-    void migrate_otherSchemaName_livesThere(String schema) throws SQLException {
+    void migrate_otherSchemaName_createsEverythingThere(String schema) throws SQLException {
         try (EventSql eventSql = open(pool, schema, true)) {
             eventSql.createStream(STREAM.asJson().withSegmentSize(100));
             assertWorks(eventSql);
@@ -231,7 +231,7 @@ class MigratorIT {
     }
 
     @Test
-    void migrate_twoSchemasInOneDatabase_areTwoClusters() throws SQLException {
+    void migrate_twoSchemasInOneDatabase_createsTwoClusters() throws SQLException {
         try (EventSql one = open(pool, "one", true);
                 EventSql two = open(pool, "two", true)) {
             one.createStream(STREAM);
@@ -260,7 +260,7 @@ class MigratorIT {
     }
 
     @Test
-    void migrate_schemaExistsAndIsEmpty_isFilled() throws SQLException {
+    void migrate_emptySchemaExists_isMigrated() throws SQLException {
         Sql.execute(pool, "CREATE SCHEMA eventsql");
         try (EventSql eventSql = open()) {
             eventSql.createStream(STREAM);

@@ -31,9 +31,10 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.postgresql.ds.PGSimpleDataSource;
 
 /**
- * Goal: what a fetch, a look at the heads and an append cost does not depend on statistics, on how much is stored, or on
- * dead versions that an old snapshot keeps. Method: blocks are counted, not time. auto_explain shows the plans inside of
- * {@code fetch_v1} itself, on a stream that was never analyzed and on one that was analyzed while it was almost empty.
+ * Goal: the cost of a fetch, of reading the heads and of an append does not depend on statistics, on how much is
+ * stored, or on dead row versions that an old snapshot keeps. Method: blocks are counted, not time. auto_explain shows
+ * the plans inside of {@code fetch_v1} itself, on a stream that was never analyzed and on one that was analyzed while
+ * it was almost empty.
  */
 @Timeout(180)
 class FetchPlanIT {
@@ -128,7 +129,7 @@ class FetchPlanIT {
         }
     }
 
-    /** A superuser's connection whose statements come with the plans of all statements inside, as warnings. */
+    /** A superuser's connection whose statements return the plans of all nested statements, as warnings. */
     private static Connection explaining() throws SQLException {
         PGSimpleDataSource admin = (PGSimpleDataSource) TestCluster.server().adminDataSource();
         Connection connection = DriverManager.getConnection(
@@ -139,7 +140,7 @@ class FetchPlanIT {
                 admin.getUser(),
                 admin.getPassword());
         try (Statement statement = connection.createStatement()) {
-            statement.execute("SET random_page_cost = 4"); // PostgreSQL's default, which tempts more
+            statement.execute("SET random_page_cost = 4"); // PostgreSQL's default, which favours other plans
             statement.execute("LOAD 'auto_explain'");
             for (String setting : List.of(
                     "log_min_duration = 0",
@@ -194,10 +195,10 @@ class FetchPlanIT {
     }
 
     /**
-     * Goal: an old snapshot (a forgotten session, pg_dump) does not make appends and looks at the heads dearer with
-     * every append. Method: while a REPEATABLE READ transaction stays open, 5,000 batches are appended to one partition;
-     * the blocks of the last ones are compared with those of the first. Halfway a vacuum, which can remove nothing,
-     * tells the planner how few rows are alive, as autovacuum would.
+     * Goal: an old snapshot (a forgotten session, pg_dump) does not make appends and reading the heads more expensive
+     * with every append. Method: while a REPEATABLE READ transaction stays open, 5,000 batches are appended to one
+     * partition; the blocks of the last ones are compared with those of the first. Halfway a vacuum, which can remove
+     * nothing, tells the planner how few rows are alive, as autovacuum would.
      */
     @Test
     void append_oldSnapshotOpen_costsNoMoreWithEveryAppend() throws SQLException {

@@ -14,8 +14,8 @@ import org.junit.jupiter.api.Timeout;
 import org.postgresql.ds.PGSimpleDataSource;
 
 /**
- * Goal: an application's log contains nothing of jOOQ's own: no logo, no tip, no opinion of the server's version. Method:
- * jOOQ logs them once in a JVM, so a new one opens the library and publishes, and its log is read.
+ * Goal: an application's log contains nothing of jOOQ's own: no logo, no tip, no opinion of the server's version.
+ * Method: jOOQ logs them once in a JVM, so a new one opens the library and publishes, and its log is read.
  */
 @Timeout(60)
 class JooqLogIT {

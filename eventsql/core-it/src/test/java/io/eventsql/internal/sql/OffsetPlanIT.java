@@ -19,10 +19,10 @@ import javax.sql.DataSource;
 import org.junit.jupiter.api.Test;
 
 /**
- * Goal: an old snapshot does not make offset commits, nor looking at offsets, dearer with every commit. Method: while a
- * REPEATABLE READ transaction stays open, each of ten partitions is committed 2,000 times; the blocks the last commit
- * reads are compared with those of the first. Halfway a vacuum, which can remove nothing, tells the planner how few rows
- * are alive.
+ * Goal: an old snapshot does not make offset commits and reading offsets more expensive with every commit. Method:
+ * while a REPEATABLE READ transaction stays open, each of ten partitions is committed 2,000 times; the blocks the last
+ * commit reads are compared with those of the first. Halfway a vacuum, which can remove nothing, tells the planner how
+ * few rows are alive.
  */
 class OffsetPlanIT {
     private static final int PARTITIONS = 10;
@@ -48,20 +48,20 @@ class OffsetPlanIT {
                 OffsetTable offsets = new OffsetTable(schema);
                 long next = commit(offsets, connection, consumer, 0, 20);
                 long commitBefore = commitBlocks(connection, consumer, next++);
-                long lookBefore = blocks(connection, look(consumer));
+                long readBefore = blocks(connection, look(consumer));
                 next = commit(offsets, connection, consumer, next, COMMITS / 2);
                 Sql.execute(database, "VACUUM ANALYZE eventsql.consumer_offset");
                 next = commit(offsets, connection, consumer, next, COMMITS);
-                long lookAfter = blocks(connection, look(consumer));
+                long readAfter = blocks(connection, look(consumer));
                 long commitAfter = commitBlocks(connection, consumer, next);
                 old.rollback();
 
                 assertThat(commitAfter)
                         .as("commit of ten partitions, %d at first", commitBefore)
                         .isLessThanOrEqualTo(commitBefore + 10L * PARTITIONS);
-                assertThat(lookAfter)
-                        .as("look, %d at first", lookBefore)
-                        .isLessThanOrEqualTo(lookBefore + 5L * PARTITIONS);
+                assertThat(readAfter)
+                        .as("reading offsets, %d at first", readBefore)
+                        .isLessThanOrEqualTo(readBefore + 5L * PARTITIONS);
             }
         }
     }

@@ -26,7 +26,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** The rules of the outbox that its statements enforce, each by itself: lease and fence, pages, and what a target takes. */
+/** The rules that the statements of the outbox enforce: lease and fence, pages, and what a target accepts. */
 @Timeout(60)
 class OutboxStatementsIT {
     private static final double LEASE_SECONDS = 3_600;
@@ -42,7 +42,7 @@ class OutboxStatementsIT {
     private DataSource dataSource;
     private Database database;
 
-    /** The tables are there, and nobody relays. */
+    /** Creates the tables; no relay is running. */
     @BeforeEach
     void prepare() {
         cluster = TestCluster.ofShards(1);
@@ -102,7 +102,7 @@ class OutboxStatementsIT {
     }
 
     @Test
-    void poll_leaseOfAnother_isTakenOnlyWhenItExpiresOrIsReleased() throws SQLException {
+    void poll_leaseOfAnotherProcess_isAcquiredOnlyAfterExpiryOrRelease() throws SQLException {
         Tenure first = take(ONE);
         assertThat(poll(OTHER, 0).epoch()).isNull();
         expire();
@@ -110,7 +110,7 @@ class OutboxStatementsIT {
         assertThat(second.epoch()).isEqualTo(first.epoch() + 1);
         assertThat(poll(ONE, first.epoch()).epoch()).isNull();
         database.call(c -> {
-            relay.release(c, first); // not his any more: does nothing
+            relay.release(c, first); // has ended: does nothing
             return first;
         });
         assertThat(poll(ONE, first.epoch()).epoch()).isNull();
@@ -132,22 +132,22 @@ class OutboxStatementsIT {
         assertThat(Sql.query(dataSource, version)).isEqualTo(before);
         expire();
         assertThat(poll(ONE, tenure.epoch()).epoch())
-                .as("expired, and nobody has taken it")
+                .as("expired, but not acquired by another process")
                 .isEqualTo(tenure.epoch());
         assertThat(poll(OTHER, 0).epoch()).as("renewed").isNull();
     }
 
     @Test
-    void poll_saysWhetherEventsWait() throws SQLException {
+    void poll_returnsWhetherEventsAreWaiting() throws SQLException {
         Tenure tenure = take(ONE);
         assertThat(poll(ONE, tenure.epoch()).waiting()).isFalse();
         write("x");
         assertThat(poll(ONE, tenure.epoch()).waiting()).isTrue();
-        assertThat(poll(OTHER, 0).waiting()).as("to somebody else").isFalse();
+        assertThat(poll(OTHER, 0).waiting()).as("without the lease").isFalse();
     }
 
     @Test
-    void take_byAFormerHolder_isRefusedAndTakesNothing() throws SQLException {
+    void take_byAFormerHolder_failsAndTakesNothing() throws SQLException {
         write("x");
         Tenure former = take(ONE);
         expire();
@@ -167,7 +167,7 @@ class OutboxStatementsIT {
 
     /** After a failover the numbers of the former history must not be used again under the same producer. */
     @Test
-    void take_historyHasChanged_needsANewTenureWithANewProducer() throws SQLException {
+    void take_timelineHasChanged_requiresANewLeaseWithANewProducer() throws SQLException {
         String producer = "SELECT producer_id FROM eventsql.outbox_relay";
         Tenure former = take(ONE);
         List<String> before = Sql.query(dataSource, producer);
@@ -180,7 +180,7 @@ class OutboxStatementsIT {
     }
 
     @Test
-    void take_pages_areBoundedInEventsAndBytesAndInTheOrderOfTheIds() throws SQLException {
+    void take_page_isBoundedInEventsAndBytesAndOrderedById() throws SQLException {
         Tenure tenure = take(ONE);
         write("a", "b", "c");
         for (int ring = 3; ring >= 0; ring--) { // later ids in other tables of the ring
@@ -208,7 +208,7 @@ class OutboxStatementsIT {
         assertThat(values(takePage(tenure, 10, 1_000))).containsExactly("a", "b");
     }
 
-    /** Sends events {@code from}, …, {@code to} of partition 0, which are numbered so. */
+    /** Sends the events numbered {@code from} to {@code to} to partition 0. */
     private void send(@Nullable Long after, long from, long to) throws SQLException {
         int count = Math.toIntExact(to - from + 1);
         byte[][] values = new byte[count][];
@@ -235,14 +235,14 @@ class OutboxStatementsIT {
     }
 
     @Test
-    void appendTransferred_isTakenOnlyDirectlyAfterTheLast() throws SQLException {
+    void appendTransferred_notDirectlyAfterTheLastNumber_isRejected() throws SQLException {
         send(null, 5, 6);
-        send(6L, 9, 9); // numbers need not be without gaps: others are for other partitions
+        send(6L, 9, 9); // gaps are legal: the missing numbers belong to other partitions
         assertFails(SqlErrors.NOT_NEXT, () -> send(null, 5, 6)); // repeated
         assertFails(SqlErrors.NOT_NEXT, () -> send(6L, 9, 9));
         assertFails(SqlErrors.NOT_NEXT, () -> send(6L, 9, 12)); // cut differently: contains what is stored
         assertFails(SqlErrors.NOT_NEXT, () -> send(null, 5, 12));
-        assertFails(SqlErrors.NOT_NEXT, () -> send(10L, 11, 12)); // not behind what is stored
+        assertFails(SqlErrors.NOT_NEXT, () -> send(10L, 11, 12)); // not directly after the last number
         send(9L, 10, 12);
         assertThat(stored()).containsExactly("5", "6", "9", "10", "11", "12");
         Map<Target, Long> lastNumbers = database.call(c -> transferred.registerOutbox(c, PRODUCER, new int[] {1}));
@@ -270,7 +270,7 @@ class OutboxStatementsIT {
     }
 
     @Test
-    void producersOfOutboxes_areNotForgottenWhenOthersAre() throws SQLException {
+    void deleteDeadProducers_producersOfOutboxes_areKept() throws SQLException {
         database.call(c -> transferred.registerOutbox(c, PRODUCER, new int[] {1}));
         send(null, 1, 1);
         Sql.execute(

@@ -4,7 +4,7 @@ import io.eventsql.ConsumerPartition;
 import io.eventsql.ConsumerSpec;
 import io.eventsql.StoredEvent;
 import io.eventsql.internal.sql.FetchStatement.Request;
-import io.eventsql.internal.sql.LeaseTable.Taken;
+import io.eventsql.internal.sql.LeaseTable.TakenPartition;
 import io.eventsql.internal.sql.OffsetTable.Handled;
 import java.util.HashMap;
 import java.util.List;
@@ -68,7 +68,7 @@ final class Assignment {
      * @param parkedKeys as they are when the epoch is raised: only the owner changes them
      * @param leaseEndNanos when the lease expires, at the latest (nano time)
      */
-    Assignment(Membership membership, Taken taken, Set<String> parkedKeys, long leaseEndNanos) {
+    Assignment(Membership membership, TakenPartition taken, Set<String> parkedKeys, long leaseEndNanos) {
         this.membership = membership;
         this.keyQueues = new KeyQueues(membership.spec().keyConcurrency());
         this.partition = taken.partition();

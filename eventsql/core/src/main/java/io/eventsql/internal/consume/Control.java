@@ -81,6 +81,7 @@ final class Control implements ConsumerControl {
 
     @Override
     public void seek(StartPosition position) {
+        requireGiven("position", position);
         change("move", (c, shard, id) -> {
             Tables tables = shard.tables();
             for (int partition = 0; partition < stream.partitions(); partition++) {
@@ -148,7 +149,7 @@ final class Control implements ConsumerControl {
         return change("redrive", (c, shard, id) -> {
             long events = 0;
             for (int partition = 0; partition < stream.partitions(); partition++) {
-                events += shard.tables().parkedEvents().askRedrive(c, id, partition, null);
+                events += shard.tables().parkedEvents().requestRedrive(c, id, partition, null);
             }
             return events;
         });
@@ -160,7 +161,7 @@ final class Control implements ConsumerControl {
                 "redrive",
                 positions,
                 (c, shard, id, partition, offsets) ->
-                        shard.tables().parkedEvents().askRedrive(c, id, partition, offsets));
+                        shard.tables().parkedEvents().requestRedrive(c, id, partition, offsets));
     }
 
     @Override
@@ -187,6 +188,7 @@ final class Control implements ConsumerControl {
     }
 
     private long changeParkedEvents(String action, Collection<EventPosition> positions, ParkedEventWork work) {
+        requireGiven("positions", positions);
         positions.forEach(this::requireOwn);
         Map<Integer, Map<Integer, List<Long>>> offsets = positions.stream()
                 .collect(Collectors.groupingBy(
@@ -246,8 +248,15 @@ final class Control implements ConsumerControl {
         }
     }
 
+    private static void requireGiven(String field, @Nullable Object value) {
+        if (value == null) {
+            throw new InvalidInputException(field, "must not be null");
+        }
+    }
+
     private void requireOwn(EventPosition position) {
-        if (!position.stream().equals(stream.name())) {
+        requireGiven("position", position);
+        if (!stream.name().equals(position.stream())) {
             throw new InvalidInputException(
                     "position.stream", "must be " + stream.name() + ", but is " + position.stream());
         }

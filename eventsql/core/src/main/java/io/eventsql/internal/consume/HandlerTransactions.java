@@ -93,7 +93,7 @@ sealed interface HandlerTransactions {
             } catch (Throwable e) {
                 failure = e;
                 // At once: a boundary that ignores failures must find nothing of the handler's to commit.
-                state = database.rollbackForeign(connection) ? State.ROLLED_BACK : State.BROKEN;
+                state = Database.rollback(connection) ? State.ROLLED_BACK : State.BROKEN;
                 throw e;
             }
         }
@@ -103,7 +103,7 @@ sealed interface HandlerTransactions {
                 throw new HandlerCall.NotHandledException(
                         "the transaction boundary has begun no transaction: the connection is in autocommit mode");
             }
-            database.limitAnswers(connection);
+            database.setNetworkTimeout(connection);
         }
 
         /** Returns whether the boundary has committed, after it has returned. */

@@ -3,8 +3,8 @@ package io.eventsql.internal.consume;
 import io.eventsql.ConsumerListener.Reason;
 import io.eventsql.Settings;
 import io.eventsql.internal.shard.Shard;
-import io.eventsql.internal.sql.LeaseTable.Answer;
-import io.eventsql.internal.sql.LeaseTable.Beat;
+import io.eventsql.internal.sql.LeaseTable.HeartbeatReply;
+import io.eventsql.internal.sql.LeaseTable.HeartbeatRequest;
 import io.eventsql.internal.wake.WakeUp;
 import io.eventsql.internal.wake.WakeUpTarget;
 import java.sql.SQLException;
@@ -43,7 +43,6 @@ final class LeaseKeeper implements WakeUpTarget {
     private final Shard shard;
     private final Duration lease;
     private final long heartbeatNanos;
-    private final long networkTimeoutNanos;
     /** Short enough that a second heartbeat on another connection is possible before the lease ends. */
     private final Duration answerTimeout;
 
@@ -70,7 +69,6 @@ final class LeaseKeeper implements WakeUpTarget {
         this.shard = shard;
         this.lease = settings.lease();
         this.heartbeatNanos = settings.heartbeat().toNanos();
-        this.networkTimeoutNanos = settings.networkTimeout().toNanos();
         this.answerTimeout = lease.minus(settings.heartbeat()).dividedBy(2);
         this.schedule = schedule;
         this.fetcher = fetcher;
@@ -105,19 +103,19 @@ final class LeaseKeeper implements WakeUpTarget {
     }
 
     /**
-     * Waits until the member has left. At the deadline it leaves in any case: the leases of partitions whose handlers
-     * have not ended expire.
+     * Waits until the member has left. At the handlers' deadline it leaves in any case: the leases of partitions whose
+     * handlers have not ended expire.
      *
      * @return whether all handlers have ended
      */
-    boolean awaitLeft(ShardMember member, long deadlineNanos) throws InterruptedException {
+    boolean awaitLeft(ShardMember member, CloseDeadline deadline) throws InterruptedException {
         if (thread.equals(Thread.currentThread())) { // a listener closes it
             member.leaveNow();
             letClosedLeave();
-        } else if (!member.awaitLeft(deadlineNanos)) {
+        } else if (!member.awaitLeft(deadline.handlersNanos())) {
             member.leaveNow();
             schedule.requestRelease();
-            member.awaitLeft(System.nanoTime() + networkTimeoutNanos);
+            member.awaitLeft(deadline.endNanos());
         }
         return member.haveHandlersEnded();
     }
@@ -163,28 +161,29 @@ final class LeaseKeeper implements WakeUpTarget {
         if (heartbeats.isEmpty()) {
             return;
         }
-        List<Answer> answers = shard.require()
-                .answeringWithin(answerTimeout)
+        List<HeartbeatReply> replies = shard.require()
+                .withNetworkTimeout(answerTimeout)
                 .call(connection -> shard.tables()
                         .leases()
-                        .beat(
+                        .heartbeat(
                                 connection,
                                 shard.number(),
                                 lease,
-                                heartbeats.stream().map(Heartbeat::beat).toList()));
-        if (answers.size() < heartbeats.size()) {
-            endDeleted(heartbeats, answers);
+                                heartbeats.stream().map(Heartbeat::request).toList()));
+        if (replies.size() < heartbeats.size()) {
+            endDeleted(heartbeats, replies);
         }
-        for (Answer answer : answers) {
-            apply(heartbeats.get(answer.member()), answer);
+        for (HeartbeatReply reply : replies) {
+            apply(heartbeats.get(reply.member()), reply);
         }
-        for (Answer answer : answers) { // when all leases are renewed here, too: taking may fail
-            takeFree(heartbeats.get(answer.member()).participant().member(), answer);
+        for (HeartbeatReply reply : replies) { // when all leases are renewed here, too: taking may fail
+            takeFree(heartbeats.get(reply.member()).participant().member(), reply);
         }
     }
 
-    /** What was sent for a member: the assignments as they were then, since one may be taken or removed before the answer. */
-    private record Heartbeat(Participant participant, List<Assignment> assignments, Beat beat, long sentAt) {
+    /** What was sent for a member: the assignments as they were then, since one may be taken or removed before the reply. */
+    private record Heartbeat(
+            Participant participant, List<Assignment> assignments, HeartbeatRequest request, long sentAt) {
         static Heartbeat of(Participant participant, long sentAt) {
             ShardMember member = participant.member();
             List<Assignment> assignments = member.assignments();
@@ -192,32 +191,32 @@ final class LeaseKeeper implements WakeUpTarget {
         }
     }
 
-    private void apply(Heartbeat heartbeat, Answer answer) {
+    private void apply(Heartbeat heartbeat, HeartbeatReply reply) {
         ShardMember member = heartbeat.participant().member();
-        checkHistory(answer.history());
+        checkHistory(reply.history());
         if (member.recordAnswer()) { // only now other members can see it
             wakeUp.consumerChanged(shard, member.consumerId());
         }
-        keepRenewed(heartbeat, answer);
-        drainSurplus(member, answer.share());
-        if (answer.nextExpiryMs() != null) {
-            schedule.scheduleWithin(TimeUnit.MILLISECONDS.toNanos(answer.nextExpiryMs() + AFTER_EXPIRY_MS));
+        keepRenewed(heartbeat, reply);
+        drainSurplus(member, reply.share());
+        if (reply.nextExpiryMs() != null) {
+            schedule.scheduleWithin(TimeUnit.MILLISECONDS.toNanos(reply.nextExpiryMs() + AFTER_EXPIRY_MS));
         }
     }
 
     /** Rule 2 (Renew): a lease that was not renewed is lost, because the partition was moved or another member took it. */
-    private void keepRenewed(Heartbeat heartbeat, Answer answer) {
+    private void keepRenewed(Heartbeat heartbeat, HeartbeatReply reply) {
         ShardMember member = heartbeat.participant().member();
         for (Assignment assignment : heartbeat.assignments()) {
             int partition = assignment.partition();
-            if (answer.renewed().contains(partition)) {
+            if (reply.renewed().contains(partition)) {
                 assignment.renewLease(heartbeat.sentAt() + lease.toNanos());
-                if (answer.ending().contains(partition)) {
+                if (reply.revoked().contains(partition)) {
                     assignment.drain();
-                } else if (answer.toRedrive().contains(partition) && assignment.requestRedrive()) {
+                } else if (reply.toRedrive().contains(partition) && assignment.requestRedrive()) {
                     heartbeat.participant().dispatcher().start(assignment);
                 }
-            } else if (heartbeat.beat().held().contains(partition)) {
+            } else if (heartbeat.request().held().contains(partition)) {
                 LOG.info("Lost {}: its lease was not renewed", assignment.name());
                 member.remove(assignment, Reason.LOST);
             } else if (!assignment.hasEnded()) {
@@ -246,9 +245,9 @@ final class LeaseKeeper implements WakeUpTarget {
         }
     }
 
-    private void takeFree(ShardMember member, Answer answer) throws SQLException {
-        int wanted = answer.share() - member.assignments().size();
-        if (wanted <= 0 || answer.free() == 0) {
+    private void takeFree(ShardMember member, HeartbeatReply reply) throws SQLException {
+        int wanted = reply.share() - member.assignments().size();
+        if (wanted <= 0 || reply.free() == 0) {
             return;
         }
         int taken = transfers.take(member, wanted);
@@ -291,9 +290,9 @@ final class LeaseKeeper implements WakeUpTarget {
         member.markLeft();
     }
 
-    private void endDeleted(List<Heartbeat> heartbeats, List<Answer> answers) {
+    private void endDeleted(List<Heartbeat> heartbeats, List<HeartbeatReply> replies) {
         Set<Integer> answered =
-                new HashSet<>(answers.stream().map(Answer::member).toList());
+                new HashSet<>(replies.stream().map(HeartbeatReply::member).toList());
         for (int i = 0; i < heartbeats.size(); i++) {
             if (!answered.contains(i)) {
                 Participant participant = heartbeats.get(i).participant();
@@ -334,10 +333,10 @@ final class LeaseKeeper implements WakeUpTarget {
         }
     }
 
-    void close() throws InterruptedException {
+    void close(CloseDeadline deadline) throws InterruptedException {
         closed = true;
         schedule.requestRelease();
-        thread.join(TimeUnit.SECONDS.toMillis(1));
+        deadline.join(thread);
         thread.interrupt();
     }
 }

@@ -3,7 +3,7 @@ package io.eventsql.internal.consume;
 import io.eventsql.ConsumerListener.Reason;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.sql.Database;
-import io.eventsql.internal.sql.LeaseTable.Taken;
+import io.eventsql.internal.sql.LeaseTable.TakenPartition;
 import io.eventsql.internal.wake.WakeUp;
 import java.sql.SQLException;
 import java.time.Duration;
@@ -36,7 +36,7 @@ final class PartitionTransfers {
     }
 
     private Database database() throws SQLException {
-        return shard.require().answeringWithin(answerTimeout);
+        return shard.require().withNetworkTimeout(answerTimeout);
     }
 
     /**
@@ -49,20 +49,20 @@ final class PartitionTransfers {
         List<Integer> except = member.notToTake();
         long sentAt = System.nanoTime();
         var tables = shard.tables();
-        record Result(List<Taken> taken, Map<Integer, Set<String>> parkedKeys) {}
+        record Result(List<TakenPartition> taken, Map<Integer, Set<String>> parkedKeys) {}
         Result result = database().transaction(connection -> {
-            List<Taken> taken =
+            List<TakenPartition> taken =
                     tables.leases().take(connection, member.consumerId(), member.memberId(), lease, wanted, except);
             return new Result(
                     taken, tables.parkedEvents().parkedKeys(connection, member.consumerId(), partitions(taken)));
         });
-        List<Taken> taken = result.taken();
+        List<TakenPartition> taken = result.taken();
         if (taken.isEmpty()) {
             return 0;
         }
         Membership membership = member.membership();
         LOG.debug("{} took {} of {}", membership.memberName(), taken, membership.spec());
-        for (Taken one : taken) { // before its first event may be handled
+        for (TakenPartition one : taken) { // before its first event may be handled
             listeners.call(l -> l.partitionAssigned(membership.partition(one.partition()), one.nextOffset()));
         }
         // Counted from before the request, so the lease ends here before it ends in the database.
@@ -70,14 +70,14 @@ final class PartitionTransfers {
             return taken.size();
         }
         release(member, partitions(taken));
-        for (Taken one : taken) {
+        for (TakenPartition one : taken) {
             listeners.call(l -> l.partitionRevoked(membership.partition(one.partition()), Reason.RELEASED));
         }
         return 0;
     }
 
-    private static List<Integer> partitions(List<Taken> taken) {
-        return taken.stream().map(Taken::partition).toList();
+    private static List<Integer> partitions(List<TakenPartition> taken) {
+        return taken.stream().map(TakenPartition::partition).toList();
     }
 
     /**

@@ -40,7 +40,8 @@ final class Redrive {
         List<Row> rows;
         try {
             rows = shard.require()
-                    .call(c -> table.toRedrive(c, assignment.consumerId(), assignment.partition(), PAGE_EVENTS_MAX));
+                    .call(c ->
+                            table.findToRedrive(c, assignment.consumerId(), assignment.partition(), PAGE_EVENTS_MAX));
         } catch (SQLException e) { // the next heartbeat requests it again
             LOG.warn(
                     "Reading events to redrive of {} failed; retrying after the next heartbeat: {}",
@@ -88,7 +89,7 @@ final class Redrive {
                 }
                 return failures.commitWith(
                         assignment,
-                        connection -> table.failedAgain(
+                        connection -> table.recordFailure(
                                 connection,
                                 assignment.consumerId(),
                                 assignment.partition(),

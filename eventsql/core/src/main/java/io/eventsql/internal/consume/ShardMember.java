@@ -2,8 +2,8 @@ package io.eventsql.internal.consume;
 
 import io.eventsql.ConsumerListener.Reason;
 import io.eventsql.ConsumerSpec;
-import io.eventsql.internal.sql.LeaseTable.Beat;
-import io.eventsql.internal.sql.LeaseTable.Taken;
+import io.eventsql.internal.sql.LeaseTable.HeartbeatRequest;
+import io.eventsql.internal.sql.LeaseTable.TakenPartition;
 import io.eventsql.internal.sql.OffsetTable.Handled;
 import java.util.ArrayList;
 import java.util.Collection;
@@ -112,12 +112,13 @@ final class ShardMember {
      *
      * @return {@code false} if the member closes: they must be released
      */
-    synchronized boolean add(Collection<Taken> taken, Map<Integer, Set<String>> parkedKeys, long leaseEndNanos) {
+    synchronized boolean add(
+            Collection<TakenPartition> taken, Map<Integer, Set<String>> parkedKeys, long leaseEndNanos) {
         if (isClosed()) {
             return false;
         }
         List<Assignment> changed = new ArrayList<>(assignments);
-        for (Taken one : taken) {
+        for (TakenPartition one : taken) {
             Set<String> keys = parkedKeys.getOrDefault(one.partition(), Set.of());
             changed.add(new Assignment(membership, one, keys, leaseEndNanos));
         }
@@ -150,7 +151,7 @@ final class ShardMember {
     // Heartbeats
 
     /** Returns the next heartbeat. It leaves out partitions whose handler exceeds its time-out: their leases expire. */
-    synchronized Beat heartbeat() {
+    synchronized HeartbeatRequest heartbeat() {
         endedButHandling.removeIf(assignment -> !assignment.isHandling());
         long timeout = spec().handlerTimeout().toNanos();
         List<Integer> renewed = assignments.stream()
@@ -161,7 +162,7 @@ final class ShardMember {
         stuck += (int) endedAndHandling()
                 .filter(assignment -> assignment.longestCallNanos() >= timeout)
                 .count();
-        return new Beat(
+        return new HeartbeatRequest(
                 consumerId(), memberId(), membership.memberName(), maxPartitions(renewed.size(), stuck), renewed);
     }
 

@@ -28,7 +28,7 @@ public final class Database {
     }
 
     /** Returns the same database with a network timeout of at most {@code time}. */
-    public Database answeringWithin(Duration time) {
+    public Database withNetworkTimeout(Duration time) {
         Duration shorter = Duration.ofMillis(Math.min(networkTimeoutMs, Math.max(1, time.toMillis())));
         Database other = new Database(dataSource, shorter);
         other.setReadCommitted = setReadCommitted;
@@ -209,13 +209,8 @@ public final class Database {
     }
 
     /** Sets the network timeout of a connection that was borrowed by other code. */
-    public void limitAnswers(Connection connection) throws SQLException {
+    public void setNetworkTimeout(Connection connection) throws SQLException {
         connection.setNetworkTimeout(SAME_THREAD, networkTimeoutMs);
-    }
-
-    /** Rolls back a transaction that was begun by other code; returns whether the connection still works. */
-    public boolean rollbackForeign(Connection connection) {
-        return rollback(connection);
     }
 
     /** jOOQ wraps the driver's exceptions; callers get them unwrapped. */
@@ -228,8 +223,8 @@ public final class Database {
         }
     }
 
-    /** Returns whether the connection still works. */
-    private static boolean rollback(Connection connection) {
+    /** Rolls back the connection's transaction. Returns whether the connection still works. */
+    public static boolean rollback(Connection connection) {
         try {
             connection.rollback();
             return true;

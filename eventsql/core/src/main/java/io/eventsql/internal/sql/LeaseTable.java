@@ -76,24 +76,24 @@ public final class LeaseTable {
      * @param maxPartitions the maximum number of partitions that it takes
      * @param held the partitions whose leases are to be renewed
      */
-    public record Beat(int consumerId, UUID memberId, String name, int maxPartitions, List<Integer> held) {}
+    public record HeartbeatRequest(int consumerId, UUID memberId, String name, int maxPartitions, List<Integer> held) {}
 
     /**
      * The reply to one member's heartbeat.
      *
      * @param member its position in the heartbeat, from 0
      * @param renewed the partitions whose leases it still has
-     * @param ending those of them that it must release, because they are paused or stopped
+     * @param revoked those of them that it must release, because they are paused or stopped
      * @param toRedrive those with parked events to redrive
      * @param share its fair share of partitions
      * @param free how many partitions have no holder
      * @param nextExpiryMs the time until the next lease of another member expires, in milliseconds; {@code null}: none
      * @param history identifies the history of the log; a failover, which may lose the end of the log, changes it
      */
-    public record Answer(
+    public record HeartbeatReply(
             int member,
             Set<Integer> renewed,
-            Set<Integer> ending,
+            Set<Integer> revoked,
             Set<Integer> toRedrive,
             int share,
             int free,
@@ -106,15 +106,16 @@ public final class LeaseTable {
      * @param epoch the epoch of the new holder, which fences out former ones
      * @param nextOffset the offset to start at
      */
-    public record Taken(int partition, long epoch, long nextOffset) {}
+    public record TakenPartition(int partition, long epoch, long nextOffset) {}
 
-    /** Sends the heartbeat of all members of a process. There is no answer for a consumer that was deleted. */
-    public List<Answer> beat(Connection connection, int shard, Duration lease, List<Beat> beats) throws SQLException {
+    /** Sends the heartbeat of all members of a process. There is no reply for a consumer that was deleted. */
+    public List<HeartbeatReply> heartbeat(
+            Connection connection, int shard, Duration lease, List<HeartbeatRequest> requests) throws SQLException {
         PGConnection pg = connection.unwrap(PGConnection.class);
         List<Integer> heldMembers = new ArrayList<>();
         List<Integer> heldPartitions = new ArrayList<>();
-        for (int i = 0; i < beats.size(); i++) {
-            for (int partition : beats.get(i).held()) {
+        for (int i = 0; i < requests.size(); i++) {
+            for (int partition : requests.get(i).held()) {
                 heldMembers.add(i + 1);
                 heldPartitions.add(partition);
             }
@@ -122,22 +123,24 @@ public final class LeaseTable {
         try (PreparedStatement statement = connection.prepareStatement(heartbeat)) {
             statement.setInt(1, shard);
             statement.setDouble(2, lease.toMillis() / 1e3);
-            statement.setArray(3, pg.createArrayOf("int4", ints(beats, Beat::consumerId)));
+            statement.setArray(3, pg.createArrayOf("int4", ints(requests, HeartbeatRequest::consumerId)));
             statement.setArray(
                     4,
                     connection.createArrayOf(
-                            "uuid", beats.stream().map(Beat::memberId).toArray()));
+                            "uuid",
+                            requests.stream().map(HeartbeatRequest::memberId).toArray()));
             statement.setArray(
                     5,
                     connection.createArrayOf(
-                            "text", beats.stream().map(Beat::name).toArray()));
-            statement.setArray(6, pg.createArrayOf("int4", ints(beats, Beat::maxPartitions)));
+                            "text",
+                            requests.stream().map(HeartbeatRequest::name).toArray()));
+            statement.setArray(6, pg.createArrayOf("int4", ints(requests, HeartbeatRequest::maxPartitions)));
             statement.setArray(7, pg.createArrayOf("int4", ints(heldMembers, Integer::intValue)));
             statement.setArray(8, pg.createArrayOf("int4", ints(heldPartitions, Integer::intValue)));
-            List<Answer> answers = new ArrayList<>();
+            List<HeartbeatReply> replies = new ArrayList<>();
             try (ResultSet rows = statement.executeQuery()) {
                 while (rows.next()) {
-                    answers.add(new Answer(
+                    replies.add(new HeartbeatReply(
                             rows.getInt(1) - 1,
                             set(rows.getArray(2)),
                             set(rows.getArray(3)),
@@ -148,12 +151,12 @@ public final class LeaseTable {
                             rows.getString(8)));
                 }
             }
-            return answers;
+            return replies;
         }
     }
 
     /** Takes up to {@code count} free partitions, none of {@code except}. Does not wait for concurrent takes. */
-    public List<Taken> take(
+    public List<TakenPartition> take(
             Connection connection,
             int consumerId,
             UUID memberId,
@@ -168,7 +171,7 @@ public final class LeaseTable {
                         lease.toMillis() / 1e3,
                         count,
                         except.toArray(Integer[]::new))
-                .map(r -> new Taken(r.get(0, Integer.class), r.get(1, Long.class), r.get(2, Long.class)));
+                .map(r -> new TakenPartition(r.get(0, Integer.class), r.get(1, Long.class), r.get(2, Long.class)));
     }
 
     /** Releases partitions, if the member still holds them. */

@@ -237,7 +237,7 @@ public final class ParkedEventTable {
     }
 
     /** Returns the next events of a partition to redrive, in order. */
-    public List<Row> toRedrive(Connection connection, int consumerId, int partition, int max) throws SQLException {
+    public List<Row> findToRedrive(Connection connection, int consumerId, int partition, int max) throws SQLException {
         return Jooq.using(connection)
                 .fetch(schema.sql(FIND_TO_REDRIVE), consumerId, partition, max)
                 .map(ParkedEventTable::row);
@@ -281,7 +281,8 @@ public final class ParkedEventTable {
     }
 
     /** Records that the redrive of an event failed: it stays parked, and so does its key. */
-    public void failedAgain(Connection connection, int consumerId, int partition, Row row, String error, int attempts) {
+    public void recordFailure(
+            Connection connection, int consumerId, int partition, Row row, String error, int attempts) {
         var dsl = Jooq.using(connection);
         dsl.execute(
                 schema.sql(RECORD_FAILURE), error.replace('\0', ' '), attempts, consumerId, partition, row.offset());
@@ -296,7 +297,7 @@ public final class ParkedEventTable {
      * @param offsets {@code null}: all of them
      * @return how many events are to be redriven
      */
-    public int askRedrive(Connection connection, int consumerId, int partition, long @Nullable [] offsets) {
+    public int requestRedrive(Connection connection, int consumerId, int partition, long @Nullable [] offsets) {
         var dsl = Jooq.using(connection);
         Long[] which = offsets == null ? null : Arrays.stream(offsets).boxed().toArray(Long[]::new);
         dsl.execute(schema.sql(REQUEST_REDRIVE_OF_KEYS), consumerId, partition, which, which);

@@ -7,7 +7,7 @@ import org.jspecify.annotations.Nullable;
 import org.postgresql.util.PSQLException;
 import org.postgresql.util.ServerErrorMessage;
 
-/** Classifies the errors of the database: what became of the statement, and whether a retry can help. */
+/** Classifies the errors of the database: the outcome of the statement, and whether a retry can help. */
 public final class SqlErrors {
     // The codes that the library's own functions raise.
     public static final String MAP_VERSION = "ES001";

@@ -4,7 +4,7 @@ import io.eventsql.ConsumerSpec;
 import io.eventsql.EventPosition;
 import io.eventsql.StoredEvent;
 import io.eventsql.StreamSpec;
-import io.eventsql.internal.sql.LeaseTable.Taken;
+import io.eventsql.internal.sql.LeaseTable.TakenPartition;
 import java.time.Instant;
 import java.util.List;
 import java.util.Map;
@@ -30,8 +30,8 @@ final class Fixtures {
         return System.nanoTime() + TimeUnit.MINUTES.toNanos(1);
     }
 
-    static Taken taken(int partition, long nextOffset) {
-        return new Taken(partition, 1, nextOffset);
+    static TakenPartition taken(int partition, long nextOffset) {
+        return new TakenPartition(partition, 1, nextOffset);
     }
 
     static Assignment assignment(long nextOffset) {

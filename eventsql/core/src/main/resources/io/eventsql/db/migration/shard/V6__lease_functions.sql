@@ -137,7 +137,7 @@ BEGIN
         FROM eventsql.consumer_partition p
         WHERE p.consumer_id = p_consumer_id AND p.state = 'running' AND p.partition <> ALL (p_excluded)
           AND (p.member_id IS NULL OR p.member_id = p_member_id OR p.expires_at <= clock_timestamp())
-        ORDER BY random() LIMIT p_max_partitions -- one that cannot be taken must not block the others for ever
+        ORDER BY random() LIMIT p_max_partitions -- one that cannot be taken must not block the others forever
         FOR NO KEY UPDATE SKIP LOCKED
     LOOP
         IF taken.former IS NOT NULL THEN

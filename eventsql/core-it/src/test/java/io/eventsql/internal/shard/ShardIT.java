@@ -1,0 +1,79 @@
+package io.eventsql.internal.shard;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.eventsql.EventPosition;
+import io.eventsql.EventSql;
+import io.eventsql.Settings;
+import io.eventsql.StreamSpec;
+import io.eventsql.fixture.Sql;
+import io.eventsql.fixture.TestCluster;
+import java.sql.SQLException;
+import java.util.List;
+import javax.sql.DataSource;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/**
+ * A shard that was unavailable when a stream was created: what reads the stream does not create it, what writes does.
+ */
+@Timeout(60)
+class ShardIT {
+    private static final StreamSpec STREAM = StreamSpec.of("orders").withPartitions(2);
+
+    private TestCluster cluster;
+    private DataSource withoutStream;
+
+    @BeforeEach
+    void createStreamOnOneOfTwoShards() throws SQLException {
+        cluster = TestCluster.ofShards(2);
+        try (EventSql eventSql = cluster.open()) {
+            withoutStream = eventSql.shards().get(1).dataSource();
+        }
+        Shards shards = open();
+        shards.get(0).createStream(STREAM);
+        shards.close();
+    }
+
+    @AfterEach
+    void close() {
+        cluster.close();
+    }
+
+    private Shards open() {
+        return Shards.open(cluster.dataSources(), Settings.builder().build());
+    }
+
+    private List<String> storedStreams() throws SQLException {
+        return Sql.query(withoutStream, "SELECT name FROM eventsql.stream");
+    }
+
+    @Test
+    void findStreamId_shardWithoutTheStream_isEmptyAndCreatesNothing() throws SQLException {
+        Shards shards = open();
+        assertThat(shards.get(0).findStreamId(STREAM)).isPresent();
+        assertThat(shards.get(1).findStreamId(STREAM)).isEmpty();
+        assertThat(storedStreams()).isEmpty();
+        shards.close();
+    }
+
+    @Test
+    void ensureStream_shardWithoutTheStream_createsIt() throws SQLException {
+        Shards shards = open();
+        int id = shards.get(1).ensureStream(STREAM);
+        assertThat(shards.get(1).findStreamId(STREAM)).hasValue(id);
+        assertThat(storedStreams()).containsExactly("orders");
+        shards.close();
+    }
+
+    @Test
+    void reading_shardWithoutTheStream_findsNothingAndCreatesNothing() throws SQLException {
+        EventSql eventSql = cluster.open();
+        assertThat(eventSql.read(new EventPosition("orders", 1, 0, 0), 10)).isEmpty();
+        assertThat(eventSql.positions("orders", "c")).isEmpty();
+        assertThat(eventSql.previewClear("orders").events()).isZero();
+        assertThat(storedStreams()).isEmpty();
+    }
+}
