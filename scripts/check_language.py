@@ -182,7 +182,7 @@ def check(root: Path, rules: Sequence[Rule], exemptions: Sequence[Exemption]) ->
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
-        description="Prints each phrase of the repository's text files that the project does not use.",
+        description="Prints the banned phrases in the text files of the repository.",
         epilog=HELP_END,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -22,9 +22,9 @@ def compact(text: str) -> str:
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
-        description="Rewrites each result.json below FOLDER with one line for each field, and deletes what is"
-        " drawn or written from it: HTML, CSV, and the lines of trials. scripts/draw_report.bash makes them"
-        " again. Pictures stay: keep those that a README shows, delete the others.",
+        description="Rewrites each result.json below FOLDER with one line for each field, and deletes the"
+        " files derived from it: HTML, CSV, and the lines of trials. scripts/draw_report.bash creates them"
+        " again. Pictures stay: delete those that no document shows.",
         epilog="Example:\n  python3 scripts/compact_results.py results/2026-11-22",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -63,27 +63,27 @@ trap 'exit 143' TERM HUP
 
 require_jdk
 stop_leftovers
-say 'programs'
+log_step 'programs'
 install_programs
-say 'file system of the machines'
+log_step 'file system of the machines'
 make_root
-say 'ssh key and passwords'
+log_step 'ssh key and passwords'
 make_secrets
-say 'Docker to build with'
+log_step 'Docker to build with'
 start_docker
-say 'bases of the images'
+log_step 'bases of the images'
 make_postgres_base
 make_java_base
-say 'images'
+log_step 'images'
 for app in events-db app runner; do
   # The builds must not inherit the descriptor of the lock.
   APP=$app BASE_IMAGE=$(base_image "$app") bash scripts/build_and_package.bash 8>&-
 done
 if [[ " ${REHEARSE:-} " == *' testcontainers '* ]]; then
-  say 'tests of the library on a server in a container'
+  log_step 'tests of the library on a server in a container'
   rehearse_testcontainers
 fi
-say 'machines'
+log_step 'machines'
 make_network
 for number in 0 1 2 3; do
   start_machine "$number"
@@ -102,25 +102,25 @@ export RUNNER0_HOST=$EVENTS_DB0_HOST RUNNER1_HOST=$EVENTS_DB1_HOST RUNNER2_HOST=
 export EVENTS_DB_MEMORY_MB=2048 SSH_KEY_FILE=$FOLDER/key PASSWORDS_FILE=$FOLDER/passwords
 export KNOWN_HOSTS_FILE=$FOLDER/known_hosts
 
-say 'deploying'
+log_step 'deploying'
 bash scripts/deploy_events_dbs.bash
 bash scripts/deploy_app.bash
 bash scripts/deploy_runners.bash
-say 'a second deployment replaces the first'
+log_step 'a second deployment replaces the first'
 bash scripts/deploy_app.bash
-say 'a version that does not start is rolled back'
+log_step 'a version that does not start is rolled back'
 expect_roll_back
-say 'one database'
+log_step 'one database'
 RESULT_NAME=$RESULTS/1-database bash scripts/run_single_db_benchmark.bash
-say 'three databases'
+log_step 'three databases'
 RESULT_NAME=$RESULTS/3-databases bash scripts/run_multiple_dbs_benchmark.bash
 if [[ " ${REHEARSE:-} " == *' kills '* ]]; then
   RANDOM=${SEED:=$RANDOM}
-  say "scripts are killed, seed $SEED"
+  log_step "killing scripts, seed $SEED"
   rehearse_kills
 fi
 if [[ " ${REHEARSE:-} " == *' series '* ]]; then
-  say 'the whole series'
+  log_step 'the whole series'
   SERIES_NAME=$RESULTS/series bash scripts/run_all_benchmarks.bash
 fi
-say 'tearing down'
+log_step 'tearing down'

@@ -14,7 +14,7 @@ def draw(root: Path, folder: Path, *options: str) -> None:
     """Draws the run or runs in a folder, or prints why there are no plots."""
     if not (root / VENV_STAMP).is_file():
         print(
-            f"No plots: there is no {VENV} with what draws them (bash scripts/draw_report.bash {folder})",
+            f"No plots: {VENV} is missing; bash scripts/draw_report.bash {folder} creates it and draws them",
             file=sys.stderr,
             flush=True,
         )

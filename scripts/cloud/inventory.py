@@ -26,12 +26,12 @@ def find_droplet(api: Api, plan: Plan, machine: Machine) -> Json | None:
 
 
 def find_vpc(api: Api, plan: Plan) -> Json | None:
-    """The VPC made by these scripts; raises Failure where another one has its name."""
+    """The VPC created by these scripts; raises Failure where another one has its name."""
     for found in api.vpcs():
         if found["name"] == plan.vpc_name:
             if found.get("description") != plan.marker:
                 raise Failure(
-                    f"the VPC {plan.vpc_name} was not made by prepare_infra.py; choose another --tag"
+                    f"the VPC {plan.vpc_name} was not created by prepare_infra.py; choose another --tag"
                 )
             if found["region"] != plan.region:
                 raise Failure(
@@ -47,7 +47,9 @@ def find_firewall(api: Api, tag: str, name: str) -> Json | None:
     for found in api.firewalls():
         if found["name"] == name:
             if found.get("tags") != [tag]:
-                raise Failure(f"the firewall {name} was not made by prepare_infra.py; choose another --tag")
+                raise Failure(
+                    f"the firewall {name} was not created by prepare_infra.py; choose another --tag"
+                )
             return found
     return None
 

@@ -12,7 +12,7 @@ ROOT_PACKAGES=ca-certificates,openssh-server,docker.io,iproute2,procps,postgresq
 machine_processes=()
 docker_process=''
 
-say() {
+log_step() {
   echo
   echo "=== $1 (${SECONDS} s)"
 }

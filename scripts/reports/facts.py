@@ -28,13 +28,13 @@ def durability(result: Result) -> str:
         name: sorted({str(database.get(name, "unknown")) for database in result.databases})
         for name in ("fsync", "synchronous_commit")
     }
-    said = ", ".join(f"{name}={'/'.join(value)}" for name, value in values.items())
+    shown = ", ".join(f"{name}={'/'.join(value)}" for name, value in values.items())
     durable = values["fsync"] == ["on"] and set(values["synchronous_commit"]) <= {
         *("on", "local", "remote_write", "remote_apply")
     }
     standbys = sorted({str(database.get("synchronous_standby_names") or "") for database in result.databases})
     waits = f"; commits wait for standbys ({', '.join(filter(None, standbys))})" if any(standbys) else ""
-    return f"{'durable' if durable else 'NOT durable'} settings ({said}){waits}"
+    return f"{'durable' if durable else 'NOT durable'} settings ({shown}){waits}"
 
 
 def numbers(result: Result) -> Html:
@@ -114,13 +114,13 @@ def machine_of_several(result: Result) -> Html:
 
 
 def _versions(result: Result) -> dict[str, object]:
-    there = result.data.get("machine", result.data)
+    system = result.data.get("machine", result.data)
     versions = sorted({str(database["version"]) for database in result.databases})
     return {
         "cores": result.cpus,
-        "memory": f"{there['memory_mb']:,} MB" if there.get("memory_mb") else None,
-        "system": there.get("os"),
-        "Java": there.get("java_version"),
+        "memory": f"{system['memory_mb']:,} MB" if system.get("memory_mb") else None,
+        "system": system.get("os"),
+        "Java": system.get("java_version"),
         "PostgreSQL": ", ".join(versions),
         "commit": result.data.get("git_commit"),
     }
@@ -173,19 +173,19 @@ def search(result: Result) -> Html:
 
 def stress(result: Result) -> Html:
     """Behaviour under overload, and recovery."""
-    said = result.data["stress"]
-    recovery = said.get("recovery_seconds")
+    overload = result.data["stress"]
+    recovery = overload.get("recovery_seconds")
     memory = {
         f"resident memory of {name}, MB": f"{value_text(part['start'])} at its start,"
         f" {value_text(part['end'])} at its end"
-        for name, part in said["resident_mb"].items()
+        for name, part in overload["resident_mb"].items()
         if part["start"] is not None and part["end"] is not None
     }
     return facts(
         {
-            "overload": f"phase {said['overload']}",
-            "accepted, of the maximum": f"{said['accepted_of_maximum']:.1%}",
-            "slots missed, of those offered": f"{said['missed_share']:.1%}",
+            "overload": f"phase {overload['overload']}",
+            "accepted, of the maximum": f"{overload['accepted_of_maximum']:.1%}",
+            "slots missed, of those offered": f"{overload['missed_share']:.1%}",
             **memory,
             "recovered (as quick as the phase before, three seconds in a row)": (
                 "not within what was measured" if recovery is None else f"after {value_text(recovery)} s"

@@ -43,11 +43,11 @@ def write(folder: Path) -> Path:
 
 
 def caption(name: str, result: Result) -> str:
-    said = CAPTIONS.get(name, "")
+    text = CAPTIONS.get(name, "")
     series = result.series if result.series is not None else result.resources
-    if "second" in said and series is not None and len(series) >= SMOOTH_FROM:
-        said += f" The strong lines are medians of {SMOOTH_SECONDS} seconds."
-    return said
+    if "second" in text and series is not None and len(series) >= SMOOTH_FROM:
+        text += f" The strong lines are medians of {SMOOTH_SECONDS} seconds."
+    return text
 
 
 def header(result: Result, title: str) -> Html:

@@ -1,8 +1,8 @@
 """A fake `docker` for tests that replace versions of a container: keeps names and images in a file.
 
-DOCKER_STATE names the file; an image with "broken" in its name never becomes healthy, and a container that is
-"ill" there is not until it starts again. After the number of commands in DOCKER_DIES, the script that calls
-it is killed, the command being done.
+DOCKER_STATE names the file; an image with "broken" in its name never becomes healthy, and a container marked
+"ill" in it is unhealthy until it starts again. After the number of commands in DOCKER_DIES, it kills the
+calling script once the command is done.
 """
 
 import json

@@ -1,8 +1,8 @@
 """A fake `java` for tests of the order of steps: acts as the given jar.
 
-What it does beyond that is said by STAND_IN: "" nothing; "fail:<name>" it ends with 1 at once;
-"hang" the runners wait for SIGTERM and then leave a result, as real ones do; "lost" the summary ends with 1,
-and so do the measuring of limits and the first run of a workload. A workload's file is its plan, as JSON.
+STAND_IN injects a fault: "" none; "fail:<name>" it exits with 1 immediately; "hang" the runners wait for
+SIGTERM and then write a result, like real ones; "lost" the summary exits with 1, and so do the limits
+benchmark and the first run of a workload. A workload's file contains its plan as JSON.
 """
 
 import http.server

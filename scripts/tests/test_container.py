@@ -1,4 +1,4 @@
-"""Replaces a container by the next version, and checks which one runs afterwards, also after an interruption."""
+"""Replaces a container by the next version, and checks which one runs, also after an interruption."""
 
 import json
 import os
@@ -135,7 +135,7 @@ def test_processors_are_limited_to_those_of_the_machine(tmp_path: Path, wanted: 
     nproc.write_text("#!/bin/sh\necho 2\n")
     nproc.chmod(0o755)
 
-    said = subprocess.check_output(
+    printed = subprocess.check_output(
         [
             "bash",
             "-euo",
@@ -147,7 +147,7 @@ def test_processors_are_limited_to_those_of_the_machine(tmp_path: Path, wanted: 
         text=True,
     )
 
-    assert said == f"{given}\n"
+    assert printed == f"{given}\n"
 
 
 def test_waits_for_a_running_deployment(tmp_path: Path) -> None:
@@ -165,9 +165,9 @@ def test_waits_for_a_running_deployment(tmp_path: Path) -> None:
         for _ in range(2)
     ]
     outputs = [process.stdout for process in processes if process.stdout]
-    said = [output.readline() for output in outputs]
-    assert sorted(said) == ["has it\n", "waiting for another deployment of app to end...\n"]
-    first = said.index("has it\n")
+    printed = [output.readline() for output in outputs]
+    assert sorted(printed) == ["has it\n", "waiting for another deployment of app...\n"]
+    first = printed.index("has it\n")
 
     processes[first].kill()
     assert outputs[1 - first].readline() == "has it\n"

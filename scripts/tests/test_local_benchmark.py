@@ -47,7 +47,7 @@ def test_good_run_leaves_results_and_nothing_else(repository: Repository) -> Non
             "APP_URLS": ",".join(run["apps"]),
         }
     assert len(run["apps"]) == 1
-    assert "No plots: there is no .venv" in err
+    assert "No plots: .venv is missing" in err
     assert (results / "report.txt").read_text() == (
         "the summary\n\nRunner 0:\npublishing\n\nRunner 1:\npublishing\n"
     )

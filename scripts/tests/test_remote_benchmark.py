@@ -83,7 +83,7 @@ def start(root: Path, script: str = "run_single_db_benchmark", **more: str) -> s
         stderr=subprocess.STDOUT,
         text=True,
         start_new_session=True,
-        # The parent of the tests may ignore it, and a shell cannot trap a signal that it inherited as ignored.
+        # The parent of the tests may ignore it, and a shell cannot trap a signal inherited as ignored.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
@@ -132,9 +132,9 @@ def test_interrupted_fetches_what_was_measured(root: Path, sent: signal.Signals,
         os.killpg(process.pid, sent)
     else:
         process.send_signal(sent)
-    said, _ = process.communicate(timeout=WAIT_SECONDS)
+    output, _ = process.communicate(timeout=WAIT_SECONDS)
 
-    assert process.returncode == status, said
+    assert process.returncode == status, output
     results = root / "results/ended"
     assert (results / "runner-0.json").read_text() == "{}\n"
     assert "INTERRUPTED" in (results / "runner-0.txt").read_text()
@@ -151,9 +151,9 @@ def test_interrupted_twice_removes_the_runners(root: Path) -> None:
     os.killpg(process.pid, signal.SIGINT)
     await_file(root / "machine/stopping")
     os.killpg(process.pid, signal.SIGINT)
-    said, _ = process.communicate(timeout=WAIT_SECONDS)
+    output, _ = process.communicate(timeout=WAIT_SECONDS)
 
-    assert process.returncode == 130, said
+    assert process.returncode == 130, output
     assert "eventsql@192.0.2.1" in (root / "machine/removed").read_text()
     await_nothing_left(process.pid)
     assert not (root / "results/.benchmark-process").exists()
@@ -174,10 +174,10 @@ def test_unreachable_machine_aborts_without_a_result(root: Path) -> None:
     (root / "machine/runner-0.json").write_text("of the benchmark before")
 
     process = start(root, EVENTS_DB0_HOST="192.0.2.3", UNREACHABLE="192.0.2.3")
-    said, _ = process.communicate(timeout=WAIT_SECONDS)
+    output, _ = process.communicate(timeout=WAIT_SECONDS)
 
     assert process.returncode == 1
-    assert "[192.0.2.3] did not answer; a runner may still be running there" in said
+    assert "[192.0.2.3] did not answer; a runner may still be running there" in output
     assert not (root / "machine/started").exists()
     assert list((root / "results/ended").glob("*.json")) == []
     await_nothing_left(process.pid)
@@ -188,11 +188,11 @@ def test_interrupted_without_a_result_says_so(root: Path) -> None:
     await_started(root)
 
     process.send_signal(signal.SIGTERM)
-    said, _ = process.communicate(timeout=WAIT_SECONDS)
+    output, _ = process.communicate(timeout=WAIT_SECONDS)
 
     assert process.returncode == 143
-    assert "runner-0 left no result" in said
-    assert "Results:" not in said
+    assert "runner-0 left no result" in output
+    assert "Results:" not in output
     assert not list((root / "results/ended").glob("runner-0.json*"))
     assert nothing_is_left(process.pid)
 
@@ -202,10 +202,10 @@ def test_concurrent_benchmark_is_refused(root: Path) -> None:
     await_started(root)
 
     second = start(root, RESULT_NAME="second")
-    said, _ = second.communicate(timeout=WAIT_SECONDS)
+    output, _ = second.communicate(timeout=WAIT_SECONDS)
 
     assert second.returncode == 2
-    assert f"another benchmark is running (process {first.pid})" in said
+    assert f"another benchmark is running (process {first.pid})" in output
     assert not (root / "results/second").exists()
     first.send_signal(signal.SIGTERM)
     first.communicate(timeout=WAIT_SECONDS)
@@ -227,8 +227,8 @@ def test_killed_leaves_no_collector_and_the_next_one_runs(root: Path) -> None:
     another = start(root)
     await_started(root)
     another.send_signal(signal.SIGTERM)
-    said, _ = another.communicate(timeout=WAIT_SECONDS)
-    assert another.returncode == 143, said
+    output, _ = another.communicate(timeout=WAIT_SECONDS)
+    assert another.returncode == 143, output
     assert (root / "results/ended/result.json").exists()
     # The folder of the killed benchmark had the same name.
     assert (root / "results/ended-aborted-1/runner-0.txt").exists()
@@ -244,9 +244,9 @@ def test_benchmark_just_killed_does_not_block(root: Path) -> None:
         another = start(root)
         await_started(root)
         another.send_signal(signal.SIGTERM)
-        said, _ = another.communicate(timeout=WAIT_SECONDS)
+        output, _ = another.communicate(timeout=WAIT_SECONDS)
 
-    assert another.returncode == 143, said
+    assert another.returncode == 143, output
 
 
 @pytest.mark.parametrize("measured", ["results/ended", "results/ended/another"])
@@ -254,10 +254,10 @@ def test_result_is_not_replaced(root: Path, measured: str) -> None:
     write_measured(root / measured)
 
     process = start(root)
-    said, _ = process.communicate(timeout=WAIT_SECONDS)
+    output, _ = process.communicate(timeout=WAIT_SECONDS)
 
     assert process.returncode == 2
-    assert "results/ended already exists; choose another RESULT_NAME" in said
+    assert "results/ended already exists; choose another RESULT_NAME" in output
     assert not (root / "machine/removed").exists()
     assert not (root / "results/.benchmark-process").exists()
 
@@ -271,10 +271,10 @@ def test_interrupted_series_stops_the_current_benchmark(
     await_started(root)
 
     process.send_signal(sent)
-    said, _ = process.communicate(timeout=WAIT_SECONDS)
+    output, _ = process.communicate(timeout=WAIT_SECONDS)
 
-    assert process.returncode == status, said
-    assert "series/1-database-1000: already measured" in said
+    assert process.returncode == status, output
+    assert "series/1-database-1000: already measured" in output
     # The results are kept, but not under a name that counts as measured the next time.
     assert len(list((root / "results/series").glob("1-database-5000-aborted-*/result.json"))) == 1
     assert not (root / "results/series/1-database-5000").exists()
@@ -288,12 +288,12 @@ def test_series_reports_earlier_failures(root: Path) -> None:
         write_measured(root / "results/series" / name, exit_code=int(name == "1-database-5000"))
 
     process = start(root, "run_all_benchmarks", SERIES_NAME="series")
-    said, _ = process.communicate(timeout=WAIT_SECONDS)
+    output, _ = process.communicate(timeout=WAIT_SECONDS)
 
     assert process.returncode == 1
-    assert said.count("already measured") == len(names) == 8
-    assert said.count("already measured, and failed") == 1
-    assert f"to measure it again, remove {root}/results/series/1-database-5000\n" in said
+    assert output.count("already measured") == len(names) == 8
+    assert output.count("already measured, and failed") == 1
+    assert f"to measure it again, remove {root}/results/series/1-database-5000\n" in output
     assert not (root / "machine/removed").exists()
 
 
@@ -315,10 +315,10 @@ def test_series_refuses_to_disturb_the_benchmark_of_a_killed_series(root: Path) 
     killed.wait()
 
     again = start(root, "run_all_benchmarks", SERIES_NAME="series")
-    said, _ = again.communicate(timeout=WAIT_SECONDS)
+    output, _ = again.communicate(timeout=WAIT_SECONDS)
 
     assert again.returncode == 2
-    assert f"another benchmark is running (process {benchmark}); wait for its end" in said
+    assert f"another benchmark is running (process {benchmark}); wait for its end" in output
     (root / "machine/stopped").touch()
     killed.communicate(timeout=WAIT_SECONDS)
     await_nothing_left(benchmark)

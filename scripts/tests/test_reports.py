@@ -119,10 +119,10 @@ def test_draw_report_nothing_to_draw_says_why(tmp_path: Path, capsys: pytest.Cap
     assert draw_report.main([str(tmp_path / "limits"), str(tmp_path / "broken")]) == 1
     assert draw_report.main([str(tmp_path / "empty")]) == 1
 
-    said = capsys.readouterr().err
-    assert "is not the result of a run that is drawn" in said
-    assert "broken/result.json cannot be read" in said
-    assert "there is no result.json in" in said
+    errors = capsys.readouterr().err
+    assert "is not the result of a run that is drawn" in errors
+    assert "broken/result.json cannot be read" in errors
+    assert "there is no result.json in" in errors
 
 
 def test_comparison_omits_other_kinds_of_results(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -205,7 +205,7 @@ def test_missing_venv_is_reported_and_stops_nothing(tmp_path: Path) -> None:
 
     assert result.stdout == "continues\n"
     assert "python3-venv" in result.stderr
-    assert "There will be no plots" in result.stderr
+    assert "No plots: .venv could not be created" in result.stderr
 
 
 def test_help_needs_no_java() -> None:

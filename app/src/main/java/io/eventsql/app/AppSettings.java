@@ -47,8 +47,8 @@ public record AppSettings(
         int partitions = variables.number("PARTITIONS", StreamSpec.DEFAULT_PARTITIONS, 1, StreamSpec.PARTITIONS_MAX);
         int pageEvents =
                 variables.number("PAGE_EVENTS", ConsumerSpec.DEFAULT_PAGE_EVENTS, 1, ConsumerSpec.PAGE_EVENTS_MAX);
-        StreamSpec stream = named("STREAM", () -> StreamSpec.of(streamName)).withPartitions(partitions);
-        ConsumerSpec consumer = named("CONSUMER", () -> ConsumerSpec.of(streamName, consumerName))
+        StreamSpec stream = parseName("STREAM", () -> StreamSpec.of(streamName)).withPartitions(partitions);
+        ConsumerSpec consumer = parseName("CONSUMER", () -> ConsumerSpec.of(streamName, consumerName))
                 .withPageEvents(pageEvents);
         String portFile = variables.find("PORT_FILE");
         return new AppSettings(
@@ -60,7 +60,7 @@ public record AppSettings(
     }
 
     /** Adds the variable's name to the library's validation error. */
-    private static <T> T named(String variable, Supplier<T> spec) {
+    private static <T> T parseName(String variable, Supplier<T> spec) {
         try {
             return spec.get();
         } catch (InvalidInputException e) {

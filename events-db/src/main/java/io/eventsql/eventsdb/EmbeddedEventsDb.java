@@ -165,7 +165,7 @@ public final class EmbeddedEventsDb implements EventsDb {
             }
             if (folder.isNew()) {
                 eventsDb.createRoleAndDatabase();
-                folder.finish();
+                folder.writeSecrets();
                 if (builder.recycledWalMegabytes > 0) {
                     RecycledWal.create(eventsDb.adminDataSource(), builder.recycledWalMegabytes);
                 }
@@ -249,7 +249,7 @@ public final class EmbeddedEventsDb implements EventsDb {
      * @throws IllegalStateException if the server is not running
      */
     public synchronized long processId() {
-        return running().processId();
+        return requireRunning().processId();
     }
 
     /**
@@ -259,7 +259,7 @@ public final class EmbeddedEventsDb implements EventsDb {
      * @throws IllegalStateException if the server is not running
      */
     public synchronized void crash() {
-        Postmaster crashing = running();
+        Postmaster crashing = requireRunning();
         postmaster = null;
         crashing.crash();
     }
@@ -269,7 +269,7 @@ public final class EmbeddedEventsDb implements EventsDb {
         if (postmaster != null) {
             Postmaster stopping = postmaster;
             postmaster = null;
-            stopping.stopOrderly();
+            stopping.stopFast();
         }
     }
 
@@ -357,7 +357,7 @@ public final class EmbeddedEventsDb implements EventsDb {
         }
     }
 
-    private Postmaster running() {
+    private Postmaster requireRunning() {
         if (postmaster == null) {
             throw new IllegalStateException("the server is not running");
         }

@@ -64,7 +64,7 @@ public final class EmbeddedStandby {
         if (postmaster != null) {
             Postmaster stopping = postmaster;
             postmaster = null;
-            stopping.stopOrderly();
+            stopping.stopFast();
         }
     }
 

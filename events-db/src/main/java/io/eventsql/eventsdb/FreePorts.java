@@ -31,7 +31,7 @@ final class FreePorts {
      */
     static int launch(int given, ServerStart server) throws IOException {
         for (int attempt = 1; ; attempt++) {
-            int port = given == 0 ? find() : given;
+            int port = given == 0 ? findFree() : given;
             try {
                 server.start(port);
                 return port;
@@ -44,7 +44,7 @@ final class FreePorts {
     }
 
     /** Returns a free port below the ephemeral port range, so that it is still free after a crash. */
-    private static int find() throws IOException {
+    private static int findFree() throws IOException {
         for (int attempt = 0; attempt < 1000; attempt++) {
             int candidate = ThreadLocalRandom.current().nextInt(15_000, 32_000);
             try (var socket = new ServerSocket(candidate, 1, InetAddress.getByAddress(new byte[] {127, 0, 0, 1}))) {

@@ -105,7 +105,7 @@ final class Postmaster {
     }
 
     /** Fast shutdown: rolls back open transactions, writes a checkpoint and exits. */
-    void stopOrderly() {
+    void stopFast() {
         stop("INT");
     }
 

@@ -107,7 +107,7 @@ record ServerFolder(Path path, boolean isTemporary, boolean isNew, String superu
     }
 
     /** Writes the passwords after the role and the database are created. */
-    void finish() throws IOException {
+    void writeSecrets() throws IOException {
         Path file = path.resolve(SECRETS);
         Files.deleteIfExists(file);
         Files.createFile(file, PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));

@@ -2,13 +2,15 @@ package io.eventsql;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
-import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.eventsql.fixture.Handled;
 import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.TestCluster;
+import java.lang.reflect.Proxy;
+import java.sql.Connection;
 import java.sql.SQLException;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
 import java.util.Map;
@@ -19,6 +21,8 @@ import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import javax.sql.DataSource;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
+import org.jooq.Configuration;
+import org.jooq.DSLContext;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
@@ -29,6 +33,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.NullSource;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.postgresql.ds.PGSimpleDataSource;
 
 /**
  * Invalid input against a real database: the error names field and limit, nothing is stored, other calls are unaffected.
@@ -305,18 +310,111 @@ class InvalidInputIT {
                 .hasSize(100);
     }
 
-    @Test
-    void publish_nullArgument_isRejected() {
-        List<ThrowingCallable> calls = List.of(
-                () -> publisher.publish(STREAM, null),
-                () -> publisher.publishAsync(null, Event.ofText("x")),
-                () -> publisher.publishAll(STREAM, null),
-                () -> publisher.publishAll(
-                        STREAM, Stream.of(Event.ofText("x"), null).toList()),
-                () -> eventSql.createStream(null),
-                () -> eventSql.read(null, 1),
-                () -> eventSql.subscribe(null, event -> {}));
-        assertThat(calls).allSatisfy(call -> assertThatThrownBy(call).isInstanceOf(NullPointerException.class));
+    private record Missing(String field, ThrowingCallable call) {
+        @Override
+        public String toString() {
+            return field;
+        }
+    }
+
+    static Stream<Missing> anyMethod_missingArgument_isRejectedByName() {
+        Event event = Event.ofText("x");
+        ConsumerSpec spec = ConsumerSpec.of(STREAM, "c");
+        Outbox outbox = eventSql.outbox();
+        Connection connection = unusableConnection();
+        EventHandler handler = received -> {};
+        TransactionalEventHandler transactional = (received, c) -> {};
+        TransactionalEventBatchHandler transactionalBatch = (received, c) -> {};
+        TransactionBoundary boundary = (shard, work) -> {};
+        return Stream.of(
+                new Missing("stream", () -> publisher.publish(null, event)),
+                new Missing("stream", () -> publisher.publishAsync(null, event)),
+                new Missing("stream", () -> publisher.publishAll(null, List.of(event))),
+                new Missing("stream", () -> publisher.publishAllAsync(null, List.of())),
+                new Missing("event", () -> publisher.publish(STREAM, null)),
+                new Missing("event", () -> publisher.publishAsync(STREAM, null)),
+                new Missing("events", () -> publisher.publishAll(STREAM, null)),
+                new Missing("events", () -> publisher.publishAllAsync(STREAM, null)),
+                new Missing("events[1]", () -> publisher.publishAll(STREAM, Arrays.asList(event, null))),
+                new Missing("event.value", () -> publisher.publish(STREAM, Event.of(null))),
+                new Missing("event.key", () -> publisher.publish(STREAM, Event.ofText(null, "x"))),
+                new Missing("event.headers", () -> publisher.publish(STREAM, new Event("k", new byte[0], null))),
+                new Missing("event.headers", () -> publisher.publish(STREAM, event.withHeader(null, "x"))),
+                new Missing("event.headers[type]", () -> publisher.publish(STREAM, event.withHeader("type", null))),
+                new Missing("stream", () -> outbox.publish(connection, null, event)),
+                new Missing("stream", () -> outbox.publishAll(connection, null, List.of())),
+                new Missing("event", () -> outbox.publish(connection, STREAM, null)),
+                new Missing("events", () -> outbox.publishAll(connection, STREAM, null)),
+                new Missing("events[0]", () -> outbox.publishAll(connection, STREAM, Arrays.asList((Event) null))),
+                new Missing("transaction", () -> outbox.publish((Connection) null, STREAM, event)),
+                new Missing("transaction", () -> outbox.publishAll((Connection) null, STREAM, List.of(event))),
+                new Missing("transaction", () -> outbox.publish((DSLContext) null, STREAM, event)),
+                new Missing("transaction", () -> outbox.publishAll((DSLContext) null, STREAM, List.of(event))),
+                new Missing("transaction", () -> outbox.publish((Configuration) null, STREAM, event)),
+                new Missing("transaction", () -> outbox.publishAll((Configuration) null, STREAM, List.of(event))),
+                new Missing("name", () -> outbox.backlog(null)),
+                new Missing("stream", () -> eventSql.createStream(null)),
+                new Missing("stream", () -> eventSql.previewClear(null)),
+                new Missing("stream", () -> eventSql.clear(null, "x")),
+                new Missing("confirmation", () -> eventSql.clear(STREAM, null)),
+                new Missing("consumer", () -> eventSql.subscribe(null, handler)),
+                new Missing("handler", () -> eventSql.subscribe(spec, null)),
+                new Missing("handler", () -> eventSql.subscribeBatch(spec, null)),
+                new Missing("handler", () -> eventSql.subscribeTransactional(spec, (TransactionalEventHandler) null)),
+                new Missing("boundary", () -> eventSql.subscribeTransactional(spec, null, transactional)),
+                new Missing("handler", () -> eventSql.subscribeTransactional(spec, boundary, null)),
+                new Missing(
+                        "handler",
+                        () -> eventSql.subscribeTransactionalBatch(spec, (TransactionalEventBatchHandler) null)),
+                new Missing("boundary", () -> eventSql.subscribeTransactionalBatch(spec, null, transactionalBatch)),
+                new Missing("stream", () -> eventSql.consumer(null, "c")),
+                new Missing("consumer.name", () -> eventSql.consumer(STREAM, null)),
+                new Missing("stream", () -> eventSql.positions(null, "c")),
+                new Missing("consumer.name", () -> eventSql.positions(STREAM, null)),
+                new Missing("position", () -> eventSql.read(null, 1)),
+                new Missing("position.stream", () -> eventSql.read(new EventPosition(null, 0, 0, 0), 1)),
+                new Missing("position", () -> control().seek((StartPosition) null)),
+                new Missing("position", () -> control().seek((EventPosition) null)),
+                new Missing("position.stream", () -> control().seek(new EventPosition(null, 0, 0, 0))),
+                new Missing("positions", () -> control().redrive(null)),
+                new Missing("positions", () -> control().drop(null)),
+                new Missing("position", () -> control().drop(Arrays.asList((EventPosition) null))),
+                new Missing("startPosition.time", () -> StartPosition.at(null)),
+                new Missing("timeout", () -> eventSql.close(null)),
+                new Missing("dataSource", () -> EventSql.builder((DataSource) null)),
+                new Missing("dataSources", () -> EventSql.builder((List<DataSource>) null)),
+                new Missing("dataSources[0]", () -> EventSql.builder(Arrays.asList((DataSource) null))),
+                new Missing("shards", () -> EventSql.builder((Map<String, DataSource>) null)),
+                new Missing("shards[a]", () -> EventSql.builder(Collections.singletonMap("a", null))),
+                new Missing("shards", () -> EventSql.builder(Collections.singletonMap(null, new PGSimpleDataSource()))),
+                new Missing("settings", () -> builder().settings(null)),
+                new Missing("listener", () -> builder().listener(null)),
+                new Missing("publishListener", () -> builder().publishListener(null)),
+                new Missing("preferredShard", () -> builder().preferredShard(null)),
+                new Missing("outboxes", () -> builder().outbox((DataSource[]) null)),
+                new Missing("outboxes[0]", () -> builder().outbox((DataSource) null)));
+    }
+
+    private static EventSql.Builder builder() {
+        return EventSql.builder(cluster.dataSources());
+    }
+
+    private static ConsumerControl control() {
+        return eventSql.consumer(STREAM, "c");
+    }
+
+    /** Of no database: what is rejected does not use it. */
+    private static Connection unusableConnection() {
+        return (Connection) Proxy.newProxyInstance(
+                Connection.class.getClassLoader(), new Class<?>[] {Connection.class}, (proxy, method, arguments) -> {
+                    throw new AssertionError(method + " was called");
+                });
+    }
+
+    @ParameterizedTest
+    @MethodSource
+    void anyMethod_missingArgument_isRejectedByName(Missing missing) {
+        assertRejected(missing.field(), "", missing.call());
     }
 
     @Test

@@ -1,14 +1,14 @@
 package io.eventsql;
 
 /**
- * What waits in this process to be appended to one shard, or is on its way there.
+ * State of this process's publish buffer for one shard: the events that wait to be appended and those being appended.
  *
  * @param shard the shard's number
- * @param name its name
- * @param bytes the sizes of the events
+ * @param name the shard's name
+ * @param bytes the size of these events
  * @param limitBytes {@link Settings#bufferBytes()}
- * @param waitingCalls calls that no batch has taken yet
- * @param blockedCallers threads that wait for room: more than none for long means that the shard is slower than its
+ * @param waitingCalls calls not yet part of a batch
+ * @param blockedCallers threads blocked because the buffer is full; above zero for long, the shard is slower than its
  *     publishers
  */
 public record BufferState(int shard, String name, long bytes, long limitBytes, int waitingCalls, int blockedCallers) {}

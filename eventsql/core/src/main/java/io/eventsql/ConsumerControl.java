@@ -4,65 +4,77 @@ import java.util.Collection;
 import java.util.List;
 
 /**
- * Shows and changes a consumer, wherever its members run; made by {@link EventSql#consumer}. Changes reach members
- * through the database, at once by a signal, without one at their next heartbeat. All methods throw {@link
- * EventSqlException} if a shard does not answer; what was changed on others stays then, and the call can be repeated.
- * Thread-safe.
+ * Inspects and controls a consumer, no matter which processes its members run in; obtained from {@link
+ * EventSql#consumer}. Changes reach the members through the database: immediately if signals get through, otherwise at
+ * the next heartbeat.
+ *
+ * <p>All methods throw {@link EventSqlException} if a shard is unavailable. Changes already made on other shards remain;
+ * the call can be retried. Thread-safe.
  */
 public interface ConsumerControl {
-    /** How the consumer is, by shard and partition; empty if it was never started. Cheap on big streams, too. */
+    /**
+     * Returns the state of each partition, ordered by shard and partition; an empty list if the consumer was never
+     * started. The cost does not depend on the number of stored events.
+     */
     List<PartitionState> state();
 
-    /** Members finish the events they have, commit them, and handle no more, until {@link #resume}. */
+    /** Pauses the consumer: members finish and commit the events in progress and start no others until {@link #resume}. */
     void pause();
 
-    /** Paused and stopped partitions are handled again, from where they are. */
+    /** Resumes paused and stopped partitions at their committed offset. */
     void resume();
 
     /**
-     * Moves the consumer to another place in all partitions: replays, or passes over. Members need not be restarted:
-     * what they do meanwhile is refused. Stopped partitions stay stopped.
+     * Moves the consumer to another position in all partitions, backward to replay events or forward to skip them.
+     * Members need not be restarted: commits of events that were in progress are rejected. Stopped partitions stay
+     * stopped.
+     *
+     * @throws InvalidInputException if {@code position} is null
      */
     void seek(StartPosition position);
 
     /**
      * Moves the consumer in one partition.
      *
-     * @param position the event to handle next, of this consumer's stream; one that does not exist is out of range
+     * @param position the next event to handle, in this consumer's stream. If it does not exist, it is out of range and
+     *     {@link OutOfRangePolicy} applies.
+     * @throws InvalidInputException if there is no such partition; names the field
      */
     void seek(EventPosition position);
 
     /**
-     * Events set aside, by shard, partition and offset.
+     * Returns parked and dead-lettered events, ordered by shard, partition and offset.
      *
-     * @param max how many at most, 1 to {@value ConsumerSpec#PAGE_EVENTS_MAX}
+     * @param max the maximum number of events, 1 to {@value ConsumerSpec#PAGE_EVENTS_MAX}
      */
     List<ParkedEvent> parkedEvents(int max);
 
     /**
-     * Has all events set aside handled again by the consumer, in their order. What succeeds is no longer set aside; a
-     * key none of whose events is parked any more is handled again as any other. What fails stays, and with a parked
-     * one all later ones of its key.
+     * Redrives all parked and dead-lettered events: the consumer handles them again, in order. An event that succeeds is
+     * removed from the parked events; a key without parked events is handled normally again. An event that fails stays
+     * parked, and so do all later events of its key.
      *
-     * @return how many events
+     * @return the number of events to be redriven
      */
     long redrive();
 
     /**
-     * Has these events handled again. With a parked one, all earlier and later ones of its key go, too.
+     * Redrives the given events. A parked event is redriven together with all other parked events of its key.
      *
-     * @return how many events
+     * @param positions positions of parked or dead-lettered events; others are ignored
+     * @return the number of events to be redriven
      */
     long redrive(Collection<EventPosition> positions);
 
     /**
-     * Forgets these events; copies in the dead-letter stream stay there. A key whose last parked event is dropped is
-     * handled again as any other.
+     * Drops the given events without handling them. Their copies in the dead-letter stream remain. A key without parked
+     * events is handled normally again.
      *
-     * @return how many events
+     * @param positions positions of parked or dead-lettered events; others are ignored
+     * @return the number of events dropped
      */
     long drop(Collection<EventPosition> positions);
 
-    /** Deletes the consumer: its offsets, leases and what it has set aside. Members that still run end by themselves. */
+    /** Deletes the consumer with its offsets, leases and parked events. Members still running stop. */
     void delete();
 }

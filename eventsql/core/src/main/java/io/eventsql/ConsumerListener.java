@@ -3,60 +3,60 @@ package io.eventsql;
 import java.time.Duration;
 
 /**
- * Is told what happens to the consumers of this process, for metrics and alerts; given to {@link
- * EventSql.Builder#listener}. Called on the library's and the handlers' threads, concurrently: methods must be
- * thread-safe and return at once. What they throw is logged and changes nothing.
+ * Callbacks for the consumers of this process, for metrics and alerts; registered with {@link
+ * EventSql.Builder#listener}. They are called concurrently on threads of the library and on handler threads: methods must
+ * be thread-safe and return quickly. An exception is logged and has no other effect.
  */
 public interface ConsumerListener {
     /** Why a member no longer handles a partition. */
     enum Reason {
-        /** Given back in order: the member was closed, another one gets its share, or the partition was paused. */
+        /** Released: the member was closed, the partition was assigned to another member, or it was paused. */
         RELEASED,
-        /** Lost: the lease expired and another member took it, or it was moved by {@link ConsumerControl}. */
+        /** Lost: the lease expired and another member took over, or {@link ConsumerControl} moved the partition. */
         LOST,
-        /** Stopped by its failure policy or an offset out of range. */
+        /** Stopped by the failure policy or by an offset out of range. */
         STOPPED
     }
 
-    /** The member of this process handles the partition from now on, beginning with {@code nextOffset}. */
+    /** Called when a member of this process starts to handle a partition at {@code nextOffset}. */
     default void partitionAssigned(ConsumerPartition partition, long nextOffset) {}
 
-    /** The member no longer handles the partition. */
+    /** Called when the member no longer handles the partition. */
     default void partitionRevoked(ConsumerPartition partition, Reason reason) {}
 
     /**
-     * Events were handled.
+     * Called after events were handled.
      *
-     * @param events how many
-     * @param nanos how long the handler took, in nanoseconds
+     * @param events the number of events
+     * @param nanos the duration of the handler call in nanoseconds
      */
     default void handled(ConsumerPartition partition, int events, long nanos) {}
 
     /**
-     * The handler failed.
+     * Called after the handler failed.
      *
-     * @param event the event, or the first of the batch
-     * @param attempt how often it has failed now, from 1
-     * @param willRetry whether it is handled again; otherwise the failure policy applies
+     * @param event the failed event, or the first of the batch
+     * @param attempt the number of failed attempts so far, from 1
+     * @param willRetry whether the event will be handled again; otherwise the failure policy applies
      */
     default void handlerFailed(StoredEvent event, String consumer, int attempt, Throwable error, boolean willRetry) {}
 
-    /** A handler runs longer than {@link ConsumerSpec#handlerTimeout()}; its partition will move. */
+    /** Called when a handler exceeds {@link ConsumerSpec#handlerTimeout()}; the member releases its partition. */
     default void handlerTimedOut(ConsumerPartition partition, Duration runningFor) {}
 
-    /** The event was copied to the dead-letter stream. */
+    /** Called after the event was copied to the dead-letter stream. */
     default void deadLettered(StoredEvent event, String consumer, int attempts, Throwable error) {}
 
-    /** The event and with it its key were set aside. */
+    /** Called after the event and its key were parked. */
     default void keyParked(StoredEvent event, String consumer, int attempts, Throwable error) {}
 
-    /** The partition was stopped and waits to be resumed. */
+    /** Called when the partition was stopped; it stays stopped until {@link ConsumerControl#resume}. */
     default void partitionStopped(ConsumerPartition partition, long nextOffset, String error) {}
 
     /**
-     * How far a partition of this process is behind; told about once each {@link Settings#pollInterval()}.
+     * Called once per {@link Settings#pollInterval()} for each partition assigned to this process.
      *
-     * @param lag how many events are stored and not handled yet
+     * @param lag the number of stored events not yet handled
      */
     default void lag(ConsumerPartition partition, long lag) {}
 }

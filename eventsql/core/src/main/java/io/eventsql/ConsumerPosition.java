@@ -1,18 +1,18 @@
 package io.eventsql;
 
 /**
- * How far a consumer is in one partition.
+ * Committed position of a consumer in one partition.
  *
  * @param shard the shard's number
  * @param partition the partition on that shard
- * @param nextOffset the offset the consumer handles next
- * @param head the offset the next published event will get
+ * @param nextOffset the offset of the next event to handle
+ * @param head the offset of the next event to be published
  * @param logStart the first offset that still exists
- * @param epoch how often the partition was taken by a member
+ * @param epoch the number of times a member has acquired the partition
  */
 public record ConsumerPosition(int shard, int partition, long nextOffset, long head, long logStart, long epoch) {
 
-    /** How many stored events the consumer has not handled yet. */
+    /** Returns the number of stored events not yet handled. */
     public long lag() {
         return head - Math.max(nextOffset, logStart);
     }

@@ -6,9 +6,9 @@ import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What a consumer is and how this process takes part in it. Immutable; every {@code with} method returns a changed copy
- * and throws {@link InvalidInputException}, naming the field and the limit, if the value is out of its range. All
- * members of a consumer should have the same values, except for {@link #maxPartitions()} and {@link #concurrency()}.
+ * Specification of a consumer and of one member of it. Immutable; every {@code with} method returns a changed copy and
+ * throws {@link InvalidInputException}, naming the field and the limit, if the value is null or out of range. All members
+ * of a consumer should use the same values, except for {@link #maxPartitions()} and {@link #concurrency()}.
  */
 public final class ConsumerSpec {
     public static final int NAME_LENGTH_MAX = 60;
@@ -24,7 +24,7 @@ public final class ConsumerSpec {
     public static final Duration DEFAULT_HANDLER_TIMEOUT = Duration.ofMinutes(5);
     public static final FailurePolicy DEFAULT_FAILURE_POLICY = FailurePolicy.STOP;
     public static final OutOfRangePolicy DEFAULT_OUT_OF_RANGE_POLICY = OutOfRangePolicy.FAIL;
-    /** What follows a stream's name in the default name of its dead-letter stream. */
+    /** The suffix of a stream's name in the default name of its dead-letter stream. */
     public static final String DEAD_LETTER_SUFFIX = "_dead_letter";
 
     private final Values values;
@@ -33,168 +33,189 @@ public final class ConsumerSpec {
         this.values = values;
     }
 
-    /** A consumer with the defaults that begins at the earliest event. */
+    /**
+     * Returns a specification with default values, starting at the earliest event.
+     *
+     * @param stream the name of an existing stream
+     * @param name the consumer's name: lower-case letters, digits and single underscores, starting with a letter, at most
+     *     {@value #NAME_LENGTH_MAX} characters
+     */
     public static ConsumerSpec of(String stream, String name) {
         Names.requireName("consumer.stream", stream, StreamSpec.NAME_LENGTH_MAX);
         Names.requireName("consumer.name", name, NAME_LENGTH_MAX);
         return new ConsumerSpec(new Values(stream, name));
     }
 
-    /** The stream it reads. */
+    /** Returns the name of the stream to consume. */
     public String stream() {
         return values.stream;
     }
 
-    /** The consumer's name, of the same form as a stream's: its offsets are kept under it. */
+    /** Returns the consumer's name. Members with the same name share the stream's partitions and their offsets. */
     public String name() {
         return values.name;
     }
 
-    /** Where it begins when it has no offset yet; default: the earliest event. */
+    /** Returns the position at which the consumer starts if it has no committed offset; default: the earliest event. */
     public StartPosition startPosition() {
         return values.startPosition;
     }
 
     /**
-     * The most events of one partition fetched at once and given to a batch handler, 1 to {@value #PAGE_EVENTS_MAX};
-     * default {@value #DEFAULT_PAGE_EVENTS}.
+     * Returns the maximum number of events of one partition in a fetch and in a batch handler's call, 1 to {@value
+     * #PAGE_EVENTS_MAX}; default {@value #DEFAULT_PAGE_EVENTS}.
      */
     public int pageEvents() {
         return values.pageEvents;
     }
 
     /**
-     * The most bytes of values of one partition fetched at once (one event is always fetched), 1 KiB to 1 GiB; default
-     * 4 MiB. A member holds at most two pages of each of its partitions in memory.
+     * Returns the maximum number of bytes of values of one partition in a fetch, 1 KiB to 1 GiB; default 4 MiB. At least
+     * one event is always fetched. A member keeps at most two such pages of each of its partitions in memory.
      */
     public long pageBytes() {
         return values.pageBytes;
     }
 
     /**
-     * How long handled events wait at most until their offset is committed: what is handled again after a crash; 1 ms
-     * to 1 minute, default 50 ms. Transactional handlers commit with each call instead.
+     * Returns the maximum time until the offset of handled events is committed, 1 ms to 1 minute; default 50 ms. After a
+     * crash, events handled since the last commit are handled again. Transactional handlers commit with each call
+     * instead.
      */
     public Duration commitInterval() {
         return values.commitInterval;
     }
 
     /**
-     * How many partitions this member handles at the same time, 1 to {@value #CONCURRENCY_MAX}, default {@value
-     * #DEFAULT_CONCURRENCY}; handlers run on virtual threads.
+     * Returns the maximum number of partitions that this member handles concurrently, 1 to {@value #CONCURRENCY_MAX};
+     * default {@value #DEFAULT_CONCURRENCY}. Handlers run on virtual threads.
      */
     public int concurrency() {
         return values.concurrency;
     }
 
     /**
-     * How many events of one partition are handled at the same time, each of another key, 1 (the default: all in order)
-     * to {@value #KEY_CONCURRENCY_MAX}. Events of one key stay in order; events without a key have none then. For
-     * handlers of single events that are not transactional.
+     * Returns the maximum number of events of one partition that are handled concurrently, each with a different key, 1 to
+     * {@value #KEY_CONCURRENCY_MAX}; default 1, which handles the partition in order. Above 1, events with the same key
+     * keep their order, events without a key do not. Requires a handler of single events that is not transactional.
      */
     public int keyConcurrency() {
         return values.keyConcurrency;
     }
 
-    /** The most partitions of one shard this member holds, 1 or more; default: no limit but its fair share. */
+    /** Returns the maximum number of partitions of one shard assigned to this member, 1 or more; default: no limit. */
     public int maxPartitions() {
         return values.maxPartitions;
     }
 
     /**
-     * A handler that runs longer is reported and no longer keeps its partition: another member takes it, 10 ms to 1 day,
-     * default 5 minutes. The handler itself is not interrupted; what it returns does not count any more.
+     * Returns the maximum duration of a handler call, 10 ms to 1 day; default 5 minutes. If a handler exceeds it, the
+     * member reports this and releases the partition to other members. The handler is not interrupted; its result is
+     * ignored.
      */
     public Duration handlerTimeout() {
         return values.handlerTimeout;
     }
 
-    /** How failed events are handled again; default: without end. */
+    /** Returns the retry policy for failed events; default: unlimited attempts. */
     public RetryPolicy retry() {
         return values.retry;
     }
 
-    /** What becomes of an event that may not be tried again; default {@link FailurePolicy#STOP}. */
+    /** Returns what happens to an event that is not retried any more; default {@link FailurePolicy#STOP}. */
     public FailurePolicy failurePolicy() {
         return values.failurePolicy;
     }
 
     /**
-     * The stream that dead letters go to, created when a consumer with such a policy starts, with as many partitions as
-     * the consumer's stream; by default the stream's name and {@value #DEAD_LETTER_SUFFIX}.
+     * Returns the name of the dead-letter stream; default: the stream's name followed by {@value #DEAD_LETTER_SUFFIX}. If
+     * it does not exist, it is created with the same number of partitions when a consumer starts whose failure policy
+     * uses it.
      */
     public String deadLetterStream() {
         String name = values.deadLetterStream;
         return name == null ? values.stream + DEAD_LETTER_SUFFIX : name;
     }
 
-    /** Where it goes on when retention has overtaken it; default {@link OutOfRangePolicy#FAIL}. */
+    /** Returns where to resume if retention has removed the next event; default {@link OutOfRangePolicy#FAIL}. */
     public OutOfRangePolicy outOfRangePolicy() {
         return values.outOfRangePolicy;
     }
 
+    /** Returns a copy with another {@link #startPosition()}. */
     public ConsumerSpec withStartPosition(StartPosition value) {
-        requireGiven("consumer.startPosition", value);
+        InvalidInputException.requireGiven("consumer.startPosition", value);
         return with(v -> v.startPosition = value);
     }
 
+    /** Returns a copy with another {@link #pageEvents()}. */
     public ConsumerSpec withPageEvents(int value) {
         InvalidInputException.requireRange("consumer.pageEvents", value, 1, PAGE_EVENTS_MAX);
         return with(v -> v.pageEvents = value);
     }
 
+    /** Returns a copy with another {@link #pageBytes()}. */
     public ConsumerSpec withPageBytes(long value) {
         InvalidInputException.requireRange("consumer.pageBytes", value, 1 << 10, 1L << 30);
         return with(v -> v.pageBytes = value);
     }
 
+    /** Returns a copy with another {@link #commitInterval()}. */
     public ConsumerSpec withCommitInterval(Duration value) {
         Settings.requireDuration("consumer.commitInterval", value, Duration.ofMillis(1), Duration.ofMinutes(1));
         return with(v -> v.commitInterval = value);
     }
 
+    /** Returns a copy with another {@link #concurrency()}. */
     public ConsumerSpec withConcurrency(int value) {
         InvalidInputException.requireRange("consumer.concurrency", value, 1, CONCURRENCY_MAX);
         return with(v -> v.concurrency = value);
     }
 
+    /** Returns a copy with another {@link #keyConcurrency()}. */
     public ConsumerSpec withKeyConcurrency(int value) {
         InvalidInputException.requireRange("consumer.keyConcurrency", value, 1, KEY_CONCURRENCY_MAX);
         return with(v -> v.keyConcurrency = value);
     }
 
+    /** Returns a copy with another {@link #maxPartitions()}. */
     public ConsumerSpec withMaxPartitions(int value) {
         InvalidInputException.requireRange("consumer.maxPartitions", value, 1, Integer.MAX_VALUE);
         return with(v -> v.maxPartitions = value);
     }
 
+    /** Returns a copy with another {@link #handlerTimeout()}. */
     public ConsumerSpec withHandlerTimeout(Duration value) {
         Settings.requireDuration("consumer.handlerTimeout", value, Duration.ofMillis(10), Duration.ofDays(1));
         return with(v -> v.handlerTimeout = value);
     }
 
+    /** Returns a copy with another {@link #retry()}. */
     public ConsumerSpec withRetry(RetryPolicy value) {
-        requireGiven("consumer.retry", value);
+        InvalidInputException.requireGiven("consumer.retry", value);
         return with(v -> v.retry = value);
     }
 
-    /** Changes only the delays of {@link #retry()}. */
-    public ConsumerSpec withRetryDelay(Duration min, Duration max) {
-        return withRetry(values.retry.withDelay(min, max));
+    /** Returns a copy with other delays of {@link #retry()}. */
+    public ConsumerSpec withRetryDelay(Duration initialDelay, Duration maxDelay) {
+        return withRetry(values.retry.withDelay(initialDelay, maxDelay));
     }
 
+    /** Returns a copy with another {@link #failurePolicy()}. */
     public ConsumerSpec withFailurePolicy(FailurePolicy value) {
-        requireGiven("consumer.failurePolicy", value);
+        InvalidInputException.requireGiven("consumer.failurePolicy", value);
         return with(v -> v.failurePolicy = value);
     }
 
+    /** Returns a copy with another {@link #deadLetterStream()}. */
     public ConsumerSpec withDeadLetterStream(String value) {
         Names.requireName("consumer.deadLetterStream", value, StreamSpec.NAME_LENGTH_MAX);
         return with(v -> v.deadLetterStream = value);
     }
 
+    /** Returns a copy with another {@link #outOfRangePolicy()}. */
     public ConsumerSpec withOutOfRangePolicy(OutOfRangePolicy value) {
-        requireGiven("consumer.outOfRangePolicy", value);
+        InvalidInputException.requireGiven("consumer.outOfRangePolicy", value);
         return with(v -> v.outOfRangePolicy = value);
     }
 
@@ -202,12 +223,6 @@ public final class ConsumerSpec {
         Values changed = new Values(values);
         change.accept(changed);
         return new ConsumerSpec(changed);
-    }
-
-    private static void requireGiven(String field, @Nullable Object value) {
-        if (value == null) {
-            throw new InvalidInputException(field, "must not be null");
-        }
     }
 
     @Override
@@ -225,7 +240,7 @@ public final class ConsumerSpec {
         return "ConsumerSpec" + values.all();
     }
 
-    /** Changed only before the spec that holds it is made. */
+    /** Modified only before the specification that contains it is created. */
     private static final class Values {
         private final String stream;
         private final String name;

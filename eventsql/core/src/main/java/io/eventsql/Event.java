@@ -8,53 +8,83 @@ import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /**
- * An event to publish. Immutable, except that {@link #value()} is not copied: do not change the array afterwards.
+ * An event to publish. Immutable, except that {@link #value()} is not copied: the array must not be changed afterwards.
  *
  * <p>Sizes are limited by {@link Settings#maxEventBytes()}, {@link Settings#maxKeyBytes()} and {@link
- * Settings#maxHeadersBytes()}; they are checked when the event is published.
+ * Settings#maxHeadersBytes()}. Sizes and characters are checked when the event is published.
  *
- * @param key events of one key keep their order and always go to the same partition of the same shard; {@code null}:
- *     any partition. No NUL character, not empty.
- * @param value the payload; opaque to the library, JSON as UTF-8 if the table is to be read with SQL's JSON operators
- * @param headers small texts beside the payload, readable with JSON operators in SQL; names not empty, no NUL character
+ * @param key events with the same key keep their order and always go to the same partition of the same shard; {@code
+ *     null}: any partition. Must not be empty or contain a NUL character.
+ * @param value the payload, opaque to the library; UTF-8 encoded JSON if it is to be queried with SQL's JSON operators
+ * @param headers short texts stored next to the payload, queryable with JSON operators in SQL. Names must not be empty;
+ *     names and values must not contain a NUL character.
  */
 public record Event(@Nullable String key, byte[] value, Map<String, String> headers) {
 
-    /** Copies the headers; validates nothing but {@code null}s, limits are checked by the publisher. */
+    /**
+     * Copies the headers.
+     *
+     * @throws InvalidInputException if the value, the headers, or a header's name or value is null
+     */
     public Event {
-        Objects.requireNonNull(value, "value");
-        Objects.requireNonNull(headers, "headers");
-        headers = headers.isEmpty() ? Map.of() : Map.copyOf(headers);
+        InvalidInputException.requireGiven("event.value", value);
+        InvalidInputException.requireGiven("event.headers", headers);
+        headers = headers.isEmpty() ? Map.of() : copy(headers);
     }
 
-    /** An event without a key and without headers. */
+    private static Map<String, String> copy(Map<String, String> headers) {
+        for (Map.Entry<@Nullable String, @Nullable String> header :
+                nullable(headers).entrySet()) {
+            String name = header.getKey();
+            if (name == null) {
+                throw new InvalidInputException("event.headers", "must not contain a null name");
+            }
+            // A name with control characters would garble the message.
+            boolean showable = name.length() <= 80 && name.chars().noneMatch(Character::isISOControl);
+            InvalidInputException.requireGiven(
+                    showable ? "event.headers[" + name + "]" : "event.headers", header.getValue());
+        }
+        return Map.copyOf(headers);
+    }
+
+    /** Callers that are not checked for nulls may pass a map that contains some. */
+    @SuppressWarnings({"unchecked", "rawtypes", "NullAway"})
+    private static Map<@Nullable String, @Nullable String> nullable(Map<String, String> headers) {
+        return (Map) headers;
+    }
+
+    /** Returns an event without a key and without headers. */
     public static Event of(byte[] value) {
         return new Event(null, value, Map.of());
     }
 
-    /** An event without headers. */
+    /** Returns an event without headers. */
     public static Event of(String key, byte[] value) {
-        return new Event(Objects.requireNonNull(key, "key"), value, Map.of());
+        return new Event(InvalidInputException.requireGiven("event.key", key), value, Map.of());
     }
 
-    /** An event without a key whose value is the text's UTF-8 form. */
+    /** Returns an event without a key whose value is the text encoded as UTF-8. */
     public static Event ofText(String text) {
-        return of(text.getBytes(StandardCharsets.UTF_8));
+        return of(utf8(text));
     }
 
-    /** An event whose value is the text's UTF-8 form. */
+    /** Returns an event whose value is the text encoded as UTF-8. */
     public static Event ofText(String key, String text) {
-        return of(key, text.getBytes(StandardCharsets.UTF_8));
+        return of(key, utf8(text));
     }
 
-    /** The same event with one more header; a header of that name is replaced. */
+    private static byte[] utf8(String text) {
+        return InvalidInputException.requireGiven("event.value", text).getBytes(StandardCharsets.UTF_8);
+    }
+
+    /** Returns a copy with one more header; a header with the same name is replaced. */
     public Event withHeader(String name, String headerValue) {
         Map<String, String> more = new LinkedHashMap<>(headers);
         more.put(name, headerValue);
         return new Event(key, value, more);
     }
 
-    /** The value read as UTF-8. */
+    /** Returns the value decoded as UTF-8. */
     public String text() {
         return new String(value, StandardCharsets.UTF_8);
     }

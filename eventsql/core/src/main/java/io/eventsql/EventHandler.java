@@ -4,11 +4,11 @@ package io.eventsql;
 @FunctionalInterface
 public interface EventHandler {
     /**
-     * Handles an event: called in order within a partition, concurrently for different partitions, at least once for
-     * each event. No database transaction of the library is open meanwhile.
+     * Handles an event. Called at least once for each event, in order within a partition and concurrently for different
+     * partitions. The library keeps no database transaction open during the call.
      *
-     * @throws Exception to have the event handled again as {@link ConsumerSpec#retry()} says; later events of the
-     *     partition wait. When it allows no further attempt, {@link ConsumerSpec#failurePolicy()} applies.
+     * @throws Exception to retry the event according to {@link ConsumerSpec#retry()}; later events of the partition
+     *     wait. When it allows no further attempt, {@link ConsumerSpec#failurePolicy()} applies.
      */
     void handle(StoredEvent event) throws Exception;
 }

@@ -2,7 +2,7 @@ package io.eventsql;
 
 import org.jspecify.annotations.Nullable;
 
-/** The event is not stored and never will be: publishing it again cannot duplicate it. */
+/** Thrown if an event was not stored and never will be. Publishing it again cannot duplicate it. */
 public final class EventNotStoredException extends EventSqlException {
     private static final long serialVersionUID = 1L;
 

@@ -3,8 +3,8 @@ package io.eventsql;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The event was sent, but until the deadline the database did not say whether it was committed: it may be stored or
- * not. Publishing it again may store it twice.
+ * Thrown if the outcome of an append is in doubt: the event was sent, but the database did not confirm the commit before
+ * the deadline. The event may be stored or not; publishing it again may store it twice.
  */
 public final class EventOutcomeUnknownException extends EventSqlException {
     private static final long serialVersionUID = 1L;

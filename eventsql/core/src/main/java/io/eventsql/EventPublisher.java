@@ -4,20 +4,21 @@ import java.util.List;
 import java.util.concurrent.CompletableFuture;
 
 /**
- * Publishes events. Thread-safe; one is enough for a process ({@link EventSql#publisher()}).
+ * Publishes events. Thread-safe; a process needs only one ({@link EventSql#publisher()}).
  *
- * <p>What holds for all methods:
+ * <p>All methods share these guarantees:
  *
  * <ul>
- *   <li>A returned position means that the event is committed in the database.
- *   <li>Calls gather while the previous batch is on its way, so many concurrent callers share one commit.
- *   <li>Events of one key, published one after the other by one publisher, also without waiting, are stored in that
- *       order, once each, also across retries of the library.
- *   <li>When the buffer ({@link Settings#bufferBytes()}) is full, the caller waits. A call ends at {@link
- *       Settings#publishTimeout()}: with {@link EventNotStoredException} if the events were never sent or were refused,
- *       with {@link EventOutcomeUnknownException} if they were sent and the database did not answer.
- *   <li>Wrong input is refused with {@link InvalidInputException} before anything is sent, an unknown stream with
- *       {@link UnknownStreamException}, both thrown by the call itself.
+ *   <li>If a position is returned, the event is committed in the database.
+ *   <li>Calls are batched while the previous append is in progress, so that concurrent callers share one commit.
+ *   <li>Events with the same key that one publisher publishes one after the other, with or without waiting, are stored in
+ *       that order and exactly once, even if the library retries an append.
+ *   <li>If the buffer ({@link Settings#bufferBytes()}) is full, the caller blocks. A call ends after {@link
+ *       Settings#publishTimeout()} at the latest: with {@link EventNotStoredException} if the events were never sent or
+ *       the database rejected them, with {@link EventOutcomeUnknownException} if they were sent and the outcome is in
+ *       doubt.
+ *   <li>Invalid input is rejected with {@link InvalidInputException} and an unknown stream with {@link
+ *       UnknownStreamException}. Both are thrown by the call itself, before anything is sent.
  * </ul>
  */
 public interface EventPublisher {
@@ -31,25 +32,26 @@ public interface EventPublisher {
     EventPosition publish(String stream, Event event);
 
     /**
-     * Publishes one event. Blocks only while the buffer is full, at most for {@link Settings#publishTimeout()}.
+     * Publishes one event without waiting for the commit. Blocks only while the buffer is full, at most for {@link
+     * Settings#publishTimeout()}.
      *
-     * @return completes when the event is committed, or fails as {@link #publish} does. Continuations without an
-     *     executor run on the library's appending thread: keep them short and never block there.
+     * @return a future that completes when the event is committed, or fails as {@link #publish} does. Continuations
+     *     without an executor run on the library's append thread: keep them short and never block there.
      */
     CompletableFuture<EventPosition> publishAsync(String stream, Event event);
 
     /**
-     * Publishes events and waits until they are committed. Events that go to the same shard commit together or not at
-     * all; events without a key go to one shard and one partition.
+     * Publishes events and waits until they are committed. Events of the same shard are committed together or not at all;
+     * events without a key all go to one partition.
      *
      * @param events at most {@link Settings#maxBatchEvents()} events and {@link Settings#maxBatchBytes()} bytes
      * @return the positions, in the order of {@code events}
-     * @throws PartialPublishException some shards committed, others did not; says for each event what became of it
+     * @throws PartialPublishException some shards committed, others did not; reports the outcome of each event
      * @throws EventNotStoredException none of the events is stored
      * @throws EventOutcomeUnknownException no event is known to be stored, some may be
      */
     List<EventPosition> publishAll(String stream, List<Event> events);
 
-    /** As {@link #publishAll}, without waiting; see {@link #publishAsync}. */
+    /** Publishes events as {@link #publishAll} does, without waiting for the commit; see {@link #publishAsync}. */
     CompletableFuture<List<EventPosition>> publishAllAsync(String stream, List<Event> events);
 }

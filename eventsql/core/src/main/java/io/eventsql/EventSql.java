@@ -2,9 +2,11 @@ package io.eventsql;
 
 import io.eventsql.internal.append.PublishListeners;
 import io.eventsql.internal.append.Publisher;
+import io.eventsql.internal.consume.CloseDeadline;
 import io.eventsql.internal.consume.Consumers;
 import io.eventsql.internal.consume.Listeners;
 import io.eventsql.internal.consume.RangeReader;
+import io.eventsql.internal.pool.PoolCheck;
 import io.eventsql.internal.relay.OutboxPublisher;
 import io.eventsql.internal.relay.Relays;
 import io.eventsql.internal.retain.DeadProducers;
@@ -16,7 +18,7 @@ import io.eventsql.internal.wake.WakeUp;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Objects;
+import java.util.Map;
 import java.util.UUID;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
@@ -26,17 +28,28 @@ import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The library's entrance: streams of events over one or several PostgreSQL databases (shards). Thread-safe; a process
- * needs one instance for each cluster, made at its start and closed at its end.
+ * Entry point of the library: streams of events in one or several PostgreSQL databases (shards). Thread-safe; a process
+ * needs one instance per cluster, created when it starts and closed when it ends.
  *
- * <p>Connections it takes from each data source's pool at the same time, at most: {@link Settings#appendConnections()}
- * to append, 1 to signal, 1 in the background, 1 to relay the outbox and, where this process does that, 1 to listen for it
- * (kept) and 1 for each other shard that events go to; 1 for the outbox of each other database that has events for this
- * one; where this process consumes, also 1 to listen (kept), 1 to fetch, 1 to commit offsets, 1 to keep leases; and 1 for
- * each thread of yours inside a method of this class.
+ * <p>Maximum number of connections that the library uses at the same time from the pool of each shard:
+ *
+ * <ul>
+ *   <li>{@link Settings#appendConnections()} to append, 1 to send signals, 1 for background work
+ *   <li>2 to relay the shard's outbox, of which 1 listens for signals permanently
+ *   <li>2 for each other shard and 1 for each standalone outbox, to transfer events of one database's outbox to another
+ *       database
+ *   <li>4 to consume: 1 listens for signals permanently, 1 each to fetch, to commit offsets and to renew leases
+ *   <li>for each transactional consumer its {@link ConsumerSpec#concurrency()}, at most the number of its stream's
+ *       partitions
+ * </ul>
+ *
+ * The pool of a standalone outbox needs 2 to relay it and 1 for each shard. Each application thread inside a method of
+ * this class uses 1 more. If a pool's size can be determined and is too small, a warning with the required size is
+ * logged.
  */
 public final class EventSql implements AutoCloseable {
     private static final long OPEN_MISSING_EVERY_MS = 1_000;
+    private static final int SHARDS_MAX = 1_024;
 
     private final Settings settings;
     private final Shards shards;
@@ -49,11 +62,12 @@ public final class EventSql implements AutoCloseable {
     private final RangeReader reader;
     private final StreamCleaner cleaner;
     private final ScheduledExecutorService timer;
+    private final PoolCheck pools;
     private final AtomicBoolean closed = new AtomicBoolean();
 
     private EventSql(Builder builder) {
         settings = builder.settings;
-        shards = Shards.open(builder.dataSources, settings);
+        shards = Shards.open(builder.dataSources, builder.shardNames, settings);
         streams = new StreamRegistry(shards);
         wakeUp = new WakeUp(shards, settings);
         SegmentKeeper segments = new SegmentKeeper(settings.maxBatchEvents());
@@ -81,264 +95,342 @@ public final class EventSql implements AutoCloseable {
         shards.openMissingInBackground(OPEN_MISSING_EVERY_MS);
         new DeadProducers(producer).removeInBackground(shards);
         relays.start();
-    }
-
-    /** A builder for an instance over one database. */
-    public static Builder builder(DataSource dataSource) {
-        return builder(List.of(dataSource));
+        pools = new PoolCheck(
+                settings,
+                shards.size(),
+                shards::infos,
+                relays.standaloneOutboxes(),
+                stream -> streams.require(stream).partitions());
+        pools.check();
     }
 
     /**
-     * A builder for an instance over the databases of a cluster, in any order: each knows which shard it is. When all
-     * are new, they become a cluster.
+     * Returns a builder for an instance with one shard.
      *
-     * @param dataSources one for each shard, preferably pools; none twice
+     * @param dataSource preferably a connection pool
+     */
+    public static Builder builder(DataSource dataSource) {
+        return new Builder(List.of(InvalidInputException.requireGiven("dataSource", dataSource)), List.of());
+    }
+
+    /**
+     * Returns a builder for an instance over the databases of a cluster, in any order: each database records which shard
+     * it is. If all are new, they become a cluster.
+     *
+     * @param dataSources one for each shard, preferably connection pools; no duplicates
      */
     public static Builder builder(List<? extends DataSource> dataSources) {
-        return new Builder(dataSources);
+        InvalidInputException.requireGiven("dataSources", dataSources);
+        for (int i = 0; i < dataSources.size(); i++) {
+            InvalidInputException.requireGiven("dataSources[" + i + "]", dataSources.get(i));
+        }
+        return new Builder(dataSources, List.of());
     }
 
     /**
-     * Creates the stream on every shard; does nothing if it exists with the same values.
+     * Returns a builder for an instance over the databases of a cluster, in any order, with a name for each shard. The
+     * names appear in log messages, {@link ShardInfo} and {@link BufferState}. They belong to this instance and are not
+     * stored; other processes may use other ones.
      *
-     * @throws InvalidInputException if it exists with other values; names the field
-     * @throws EventSqlException if it is new and a shard does not answer: repeat the call then
+     * @param shards the data source of each shard by its name: 1 to 60 letters, digits, dots, hyphens and underscores
      */
-    public void createStream(StreamSpec spec) {
-        streams.create(spec);
+    public static Builder builder(Map<String, ? extends DataSource> shards) {
+        InvalidInputException.requireGiven("shards", shards);
+        List<String> names = new ArrayList<>();
+        List<DataSource> dataSources = new ArrayList<>();
+        shards.forEach((name, dataSource) -> {
+            names.add(Names.requireShardName("shards", name));
+            dataSources.add(InvalidInputException.requireGiven("shards[" + name + "]", dataSource));
+        });
+        return new Builder(dataSources, names);
     }
 
-    /** All streams, by name. */
+    /**
+     * Creates a stream on every shard. Does nothing if the stream exists with the same definition.
+     *
+     * @throws InvalidInputException if it exists with another definition; names the field
+     * @throws EventSqlException if it is new and a shard is unavailable; retry the call
+     */
+    public void createStream(StreamSpec spec) {
+        streams.create(InvalidInputException.requireGiven("stream", spec));
+    }
+
+    /** Returns all streams, ordered by name. */
     public List<StreamSpec> streams() {
         return streams.all();
     }
 
-    /** The shards that have answered since this instance was made, by number. */
+    /** Returns the shards that have been available since this instance was created, ordered by number. */
     public List<ShardInfo> shards() {
         return shards.infos();
     }
 
     /**
-     * Tells what {@link #clear} would delete; changes nothing.
+     * Returns what {@link #clear} would delete. Changes nothing.
      *
-     * @throws UnknownStreamException if there is no such stream
-     * @throws EventSqlException if a shard does not answer
+     * @throws UnknownStreamException if the stream does not exist
+     * @throws EventSqlException if a shard is unavailable
      */
     public ClearPreview previewClear(String stream) {
-        return cleaner.preview(stream);
+        return cleaner.preview(requireStream(stream));
     }
 
     /**
-     * Deletes all events of a stream on every shard, for good, and gives their space back. The stream stays, and offsets
-     * go on: publishers need not stop, a consumer that had handled everything goes on with the next event, for one that
-     * had not its {@link OutOfRangePolicy} decides. What consumers have set aside and what waits in outboxes stays.
+     * Permanently deletes all events of a stream on every shard and frees their disk space. The stream and its offsets
+     * remain: publishers need not stop, and a consumer that has handled all events continues with the next one. For one
+     * that has not, {@link OutOfRangePolicy} applies. Parked events and events waiting in outboxes are not deleted.
      *
-     * <p>An append waits for a moment, its partition's turn. Where somebody reads a segment for seconds, clearing it is
-     * tried again. Broken off at any place, also by the end of the process, the log is whole: ask {@link #previewClear}
-     * again, and repeat it.
+     * <p>An append to a partition waits briefly while it is being cleared. If another session reads a segment for
+     * seconds, clearing that segment is retried. If interrupted at any point, the log stays consistent: get a new {@link
+     * #previewClear} and call this method again.
      *
      * @param confirmation {@link ClearPreview#confirmation()}
-     * @return the events that were there
-     * @throws InvalidInputException if the confirmation is of another stream, or the stream has been cleared since;
-     *     nothing was deleted
-     * @throws UnknownStreamException if there is no such stream
-     * @throws EventSqlException a member of a consumer holds a partition of it, then nothing was deleted; or a shard does
-     *     not answer, or a reader stands in the way, then a part may be
+     * @return the number of events on all shards when clearing began
+     * @throws InvalidInputException if the confirmation is for another stream, or the stream was cleared since; nothing
+     *     was deleted
+     * @throws UnknownStreamException if the stream does not exist
+     * @throws EventSqlException if a partition is assigned to a member of a consumer; nothing was deleted. Or if a shard
+     *     is unavailable or a reader blocks a segment; some events may have been deleted.
      */
     public long clear(String stream, String confirmation) {
-        return cleaner.clear(stream, confirmation);
+        return cleaner.clear(requireStream(stream), InvalidInputException.requireGiven("confirmation", confirmation));
     }
 
-    /** Publishes events; always the same instance. */
+    /** Returns the publisher of this instance. */
     public EventPublisher publisher() {
         return publisher;
     }
 
-    /** What waits in this process to be appended, by shard; of shards that have not answered yet, too. */
+    /** Returns the state of the publish buffer of each shard, ordered by number, including unavailable shards. */
     public List<BufferState> buffers() {
         return publisher.buffers();
     }
 
-    /** Publishes events inside a transaction of yours; always the same instance. */
+    /** Returns the outbox of this instance, which publishes inside transactions of the application. */
     public Outbox outbox() {
         return outbox;
     }
 
     /**
-     * Starts a consumer of this process: from now on its handler gets the stream's events one by one, beginning where
-     * the consumer's committed offsets are. Any number of members of a consumer may run, in this and other processes:
-     * they share its partitions.
+     * Starts a member of a consumer in this process. Its handler receives the stream's events one by one, starting at the
+     * consumer's committed offsets. A consumer may have any number of members, in this and other processes, which share
+     * its partitions.
      *
-     * @throws UnknownStreamException if there is no such stream
+     * @throws UnknownStreamException if the stream does not exist
      */
     public Subscription subscribe(ConsumerSpec spec, EventHandler handler) {
-        return consumers.subscribe(spec, handler);
+        return started(consumers.subscribe(requireSpec(spec), requireHandler(handler)), false);
     }
 
-    /** As {@link #subscribe}, with a handler that gets many events at a time. */
+    /** Starts a member as {@link #subscribe} does, with a handler of batches. */
     public Subscription subscribeBatch(ConsumerSpec spec, EventBatchHandler handler) {
-        return consumers.subscribeBatch(spec, handler);
+        return started(consumers.subscribeBatch(requireSpec(spec), requireHandler(handler)), false);
     }
 
     /**
-     * As {@link #subscribe}, with a handler whose writes to the event's shard are committed together with the consumer's
-     * offset: exactly once. Such handlers take up to {@link ConsumerSpec#concurrency()} connections of each pool.
+     * Starts a member as {@link #subscribe} does, with a handler whose writes to the event's shard are committed together
+     * with the consumer's offset: exactly once. Uses up to {@link ConsumerSpec#concurrency()} connections of each pool.
      *
      * @throws InvalidInputException if {@link ConsumerSpec#keyConcurrency()} is not 1
      */
     public Subscription subscribeTransactional(ConsumerSpec spec, TransactionalEventHandler handler) {
-        return consumers.subscribeTransactional(spec, null, handler);
+        return started(consumers.subscribeTransactional(requireSpec(spec), null, requireHandler(handler)), true);
     }
 
     /**
-     * The same in transactions that somebody else begins and ends, such as a framework's transaction manager.
+     * Starts a transactional member whose transactions are begun and committed by the given boundary, such as a
+     * framework's transaction manager.
      *
-     * @param boundary begins and ends them, in the event's shard
+     * @param boundary begins and commits transactions in the event's shard
      */
     public Subscription subscribeTransactional(
             ConsumerSpec spec, TransactionBoundary boundary, TransactionalEventHandler handler) {
-        return consumers.subscribeTransactional(spec, Objects.requireNonNull(boundary, "boundary"), handler);
+        InvalidInputException.requireGiven("boundary", boundary);
+        return started(consumers.subscribeTransactional(requireSpec(spec), boundary, requireHandler(handler)), true);
     }
 
     /**
-     * As {@link #subscribeTransactional(ConsumerSpec, TransactionalEventHandler)}, with a handler that gets many events
-     * in one transaction.
+     * Starts a member as {@link #subscribeTransactional(ConsumerSpec, TransactionalEventHandler)} does, with a handler of
+     * batches.
      */
     public Subscription subscribeTransactionalBatch(ConsumerSpec spec, TransactionalEventBatchHandler handler) {
-        return consumers.subscribeTransactionalBatch(spec, null, handler);
+        return started(consumers.subscribeTransactionalBatch(requireSpec(spec), null, requireHandler(handler)), true);
     }
 
-    /** The same in transactions that somebody else begins and ends. */
+    /**
+     * Starts a transactional member with a handler of batches whose transactions are begun and committed by the given
+     * boundary.
+     *
+     * @param boundary begins and commits transactions in the event's shard
+     */
     public Subscription subscribeTransactionalBatch(
             ConsumerSpec spec, TransactionBoundary boundary, TransactionalEventBatchHandler handler) {
-        return consumers.subscribeTransactionalBatch(spec, Objects.requireNonNull(boundary, "boundary"), handler);
+        InvalidInputException.requireGiven("boundary", boundary);
+        return started(
+                consumers.subscribeTransactionalBatch(requireSpec(spec), boundary, requireHandler(handler)), true);
     }
 
-    /** The members that this instance has started and that were not closed since, in no order. */
+    private Subscription started(Subscription subscription, boolean transactional) {
+        pools.checkStarted(subscription, transactional);
+        return subscription;
+    }
+
+    private static ConsumerSpec requireSpec(ConsumerSpec spec) {
+        return InvalidInputException.requireGiven("consumer", spec);
+    }
+
+    private static <T> T requireHandler(T handler) {
+        return InvalidInputException.requireGiven("handler", handler);
+    }
+
+    private static String requireStream(String stream) {
+        return InvalidInputException.requireGiven("stream", stream);
+    }
+
+    /** Returns the members started by this instance and not closed since, in no particular order. */
     public List<Subscription> subscriptions() {
         return consumers.subscriptions();
     }
 
     /**
-     * Shows and changes a consumer, wherever it runs.
+     * Returns the control of a consumer, no matter which processes its members run in.
      *
-     * @throws UnknownStreamException if there is no such stream
+     * @throws UnknownStreamException if the stream does not exist
      */
     public ConsumerControl consumer(String stream, String name) {
         Names.requireName("consumer.name", name, ConsumerSpec.NAME_LENGTH_MAX);
-        return consumers.control(stream, name);
+        return consumers.control(requireStream(stream), name);
     }
 
     /**
-     * Reads events of one partition without any consumer, in order.
+     * Reads events of one partition in order, without a consumer.
      *
-     * @param from the first event; at the partition's head the result is empty
-     * @param maxEvents 1 to {@value ConsumerSpec#PAGE_EVENTS_MAX}; fewer are returned at the log's end, or once they
-     *     have {@link ConsumerSpec#DEFAULT_PAGE_BYTES} bytes
-     * @throws OffsetOutOfRangeException if the offset is below the log's start or beyond its head
+     * @param from the position of the first event; at the partition's head the result is empty
+     * @param maxEvents the maximum number of events, 1 to {@value ConsumerSpec#PAGE_EVENTS_MAX}; fewer are returned at the
+     *     end of the log, or once their values reach {@link ConsumerSpec#DEFAULT_PAGE_BYTES}
+     * @throws OffsetOutOfRangeException if the offset is below the start of the log or beyond its head
      */
     public List<StoredEvent> read(EventPosition from, int maxEvents) {
+        InvalidInputException.requireGiven("position", from);
+        InvalidInputException.requireGiven("position.stream", from.stream());
         InvalidInputException.requireRange("maxEvents", maxEvents, 1, ConsumerSpec.PAGE_EVENTS_MAX);
         InvalidInputException.requireRange("position.offset", from.offset(), 0, Long.MAX_VALUE);
         return reader.read(from, maxEvents, ConsumerSpec.DEFAULT_PAGE_BYTES);
     }
 
     /**
-     * How far a consumer is, by shard and partition; empty if it was never started. {@link ConsumerControl#state} says
-     * more.
+     * Returns the committed position of a consumer in each partition, ordered by shard and partition; an empty list if it
+     * was never started. {@link ConsumerControl#state} has more detail.
      *
-     * @throws EventSqlException if a shard does not answer
+     * @throws EventSqlException if a shard is unavailable
      */
     public List<ConsumerPosition> positions(String stream, String consumer) {
-        return consumers.positions(stream, consumer);
+        return consumers.positions(
+                requireStream(stream), InvalidInputException.requireGiven("consumer.name", consumer));
     }
 
-    /** Closes with {@link Settings#closeTimeout()}. */
+    /** Closes this instance with the timeout {@link Settings#closeTimeout()}. */
     @Override
     public void close() {
         close(settings.closeTimeout());
     }
 
     /**
-     * Ends this instance: first its consumers, as {@link Subscription#close}, then the publisher, which refuses further
-     * calls and appends what waits, then the relay; what waits in the outbox is left to other processes or the next start. The data sources stay open. Calling it again does nothing.
+     * Closes this instance: first its consumers as {@link Subscription#close} does, then the publisher, which rejects
+     * further calls and appends the buffered events, then the relay. Events in the outbox are relayed by other processes or
+     * after the next start. The data sources stay open. Closing it again has no effect.
      *
-     * @return {@code false} if not everything ended in time: events still waiting were failed, handlers left running
+     * @param timeout the timeout of all steps together. A fifth of it, at most 5 s, is reserved for the steps after the
+     *     handlers have ended; they get at least 1 s.
+     * @return {@code false} if the timeout was exceeded: buffered events have failed, or handlers are still running
      */
     public boolean close(Duration timeout) {
+        InvalidInputException.requireGiven("timeout", timeout);
         if (!closed.compareAndSet(false, true)) {
             return true;
         }
-        long deadline = System.nanoTime() + timeout.toNanos();
+        CloseDeadline closing = CloseDeadline.after(timeout);
+        long deadline = closing.endNanos();
         try {
-            boolean inTime = consumers.close(deadline);
+            boolean inTime = consumers.close(closing);
             inTime &= publisher.close(deadline);
             outbox.close();
             inTime &= relays.close(deadline);
-            wakeUp.close();
+            wakeUp.close(deadline);
             return inTime;
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
             return false;
         } finally {
             timer.shutdownNow();
-            shards.close();
+            shards.close(deadline);
         }
     }
 
-    /** Builds an instance; not thread-safe. */
+    /** Builds an {@link EventSql} instance; not thread-safe. */
     public static final class Builder {
         private final List<DataSource> dataSources;
+        /** In the order of the data sources; empty: the names recorded in the databases. */
+        private final List<String> shardNames;
+
         private Settings settings = Settings.defaults();
         private final List<ConsumerListener> listeners = new ArrayList<>();
         private final List<PublishListener> publishListeners = new ArrayList<>();
         private @Nullable DataSource preferredShard;
         private List<DataSource> outboxes = List.of();
 
-        private Builder(List<? extends DataSource> dataSources) {
+        private Builder(List<? extends DataSource> dataSources, List<String> shardNames) {
             this.dataSources = List.copyOf(dataSources);
-            InvalidInputException.requireRange("dataSources", dataSources.size(), 1, 1_024);
+            this.shardNames = List.copyOf(shardNames);
+            InvalidInputException.requireRange("dataSources", dataSources.size(), 1, SHARDS_MAX);
         }
 
-        /** Replaces all settings. */
+        /** Sets all settings; without this, the defaults apply. */
         public Builder settings(Settings value) {
-            settings = value;
+            settings = InvalidInputException.requireGiven("settings", value);
             return this;
         }
 
-        /** Adds a listener that is told what happens to this process's consumers. */
+        /** Adds callbacks for the consumers of this process. */
         public Builder listener(ConsumerListener value) {
-            listeners.add(Objects.requireNonNull(value, "listener"));
+            listeners.add(InvalidInputException.requireGiven("listener", value));
             return this;
         }
 
-        /** Adds a listener that is told what becomes of the events this process publishes. */
+        /** Adds callbacks for the events that this process publishes. */
         public Builder publishListener(PublishListener value) {
-            publishListeners.add(Objects.requireNonNull(value, "publishListener"));
+            publishListeners.add(InvalidInputException.requireGiven("publishListener", value));
             return this;
         }
 
         /**
-         * Events without a key go to this one of the data sources while it is healthy; without this, to the healthy
+         * Sets the shard that receives events without a key while it is healthy. Without this, they go to the healthy
          * shards in turn.
+         *
+         * @param value one of the shards' data sources
          */
         public Builder preferredShard(DataSource value) {
+            InvalidInputException.requireGiven("preferredShard", value);
             if (!dataSources.contains(value)) {
-                throw new InvalidInputException("preferredShard", "is none of the data sources");
+                throw new InvalidInputException("preferredShard", "must be the data source of a shard");
             }
             preferredShard = value;
             return this;
         }
 
         /**
-         * Databases besides the shards from which events are published inside transactions ({@link EventSql#outbox()}),
-         * such as an application's own. Each gets the tables of the outbox, in the same schema, and is served by every
-         * process that names it. Shards have an outbox anyway; naming one does nothing.
+         * Sets the standalone outboxes: databases other than the shards, such as the application's own, in whose
+         * transactions events are published ({@link EventSql#outbox()}). The tables of the outbox are created in each of
+         * them, in the same schema; every process that names the database can relay it. A shard always has an outbox;
+         * naming one has no effect.
          *
-         * @param values preferably pools; each takes 1 connection to relay and, in the process that does, 1 to listen
-         *     (kept) and 1 for each shard that events go to
+         * @param values preferably connection pools
          */
         public Builder outbox(DataSource... values) {
+            InvalidInputException.requireGiven("outboxes", values);
+            for (int i = 0; i < values.length; i++) {
+                InvalidInputException.requireGiven("outboxes[" + i + "]", values[i]);
+            }
             outboxes = List.of(values);
             return this;
         }
@@ -350,11 +442,11 @@ public final class EventSql implements AutoCloseable {
         }
 
         /**
-         * Opens the databases and migrates their schema. A shard that does not answer is used as soon as it does, if
-         * the others know the cluster.
+         * Opens the databases and migrates their schema. An unavailable shard is used as soon as it becomes available, if
+         * the cluster is recorded in the other databases.
          *
-         * @throws ShardIdentityException if a database is not what it is used as
-         * @throws EventSqlException if the cluster cannot be known or made
+         * @throws ShardIdentityException if a database is not the shard it is used as
+         * @throws EventSqlException if the cluster cannot be determined or created
          */
         public EventSql build() {
             return new EventSql(this);

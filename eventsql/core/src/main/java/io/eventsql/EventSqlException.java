@@ -2,7 +2,7 @@ package io.eventsql;
 
 import org.jspecify.annotations.Nullable;
 
-/** The base of everything the library reports, except wrong input ({@link InvalidInputException}). */
+/** Base class of the library's exceptions, except for invalid input ({@link InvalidInputException}). */
 public class EventSqlException extends RuntimeException {
     private static final long serialVersionUID = 1L;
 

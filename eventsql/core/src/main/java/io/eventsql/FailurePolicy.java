@@ -1,17 +1,17 @@
 package io.eventsql;
 
-/** What becomes of an event whose handler fails and may not be tried again. */
+/** What happens to an event whose handler failed and that {@link RetryPolicy} does not retry. */
 public enum FailurePolicy {
-    /** The partition stops at the event, visibly, until it is resumed: nothing is passed over. */
+    /** The partition stops at the event until it is resumed. No event is skipped; the state shows the error. */
     STOP,
     /**
-     * The event is copied to the stream's dead-letter stream, {@link ConsumerSpec#deadLetterStream()}, and passed over.
-     * Copy and offset are committed together.
+     * The event is copied to the dead-letter stream, {@link ConsumerSpec#deadLetterStream()}, and the consumer continues
+     * with the next one. Copy and offset are committed together.
      */
     DEAD_LETTER,
     /**
-     * The event and all later ones of its key are set aside, in order, until they are redriven or dropped; other keys
-     * flow. Events without a key are dead-lettered.
+     * The event and all later events of its key are parked, in order, until they are redriven or dropped; events of
+     * other keys are handled normally. An event without a key is dead-lettered.
      */
     PARK_KEY
 }

@@ -1,33 +1,34 @@
 package io.eventsql;
 
-/** The offset asked for is below the log's start (removed by retention) or beyond its head. */
+/** Thrown if the requested offset is below the start of the log (removed by retention) or beyond its head. */
 public final class OffsetOutOfRangeException extends EventSqlException {
     private static final long serialVersionUID = 1L;
 
-    private final EventPosition asked;
+    private final EventPosition requested;
     private final long logStart;
     private final long head;
 
-    public OffsetOutOfRangeException(EventPosition asked, long logStart, long head) {
-        super("Offset " + asked.offset() + " of partition " + asked.partition() + " on shard " + asked.shard()
-                + " of stream " + asked.stream() + " is out of range: the log starts at " + logStart
+    public OffsetOutOfRangeException(EventPosition requested, long logStart, long head) {
+        super("Offset " + requested.offset() + " of partition " + requested.partition() + " on shard "
+                + requested.shard()
+                + " of stream " + requested.stream() + " is out of range: the log starts at " + logStart
                 + " and its next offset is " + head);
-        this.asked = asked;
+        this.requested = requested;
         this.logStart = logStart;
         this.head = head;
     }
 
-    /** What was asked for. */
-    public EventPosition asked() {
-        return asked;
+    /** Returns the requested position. */
+    public EventPosition requested() {
+        return requested;
     }
 
-    /** The first offset that still exists. */
+    /** Returns the first offset that still exists. */
     public long logStart() {
         return logStart;
     }
 
-    /** The offset that the next event will get. */
+    /** Returns the offset of the next event to be published. */
     public long head() {
         return head;
     }

@@ -1,11 +1,11 @@
 package io.eventsql;
 
-/** Where a consumer goes on whose next event is no longer in the log, because retention overtook it. */
+/** Where a consumer resumes if retention has removed the next event it would handle. */
 public enum OutOfRangePolicy {
-    /** The partition stops, visibly, until it is moved by {@link ConsumerControl#seek}. */
+    /** It does not resume: the partition stops until {@link ConsumerControl#seek} moves it. The state shows the error. */
     FAIL,
-    /** At the first event that still exists. */
+    /** At the first event that still exists. Removed events are skipped. */
     EARLIEST,
-    /** Behind the last event. */
+    /** After the last event. All events stored so far are skipped. */
     LATEST
 }

@@ -7,32 +7,33 @@ import org.jooq.Configuration;
 import org.jooq.DSLContext;
 
 /**
- * Publishes events inside a transaction of the application: they and the application's own rows are committed together
- * or not at all. Thread-safe; a connection is used by one thread at a time, as ever.
+ * Publishes events inside a transaction of the application: the events and the application's own rows are committed
+ * together or not at all. Thread-safe; each connection must be used by one thread at a time.
  *
- * <p>An event is written to a table of the connection's database, the outbox. After the commit, and only then, the relay
- * moves it to its stream: one of all processes that have opened an {@link EventSql}, so it arrives although this process
- * ends right behind its commit. A rollback, also one to a savepoint, leaves nothing. A prepared transaction's events
- * arrive after {@code COMMIT PREPARED}.
+ * <p>An event is first written to a table of the connection's database, the outbox. After the commit, the relay moves it
+ * to its stream. Any process that has opened an {@link EventSql} can run the relay, so the event arrives even if this
+ * process terminates immediately after its commit. A rollback, also to a savepoint, leaves no event. The events of a
+ * prepared transaction arrive after {@code COMMIT PREPARED}.
  *
- * <p>What holds for all publishing methods:
+ * <p>All publishing methods share these guarantees:
  *
  * <ul>
- *   <li>The connection must belong to a database with an outbox: that of a shard, or one named by {@link
- *       EventSql.Builder#outbox}. It must be in a transaction; any isolation level will do. It stays as it is: nothing is
- *       committed, set or closed.
- *   <li>Exactly once: each committed event gets into its stream once, whatever fails on the way.
- *   <li>Order: the events of one call, and of calls one after the other in one transaction, keep it, for each key and
- *       among those of a call without keys. Between transactions the order of a key is that in which the events were
- *       written, but a transaction that commits later may come later: it is the order of your business only if the
- *       transactions that publish for a key exclude each other, for instance by first locking the business row.
- *   <li>Wrong input is refused with {@link InvalidInputException} before anything is written, an unknown stream with
- *       {@link UnknownStreamException}; the transaction can go on then. {@link EventSqlException}: the database refused
- *       the statement, and as ever the transaction, or its part behind the last savepoint, must be rolled back.
+ *   <li>The connection must belong to a database with an outbox: that of a shard, or one given to {@link
+ *       EventSql.Builder#outbox}. It must be in a transaction, at any isolation level. Its state does not change: the
+ *       library neither commits nor closes it.
+ *   <li>Exactly once: each committed event is appended to its stream once, whatever fails on the way.
+ *   <li>Order: events published by one transaction keep their order per key, and so do the events without a key of one
+ *       call. Across transactions, events of a key are ordered by the time they were written, but those of a transaction
+ *       that commits later may be appended later. The order matches that of the business operations only if transactions
+ *       that publish for the same key exclude each other, for example by locking the business row first.
+ *   <li>Invalid input is rejected with {@link InvalidInputException} and an unknown stream with {@link
+ *       UnknownStreamException} before anything is written; the transaction remains usable. {@link EventSqlException}
+ *       means that the database rejected the statement: the transaction, or its part since the last savepoint, must be
+ *       rolled back.
  * </ul>
  *
- * <p>An event is in its stream a few milliseconds after the commit: the library looks again after 1, 2, 4 … ms when a
- * transaction has published, at once after {@link #committed()}, and else in each {@link Settings#outboxPollInterval()}.
+ * <p>An event reaches its stream a few milliseconds after the commit: after a publish, the relay polls after 1, 2, 4 … ms;
+ * after {@link #committed()} it polls immediately, and otherwise every {@link Settings#outboxPollInterval()}.
  */
 public interface Outbox {
 
@@ -40,8 +41,8 @@ public interface Outbox {
      * Publishes one event in the connection's transaction.
      *
      * @param transaction a connection that is not in autocommit mode
-     * @throws InvalidInputException if it is, or the event is refused; nothing was written
-     * @throws UnknownStreamException there is no such stream; nothing was written
+     * @throws InvalidInputException if it is in autocommit mode, or the event is invalid; nothing was written
+     * @throws UnknownStreamException if the stream does not exist; nothing was written
      */
     void publish(Connection transaction, String stream, Event event);
 
@@ -50,61 +51,65 @@ public interface Outbox {
      *
      * @param transaction a connection that is not in autocommit mode
      * @param events at most {@link Settings#maxBatchEvents()} events and {@link Settings#maxBatchBytes()} bytes
-     * @throws InvalidInputException if it is, or an event is refused; nothing was written
-     * @throws UnknownStreamException there is no such stream; nothing was written
+     * @throws InvalidInputException if it is in autocommit mode, or an event is invalid; nothing was written
+     * @throws UnknownStreamException if the stream does not exist; nothing was written
      */
     void publishAll(Connection transaction, String stream, List<Event> events);
 
-    /** As {@link #publish(Connection, String, Event)}, in the transaction of jOOQ's {@code transaction(trx -> …)}. */
+    /** Publishes one event in a transaction begun with jOOQ's {@code transaction(trx -> …)}. */
     default void publish(Configuration transaction, String stream, Event event) {
-        publish(transaction.dsl(), stream, event);
+        publish(requireTransaction(transaction).dsl(), stream, event);
     }
 
-    /** As {@link #publishAll(Connection, String, List)}, in the transaction of jOOQ's {@code transaction(trx -> …)}. */
+    /** Publishes events in a transaction begun with jOOQ's {@code transaction(trx -> …)}. */
     default void publishAll(Configuration transaction, String stream, List<Event> events) {
-        publishAll(transaction.dsl(), stream, events);
+        publishAll(requireTransaction(transaction).dsl(), stream, events);
     }
 
-    /** As {@link #publish(Connection, String, Event)}, in the transaction that this context is in. */
+    /** Publishes one event in the current transaction of a jOOQ context. */
     default void publish(DSLContext transaction, String stream, Event event) {
-        transaction.connection(connection -> publish(connection, stream, event));
+        requireTransaction(transaction).connection(connection -> publish(connection, stream, event));
     }
 
-    /** As {@link #publishAll(Connection, String, List)}, in the transaction that this context is in. */
+    /** Publishes events in the current transaction of a jOOQ context. */
     default void publishAll(DSLContext transaction, String stream, List<Event> events) {
-        transaction.connection(connection -> publishAll(connection, stream, events));
+        requireTransaction(transaction).connection(connection -> publishAll(connection, stream, events));
+    }
+
+    private static <T> T requireTransaction(T transaction) {
+        return InvalidInputException.requireGiven("transaction", transaction);
     }
 
     /**
-     * Says that a transaction which published was committed: the relay looks at once. Not necessary, and harmless at any
-     * other time; worth it where transactions take long after they have published.
+     * Signals that a transaction which published was committed; the relay then polls immediately. Optional, and harmless
+     * at any other time. Useful if transactions run for long after they have published.
      */
     void committed();
 
     /**
-     * The data sources whose transactions can publish: those of the shards and those named by {@link
-     * EventSql.Builder#outbox}, as they were given.
+     * Returns the data sources whose transactions can publish: those of the shards and those given to {@link
+     * EventSql.Builder#outbox}.
      */
     List<DataSource> dataSources();
 
     /**
-     * What waits, for each database with an outbox: first the shards by their numbers, then the others.
+     * Returns the backlog of each outbox: first those of the shards by number, then the standalone ones.
      *
-     * @throws EventSqlException if a database does not answer
+     * @throws EventSqlException if a database is unavailable
      */
     List<OutboxBacklog> backlogs();
 
     /**
-     * The databases with an outbox, also those that have not answered yet: the shards by their names, then the others as
-     * {@code outbox0}, {@code outbox1} … in the order in which they were given.
+     * Returns the names of all outboxes, including those of databases that have not been available yet: the names of the
+     * shards, then {@code outbox0}, {@code outbox1} … for the standalone ones, in the order in which they were given.
      */
     List<String> names();
 
     /**
-     * What waits in one of them, whatever becomes of the others.
+     * Returns the backlog of one outbox, even if the database of another one is unavailable.
      *
      * @param name one of {@link #names()}
-     * @throws EventSqlException if the database does not answer
+     * @throws EventSqlException if the database is unavailable
      * @throws InvalidInputException if there is no such outbox
      */
     OutboxBacklog backlog(String name);

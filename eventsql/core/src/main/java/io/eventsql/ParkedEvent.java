@@ -7,12 +7,12 @@ import org.jspecify.annotations.Nullable;
  * An event that a consumer could not handle, parked or dead-lettered.
  *
  * @param event the event as it was stored
- * @param consumer whose it is
- * @param deadLetter where its copy is in the dead-letter stream; {@code null} if it is parked
- * @param error why it was set aside
- * @param attempts how often it was handled; 0 if only because its key was parked
- * @param parkedAt when, by the database's clock
- * @param redriving whether it is to be handled again
+ * @param consumer the consumer's name
+ * @param deadLetter the position of its copy in the dead-letter stream; {@code null} if it is parked
+ * @param error the error of the last attempt, or why it was parked without one
+ * @param attempts the number of handler attempts; 0 if it was parked because of an earlier event of its key
+ * @param parkedAt when it was parked or dead-lettered, by the database's clock
+ * @param redriving whether a redrive is requested or in progress
  */
 public record ParkedEvent(
         StoredEvent event,
@@ -23,8 +23,8 @@ public record ParkedEvent(
         Instant parkedAt,
         boolean redriving) {
 
-    /** Whether its key is held back with it. */
-    public boolean isParked() {
-        return deadLetter == null;
+    /** Returns whether it was copied to the dead-letter stream; otherwise it is parked and holds back its key. */
+    public boolean isDeadLettered() {
+        return deadLetter != null;
     }
 }

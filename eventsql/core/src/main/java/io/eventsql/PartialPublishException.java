@@ -5,21 +5,21 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A {@code publishAll} over several shards that succeeded on some of them only. Says for each event what became of it.
+ * Thrown if a {@code publishAll} over several shards succeeded on some of them only. Reports the outcome of each event.
  */
 public final class PartialPublishException extends EventSqlException {
     private static final long serialVersionUID = 1L;
 
     /**
-     * What became of one event.
+     * Outcome of one event.
      *
-     * @param position where it is stored, or {@code null} if it is not known to be
-     * @param failure why not: {@link EventNotStoredException} or {@link EventOutcomeUnknownException}; {@code null} if
-     *     it is stored
+     * @param position the position of the stored event; {@code null} if it is not known to be stored
+     * @param failure an {@link EventNotStoredException} or {@link EventOutcomeUnknownException}; {@code null} if the event
+     *     is stored
      */
     public record Outcome(
             @Nullable EventPosition position, @Nullable EventSqlException failure) {
-        /** Whether the event is stored. */
+        /** Returns whether the event is stored. */
         public boolean isStored() {
             return position != null;
         }
@@ -32,7 +32,7 @@ public final class PartialPublishException extends EventSqlException {
         this.outcomes = List.copyOf(outcomes);
     }
 
-    /** One outcome for each event of the call, in the order of the call. */
+    /** Returns one outcome for each event of the call, in the order of the call. */
     public List<Outcome> outcomes() {
         return outcomes == null ? Collections.emptyList() : outcomes;
     }

@@ -5,23 +5,23 @@ import java.time.Instant;
 import org.jspecify.annotations.Nullable;
 
 /**
- * How a consumer is in one partition.
+ * State of a consumer in one partition.
  *
  * @param shard the shard's number
  * @param partition the partition on that shard
- * @param status whether it is handled
- * @param error why it is stopped; otherwise {@code null}
+ * @param status whether the partition is being handled
+ * @param error why the partition is stopped; {@code null} if it is not
  * @param logStart the first offset that still exists
- * @param head the offset the next published event will get
- * @param nextOffset the offset the consumer handles next
- * @param behind for how long the event it handles next has been stored, by the database's clock; zero if there is none
- * @param committedAt when the offset was committed last, by the database's clock
- * @param epoch how often the partition was taken or moved
- * @param member the member that holds it, as {@code host/process/number}; {@code null} if nobody does
- * @param leaseUntil when its lease expires; {@code null} if nobody holds it
- * @param parkedKeys how many keys are parked
- * @param parkedEvents how many events are set aside, parked or dead-lettered, at most {@value #SET_ASIDE_COUNTED}: more are
- *     not counted
+ * @param head the offset of the next event to be published
+ * @param nextOffset the offset of the next event to handle
+ * @param behind the time since the next event to handle was stored, by the database's clock; zero if there is none
+ * @param committedAt when the offset was last committed, by the database's clock
+ * @param epoch the number of times the partition was acquired or moved
+ * @param member the member it is assigned to, as {@code host/process/number}; {@code null} if it is not assigned
+ * @param leaseUntil when the member's lease expires; {@code null} if it is not assigned
+ * @param parkedKeys the number of parked keys
+ * @param parkedEvents the number of parked and dead-lettered events; {@value #PARKED_EVENTS_COUNTED_MAX} means at least
+ *     that many
  */
 public record PartitionState(
         int shard,
@@ -38,20 +38,20 @@ public record PartitionState(
         @Nullable Instant leaseUntil,
         int parkedKeys,
         int parkedEvents) {
-    /** Beyond this, events set aside are not counted. */
-    public static final int SET_ASIDE_COUNTED = 10_000;
+    /** The limit of {@link #parkedEvents()}: further events are not counted. */
+    public static final int PARKED_EVENTS_COUNTED_MAX = 10_000;
 
-    /** Whether a partition is handled. */
+    /** Whether a partition is being handled. */
     public enum Status {
-        /** Members handle it. */
+        /** The consumer's members handle it. */
         RUNNING,
         /** Paused by {@link ConsumerControl#pause}. */
         PAUSED,
-        /** Stopped by a failure. */
+        /** Stopped by {@link FailurePolicy#STOP} or {@link OutOfRangePolicy#FAIL}. */
         STOPPED
     }
 
-    /** How many stored events the consumer has not handled yet. */
+    /** Returns the number of stored events not yet handled. */
     public long lag() {
         return head - Math.max(nextOffset, logStart);
     }

@@ -3,42 +3,43 @@ package io.eventsql;
 import java.util.Map;
 
 /**
- * Is told what becomes of the events that this process publishes through its {@link EventPublisher}, for metrics; given
- * to {@link EventSql.Builder#publishListener}. Called on the library's appending threads and on callers' threads,
- * concurrently: methods must be thread-safe and return at once. What they throw is logged and changes nothing.
+ * Callbacks for the events that this process publishes through its {@link EventPublisher}, for metrics; registered with
+ * {@link EventSql.Builder#publishListener}. They are called concurrently on the library's append threads and on callers'
+ * threads: methods must be thread-safe and return quickly. An exception is logged and has no other effect.
  *
- * <p>It is told of batches, not of each event, so that it costs next to nothing. What the relay takes out of an outbox is
- * not told: see {@link Outbox#backlogs()}.
+ * <p>Callbacks are per batch, not per event, which keeps their overhead negligible. Events that the relay moves out of an
+ * outbox are not reported: see {@link Outbox#backlogs()}.
  */
 public interface PublishListener {
     /**
-     * Calls that were committed in one transaction.
+     * A batch: the calls committed in one transaction.
      *
      * @param shard the shard's number
-     * @param calls how many calls, or parts of calls, it united
-     * @param events how many events
-     * @param bytes the sizes of their keys, values and headers together
-     * @param nanos how long the database took, in nanoseconds, the commit included and waiting in the buffer not
-     * @param eventsByStream {@code events} by the streams' names
+     * @param calls the number of calls, or per-shard parts of calls
+     * @param events the number of events
+     * @param bytes the total size of keys, values and headers
+     * @param nanos the duration of the append in nanoseconds, from sending the batch to the database's confirmation of
+     *     the commit; excludes the time in the buffer
+     * @param eventsByStream the number of events by stream name
      */
     record Appended(int shard, int calls, int events, long bytes, long nanos, Map<String, Integer> eventsByStream) {}
 
-    /** A batch was committed, and its callers have been told. */
+    /** Called after a batch was committed and its calls were completed. */
     default void appended(Appended batch) {}
 
     /**
-     * An attempt to append a batch failed. Its events are not lost: it is repeated, or sent in parts where the database
-     * refused some of it.
+     * Called after an attempt to append a batch failed. Its events are not lost: the library retries the batch, or splits
+     * it if the database rejected an event.
      *
      * @param shard the shard's number
      */
     default void appendFailed(int shard, Throwable error) {}
 
     /**
-     * A call failed, or the part of one that goes to one shard. Input refused by the call itself is not told.
+     * Called after a call, or its part for one shard, failed. Input rejected by the call itself is not reported.
      *
-     * @param events how many events it had
-     * @param error what the caller gets
+     * @param events the number of its events
+     * @param error the exception that the caller receives
      */
     default void callFailed(String stream, int events, EventSqlException error) {}
 }

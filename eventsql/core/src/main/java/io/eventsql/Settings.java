@@ -5,8 +5,8 @@ import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Every limit and default of one {@link EventSql} instance, in one place. Immutable; made by {@link #builder()}, which
- * refuses values out of range with an {@link InvalidInputException} that names the setting and the limit.
+ * Settings of an {@link EventSql} instance. Immutable; created by {@link #builder()}, which rejects values out of range
+ * with an {@link InvalidInputException} that names the setting and the limit.
  */
 public final class Settings {
     public static final String DEFAULT_SCHEMA = "eventsql";
@@ -27,7 +27,7 @@ public final class Settings {
     public static final Duration DEFAULT_OUTBOX_POLL_INTERVAL = Duration.ofSeconds(5);
     public static final Duration DEFAULT_OUTBOX_LEASE = Duration.ofSeconds(15);
     public static final int DEFAULT_OUTBOX_PAGE_EVENTS = 5_000;
-    public static final Duration DEFAULT_CLOSE_TIMEOUT = Duration.ofSeconds(30);
+    public static final Duration DEFAULT_CLOSE_TIMEOUT = Duration.ofSeconds(25);
 
     private static final Pattern SCHEMA = Pattern.compile("(?!pg_)[a-z][a-z0-9_]{0,30}");
 
@@ -37,124 +37,135 @@ public final class Settings {
         this.values = values;
     }
 
-    /** All defaults. */
+    /** Returns the default settings. */
     public static Settings defaults() {
         return builder().build();
     }
 
+    /** Returns a builder that starts with the default settings. */
     public static Builder builder() {
         return new Builder();
     }
 
     /**
-     * The database schema of all tables: lower-case letters, digits, underscores, at most 31 characters, not beginning
-     * with {@code pg_}.
+     * Returns the database schema of all tables: lower-case letters, digits and underscores, starting with a letter but not
+     * with {@code pg_}, at most 31 characters.
      */
     public String schema() {
         return values.schema;
     }
 
     /**
-     * Whether the schema is created and migrated when a shard is opened. {@code false}: it must have been prepared, and
-     * the library's role may do without the right to create it.
+     * Returns whether the schema is created and migrated when a shard is opened. If {@code false}, the schema must have
+     * been prepared, and the library's role needs no right to create it.
      */
     public boolean migrateSchema() {
         return values.migrateSchema;
     }
 
-    /** How long a publish call may take, waiting for a full buffer included; 10 ms to 1 hour. */
+    /** Returns the maximum duration of a publish call, including the wait for a full buffer; 10 ms to 1 hour. */
     public Duration publishTimeout() {
         return values.publishTimeout;
     }
 
-    /** Bytes of events that may wait or be on their way, for each shard; 64 KiB to 16 GiB. */
+    /**
+     * Returns the size of the publish buffer of each shard in bytes: the events that wait to be appended and those being
+     * appended; 64 KiB to 16 GiB.
+     */
     public long bufferBytes() {
         return values.bufferBytes;
     }
 
-    /** Bytes of an event's value; 1 to 256 MiB. */
+    /** Returns the maximum size of an event's value in bytes; 1 byte to 256 MiB. */
     public int maxEventBytes() {
         return values.maxEventBytes;
     }
 
-    /** Bytes of an event's key as UTF-8; 1 to 64 KiB. */
+    /** Returns the maximum size of an event's key in bytes of UTF-8; 1 byte to 64 KiB. */
     public int maxKeyBytes() {
         return values.maxKeyBytes;
     }
 
-    /** Bytes of an event's headers as JSON in UTF-8; 2 to 16 MiB. */
+    /** Returns the maximum size of an event's headers in bytes of UTF-8 encoded JSON; 2 bytes to 16 MiB. */
     public int maxHeadersBytes() {
         return values.maxHeadersBytes;
     }
 
-    /** Events in one transaction, and so in one {@code publishAll}; 1 to 100,000. */
+    /** Returns the maximum number of events in a batch, and therefore in a {@code publishAll}; 1 to 100,000. */
     public int maxBatchEvents() {
         return values.maxBatchEvents;
     }
 
     /**
-     * Bytes in one transaction, and so in one {@code publishAll}; a single event is always possible. 1 KiB to 256 MiB.
+     * Returns the maximum size of a batch, and therefore of a {@code publishAll}, in bytes; 1 KiB to 256 MiB. A single event
+     * may exceed it.
      */
     public long maxBatchBytes() {
         return values.maxBatchBytes;
     }
 
-    /** Connections that append at the same time, for each shard; 1 to 16. */
+    /** Returns the number of connections per shard that append concurrently; 1 to 16. */
     public int appendConnections() {
         return values.appendConnections;
     }
 
-    /** How long any answer of a database is waited for before the connection is given up; 100 ms to 10 minutes. */
+    /** Returns the network timeout: a connection without a response for that long is closed; 100 ms to 10 minutes. */
     public Duration networkTimeout() {
         return values.networkTimeout;
     }
 
-    /** The shortest time between two wake-up signals of one shard; 1 ms to 10 s. */
+    /** Returns the minimum interval between two wake-up signals of a shard; 1 ms to 10 s. */
     public Duration notifyInterval() {
         return values.notifyInterval;
     }
 
-    /** How long a consumer waits at most before it looks for new events without a wake-up signal; 10 ms to 1 minute. */
+    /** Returns the interval at which a consumer polls for new events if it gets no wake-up signal; 10 ms to 1 minute. */
     public Duration pollInterval() {
         return values.pollInterval;
     }
 
     /**
-     * How long a member may handle its partitions without having renewed its right to: after this, others take them
-     * over; 300 ms to 10 minutes. It is the longest pause after the death of a process.
+     * Returns the duration of a member's lease on its partitions, 300 ms to 10 minutes. If it is not renewed in time, other
+     * members take over: the upper bound on failover time after a process has died.
      */
     public Duration lease() {
         return values.lease;
     }
 
-    /** How often leases are renewed: 50 ms to half of {@link #lease()}. */
+    /** Returns the interval at which leases are renewed; 50 ms to half of {@link #lease()}. */
     public Duration heartbeat() {
         return values.heartbeat;
     }
 
     /**
-     * How often the relay looks into an outbox without any sign that something was published, at least three times in
-     * each {@link #outboxLease()}; 10 ms to 1 minute. The longest delay where there can be no sign: behind {@code COMMIT
-     * PREPARED}, or when a process died right behind its commit.
+     * Returns the interval at which the relay polls an outbox if it gets no signal that events were published; 10 ms to 1
+     * minute. A third of {@link #outboxLease()} is used instead if that is shorter. It is the maximum delay of events
+     * without a signal: after {@code COMMIT PREPARED}, or if a process died immediately after its commit.
      */
     public Duration outboxPollInterval() {
         return values.outboxPollInterval;
     }
 
     /**
-     * How long the process that relays an outbox keeps that right without renewing it: so long its death may go unnoticed,
-     * and so long a frozen one may hold locks; 1 second to 10 minutes.
+     * Returns the duration of the lease of the process that relays an outbox, 1 second to 10 minutes. It is the upper bound
+     * on failover time after that process has died, and on the time for which a frozen one holds locks.
      */
     public Duration outboxLease() {
         return values.outboxLease;
     }
 
-    /** Events the relay moves in one transaction, in at most {@link #maxBatchBytes()}; 1 to 100,000. */
+    /**
+     * Returns the maximum number of events that the relay moves in one transaction, within {@link #maxBatchBytes()}; 1 to
+     * 100,000.
+     */
     public int outboxPageEvents() {
         return values.outboxPageEvents;
     }
 
-    /** How long {@link EventSql#close()} and {@link Subscription#close()} wait for what is under way; 0 to 1 hour. */
+    /**
+     * Returns the timeout of {@link EventSql#close()} and {@link Subscription#close()}, 0 to 1 hour. The default of 25 s
+     * fits into the 30 s that Kubernetes grants a pod for termination.
+     */
     public Duration closeTimeout() {
         return values.closeTimeout;
     }
@@ -165,7 +176,7 @@ public final class Settings {
         }
     }
 
-    /** Collects settings; not thread-safe. */
+    /** Builds settings; not thread-safe. Values are validated by {@link #build()}. */
     public static final class Builder {
         private String schema = DEFAULT_SCHEMA;
         private boolean migrateSchema = DEFAULT_MIGRATE_SCHEMA;
@@ -211,123 +222,123 @@ public final class Settings {
             closeTimeout = other.closeTimeout;
         }
 
-        /** See {@link Settings#schema()}. */
+        /** Sets {@link Settings#schema()}. */
         public Builder schema(String value) {
             schema = value;
             return this;
         }
 
-        /** See {@link Settings#migrateSchema()}. */
+        /** Sets {@link Settings#migrateSchema()}. */
         public Builder migrateSchema(boolean value) {
             migrateSchema = value;
             return this;
         }
 
-        /** See {@link Settings#publishTimeout()}. */
+        /** Sets {@link Settings#publishTimeout()}. */
         public Builder publishTimeout(Duration value) {
             publishTimeout = value;
             return this;
         }
 
-        /** See {@link Settings#bufferBytes()}. */
+        /** Sets {@link Settings#bufferBytes()}. */
         public Builder bufferBytes(long value) {
             bufferBytes = value;
             return this;
         }
 
-        /** See {@link Settings#maxEventBytes()}. */
+        /** Sets {@link Settings#maxEventBytes()}. */
         public Builder maxEventBytes(int value) {
             maxEventBytes = value;
             return this;
         }
 
-        /** See {@link Settings#maxKeyBytes()}. */
+        /** Sets {@link Settings#maxKeyBytes()}. */
         public Builder maxKeyBytes(int value) {
             maxKeyBytes = value;
             return this;
         }
 
-        /** See {@link Settings#maxHeadersBytes()}. */
+        /** Sets {@link Settings#maxHeadersBytes()}. */
         public Builder maxHeadersBytes(int value) {
             maxHeadersBytes = value;
             return this;
         }
 
-        /** See {@link Settings#maxBatchEvents()}. */
+        /** Sets {@link Settings#maxBatchEvents()}. */
         public Builder maxBatchEvents(int value) {
             maxBatchEvents = value;
             return this;
         }
 
-        /** See {@link Settings#maxBatchBytes()}. */
+        /** Sets {@link Settings#maxBatchBytes()}. */
         public Builder maxBatchBytes(long value) {
             maxBatchBytes = value;
             return this;
         }
 
-        /** See {@link Settings#appendConnections()}. */
+        /** Sets {@link Settings#appendConnections()}. */
         public Builder appendConnections(int value) {
             appendConnections = value;
             return this;
         }
 
-        /** See {@link Settings#networkTimeout()}. */
+        /** Sets {@link Settings#networkTimeout()}. */
         public Builder networkTimeout(Duration value) {
             networkTimeout = value;
             return this;
         }
 
-        /** See {@link Settings#notifyInterval()}. */
+        /** Sets {@link Settings#notifyInterval()}. */
         public Builder notifyInterval(Duration value) {
             notifyInterval = value;
             return this;
         }
 
-        /** See {@link Settings#pollInterval()}. */
+        /** Sets {@link Settings#pollInterval()}. */
         public Builder pollInterval(Duration value) {
             pollInterval = value;
             return this;
         }
 
-        /** See {@link Settings#lease()}; sets {@link Settings#heartbeat()} to a third of it. */
+        /** Sets {@link Settings#lease()}, and {@link Settings#heartbeat()} to a third of it. */
         public Builder lease(Duration value) {
             lease = value;
             heartbeat = (@Nullable Duration) value == null ? DEFAULT_HEARTBEAT : value.dividedBy(3);
             return this;
         }
 
-        /** See {@link Settings#heartbeat()}. */
+        /** Sets {@link Settings#heartbeat()}. */
         public Builder heartbeat(Duration value) {
             heartbeat = value;
             return this;
         }
 
-        /** See {@link Settings#outboxPollInterval()}. */
+        /** Sets {@link Settings#outboxPollInterval()}. */
         public Builder outboxPollInterval(Duration value) {
             outboxPollInterval = value;
             return this;
         }
 
-        /** See {@link Settings#outboxLease()}. */
+        /** Sets {@link Settings#outboxLease()}. */
         public Builder outboxLease(Duration value) {
             outboxLease = value;
             return this;
         }
 
-        /** See {@link Settings#outboxPageEvents()}. */
+        /** Sets {@link Settings#outboxPageEvents()}. */
         public Builder outboxPageEvents(int value) {
             outboxPageEvents = value;
             return this;
         }
 
-        /** See {@link Settings#closeTimeout()}. */
+        /** Sets {@link Settings#closeTimeout()}. */
         public Builder closeTimeout(Duration value) {
             closeTimeout = value;
             return this;
         }
 
         /**
-         * The settings as they are now.
+         * Returns settings with the current values.
          *
          * @throws InvalidInputException if a value is out of range; names the setting and the limit
          */

@@ -1,6 +1,9 @@
 package io.eventsql;
 
-/** A database is not the shard it is used as: of another cluster, missing, given twice, or with another slot map. */
+/**
+ * Thrown if a database is not the shard it is used as: it belongs to another cluster, has another slot map, was given
+ * twice, or a shard is missing.
+ */
 public final class ShardIdentityException extends EventSqlException {
     private static final long serialVersionUID = 1L;
 

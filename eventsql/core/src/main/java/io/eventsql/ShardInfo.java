@@ -3,10 +3,10 @@ package io.eventsql;
 import javax.sql.DataSource;
 
 /**
- * One shard as this process sees it.
+ * A shard of the cluster, as seen by this process.
  *
- * @param number the shard's number, from 0, as it is recorded in the database
- * @param name its name, as it is recorded in the database
- * @param dataSource the data source that was found to be this shard
+ * @param number the shard's number, from 0, as recorded in its database
+ * @param name the name given to {@link EventSql#builder(java.util.Map)}, otherwise the one recorded in its database
+ * @param dataSource the data source whose database was identified as this shard
  */
 public record ShardInfo(int number, String name, DataSource dataSource) {}

@@ -4,13 +4,13 @@ import java.time.Instant;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A place in every partition of a stream: where a new consumer begins, or where {@link ConsumerControl#seek} moves one
- * to. Immutable.
+ * A position in every partition of a stream, at which a new consumer starts or to which {@link ConsumerControl#seek}
+ * moves one. Immutable.
  */
 public final class StartPosition {
     /** The first event that exists. */
     public static final StartPosition EARLIEST = new StartPosition("EARLIEST", null, -1);
-    /** Behind the last event that exists now. */
+    /** After the last event that exists when the position is applied. */
     public static final StartPosition LATEST = new StartPosition("LATEST", null, -1);
 
     private final String name;
@@ -23,7 +23,12 @@ public final class StartPosition {
         this.offset = offset;
     }
 
-    /** The first event published at this time or later, by each database's clock; the head if there is none. */
+    /**
+     * Returns the position of the first event published at this time or later, by each database's clock; the head if there
+     * is none.
+     *
+     * @throws InvalidInputException if {@code time} is null
+     */
     public static StartPosition at(Instant time) {
         if ((@Nullable Instant) time == null) {
             throw new InvalidInputException("startPosition.time", "must not be null");
@@ -32,7 +37,8 @@ public final class StartPosition {
     }
 
     /**
-     * The same offset in each partition. One that does not exist is out of range: {@link OutOfRangePolicy} applies.
+     * Returns the position at the same offset in each partition. If that offset does not exist, {@link OutOfRangePolicy}
+     * applies.
      *
      * @param offset 0 or more
      */
@@ -41,12 +47,12 @@ public final class StartPosition {
         return new StartPosition("offset " + offset, null, offset);
     }
 
-    /** The time of {@link #at}; otherwise {@code null}. */
+    /** Returns the time given to {@link #at}; {@code null} for other positions. */
     public @Nullable Instant time() {
         return time;
     }
 
-    /** The offset of {@link #atOffset}; otherwise -1. */
+    /** Returns the offset given to {@link #atOffset}; -1 for other positions. */
     public long offset() {
         return offset;
     }

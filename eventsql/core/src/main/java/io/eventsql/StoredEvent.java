@@ -6,39 +6,39 @@ import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /**
- * An event as it is stored: what a handler gets and what {@link EventSql#read} returns. {@code value} and {@code
- * headers} are this instance's own; two stored events are equal when their positions are.
+ * A stored event, as passed to handlers and returned by {@link EventSql#read}. {@code value} and {@code headers} are not
+ * shared with other instances. Two stored events are equal if their positions are equal.
  *
- * @param position where it is stored
- * @param key the key it was published with, or {@code null}
+ * @param position the event's position
+ * @param key the key; {@code null} if it was published without one
  * @param value the payload; not copied
  * @param headers the headers, unmodifiable
- * @param publishedAt when the shard's database stored it (database clock); never runs backwards within a partition
+ * @param publishedAt when the event was stored, by the clock of the shard's database; never decreases within a partition
  */
 public record StoredEvent(
         EventPosition position, @Nullable String key, byte[] value, Map<String, String> headers, Instant publishedAt) {
 
-    /** The stream's name. */
+    /** Returns the stream's name. */
     public String stream() {
         return position.stream();
     }
 
-    /** The shard's number. */
+    /** Returns the shard's number. */
     public int shard() {
         return position.shard();
     }
 
-    /** The partition on its shard. */
+    /** Returns the partition on that shard. */
     public int partition() {
         return position.partition();
     }
 
-    /** The offset in its partition. */
+    /** Returns the offset in that partition. */
     public long offset() {
         return position.offset();
     }
 
-    /** The value read as UTF-8. */
+    /** Returns the value decoded as UTF-8. */
     public String text() {
         return new String(value, StandardCharsets.UTF_8);
     }

@@ -5,23 +5,26 @@ import java.time.Duration;
 /** A running member of a consumer, started by {@link EventSql#subscribe}. Thread-safe. */
 public interface Subscription extends AutoCloseable {
 
-    /** What was started. */
+    /** Returns the specification it was started with. */
     ConsumerSpec spec();
 
     /**
-     * Whether it still takes part: {@code false} once closed, or once another member took over all its partitions.
+     * Returns whether the member is running: {@code false} once it was closed, or once another member took over all its
+     * partitions.
      */
     boolean isRunning();
 
     /**
-     * Ends the member: no further events are given to the handler, running handlers are waited for, what was handled
-     * is committed.
+     * Closes the member: starts no further handler calls, waits for running ones, commits the offsets of handled events
+     * and releases the partitions. Closing it again has no effect.
      *
+     * @param timeout the timeout of all steps together. A fifth of it, at most 5 s, is reserved for the steps after the
+     *     handlers have ended; they get at least 1 s.
      * @return {@code false} if a handler was still running at the timeout; its events will be handled again
      */
     boolean close(Duration timeout);
 
-    /** Closes with {@link Settings#closeTimeout()}. */
+    /** Closes the member with the timeout {@link Settings#closeTimeout()}. */
     @Override
     void close();
 }

@@ -6,13 +6,13 @@ import java.sql.Connection;
 @FunctionalInterface
 public interface TransactionalEventHandler {
     /**
-     * Handles an event: what it writes through the connection is committed together with the offset, or not at all.
-     * Otherwise as {@link EventHandler#handle}.
+     * Handles an event. Everything written through the connection is committed together with the offset, or not at all.
+     * Everything else is as with {@link EventHandler#handle}.
      *
-     * @param connection of the event's shard, in a READ COMMITTED transaction. It refuses {@code commit}, {@code
-     *     rollback} without a savepoint, {@code close} and changes of autocommit or isolation. The server ends the
-     *     transaction when nothing is sent for {@link ConsumerSpec#handlerTimeout()}.
-     * @throws Exception to have everything rolled back and the event handled again
+     * @param connection a connection to the event's shard, in a READ COMMITTED transaction. It rejects {@code commit},
+     *     {@code rollback} without a savepoint, {@code close} and changes of autocommit or isolation level. The server
+     *     aborts the transaction if it is idle for {@link ConsumerSpec#handlerTimeout()}.
+     * @throws Exception to roll back the transaction and retry the event
      */
     void handle(StoredEvent event, Connection connection) throws Exception;
 }

@@ -1,6 +1,6 @@
 package io.eventsql;
 
-/** No stream of that name: create it first with {@link EventSql#createStream}. */
+/** Thrown if a stream does not exist; create it with {@link EventSql#createStream}. */
 public final class UnknownStreamException extends EventSqlException {
     private static final long serialVersionUID = 1L;
 

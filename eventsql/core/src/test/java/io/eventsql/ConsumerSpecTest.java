@@ -156,24 +156,24 @@ class ConsumerSpecTest {
                         () -> SPEC.withCommitInterval(Duration.ofMinutes(1).plus(NANO))),
                 new Wrong("consumer.commitInterval", "PT1M", () -> SPEC.withCommitInterval(null)),
                 new Wrong(
-                        "retry.delayMin",
+                        "retry.initialDelay",
                         "PT0.001S",
                         () -> SPEC.withRetryDelay(Duration.ofMillis(1).minus(NANO), Duration.ofSeconds(1))),
                 new Wrong(
-                        "retry.delayMin",
+                        "retry.initialDelay",
                         "PT1H",
                         () -> SPEC.withRetryDelay(Duration.ofHours(1).plus(NANO), Duration.ofHours(2))),
-                new Wrong("retry.delayMin", "PT1H", () -> SPEC.withRetryDelay(null, Duration.ofHours(2))),
+                new Wrong("retry.initialDelay", "PT1H", () -> SPEC.withRetryDelay(null, Duration.ofHours(2))),
                 new Wrong(
-                        "retry.delayMax",
+                        "retry.maxDelay",
                         "PT2S",
                         () -> SPEC.withRetryDelay(Duration.ofSeconds(2), Duration.ofSeconds(1))),
                 new Wrong(
-                        "retry.delayMax",
+                        "retry.maxDelay",
                         "PT24H",
                         () -> SPEC.withRetryDelay(
                                 Duration.ofSeconds(1), Duration.ofHours(24).plus(NANO))),
-                new Wrong("retry.delayMax", "PT24H", () -> SPEC.withRetryDelay(Duration.ofSeconds(1), null)),
+                new Wrong("retry.maxDelay", "PT24H", () -> SPEC.withRetryDelay(Duration.ofSeconds(1), null)),
                 new Wrong(
                         "retry.maxAttempts",
                         "between 1 and",

@@ -1,12 +1,13 @@
 package io.eventsql;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.assertThatNullPointerException;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.nio.charset.StandardCharsets;
 import java.util.HashMap;
 import java.util.Map;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
 
 /** The record itself; its limits are {@code EventValidatorTest}'s. */
@@ -22,14 +23,28 @@ class EventTest {
     }
 
     @Test
-    void of_nulls_areRefusedByName() {
-        assertThatNullPointerException().isThrownBy(() -> Event.of(null)).withMessageContaining("value");
-        assertThatNullPointerException()
-                .isThrownBy(() -> Event.of(null, new byte[0]))
-                .withMessageContaining("key");
-        assertThatNullPointerException()
-                .isThrownBy(() -> new Event("k", new byte[0], null))
-                .withMessageContaining("headers");
+    void new_nulls_areRejectedByName() {
+        Map<String, String> nullName = new HashMap<>();
+        nullName.put(null, "v");
+        assertRejected("event.value", () -> Event.of(null));
+        assertRejected("event.value", () -> Event.of("k", null));
+        assertRejected("event.value", () -> Event.ofText(null));
+        assertRejected("event.value", () -> Event.ofText("k", null));
+        assertRejected("event.key", () -> Event.of(null, new byte[0]));
+        assertRejected("event.key", () -> Event.ofText(null, "v"));
+        assertRejected("event.headers", () -> new Event("k", new byte[0], null));
+        assertRejected("event.headers", () -> new Event("k", new byte[0], nullName));
+        assertRejected("event.headers", () -> Event.ofText("v").withHeader(null, "v"));
+        assertRejected("event.headers[type]", () -> Event.ofText("v").withHeader("type", null));
+        assertRejected("event.headers", () -> Event.ofText("v").withHeader("line\nbreak", null));
+    }
+
+    private static void assertRejected(String field, ThrowingCallable call) {
+        assertThatExceptionOfType(InvalidInputException.class)
+                .isThrownBy(call)
+                .withMessageStartingWith(field + " must not ")
+                .withMessageContaining("null")
+                .satisfies(e -> assertThat(e.field()).isEqualTo(field));
     }
 
     @Test

@@ -182,7 +182,7 @@ class SettingsTest {
                                 Settings::closeTimeout,
                                 Duration.ZERO,
                                 Duration.ofHours(1),
-                                Duration.ofSeconds(30)))
+                                Duration.ofSeconds(25)))
                 .toList();
     }
 
@@ -202,7 +202,8 @@ class SettingsTest {
                     .isThrownBy(() -> limits.build(wrong))
                     .withMessage("settings." + limits.setting() + " must be between " + limits.min() + " and "
                             + limits.max() + ", but is " + wrong)
-                    .satisfies(e -> assertThat(e.field()).isEqualTo("settings." + limits.setting()));
+                    .satisfies(e -> assertThat(e.field()).isEqualTo("settings." + limits.setting()))
+                    .satisfies(e -> assertThat(e.setting()).contains(limits.setting()));
         }
     }
 

@@ -73,13 +73,13 @@ final class DecodedBatch {
      */
     int endOfPhase(int from) {
         int end = from + 1;
-        while (end < size && sharePhase(events[from], events[end])) {
+        while (end < size && isSamePhase(events[from], events[end])) {
             end++;
         }
         return end;
     }
 
-    private static boolean sharePhase(BenchmarkEvent one, BenchmarkEvent other) {
+    private static boolean isSamePhase(BenchmarkEvent one, BenchmarkEvent other) {
         return one.runner() == other.runner()
                 && one.warmup() == other.warmup()
                 && one.run().equals(other.run());

@@ -190,7 +190,7 @@ class FailurePolicyIT extends ConsumerFixture {
                 assertThat(e.event()).isEqualTo(published);
                 assertThat(e.event().headers()).containsExactlyEntriesOf(published.headers());
                 assertThat(e.deadLetter()).isEqualTo(copy.position());
-                assertThat(e.isParked()).isFalse();
+                assertThat(e.isDeadLettered()).isTrue();
                 assertThat(e.attempts()).isEqualTo(2);
                 assertThat(e.error()).contains("cannot handle bad");
                 assertThat(e.redriving()).isFalse();
@@ -309,7 +309,7 @@ class FailurePolicyIT extends ConsumerFixture {
                 event -> handle(event, handled, Set.of("bad"), new ConcurrentLinkedQueue<>()))) {
             awaitParked(stream, 1);
         }
-        assertThat(parkedEvents(stream).getFirst().isParked()).isFalse();
+        assertThat(parkedEvents(stream).getFirst().isDeadLettered()).isTrue();
     }
 
     @Test

@@ -56,7 +56,7 @@ abstract class ReadingContract extends Contract {
             assertThatExceptionOfType(OffsetOutOfRangeException.class)
                     .isThrownBy(() -> eventSql.read(asked, 10))
                     .satisfies(e -> {
-                        assertThat(e.asked()).isEqualTo(asked);
+                        assertThat(e.requested()).isEqualTo(asked);
                         assertThat(e.head()).isEqualTo(1);
                         assertThat(e.logStart()).isZero();
                     });

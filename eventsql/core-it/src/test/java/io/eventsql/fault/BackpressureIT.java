@@ -107,7 +107,7 @@ class BackpressureIT {
                     new SegmentKeeper(settings.maxBatchEvents()),
                     wakeUp,
                     timer,
-                    PublishListeners.toNobody());
+                    PublishListeners.none());
         }
 
         long bufferedBytes() {
@@ -117,7 +117,7 @@ class BackpressureIT {
         @Override
         public void close() throws InterruptedException {
             publisher.close(System.nanoTime() + TimeUnit.SECONDS.toNanos(5));
-            wakeUp.close();
+            wakeUp.close(System.nanoTime() + TimeUnit.SECONDS.toNanos(5));
             timer.shutdownNow();
             shards.close();
         }

@@ -99,10 +99,10 @@ public @interface EventSqlListener {
     /** {@link RetryPolicy#maxAttempts()}; default: unlimited. */
     String maxAttempts() default "";
 
-    /** {@link RetryPolicy#delayMin()}: delay before the second attempt, doubled with each further one, such as {@code 100ms}. */
+    /** {@link RetryPolicy#initialDelay()}: delay before the second attempt, doubled with each further one, such as {@code 100ms}. */
     String retryInitialDelay() default "";
 
-    /** {@link RetryPolicy#delayMax()}: maximum delay, such as {@code 30s}. */
+    /** {@link RetryPolicy#maxDelay()}: maximum delay, such as {@code 30s}. */
     String retryMaxDelay() default "";
 
     /** {@link RetryPolicy#retryable()}: only these exceptions are retried; default: all. */

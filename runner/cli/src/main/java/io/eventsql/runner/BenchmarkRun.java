@@ -140,7 +140,7 @@ final class BenchmarkRun {
         ClockAnchor anchor = ClockAnchor.now(context.clock);
         long events = settings.load().events();
         LoadPhase phase = LoadPhase.ofEvents(false, anchor, anchor.nanosAt(startAtMicros), events);
-        context.series.begin(phase.startNanos());
+        context.series.start(phase.startNanos());
         PhaseMeasurement measured = send(phase, "Publishing", events);
         context.series.addPhase("measured", phase.startNanos(), context.clock.nanos());
         return measured;

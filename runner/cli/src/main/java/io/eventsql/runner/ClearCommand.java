@@ -27,8 +27,9 @@ import picocli.CommandLine.Spec;
         mixinStandardHelpOptions = true,
         sortOptions = false,
         description = {
-            "Permanently deletes all events of a stream. Without --confirm, shows what would be deleted and the",
-            "confirmation token to pass. The stream itself remains. Stop its consumers first; publishers may continue.",
+            "Permanently deletes all events of a stream.",
+            "Without --confirm, shows what would be deleted and the confirmation token to pass. The stream itself remains.",
+            "Stop its consumers first; publishers may continue.",
             "Configure the databases in the environment: DB0_HOST, DB0_PORT (5432), DB0_NAME (eventsql),",
             "DB0_USER (eventsql), DB0_PASSWORD, DB1_HOST ...; or DB_URLS with DB_USER and DB_PASSWORD.",
             ""

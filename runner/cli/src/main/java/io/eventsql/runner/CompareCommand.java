@@ -25,8 +25,9 @@ import picocli.CommandLine.Spec;
         mixinStandardHelpOptions = true,
         sortOptions = false,
         description = {
-            "Prints a Markdown table of the results of several runs of any kind, with the guarantees of each driver.",
-            "A run with several measured phases has one row per phase.",
+            "Prints a Markdown table of the results of several runs.",
+            "Accepts runs of any kind and shows the guarantees of each driver. A run with several measured phases has one",
+            "row per phase.",
             ""
         },
         exitCodeListHeading = "%nExit codes:%n",
@@ -60,7 +61,7 @@ final class CompareCommand implements Callable<Integer> {
         Comparison comparison = new Comparison();
         for (Path folder : folders) {
             for (Path run : runs(folder, commandLine)) {
-                comparison.add(run.getFileName().toString(), JsonFiles.tree(run.resolve(RESULT)));
+                comparison.add(run.getFileName().toString(), JsonFiles.readTree(run.resolve(RESULT)));
             }
         }
         String table = String.join("\n", comparison.markdown());

@@ -39,7 +39,8 @@ import picocli.CommandLine.Spec;
         mixinStandardHelpOptions = true,
         sortOptions = false,
         description = {
-            "Measures how close the library comes to the limits of PostgreSQL and of slow handlers, on one database:",
+            "Measures how close the library comes to the limits of PostgreSQL and of slow handlers.",
+            "All benchmarks run on one database:",
             "  append        the same events appended by binary COPY and by the library",
             "  read          reads of a partition in pages of 10 to 10,000 events, before and after ANALYZE",
             "  snapshot      publish latency at a steady rate, with and without a long-running snapshot",

@@ -44,9 +44,9 @@ final class ListCommand implements Callable<Integer> {
                     commandLine, "--workloads (WORKLOADS_DIR) must be a folder, but is " + workloads.folder());
         }
         PrintWriter out = commandLine.getOut();
-        out.printf(Locale.ROOT, "%-12s %-8s %4s  %s%n", "workload", "kind", "runs", "what it measures");
+        out.printf(Locale.ROOT, "%-12s %-8s %4s  %s%n", "workload", "kind", "runs", "description");
         int exitCode = Runner.OK;
-        for (Path file : WorkloadFile.in(workloads.folder())) {
+        for (Path file : WorkloadFile.list(workloads.folder())) {
             try {
                 Workload workload = WorkloadFile.read(file, List.of());
                 String kind = workload.kind().name().toLowerCase(Locale.ROOT);

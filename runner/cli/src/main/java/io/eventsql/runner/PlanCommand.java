@@ -23,7 +23,8 @@ import picocli.CommandLine.Spec;
         mixinStandardHelpOptions = true,
         sortOptions = false,
         description = {
-            "Prints as JSON what each run of a workload requires: servers, variables and estimated duration in seconds.",
+            "Prints the requirements of a workload's runs as JSON.",
+            "For each run: servers, variables and estimated duration in seconds.",
             ""
         },
         exitCodeListHeading = "%nExit codes:%n",
@@ -69,7 +70,7 @@ final class PlanCommand implements Callable<Integer> {
                 workload.kind(),
                 workload.description(),
                 workload.runs().stream().map(PlannedRun::of).toList());
-        commandLine.getOut().println(JsonFiles.text(plan));
+        commandLine.getOut().println(JsonFiles.toJson(plan));
         return Runner.OK;
     }
 }

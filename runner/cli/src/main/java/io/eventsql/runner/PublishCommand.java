@@ -60,8 +60,8 @@ import picocli.CommandLine.Spec;
         mixinStandardHelpOptions = true,
         sortOptions = false,
         description = {
-            "Publishes events, waits until they are consumed, and reports both. With several apps, starts as soon as they",
-            "share the consumer's partitions.",
+            "Publishes events, waits until they are consumed, and reports both.",
+            "With several apps, starts as soon as they share the consumer's partitions.",
             "Each option can also be set in the environment: --events-rate as EVENTS_RATE, and so on.",
             "Configure the databases in the environment: DB0_HOST, DB0_PORT (5432), DB0_NAME (eventsql), DB0_USER (eventsql),"
                     + " DB0_PASSWORD, likewise DB1_..., DB2_...; or DB_URLS with DB_USER and DB_PASSWORD.",
@@ -123,12 +123,12 @@ final class PublishCommand implements Callable<Integer> {
         RunSettings settings = options.settings(command.commandLine());
         List<DatabaseAddress> addresses;
         try {
-            Map<String, String> all = withOptions();
+            Map<String, String> all = mergedEnvironment();
             addresses = DatabaseVariables.read(new Variables(all::get));
         } catch (InvalidSettingException e) {
             throw new ParameterException(command.commandLine(), e.getMessage(), e);
         }
-        List<SampledProcess> sampled = sampled(command.commandLine());
+        List<SampledProcess> sampled = parseProcesses(command.commandLine());
         StopSignal stop = new StopSignal();
         RunSeries series = new RunSeries(0);
         try (ShutdownHook hook = ShutdownHook.register(stop);
@@ -152,7 +152,7 @@ final class PublishCommand implements Callable<Integer> {
     /** Records the counts and the resource usage of a run. */
     private record RunRecorder(RunSeries series, ResourceSampler sampler) {
 
-        RunnerSeries result() {
+        RunnerSeries toSeries() {
             TimeSeries seconds = series.finish(LoadClock.SYSTEM.nanos());
             return RunnerSeries.of(series, seconds, sampler.table(seconds.t().size()));
         }
@@ -162,7 +162,7 @@ final class PublishCommand implements Callable<Integer> {
         System.err.println(line);
     }
 
-    private List<SampledProcess> sampled(CommandLine commandLine) {
+    private List<SampledProcess> parseProcesses(CommandLine commandLine) {
         try {
             return processes.stream().map(SampledProcess::of).toList();
         } catch (IllegalArgumentException e) {
@@ -170,7 +170,7 @@ final class PublishCommand implements Callable<Integer> {
         }
     }
 
-    private Map<String, String> withOptions() {
+    private Map<String, String> mergedEnvironment() {
         Map<String, String> all = new HashMap<>(environment);
         if (dbUrls != null) {
             all.put("DB_URLS", dbUrls);
@@ -204,7 +204,7 @@ final class PublishCommand implements Callable<Integer> {
         StartBarrier barrier =
                 new StartBarrier(apps.first(), identity.run(), identity.runner(), identity.runners(), clock);
         BenchmarkRun.RunContext context = new BenchmarkRun.RunContext(
-                generator(settings, eventSql.publisher(), clock, stop),
+                createGenerator(settings, eventSql.publisher(), clock, stop),
                 () -> eventSql.positions(stream.name(), stream.consumer()),
                 () -> lastHandledAtMicros(apps, identity),
                 new RebalanceWait(
@@ -228,7 +228,7 @@ final class PublishCommand implements Callable<Integer> {
                 PhaseResult.of(outcome.warmup()),
                 outcome.ending(),
                 System.getProperty("java.version", "unknown"),
-                recorder.result(),
+                recorder.toSeries(),
                 barrier.appClock());
     }
 
@@ -249,7 +249,7 @@ final class PublishCommand implements Callable<Integer> {
         }
     }
 
-    private static LoadGenerator generator(
+    private static LoadGenerator createGenerator(
             RunSettings settings, EventPublisher publisher, LoadClock clock, StopSignal stop) {
         RunSettings.Load load = settings.load();
         RunSettings.Events events = settings.events();

@@ -18,7 +18,7 @@ import picocli.CommandLine.Spec;
         name = "report",
         mixinStandardHelpOptions = true,
         sortOptions = false,
-        description = {"Prints the result of a run of `runner run` as text, rendered from its result.json.", ""},
+        description = {"Prints the report of a run, rendered from its result.json.", ""},
         exitCodeListHeading = "%nExit codes:%n",
         exitCodeList = {"0:printed", "2:invalid input, such as a folder without a result"},
         footerHeading = "%nExample:%n",

@@ -37,8 +37,8 @@ import picocli.CommandLine.Spec;
         mixinStandardHelpOptions = true,
         sortOptions = false,
         description = {
-            "Measures the runs of a workload one after the other on the servers configured in the environment, and",
-            "writes a folder for each: result.json, report.txt, series.csv, resources.csv, publish.hlog,"
+            "Measures the runs of a workload on the servers configured in the environment.",
+            "Runs them one after the other and writes a folder for each: result.json, report.txt, series.csv, resources.csv, publish.hlog,"
                     + " end_to_end.hlog; for trials, trials.jsonl or trials.csv.",
             "Skips a run that requires other servers and prints the reason. Servers are configured by DB0_HOST,",
             "DB0_PORT (5432), DB0_NAME (eventsql), DB0_USER (eventsql), DB0_PASSWORD, likewise DB1_...; or DB_URLS with",
@@ -109,7 +109,7 @@ final class RunCommand implements Callable<Integer> {
         CommandLine commandLine = Objects.requireNonNull(spec).commandLine();
         Workload workload = options.read(commandLine);
         AvailableServers servers = availableServers(commandLine);
-        List<SampledProcess> sampled = sampled(commandLine);
+        List<SampledProcess> sampled = parseProcesses(commandLine);
         List<RunSpec> runs = selectRuns(workload, servers, commandLine.getErr());
         if (runs.isEmpty()) {
             return Runner.INVALID_INPUT;
@@ -153,7 +153,7 @@ final class RunCommand implements Callable<Integer> {
         }
     }
 
-    private List<SampledProcess> sampled(CommandLine commandLine) {
+    private List<SampledProcess> parseProcesses(CommandLine commandLine) {
         try {
             return processes.stream().map(SampledProcess::of).toList();
         } catch (IllegalArgumentException e) {

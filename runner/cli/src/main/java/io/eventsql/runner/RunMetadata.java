@@ -41,7 +41,7 @@ record RunMetadata(RunSpec spec, DriverProvider provider, WorkloadRun.RunContext
     }
 
     /** Returns the databases of the environment; empty if the run uses other servers. */
-    List<DatabaseInfo> databases(LoadClock clock) throws SQLException {
+    List<DatabaseInfo> readDatabases(LoadClock clock) throws SQLException {
         List<DatabaseInfo> databases = new ArrayList<>();
         if (spec.environment().isPostgres()) {
             for (DatabaseAddress address : context.databases()) {

@@ -33,8 +33,8 @@ import picocli.CommandLine.Spec;
         mixinStandardHelpOptions = true,
         sortOptions = false,
         description = {
-            "Merges the runners' result files and the counts of the app, or of several apps that are members of one consumer,",
-            "into one result with a verdict.",
+            "Merges the results of all runners and the counts of all apps into one result.",
+            "The result includes a verdict on lost, duplicated, unordered, failed and late events.",
             "Each option can also be set in the environment: --app-url as APP_URL, and so on.",
             ""
         },
@@ -79,7 +79,7 @@ final class SummarizeCommand implements Callable<Integer> {
         validator.require(
                 Files.isDirectory(runnerResults), "--runner-results", "must be a folder, but is " + runnerResults);
         List<RunnerResult> runners = read(validator);
-        Summarizer summarizer = summarizer(runners);
+        Summarizer summarizer = createSummarizer(runners);
         MergedSeries series = summarizer.series();
         Summary summary = summarizer.summarize(series, resultOptions.provenance());
         List<String> report = SummaryText.of(summary);
@@ -114,11 +114,11 @@ final class SummarizeCommand implements Callable<Integer> {
         return runners;
     }
 
-    private Summarizer summarizer(List<RunnerResult> runners) {
+    private Summarizer createSummarizer(List<RunnerResult> runners) {
         List<String> problems = new ArrayList<>();
         MergedRunReport seen;
         try (Apps apps = appOptions.open()) {
-            seen = apps.run(run, problems::add);
+            seen = apps.report(run, problems::add);
         }
         return new Summarizer(runners, seen, problems);
     }

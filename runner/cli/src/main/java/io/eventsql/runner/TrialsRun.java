@@ -159,8 +159,8 @@ final class TrialsRun {
                 spec,
                 metadata.driver(driver),
                 RunMetadata.machine(),
-                metadata.databases(clock),
-                JsonFiles.treeOf(measured.trials()),
+                metadata.readDatabases(clock),
+                JsonFiles.toTree(measured.trials()),
                 resources,
                 copyLimit);
     }

@@ -50,7 +50,7 @@ final class WorkloadOptions {
         try {
             Workload all = WorkloadFile.read(
                     file, overrides.stream().map(FieldOverride::of).toList());
-            return new Workload(all.name(), all.kind(), all.description(), selected(all, commandLine));
+            return new Workload(all.name(), all.kind(), all.description(), selectRuns(all, commandLine));
         } catch (InvalidWorkloadException e) {
             throw new ParameterException(commandLine, e.getMessage(), e);
         }
@@ -61,7 +61,7 @@ final class WorkloadOptions {
         return isFile ? Path.of(workload) : workloads.folder().resolve(workload + ".yaml");
     }
 
-    private List<RunSpec> selected(Workload all, CommandLine commandLine) {
+    private List<RunSpec> selectRuns(Workload all, CommandLine commandLine) {
         List<String> names = all.runs().stream().map(RunSpec::name).toList();
         for (String name : only) {
             if (!names.contains(name)) {

@@ -88,7 +88,7 @@ final class WorkloadRun {
     RunResult run(Path folder, Consumer<RunResult> written) throws Exception {
         Instant startedAt = Instant.now();
         try (Driver driver = provider.open(new DriverSettings(spec.system().driverOptions(), context.environment))) {
-            List<DatabaseInfo> databases = metadata.databases(clock);
+            List<DatabaseInfo> databases = metadata.readDatabases(clock);
             LoadSession session = LoadSession.open(new LoadSession.Context(
                     spec, driver, clock, context.stop, problems, ProgressDisplay.create(System.err, clock)));
             RunSeries series = session.series();
@@ -138,7 +138,7 @@ final class WorkloadRun {
         List<RunResult.PhaseMetrics> metrics = summarizer.summarize(phases.phases());
         List<ConsumerCounts> consumers = session.consumerCounts();
         List<ReplayerCounts> replayers = session.replayerCounts();
-        judge(metrics, consumers);
+        addProblems(metrics, consumers);
         boolean interrupted = context.stop.isInterrupted();
         List<String> found = problems.all();
         return new RunResult(
@@ -161,7 +161,7 @@ final class WorkloadRun {
                 summarizer.histograms());
     }
 
-    private void judge(List<RunResult.PhaseMetrics> phases, List<ConsumerCounts> consumers) {
+    private void addProblems(List<RunResult.PhaseMetrics> phases, List<ConsumerCounts> consumers) {
         problems.addIfAny(
                 consumers.stream().mapToLong(ConsumerCounts::eventsLost).sum(), "events were lost");
         problems.addIfAny(

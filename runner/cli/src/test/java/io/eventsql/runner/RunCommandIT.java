@@ -216,12 +216,12 @@ class RunCommandIT {
                 Runner.class.getName()));
         Stream.of("run", workload.toString(), "--out", folder.toString()).forEach(command::add);
         Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
-        try (BufferedReader said =
+        try (BufferedReader output =
                 new BufferedReader(new InputStreamReader(process.getInputStream(), StandardCharsets.UTF_8))) {
             // The first progress line: the load is running.
-            String line = said.readLine();
+            String line = output.readLine();
             while (line != null && !line.startsWith("steady: ")) {
-                line = said.readLine();
+                line = output.readLine();
             }
             assertThat(line).isNotNull();
 
@@ -229,7 +229,7 @@ class RunCommandIT {
             process.toHandle().destroy();
 
             while (line != null) {
-                line = said.readLine();
+                line = output.readLine();
             }
             assertThat(process.waitFor(30, TimeUnit.SECONDS)).isTrue();
         } finally {

@@ -373,7 +373,7 @@ class SummarizeCommandTest {
     /** 10 events per second for (runner number + 1) seconds. */
     private static RunnerSeries series(int runner) {
         RunSeries series = new RunSeries(0);
-        series.begin(0);
+        series.start(0);
         long end = (runner + 1) * 1_000_000_000L;
         series.addPhase("measured", 0, end);
         for (long nanos = 0; nanos < end; nanos += 100_000_000) {

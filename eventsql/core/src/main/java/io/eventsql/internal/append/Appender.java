@@ -19,19 +19,19 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Appends a batch until its outcome is known: resends it unchanged, under the same number, while the answer is an error
- * that can pass or no answer at all. Used by one thread.
+ * Appends a batch and retries until its outcome is known: after a transient error or without a response, it resends the
+ * unchanged batch with the same batch number. Used by one thread.
  *
- * <p>Why that is safe: the database answers a number it has stored with the stored offsets, and refuses a lower number
- * than the last. A batch that is given up, because all its callers have been told that the outcome is unknown, can
- * therefore never be stored behind a later one.
+ * <p>Resending is safe because the database answers a batch number that it has stored with the stored offsets, and rejects
+ * a number lower than the last one. A batch that is abandoned, because all its calls have reached their deadline, can
+ * therefore never be stored after a later one.
  */
 final class Appender {
     private static final Logger LOG = LoggerFactory.getLogger(Appender.class);
     private static final long BACKOFF_MIN_NANOS = TimeUnit.MILLISECONDS.toNanos(20);
     private static final long BACKOFF_MAX_NANOS = TimeUnit.SECONDS.toNanos(1);
-    /** One for sending the request, one for waiting for the answer. */
-    private static final int NETWORK_TIMEOUTS_UNTIL_HANGING = 2;
+    /** One for sending the request, one for waiting for the response. */
+    private static final int HUNG_AFTER_NETWORK_TIMEOUTS = 2;
 
     private final Shard shard;
     private final UUID producer;
@@ -39,12 +39,12 @@ final class Appender {
     private final SegmentKeeper segments;
     private final WakeUp wakeUp;
     private final ShardAppender.Rerouter rerouter;
-    private final PublishListeners news;
-    private final long hangingNanos;
-    /** The statement under way; {@code null} if none is. */
-    private volatile @Nullable Running running;
+    private final PublishListeners listeners;
+    private final long hungAfterNanos;
+    /** The statement in progress; {@code null} if there is none. */
+    private volatile @Nullable RunningStatement running;
 
-    private record Running(Connection connection, long sinceNanos) {}
+    private record RunningStatement(Connection connection, long sinceNanos) {}
 
     Appender(
             Shard shard,
@@ -54,90 +54,90 @@ final class Appender {
             SegmentKeeper segments,
             WakeUp wakeUp,
             ShardAppender.Rerouter rerouter,
-            PublishListeners news) {
+            PublishListeners listeners) {
         this.shard = shard;
         this.producer = producer;
         this.queue = queue;
         this.segments = segments;
         this.wakeUp = wakeUp;
         this.rerouter = rerouter;
-        this.news = news;
-        this.hangingNanos =
-                NETWORK_TIMEOUTS_UNTIL_HANGING * settings.networkTimeout().toNanos();
+        this.listeners = listeners;
+        this.hungAfterNanos =
+                HUNG_AFTER_NETWORK_TIMEOUTS * settings.networkTimeout().toNanos();
     }
 
-    /** Appends the batch; when it returns, every call of it is completed. */
+    /** Appends the batch. When this method returns, all its calls are completed. */
     void append(Batch batch) throws InterruptedException {
         boolean inDoubt = false;
         for (int attempt = 0; ; attempt++) {
             Failure failure;
             try {
                 send(batch);
-                reached();
+                shard.setHealthy(true);
                 return;
             } catch (SQLException e) {
                 failure = classify(batch, e);
                 shard.recordFailure(e);
-                news.appendFailed(shard.number(), e);
+                listeners.appendFailed(shard.number(), e);
             } catch (UnknownStreamException e) {
-                failure = new Failure(Verdict.REFUSED, new SQLException(e.getMessage(), e));
+                failure = new Failure(Verdict.REJECTED, new SQLException(e.getMessage(), e));
             }
             switch (failure.verdict()) {
                 case DATA_ERROR -> {
-                    // Found behind the check of the number: an earlier attempt in doubt was not stored either.
-                    reached();
-                    appendParts(batch, failure.cause());
+                    // Raised after the check of the batch number: an earlier attempt in doubt was not stored either.
+                    shard.setHealthy(true);
+                    appendHalves(batch, failure.cause());
                     return;
                 }
-                case REFUSED -> {
-                    if (inDoubt) { // perhaps stored before it was refused: never again under another number
-                        failUnknown(batch, failure.cause());
+                case REJECTED -> {
+                    if (inDoubt) { // an earlier attempt may have stored it: it must not get another number
+                        failAsUnknown(batch, failure.cause());
                     } else {
-                        appendParts(batch, failure.cause());
+                        appendHalves(batch, failure.cause());
                     }
                     return;
                 }
-                case REPEAT_AT_ONCE -> {
+                case RETRY_IMMEDIATELY -> {
                     continue;
                 }
-                case NOT_SENT, ROLLED_BACK -> LOG.debug("Append to {} is repeated", shard, failure.cause());
+                case NOT_SENT, ROLLED_BACK -> LOG.debug("Append to {} failed; retrying", shard, failure.cause());
                 case IN_DOUBT -> {
                     inDoubt = true;
                     LOG.warn(
-                            "Append to {} got no clear answer and is resent under the same number: {}",
+                            "Append to {} is in doubt; resending with the same batch number: {}",
                             shard,
                             failure.cause().getMessage());
                 }
             }
             if (failure.verdict() != Verdict.ROLLED_BACK) {
                 shard.setHealthy(false);
-                rerouter.reroute(shard, queue.takeMovable());
+                rerouter.reroute(shard, queue.takeReroutable());
             }
             if (batch.isCompleted()) {
-                return; // every caller was told at its deadline
+                return; // all calls have reached their deadline
             }
             pause(attempt);
         }
     }
 
     private enum Verdict {
-        /** The request never left: no connection. */
+        /** The request was not sent because there was no connection. */
         NOT_SENT,
-        /** The database said that it did not store it, and that may pass. */
+        /** The database rolled it back because of a transient error. */
         ROLLED_BACK,
-        /** The reason was removed. */
-        REPEAT_AT_ONCE,
-        /** Committed or not: only the database knows. */
+        /** The cause of the failure was removed. */
+        RETRY_IMMEDIATELY,
+        /** It may be committed or not. */
         IN_DOUBT,
-        /** Some event of it can never be stored. */
+        /** One of its events can never be stored. */
         DATA_ERROR,
-        /** The database will not store it, whatever is in it. */
-        REFUSED
+        /** The database rejects it regardless of its content. */
+        REJECTED
     }
 
     private record Failure(Verdict verdict, SQLException cause) {}
 
-    /** It failed before the statement was sent: no connection, or the stream could not be looked up. */
+    /** Thrown if an attempt failed before the statement was sent. */
     private static final class NotSentException extends SQLException {
         private static final long serialVersionUID = 1L;
 
@@ -148,28 +148,28 @@ final class Appender {
 
     private void send(Batch batch) throws SQLException {
         try (Connection connection = borrow()) {
-            learnStreams(batch);
+            lookUpStreams(batch);
             if (!batch.beginSending()) {
-                return; // every caller was told at its deadline
+                return; // all calls have reached their deadline
             }
-            List<PartitionGroup> groups = batch.groups(shard);
+            List<PartitionGroup> groups = batch.groupByPartition(shard);
             long sentAt = System.nanoTime();
-            long[] bases = execute(connection, batch.number(), PartitionGroup.rows(groups));
+            long[] firstOffsets = execute(connection, batch.number(), PartitionGroup.toRows(groups));
             long nanos = System.nanoTime() - sentAt;
-            for (int i = 0; i < bases.length; i++) {
-                groups.get(i).base = bases[i];
+            for (int i = 0; i < firstOffsets.length; i++) {
+                groups.get(i).storedAt(firstOffsets[i]);
             }
-            batch.stored(shard, groups);
+            batch.complete(shard, groups);
             for (PartitionGroup group : groups) {
-                segments.appended(shard, group.stream, group.partition, group.base + group.events.size());
-                wakeUp.appended(shard, group.streamId, group.partition);
+                segments.appended(shard, group.stream(), group.partition(), group.nextOffset());
+                wakeUp.appended(shard, group.streamId(), group.partition());
             }
-            news.appended(shard.number(), batch, groups, nanos);
+            listeners.appended(shard.number(), batch, groups, nanos);
         }
     }
 
-    /** Looks up what this process does not know yet of the batch's streams. */
-    private void learnStreams(Batch batch) throws SQLException {
+    /** Looks up the batch's streams on this shard, as far as they are not cached. */
+    private void lookUpStreams(Batch batch) throws SQLException {
         try {
             for (PublishCall call : batch.calls()) {
                 shard.ensureStream(call.stream());
@@ -180,7 +180,7 @@ final class Appender {
     }
 
     private long[] execute(Connection connection, long number, AppendStatement.Rows rows) throws SQLException {
-        running = new Running(connection, System.nanoTime());
+        running = new RunningStatement(connection, System.nanoTime());
         try {
             return shard.tables().append().execute(connection, producer, number, shard.mapVersion(), rows);
         } finally {
@@ -189,20 +189,20 @@ final class Appender {
     }
 
     /**
-     * Ends the connection of a statement that has been under way for too long. The network timeout limits the waiting
-     * for an answer, but not the sending: that hangs, too, once the buffers between here and there are full.
+     * Aborts the connection of a statement that has been running for too long. The network timeout limits the wait for a
+     * response, but not the sending, which also hangs once the network buffers are full.
      */
-    void abortIfHanging(long nowNanos) {
-        Running hanging = running;
-        if (hanging == null || nowNanos - hanging.sinceNanos() < hangingNanos) {
+    void abortIfHung(long nowNanos) {
+        RunningStatement hung = running;
+        if (hung == null || nowNanos - hung.sinceNanos() < hungAfterNanos) {
             return;
         }
         running = null;
-        LOG.warn("A connection to {} hangs and is ended", shard);
+        LOG.warn("Aborting hung connection to {}", shard);
         try {
-            hanging.connection().abort(Runnable::run);
-        } catch (SQLException | RuntimeException e) { // a pool's own
-            LOG.debug("The connection has just been given back", e);
+            hung.connection().abort(Runnable::run);
+        } catch (SQLException | RuntimeException e) { // pools throw exceptions of their own
+            LOG.debug("The connection was returned to its pool before it could be aborted", e);
         }
     }
 
@@ -221,53 +221,50 @@ final class Appender {
             verdict = Verdict.NOT_SENT;
         } else if (state.equals(SqlErrors.NOT_READ_COMMITTED)) {
             shard.database().ifPresent(Database::requireReadCommitted);
-            verdict = Verdict.REPEAT_AT_ONCE;
+            verdict = Verdict.RETRY_IMMEDIATELY;
         } else if (SqlErrors.isMissingSegment(e)) {
             verdict = createSegments(batch);
         } else if (SqlErrors.isDataError(e)) {
             verdict = Verdict.DATA_ERROR;
         } else if (SqlErrors.isRefused(e)) {
             batch.calls().forEach(call -> shard.forgetStream(call.stream().name()));
-            verdict = Verdict.REFUSED;
+            verdict = Verdict.REJECTED;
         } else {
             verdict = SqlErrors.isRolledBack(e) ? Verdict.ROLLED_BACK : Verdict.IN_DOUBT;
         }
         return new Failure(verdict, e);
     }
 
-    /** The head has reached a segment that is not there yet; another process may add it at the same moment. */
+    /** Adds the segments that the heads have reached; another process may add them at the same time. */
     private Verdict createSegments(Batch batch) {
         try {
             boolean created = false;
-            for (PartitionGroup group : batch.groups(shard)) {
-                created |= segments.ensureRoom(shard, group.stream, group.streamId, group.partition);
+            for (PartitionGroup group : batch.groupByPartition(shard)) {
+                created |= segments.ensureRoom(shard, group.stream(), group.streamId(), group.partition());
             }
-            return created ? Verdict.REPEAT_AT_ONCE : Verdict.ROLLED_BACK;
+            return created ? Verdict.RETRY_IMMEDIATELY : Verdict.ROLLED_BACK;
         } catch (SQLException e) {
-            LOG.warn("A segment for {} could not be added: {}", shard, e.getMessage());
+            LOG.warn("Could not add a segment on {}; retrying the append: {}", shard, e.getMessage());
             return Verdict.ROLLED_BACK;
         }
     }
 
-    /** One bad call must fail alone: halves the batch until the call is found. The order of the calls stays. */
-    private void appendParts(Batch batch, SQLException cause) throws InterruptedException {
+    /** Isolates a rejected call by halving the batch, so that the other calls succeed. Keeps the order of the calls. */
+    private void appendHalves(Batch batch, SQLException cause) throws InterruptedException {
         int calls = batch.calls().size();
         if (calls == 1) {
-            batch.calls().getFirst().notStored("the database refused it: " + cause.getMessage(), cause);
+            batch.calls().getFirst().failAsNotStored("the database rejected it: " + cause.getMessage(), cause);
             return;
         }
-        append(batch.part(0, calls / 2, queue.nextBatchNumber()));
-        append(batch.part(calls / 2, calls, queue.nextBatchNumber()));
+        append(batch.split(0, calls / 2, queue.nextBatchNumber()));
+        append(batch.split(calls / 2, calls, queue.nextBatchNumber()));
     }
 
-    private static void failUnknown(Batch batch, SQLException cause) {
+    private static void failAsUnknown(Batch batch, SQLException cause) {
         for (PublishCall call : batch.calls()) {
-            call.unknown("the database gave no clear answer and then refused it: " + cause.getMessage(), cause);
+            call.failAsUnknown(
+                    "the append was in doubt, and the database rejected the retry: " + cause.getMessage(), cause);
         }
-    }
-
-    private void reached() {
-        shard.setHealthy(true);
     }
 
     private static void pause(int attempt) throws InterruptedException {

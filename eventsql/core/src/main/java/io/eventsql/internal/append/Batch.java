@@ -14,21 +14,21 @@ import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Calls that are appended in one transaction. Events without a key all go to the batch's one partition of their stream.
- * Used by one thread.
+ * A group of calls appended in one transaction. All events of a stream without a key go to one partition, chosen for the
+ * batch. Used by one thread.
  */
 final class Batch {
     private final List<PublishCall> calls;
     private final Map<StreamSpec, Integer> stickyPartitions;
     private final long number;
     private final BitSet lanes;
-    /** The calls that were not completed when it was first sent; never changes from then on. */
+    /** The calls that were not completed when the batch was first sent; does not change afterwards. */
     private @Nullable List<PublishCall> sent;
 
     /**
-     * @param stickyPartitions for each stream that has calls without keys the partition these go to
-     * @param number rises from batch to batch of this process and shard: makes a repeated append harmless
-     * @param lanes the lanes that no other batch may use meanwhile
+     * @param stickyPartitions the partition of the calls without keys, by stream
+     * @param number increases from batch to batch of this process and shard; makes a retried append idempotent
+     * @param lanes the lanes reserved for this batch until it is done
      */
     Batch(List<PublishCall> calls, Map<StreamSpec, Integer> stickyPartitions, long number, BitSet lanes) {
         this.calls = calls;
@@ -49,13 +49,13 @@ final class Batch {
         return lanes;
     }
 
-    /** A batch with a part of the calls, under a number of its own. */
-    Batch part(int from, int to, long partNumber) {
-        return new Batch(calls.subList(from, to), stickyPartitions, partNumber, lanes);
+    /** Returns a batch with some of the calls and a number of its own. */
+    Batch split(int from, int to, long splitNumber) {
+        return new Batch(calls.subList(from, to), stickyPartitions, splitNumber, lanes);
     }
 
     /**
-     * Says that it is about to be sent. Calls whose deadline has passed before the first time stay out for ever.
+     * Marks the calls as sent. Calls completed before the first attempt are excluded from this and later attempts.
      *
      * @return whether there is anything to send
      */
@@ -79,20 +79,20 @@ final class Batch {
     }
 
     private List<PublishCall> sent() {
-        return Objects.requireNonNull(sent, "beginSending comes first");
+        return Objects.requireNonNull(sent, "beginSending must be called first");
     }
 
     boolean isCompleted() {
         return calls.stream().allMatch(PublishCall::isCompleted);
     }
 
-    /** Where an event of a call goes. */
+    /** Returns the partition of an event. */
     int partition(PublishCall call, int event) {
         return call.hasNoKeys() ? Objects.requireNonNull(stickyPartitions.get(call.stream())) : call.partition(event);
     }
 
-    /** The events by partition, in the lock order: stream id, then partition; within a partition in call order. */
-    List<PartitionGroup> groups(Shard shard) throws SQLException {
+    /** Groups the events by partition, in the lock order: stream id, then partition; within a partition in call order. */
+    List<PartitionGroup> groupByPartition(Shard shard) throws SQLException {
         Map<StreamSpec, @Nullable PartitionGroup[]> byStream = new HashMap<>();
         List<PartitionGroup> groups = new ArrayList<>();
         for (PublishCall call : sent()) {
@@ -107,19 +107,19 @@ final class Batch {
                     ofStream[partition] = group;
                     groups.add(group);
                 }
-                group.events.add(call.events().get(i));
+                group.add(call.events().get(i));
             }
         }
         groups.sort(null);
         return groups;
     }
 
-    /** Tells every call where its events are stored. */
-    void stored(Shard shard, List<PartitionGroup> groups) {
+    /** Completes the calls with the positions of their events. */
+    void complete(Shard shard, List<PartitionGroup> groups) {
         Map<StreamSpec, long[]> nextOffsets = new HashMap<>();
         for (PartitionGroup group : groups) {
-            nextOffsets.computeIfAbsent(group.stream, stream -> new long[stream.partitions()])[group.partition] =
-                    group.base;
+            nextOffsets.computeIfAbsent(group.stream(), stream -> new long[stream.partitions()])[group.partition()] =
+                    group.firstOffset();
         }
         for (PublishCall call : sent()) {
             long[] next = Objects.requireNonNull(nextOffsets.get(call.stream()));
@@ -128,7 +128,7 @@ final class Batch {
                 int partition = partition(call, i);
                 return new EventPosition(call.stream().name(), shard.number(), partition, next[partition]++);
             });
-            call.stored(positions);
+            call.complete(positions);
         }
     }
 }

@@ -11,9 +11,9 @@ import java.util.Map;
 import java.util.Map.Entry;
 import org.jspecify.annotations.Nullable;
 
-/** Refuses what the database would refuse, before anything waits or is sent. */
+/** Rejects input that the database would reject, before anything is buffered or sent. */
 public final class EventValidator {
-    /** What a row costs beside its texts and bytes, in the buffer and on the wire. */
+    /** Overhead of a row in the buffer and on the wire, in addition to its texts and bytes. */
     private static final int ROW_OVERHEAD_BYTES = 64;
 
     private final Settings settings;
@@ -26,23 +26,29 @@ public final class EventValidator {
      * An event that can be stored.
      *
      * @param headers the headers as JSON; {@code null} if there are none
-     * @param bytes what it counts in buffers and batches
+     * @param bytes its size in buffers and batches
      */
     public record Valid(
             @Nullable String key, byte[] value, @Nullable String headers, int bytes) {}
 
     /**
-     * The event, if it can be stored.
+     * Validates the stream and the event of a call.
      *
      * @throws InvalidInputException naming the field and the limit
      */
-    public Valid validate(Event event) {
+    public Valid validate(String stream, Event event) {
+        requireGiven("stream", stream);
+        requireGiven("event", event);
+        return validate(event);
+    }
+
+    private Valid validate(Event event) {
         int bytes = ROW_OVERHEAD_BYTES + event.value().length;
         if (event.value().length > settings.maxEventBytes()) {
             throw new InvalidInputException(
                     "event.value",
-                    "has " + event.value().length + " bytes; the limit is " + settings.maxEventBytes()
-                            + " (settings.maxEventBytes)");
+                    "has " + event.value().length + " bytes; the limit is " + settings.maxEventBytes(),
+                    "maxEventBytes");
         }
         String key = event.key();
         if (key != null) {
@@ -57,20 +63,23 @@ public final class EventValidator {
     }
 
     /**
-     * The events of one call.
+     * Validates the stream and the events of a call.
      *
      * @throws InvalidInputException naming the field and the limit
      */
-    public List<Valid> validateAll(List<Event> events) {
+    public List<Valid> validateAll(String stream, List<Event> events) {
+        requireGiven("stream", stream);
+        requireGiven("events", events);
         if (events.size() > settings.maxBatchEvents()) {
             throw new InvalidInputException(
                     "events",
-                    "has " + events.size() + " events; the limit of one call is " + settings.maxBatchEvents()
-                            + " (settings.maxBatchEvents)");
+                    "has " + events.size() + " events; the limit of one call is " + settings.maxBatchEvents(),
+                    "maxBatchEvents");
         }
         List<Valid> valid = new ArrayList<>(events.size());
         long bytes = 0;
         for (Event event : events) {
+            requireGiven("events[" + valid.size() + "]", event);
             Valid one = validate(event);
             bytes += one.bytes();
             valid.add(one);
@@ -78,10 +87,16 @@ public final class EventValidator {
         if (bytes > settings.maxBatchBytes() && valid.size() > 1) {
             throw new InvalidInputException(
                     "events",
-                    "has " + bytes + " bytes; the limit of one call is " + settings.maxBatchBytes()
-                            + " (settings.maxBatchBytes)");
+                    "has " + bytes + " bytes; the limit of one call is " + settings.maxBatchBytes(),
+                    "maxBatchBytes");
         }
         return valid;
+    }
+
+    private static void requireGiven(String field, @Nullable Object value) {
+        if (value == null) {
+            throw new InvalidInputException(field, "must not be null");
+        }
     }
 
     private int validateKey(String key) {
@@ -92,8 +107,7 @@ public final class EventValidator {
         int bytes = utf8Length(key);
         if (bytes > settings.maxKeyBytes()) {
             throw new InvalidInputException(
-                    "event.key",
-                    "has " + bytes + " bytes; the limit is " + settings.maxKeyBytes() + " (settings.maxKeyBytes)");
+                    "event.key", "has " + bytes + " bytes; the limit is " + settings.maxKeyBytes(), "maxKeyBytes");
         }
         return bytes;
     }
@@ -105,7 +119,7 @@ public final class EventValidator {
                 throw new InvalidInputException("event.headers", "has a header with an empty name");
             }
             requireText("event.headers", name);
-            // Shown in a message only if it does no harm there.
+            // A name with control characters would garble the message.
             boolean showable = name.length() <= 80 && name.chars().noneMatch(Character::isISOControl);
             requireText(showable ? "event.headers[" + name + "]" : "event.headers", header.getValue());
         }
@@ -117,13 +131,13 @@ public final class EventValidator {
         if (bytes > settings.maxHeadersBytes()) {
             throw new InvalidInputException(
                     "event.headers",
-                    "has " + bytes + " bytes as JSON; the limit is " + settings.maxHeadersBytes()
-                            + " (settings.maxHeadersBytes)");
+                    "has " + bytes + " bytes as JSON; the limit is " + settings.maxHeadersBytes(),
+                    "maxHeadersBytes");
         }
         return bytes;
     }
 
-    /** PostgreSQL's text has no NUL, and a lone surrogate has no UTF-8 form: it would silently become '?'. */
+    /** PostgreSQL's text cannot contain NUL. A lone surrogate has no UTF-8 form and would silently become '?'. */
     private static void requireText(String field, String text) {
         for (int i = 0; i < text.length(); i++) {
             char c = text.charAt(i);

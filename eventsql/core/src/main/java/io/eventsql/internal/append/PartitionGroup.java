@@ -7,13 +7,13 @@ import java.util.ArrayList;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/** The events of one partition in one append. Groups are sorted in the lock order. Used by one thread. */
+/** The events of one partition in one append. The natural order is the lock order. Used by one thread. */
 public final class PartitionGroup implements Comparable<PartitionGroup> {
-    final StreamSpec stream;
-    final int streamId;
-    final int partition;
-    final List<Valid> events = new ArrayList<>();
-    long base;
+    private final StreamSpec stream;
+    private final int streamId;
+    private final int partition;
+    private final List<Valid> events = new ArrayList<>();
+    private long firstOffset = -1;
 
     public PartitionGroup(StreamSpec stream, int streamId, int partition) {
         this.stream = stream;
@@ -25,7 +25,7 @@ public final class PartitionGroup implements Comparable<PartitionGroup> {
         return stream;
     }
 
-    /** The stream's number on the shard. */
+    /** Returns the stream's id on the shard. */
     public int streamId() {
         return streamId;
     }
@@ -38,9 +38,28 @@ public final class PartitionGroup implements Comparable<PartitionGroup> {
         return events.size();
     }
 
-    /** Adds an event behind the others. */
+    /** Adds an event after the others. */
     public void add(@Nullable String key, byte[] value, @Nullable String headers) {
-        events.add(new Valid(key, value, headers, value.length));
+        add(new Valid(key, value, headers, value.length));
+    }
+
+    void add(Valid event) {
+        events.add(event);
+    }
+
+    /** Records the offset at which the database has stored the first event; the others follow without gaps. */
+    void storedAt(long offset) {
+        firstOffset = offset;
+    }
+
+    /** Returns the offset of the first event; -1 before {@link #storedAt}. */
+    long firstOffset() {
+        return firstOffset;
+    }
+
+    /** Returns the offset after the last event. */
+    long nextOffset() {
+        return firstOffset + events.size();
     }
 
     @Override
@@ -49,8 +68,8 @@ public final class PartitionGroup implements Comparable<PartitionGroup> {
         return byStream != 0 ? byStream : Integer.compare(partition, other.partition);
     }
 
-    /** The events of partitions in the lock order, in the form of the append statement. */
-    public static AppendStatement.Rows rows(List<PartitionGroup> groups) {
+    /** Returns the rows of the append statement for groups in the lock order. */
+    public static AppendStatement.Rows toRows(List<PartitionGroup> groups) {
         int size = 0;
         for (PartitionGroup group : groups) {
             size += group.events.size();

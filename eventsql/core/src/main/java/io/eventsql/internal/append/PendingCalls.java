@@ -13,29 +13,29 @@ import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The calls that wait for one shard, and which of them may go together. Not thread-safe: guarded by {@link
+ * The calls waiting to be appended to one shard; forms batches of them. Not thread-safe: guarded by {@link
  * PublishQueue}'s lock.
  *
- * <p>A partition belongs to a <i>lane</i> (its number modulo the lanes), and a lane is in at most one batch under way,
- * so the calls of a partition stay in order. A call without keys goes with any lane; the batch chooses its partition. A
- * call over partitions of several lanes is <i>wide</i>: it goes when every lane is free, behind all calls that came
- * before it and before all that came after it.
+ * <p>Each partition belongs to a <i>lane</i> (its number modulo the number of lanes), and a lane is used by at most one
+ * batch at a time, so the calls of a partition stay in order. A call without keys fits any lane; the batch chooses its
+ * partition. A call over partitions of several lanes is <i>wide</i>: it is taken when all lanes are free, after all calls
+ * that came before it and before all that came after it.
  *
- * <p>While little waits, a batch takes all free lanes: one commit serves everybody. While much waits, a batch takes one
- * lane and its share, so that several go at the same time.
+ * <p>If few events wait, a batch takes all free lanes, so that all calls share one commit. If many wait, a batch takes one
+ * lane and its share of the events, so that several batches are appended concurrently.
  */
 final class PendingCalls {
-    /** Events that wait beyond which they are worth a second commit at the same time. */
+    /** Above this number of waiting events, a second concurrent commit pays off. */
     static final int SHARED_ABOVE_EVENTS = 500;
-    /** The same for events that go with any lane: dividing them costs nothing but the commit. */
+    /** The same for events that fit any lane: dividing them costs only the additional commit. */
     static final int SHARED_ABOVE_EVENTS_OF_ANY_LANE = 150;
 
-    /** How often, in calls of {@link #removeExpired}, the whole queues are searched. */
-    private static final int LOOK_AT_ALL_EVERY = 10;
+    /** One in this number of calls of {@link #removeExpired} searches the queues completely. */
+    private static final int FULL_SEARCH_EVERY = 10;
 
     private final int lanes;
-    private final int maxBatchEvents;
-    private final long maxBatchBytes;
+    private final int batchEventsMax;
+    private final long batchBytesMax;
     private final List<Deque<PublishCall>> ofLane = new ArrayList<>();
     private final Deque<PublishCall> ofAnyLane = new ArrayDeque<>();
     private final Deque<PublishCall> wide = new ArrayDeque<>();
@@ -48,10 +48,10 @@ final class PendingCalls {
     private long lastBatchNumber;
     private int expiries;
 
-    PendingCalls(int lanes, int maxBatchEvents, long maxBatchBytes) {
+    PendingCalls(int lanes, int batchEventsMax, long batchBytesMax) {
         this.lanes = lanes;
-        this.maxBatchEvents = maxBatchEvents;
-        this.maxBatchBytes = maxBatchBytes;
+        this.batchEventsMax = batchEventsMax;
+        this.batchBytesMax = batchBytesMax;
         for (int lane = 0; lane < lanes; lane++) {
             ofLane.add(new ArrayDeque<>());
         }
@@ -71,7 +71,7 @@ final class PendingCalls {
         }
     }
 
-    /** A stream with fewer partitions than lanes has none in some of them: its calls without keys go with lane 0. */
+    /** A stream with fewer partitions than lanes has no partition in some lanes: its calls without keys use lane 0. */
     private boolean isOfAnyLane(PublishCall call) {
         return call.hasNoKeys() && call.stream().partitions() >= lanes;
     }
@@ -89,12 +89,12 @@ final class PendingCalls {
         return ofLane.get(lane);
     }
 
-    /** How many calls wait. */
+    /** Returns the number of waiting calls. */
     int calls() {
         return calls;
     }
 
-    /** Whether so much waits that several batches should go at the same time. */
+    /** Returns whether enough events wait to append several batches concurrently. */
     boolean isWorthSharing() {
         return events > SHARED_ABOVE_EVENTS || eventsOfAnyLane > SHARED_ABOVE_EVENTS_OF_ANY_LANE;
     }
@@ -103,9 +103,9 @@ final class PendingCalls {
         return busyLanes.cardinality() < lanes;
     }
 
-    /** The calls that may go now; {@code null} if there are none. */
+    /** Removes the calls of the next batch and reserves its lanes; returns {@code null} if no call can be taken now. */
     @Nullable
-    Batch nextBatch() {
+    Batch takeBatch() {
         BitSet free = new BitSet(lanes);
         free.set(0, lanes);
         free.andNot(busyLanes);
@@ -114,12 +114,12 @@ final class PendingCalls {
         }
         if (isWorthSharing() && wide.isEmpty()) {
             int share = Math.ceilDiv(events, free.cardinality());
-            return new Builder(only(laneToServe(free)), Math.min(maxBatchEvents, share)).build();
+            return new Builder(only(laneToServe(free)), Math.min(batchEventsMax, share)).build();
         }
-        return new Builder(free, maxBatchEvents).build();
+        return new Builder(free, batchEventsMax).build();
     }
 
-    /** The free lane whose first call has waited longest; any free lane if none has calls of its own. */
+    /** Returns the free lane whose first call has waited longest; any free lane if none has calls of its own. */
     private int laneToServe(BitSet free) {
         int oldest = free.nextSetBit(0);
         for (int lane = oldest; lane >= 0; lane = free.nextSetBit(lane + 1)) {
@@ -138,28 +138,28 @@ final class PendingCalls {
         return lanes;
     }
 
-    /** A number for a batch or a part of one; greater than all before. */
+    /** Returns a new number for a batch; greater than all previous ones. */
     long nextBatchNumber() {
         return ++lastBatchNumber;
     }
 
-    /** The batch is no longer under way: its lanes are free. */
+    /** Frees the lanes of a batch. */
     void done(Batch batch) {
         busyLanes.andNot(batch.lanes());
     }
 
-    /** Gathers calls in the order in which they came, up to the limits of a batch. */
+    /** Collects calls in the order of their arrival, up to the limits of a batch. */
     private final class Builder {
         private final BitSet taken;
-        private final int maxEvents;
+        private final int eventsMax;
         private final List<PublishCall> batch = new ArrayList<>();
         private final Map<StreamSpec, Integer> sticky = new HashMap<>();
         private int batchEvents;
         private long batchBytes;
 
-        Builder(BitSet taken, int maxEvents) {
+        Builder(BitSet taken, int eventsMax) {
             this.taken = taken;
-            this.maxEvents = maxEvents;
+            this.eventsMax = eventsMax;
         }
 
         @Nullable
@@ -167,14 +167,14 @@ final class PendingCalls {
             for (Deque<PublishCall> queue = nextQueue(); queue != null; queue = nextQueue()) {
                 PublishCall call = queue.element();
                 boolean fits = batch.isEmpty()
-                        || (batchEvents + call.events().size() <= maxEvents
-                                && batchBytes + call.bytes() <= maxBatchBytes);
+                        || (batchEvents + call.events().size() <= eventsMax
+                                && batchBytes + call.bytes() <= batchBytesMax);
                 if (!fits) {
                     break;
                 }
                 removed(queue.remove());
                 if (call.hasNoKeys()) {
-                    sticky.computeIfAbsent(call.stream(), this::stickyPartition);
+                    sticky.computeIfAbsent(call.stream(), this::nextPartition);
                 }
                 batch.add(call);
                 batchEvents += call.events().size();
@@ -187,7 +187,7 @@ final class PendingCalls {
             return new Batch(batch, sticky, nextBatchNumber(), taken);
         }
 
-        /** The queue whose first call is the oldest that may go; {@code null} if none may. */
+        /** Returns the queue with the oldest call that can be taken; {@code null} if there is none. */
         private @Nullable Deque<PublishCall> nextQueue() {
             boolean allLanes = taken.cardinality() == lanes;
             PublishCall firstWide = wide.peek();
@@ -208,8 +208,8 @@ final class PendingCalls {
             return oldest == null || first.sequence() < oldest.element().sequence() ? other : oldest;
         }
 
-        /** The next of the stream's partitions that belong to the batch's lanes, in turn. */
-        private int stickyPartition(StreamSpec stream) {
+        /** Returns the stream's partitions that belong to the batch's lanes in turn. */
+        private int nextPartition(StreamSpec stream) {
             int turn = rotation.merge(stream, 1, Integer::sum) - 1;
             for (int i = 0; i < stream.partitions(); i++) {
                 int partition = Math.floorMod(turn + i, stream.partitions());
@@ -226,33 +226,34 @@ final class PendingCalls {
         count(call, -call.events().size());
     }
 
-    /** Takes out the calls whose deadline has passed. */
+    /** Removes the calls whose deadline has passed. */
     void removeExpired(long nowNanos, Consumer<PublishCall> expired) {
-        boolean lookAtAll = expiries++ % LOOK_AT_ALL_EVERY == 0;
-        ofLane.forEach(queue -> removeExpired(queue, nowNanos, lookAtAll, expired));
-        removeExpired(ofAnyLane, nowNanos, lookAtAll, expired);
-        removeExpired(wide, nowNanos, lookAtAll, expired);
+        boolean searchFully = expiries++ % FULL_SEARCH_EVERY == 0;
+        ofLane.forEach(queue -> removeExpired(queue, nowNanos, searchFully, expired));
+        removeExpired(ofAnyLane, nowNanos, searchFully, expired);
+        removeExpired(wide, nowNanos, searchFully, expired);
     }
 
     /**
-     * All calls have the same time to live, so the first in a queue is mostly the first to expire. Not always: one that
-     * waited for space, or comes from another shard, is older than its place. All are looked at only now and then.
+     * All calls have the same time to live, so the first in a queue usually expires first. A call that waited for space, or
+     * was rerouted from another shard, may be older than those before it: that is why full searches are needed, if only
+     * occasionally.
      */
     private void removeExpired(
-            Deque<PublishCall> queue, long nowNanos, boolean lookAtAll, Consumer<PublishCall> expired) {
+            Deque<PublishCall> queue, long nowNanos, boolean searchFully, Consumer<PublishCall> expired) {
         for (Iterator<PublishCall> waiting = queue.iterator(); waiting.hasNext(); ) {
             PublishCall call = waiting.next();
             if (call.deadlineNanos() - nowNanos <= 0) {
                 waiting.remove();
                 removed(call);
                 expired.accept(call);
-            } else if (!lookAtAll) {
+            } else if (!searchFully) {
                 return;
             }
         }
     }
 
-    /** Takes out the calls without keys. */
+    /** Removes the calls without keys. */
     List<PublishCall> removeWithoutKeys() {
         List<PublishCall> withoutKeys = new ArrayList<>(ofAnyLane);
         ofAnyLane.clear();

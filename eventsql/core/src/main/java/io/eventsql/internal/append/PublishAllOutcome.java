@@ -9,7 +9,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
 
-/** Puts together what became of the parts of one {@code publishAll}. Thread-safe. */
+/** Combines the outcomes of the parts of one {@code publishAll}. Thread-safe. */
 final class PublishAllOutcome {
     private final @Nullable EventPosition[] positions;
     private final @Nullable EventSqlException[] failures;
@@ -26,13 +26,13 @@ final class PublishAllOutcome {
         return future;
     }
 
-    /** The outcome of the part whose events have these places in the call. */
-    PublishCall.Outcome ofPart(int[] indexes) {
+    /** Returns the callbacks for one part; {@code indexes} are the indexes of its events in the call. */
+    PublishCall.Outcome forPart(int[] indexes) {
         return new PublishCall.Outcome() {
             @Override
-            public void stored(EventPosition[] ofPart) {
+            public void stored(EventPosition[] positionsOfPart) {
                 for (int i = 0; i < indexes.length; i++) {
-                    positions[indexes[i]] = ofPart[i];
+                    positions[indexes[i]] = positionsOfPart[i];
                 }
                 partDone();
             }
@@ -47,7 +47,7 @@ final class PublishAllOutcome {
         };
     }
 
-    /** The counter orders the parts' writes before the last part's reads. */
+    /** The atomic counter orders the writes of all parts before the reads of the last one. */
     private void partDone() {
         if (openParts.decrementAndGet() > 0) {
             return;

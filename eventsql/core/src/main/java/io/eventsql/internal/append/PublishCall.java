@@ -11,20 +11,20 @@ import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The events of one publish call that go to one shard: they commit together or not at all. Completed once, by whoever is
- * first: the batch that stored it, the deadline, or the end of the publisher.
+ * The events of one publish call for one shard: they are committed together or not at all. Completed exactly once, by the
+ * batch that stored it, by its deadline, or when the publisher is closed, whichever comes first. Thread-safe.
  */
 final class PublishCall {
-    /** Told what became of the call. */
+    /** Callbacks for the outcome of the call; exactly one of them is called. */
     interface Outcome {
-        /** Committed; one position for each event, in the order of the call. */
+        /** Called after the commit, with one position for each event in the order of the call. */
         void stored(EventPosition[] positions);
 
-        /** An {@link EventNotStoredException} or an {@link EventOutcomeUnknownException}. */
+        /** Called with an {@link EventNotStoredException} or an {@link EventOutcomeUnknownException}. */
         void failed(EventSqlException failure);
     }
 
-    /** {@link #partitions} of a call whose events have no key: the batch chooses one partition for all of them. */
+    /** The {@link #partitions} of a call whose events have no key: the batch chooses one partition for all of them. */
     static final int[] ANY_PARTITION = {};
 
     private final StreamSpec stream;
@@ -35,13 +35,13 @@ final class PublishCall {
     private final long deadlineNanos;
     private final Outcome outcome;
     private final AtomicReference<State> state = new AtomicReference<>(State.WAITING);
-    /** Orders the calls of one shard; given when the call enters the queue. */
+    /** Orders the calls of one shard; assigned when the call enters the queue. */
     private long sequence;
 
     private enum State {
         /** Never sent to the database. */
         WAITING,
-        /** Sent at least once: its outcome is unknown until the database answers. */
+        /** Sent at least once: its outcome is unknown until the database responds. */
         SENT,
         COMPLETED
     }
@@ -97,9 +97,9 @@ final class PublishCall {
     }
 
     /**
-     * Says that it is about to be sent: from now on its outcome is unknown until the database answers.
+     * Marks the call as sent: from then on its outcome is unknown until the database responds.
      *
-     * @return {@code false} if it is completed already and must not be sent
+     * @return {@code false} if it is already completed and must not be sent
      */
     boolean beginSending() {
         return state.compareAndSet(State.WAITING, State.SENT) || state.get() == State.SENT;
@@ -113,23 +113,23 @@ final class PublishCall {
         return state.get() == State.COMPLETED;
     }
 
-    void stored(EventPosition[] positions) {
+    void complete(EventPosition[] positions) {
         if (state.getAndSet(State.COMPLETED) != State.COMPLETED) {
             outcome.stored(positions);
         }
     }
 
-    /** Nothing more is done for it: not stored if it was never sent, else unknown. */
-    void giveUp(String reasonIfNotSent, String reasonIfSent, @Nullable Throwable cause) {
+    /** Fails the call: as not stored if it was never sent, otherwise as unknown. */
+    void abort(String reasonIfNotSent, String reasonIfSent, @Nullable Throwable cause) {
         if (state.compareAndSet(State.WAITING, State.COMPLETED)) {
             outcome.failed(notStoredException(reasonIfNotSent, cause));
         } else {
-            unknown(reasonIfSent, cause);
+            failAsUnknown(reasonIfSent, cause);
         }
     }
 
-    /** The database has said so, or it was never sent. */
-    void notStored(String reason, @Nullable Throwable cause) {
+    /** Fails the call if it was never sent, or if the database has confirmed that it is not stored. */
+    void failAsNotStored(String reason, @Nullable Throwable cause) {
         fail(notStoredException(reason, cause));
     }
 
@@ -137,7 +137,8 @@ final class PublishCall {
         return new EventNotStoredException("Not stored in stream " + stream.name() + ": " + reason, cause);
     }
 
-    void unknown(String reason, @Nullable Throwable cause) {
+    /** Fails the call if the database may have stored it. */
+    void failAsUnknown(String reason, @Nullable Throwable cause) {
         fail(new EventOutcomeUnknownException(
                 "It is unknown whether the event was stored in stream " + stream.name() + ": " + reason, cause));
     }

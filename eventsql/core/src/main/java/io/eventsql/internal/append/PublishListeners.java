@@ -10,7 +10,7 @@ import java.util.function.Consumer;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** Tells the user's listeners of batches and failed calls: what they throw is logged. Thread-safe. */
+/** Calls the user's listeners and logs their exceptions. Thread-safe. */
 public final class PublishListeners {
     private static final Logger LOG = LoggerFactory.getLogger(PublishListeners.class);
 
@@ -20,8 +20,8 @@ public final class PublishListeners {
         this.listeners = List.copyOf(listeners);
     }
 
-    /** For who has no listeners. */
-    public static PublishListeners toNobody() {
+    /** Used when there are no listeners. */
+    public static PublishListeners none() {
         return new PublishListeners(List.of());
     }
 
@@ -32,20 +32,20 @@ public final class PublishListeners {
         Map<String, Integer> byStream = new HashMap<>();
         int events = 0;
         for (PartitionGroup group : groups) {
-            byStream.merge(group.stream.name(), group.size(), Integer::sum);
+            byStream.merge(group.stream().name(), group.size(), Integer::sum);
             events += group.size();
         }
         PublishListener.Appended appended = new PublishListener.Appended(
                 shard, batch.sentCalls(), events, batch.sentBytes(), nanos, Map.copyOf(byStream));
-        tell(listener -> listener.appended(appended));
+        notifyListeners(listener -> listener.appended(appended));
     }
 
     void appendFailed(int shard, Throwable error) {
-        tell(listener -> listener.appendFailed(shard, error));
+        notifyListeners(listener -> listener.appendFailed(shard, error));
     }
 
-    /** The same outcome, of whose failure the listeners are told as well. */
-    PublishCall.Outcome listening(PublishCall.Outcome outcome, String stream, int events) {
+    /** Returns callbacks that also notify the listeners of a failure. */
+    PublishCall.Outcome observe(PublishCall.Outcome outcome, String stream, int events) {
         if (listeners.isEmpty()) {
             return outcome;
         }
@@ -58,17 +58,20 @@ public final class PublishListeners {
             @Override
             public void failed(EventSqlException failure) {
                 outcome.failed(failure);
-                tell(listener -> listener.callFailed(stream, events, failure));
+                notifyListeners(listener -> listener.callFailed(stream, events, failure));
             }
         };
     }
 
-    private void tell(Consumer<PublishListener> news) {
+    private void notifyListeners(Consumer<PublishListener> call) {
         for (PublishListener listener : listeners) {
             try {
-                news.accept(listener);
-            } catch (RuntimeException | Error e) { // the appending threads must go on
-                LOG.warn("A listener failed", e);
+                call.accept(listener);
+            } catch (RuntimeException | Error e) { // must not end the append thread
+                LOG.warn(
+                        "Publish listener {} failed; continuing",
+                        listener.getClass().getName(),
+                        e);
             }
         }
     }

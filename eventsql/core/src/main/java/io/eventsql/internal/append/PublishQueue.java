@@ -11,27 +11,27 @@ import java.util.concurrent.locks.ReentrantLock;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Where publishers and the appending threads of one shard meet: calls wait here until a batch takes them, and the buffer
- * bounds them, those under way included. Thread-safe.
+ * The queue between the callers and the append threads of one shard. Its buffer limits the bytes of the calls that wait or
+ * are being appended. Thread-safe.
  */
 final class PublishQueue {
-    /** The longest a thread waits for the callers it has just answered to call again. */
+    /** The maximum time for which a thread waits for the callers of its last batch to call again. */
     private static final long GATHER_NANOS_MAX = TimeUnit.MICROSECONDS.toNanos(300);
-    /** … and the part of its last append's duration that this wait may take. */
-    private static final int GATHER_PART_OF_APPEND = 4;
+    /** The wait is also limited to the duration of the last append divided by this. */
+    private static final int GATHER_APPEND_DIVISOR = 4;
 
     private final long bufferBytes;
     private final ReentrantLock lock = new ReentrantLock();
     private final Condition spaceFreed = lock.newCondition();
     private final Condition work = lock.newCondition();
     private final PendingCalls pending;
-    /** What is under way, and since when (nano time). */
-    private final Map<Batch, Long> underWay = new HashMap<>();
+    /** The batches being appended, with the time at which they were taken (nano time). */
+    private final Map<Batch, Long> inProgress = new HashMap<>();
 
     private long bufferedBytes;
     private int waitingThreads;
     private int blockedCallers;
-    /** How many calls the thread that gathers waits for; 0: none gathers. */
+    /** The number of calls for which the gathering thread waits. */
     private int gatherCalls;
 
     private @Nullable Condition gatherer;
@@ -43,17 +43,17 @@ final class PublishQueue {
     }
 
     /**
-     * Adds a call; waits while the buffer is full, until the call's deadline. A call that cannot be added is completed
-     * as not stored.
+     * Adds a call. Blocks while the buffer is full, until the call's deadline. A call that cannot be added fails as not
+     * stored.
      */
     void put(PublishCall call) {
         lock.lock();
         try {
-            // A call larger than the whole buffer may enter an empty one.
+            // A call larger than the buffer is accepted if the buffer is empty.
             while (!closed && bufferedBytes > 0 && bufferedBytes + call.bytes() > bufferBytes) {
                 long left = call.deadlineNanos() - System.nanoTime();
                 if (left <= 0) {
-                    call.notStored(
+                    call.failAsNotStored(
                             "the buffer of " + bufferBytes + " bytes was full until the deadline"
                                     + " (settings.bufferBytes, settings.publishTimeout)",
                             null);
@@ -64,14 +64,14 @@ final class PublishQueue {
                     spaceFreed.awaitNanos(left);
                 } catch (InterruptedException e) {
                     Thread.currentThread().interrupt();
-                    call.notStored("the caller was interrupted while it waited for space in the buffer", e);
+                    call.failAsNotStored("the caller was interrupted while it waited for space in the buffer", e);
                     return;
                 } finally {
                     blockedCallers--;
                 }
             }
             if (closed) {
-                call.notStored("the publisher is closed", null);
+                call.failAsNotStored("the publisher is closed", null);
                 return;
             }
             enter(call);
@@ -80,7 +80,7 @@ final class PublishQueue {
         }
     }
 
-    /** Adds a call if there is room at once. */
+    /** Adds a call if the buffer has room; otherwise returns {@code false} without waiting. */
     boolean offer(PublishCall call) {
         lock.lock();
         try {
@@ -110,27 +110,27 @@ final class PublishQueue {
     }
 
     /**
-     * Ends a thread's last batch and gives it the next one; waits until there is one.
+     * Releases a thread's last batch and returns its next one; waits until there is one.
      *
-     * <p>A thread that has just answered many callers waits a moment for them to call again: going on with the first of
-     * them would leave all others to the next commit, so that every second batch would be almost empty. A single caller
-     * never waits.
+     * <p>A thread that has just completed many calls briefly waits for their callers to call again: a batch with only the
+     * first of them would leave all others to the next commit, so that every second batch would be almost empty. A single
+     * caller never waits.
      *
-     * @param last the thread's last batch, whatever became of it; {@code null} if there was none
-     * @return {@code null} once the queue is closed and nothing is left
+     * @param last the thread's last batch, whatever its outcome; {@code null} if there was none
+     * @return {@code null} once the queue is closed and empty
      */
     @Nullable
-    Batch next(@Nullable Batch last) throws InterruptedException {
+    Batch finishAndTake(@Nullable Batch last) throws InterruptedException {
         lock.lockInterruptibly();
         try {
             if (last != null) {
-                long startedAt = end(last);
+                long startedAt = finish(last);
                 gather(last.calls().size(), System.nanoTime() - startedAt);
             }
             while (true) {
-                Batch batch = gatherer != null && !pending.isWorthSharing() ? null : pending.nextBatch();
+                Batch batch = gatherer != null && !pending.isWorthSharing() ? null : pending.takeBatch();
                 if (batch != null) {
-                    underWay.put(batch, System.nanoTime());
+                    inProgress.put(batch, System.nanoTime());
                     if (pending.hasFreeLane() && pending.isWorthSharing()) {
                         work.signal();
                     }
@@ -153,7 +153,7 @@ final class PublishQueue {
     }
 
     private void gather(int calls, long appendNanos) throws InterruptedException {
-        long left = Math.min(appendNanos / GATHER_PART_OF_APPEND, GATHER_NANOS_MAX);
+        long left = Math.min(appendNanos / GATHER_APPEND_DIVISOR, GATHER_NANOS_MAX);
         if (calls < 2 || gatherer != null) {
             return;
         }
@@ -168,8 +168,8 @@ final class PublishQueue {
         }
     }
 
-    private long end(Batch batch) {
-        Long startedAt = underWay.remove(batch);
+    private long finish(Batch batch) {
+        Long startedAt = inProgress.remove(batch);
         pending.done(batch);
         batch.calls().forEach(this::release);
         spaceFreed.signalAll();
@@ -183,7 +183,7 @@ final class PublishQueue {
         bufferedBytes -= call.bytes();
     }
 
-    /** A number for a part of a batch that is on its way; greater than all before. */
+    /** Returns a new number for a part of a batch in progress; greater than all previous ones. */
     long nextBatchNumber() {
         lock.lock();
         try {
@@ -193,7 +193,7 @@ final class PublishQueue {
         }
     }
 
-    /** Gives up the calls whose deadline has passed: what was never sent is not stored, the rest is unknown. */
+    /** Fails the calls whose deadline has passed: as not stored if they were never sent, otherwise as unknown. */
     void expire(long nowNanos, @Nullable Throwable lastFailure) {
         List<PublishCall> expired = new ArrayList<>();
         lock.lock();
@@ -204,9 +204,9 @@ final class PublishQueue {
             });
             if (!expired.isEmpty()) {
                 spaceFreed.signalAll();
-                work.signalAll(); // a wide call that is gone holds up nobody
+                work.signalAll(); // a removed wide call no longer holds back later ones
             }
-            for (Batch batch : underWay.keySet()) {
+            for (Batch batch : inProgress.keySet()) {
                 for (PublishCall call : batch.calls()) {
                     if (call.deadlineNanos() - nowNanos <= 0 && !call.isCompleted()) {
                         expired.add(call);
@@ -217,18 +217,18 @@ final class PublishQueue {
             lock.unlock();
         }
         for (PublishCall call : expired) {
-            call.giveUp(
-                    "it was not sent until the deadline (settings.publishTimeout)",
-                    "the database did not answer until the deadline",
+            call.abort(
+                    "it was not sent before the deadline (settings.publishTimeout)",
+                    "the database did not respond before the deadline (settings.publishTimeout)",
                     lastFailure);
         }
     }
 
     /**
-     * Takes the calls without keys that were never sent: another shard may have them. They keep their place in the
-     * buffer until {@link #giveBack}, or it would fill anew each time.
+     * Removes the calls without keys that were never sent, so that they can be rerouted to another shard. Their bytes stay
+     * reserved until {@link #finishRerouting}; otherwise new calls would fill the buffer each time.
      */
-    List<PublishCall> takeMovable() {
+    List<PublishCall> takeReroutable() {
         lock.lock();
         try {
             return pending.removeWithoutKeys();
@@ -237,8 +237,13 @@ final class PublishQueue {
         }
     }
 
-    /** Ends what {@link #takeMovable} began; a closed queue still appends the calls that stay. */
-    void giveBack(List<PublishCall> moved, List<PublishCall> staying) {
+    /**
+     * Releases the calls that another shard has accepted and takes back the others, even if the queue is closed.
+     *
+     * @param moved the calls that another shard has accepted
+     * @param staying the calls to append to this shard
+     */
+    void finishRerouting(List<PublishCall> moved, List<PublishCall> staying) {
         lock.lock();
         try {
             staying.forEach(pending::add);
@@ -254,7 +259,7 @@ final class PublishQueue {
         }
     }
 
-    /** Bytes of events that wait or are on their way. */
+    /** Returns the bytes of the calls that wait or are being appended. */
     long bufferedBytes() {
         lock.lock();
         try {
@@ -264,7 +269,7 @@ final class PublishQueue {
         }
     }
 
-    BufferState state(int shard, String name) {
+    BufferState bufferState(int shard, String name) {
         lock.lock();
         try {
             return new BufferState(shard, name, bufferedBytes, bufferBytes, pending.calls(), blockedCallers);
@@ -273,7 +278,7 @@ final class PublishQueue {
         }
     }
 
-    /** Refuses further calls; what waits is still appended. */
+    /** Rejects further calls; waiting calls are still appended. */
     void close() {
         lock.lock();
         try {
@@ -285,17 +290,17 @@ final class PublishQueue {
         }
     }
 
-    /** Fails everything that is left, sent or not. */
-    void abandon() {
+    /** Fails all remaining calls, sent or not. */
+    void abort() {
         expire(System.nanoTime() + Long.MAX_VALUE / 2, null);
     }
 
-    /** Waits at most the given time until nothing waits and nothing is under way. */
+    /** Waits until no call waits or is being appended; returns {@code false} if that takes longer than the given time. */
     boolean awaitEmpty(long nanos) throws InterruptedException {
         long deadline = System.nanoTime() + nanos;
         lock.lockInterruptibly();
         try {
-            while (pending.calls() > 0 || !underWay.isEmpty()) {
+            while (pending.calls() > 0 || !inProgress.isEmpty()) {
                 long left = deadline - System.nanoTime();
                 if (left <= 0) {
                     return false;

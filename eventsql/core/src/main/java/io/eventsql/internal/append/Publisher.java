@@ -28,7 +28,7 @@ import java.util.concurrent.TimeUnit;
 import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
 
-/** The publisher: validates, routes to shards, and gives each shard's part to its appender. Thread-safe. */
+/** Validates calls, routes their events to shards, and passes each part to the shard's appender. Thread-safe. */
 public final class Publisher implements EventPublisher {
     private static final long EXPIRE_EVERY_MS = 20;
 
@@ -36,15 +36,14 @@ public final class Publisher implements EventPublisher {
     private final Router router;
     private final EventValidator validator;
     private final Settings settings;
-    private final PublishListeners news;
+    private final PublishListeners listeners;
     private final List<ShardAppender> appenders = new ArrayList<>();
     private final ScheduledFuture<?> deadlines;
 
     /**
-     * @param producer identifies this process and start: batches are numbered under it
-     * @param preferred the database of the shard that gets the events without a key while it is healthy
-     * @param timer runs the deadlines
-     * @param news told of batches and failed calls
+     * @param producer identifies this instance; scope of the batch numbers
+     * @param preferred the database of the shard that receives events without a key while it is healthy
+     * @param timer checks the deadlines
      */
     public Publisher(
             UUID producer,
@@ -55,14 +54,14 @@ public final class Publisher implements EventPublisher {
             SegmentKeeper segments,
             WakeUp wakeUp,
             ScheduledExecutorService timer,
-            PublishListeners news) {
+            PublishListeners listeners) {
         this.streams = streams;
         this.router = new Router(shards, preferred);
         this.validator = new EventValidator(settings);
         this.settings = settings;
-        this.news = news;
+        this.listeners = listeners;
         for (Shard shard : shards.all()) {
-            appenders.add(new ShardAppender(shard, producer, settings, segments, wakeUp, this::reroute, news));
+            appenders.add(new ShardAppender(shard, producer, settings, segments, wakeUp, this::reroute, listeners));
         }
         deadlines = timer.scheduleWithFixedDelay(this::expire, EXPIRE_EVERY_MS, EXPIRE_EVERY_MS, TimeUnit.MILLISECONDS);
     }
@@ -80,20 +79,21 @@ public final class Publisher implements EventPublisher {
     @Override
     public CompletableFuture<EventPosition> publishAsync(String stream, Event event) {
         long deadline = System.nanoTime() + settings.publishTimeout().toNanos();
-        Valid valid = validator.validate(event);
+        Valid valid = validator.validate(stream, event);
         StreamSpec spec = streams.require(stream);
         Part part = router.route(spec, valid);
         SingleOutcome outcome = new SingleOutcome();
         put(
                 part.shard(),
-                new PublishCall(spec, List.of(valid), part.partitions(), deadline, news.listening(outcome, stream, 1)));
+                new PublishCall(
+                        spec, List.of(valid), part.partitions(), deadline, listeners.observe(outcome, stream, 1)));
         return outcome.future;
     }
 
     @Override
     public CompletableFuture<List<EventPosition>> publishAllAsync(String stream, List<Event> events) {
         long deadline = System.nanoTime() + settings.publishTimeout().toNanos();
-        List<Valid> valid = validator.validateAll(events);
+        List<Valid> valid = validator.validateAll(stream, events);
         StreamSpec spec = streams.require(stream);
         if (valid.isEmpty()) {
             return CompletableFuture.completedFuture(List.of());
@@ -109,7 +109,7 @@ public final class Publisher implements EventPublisher {
                             ofPart,
                             part.partitions(),
                             deadline,
-                            news.listening(outcome.ofPart(part.indexes()), stream, ofPart.size())));
+                            listeners.observe(outcome.forPart(part.indexes()), stream, ofPart.size())));
         }
         return outcome.future();
     }
@@ -126,16 +126,16 @@ public final class Publisher implements EventPublisher {
         appenders.get(shard.number()).put(call);
     }
 
-    /** Calls without keys that wait for a shard that does not answer go to another one that does. */
+    /** Moves calls without keys from an unavailable shard to healthy ones. */
     private void reroute(Shard from, List<PublishCall> calls) {
         List<PublishCall> moved = new ArrayList<>();
         List<PublishCall> staying = new ArrayList<>();
         for (PublishCall call : calls) {
-            Shard to = router.shardForEventsWithoutKey();
+            Shard to = router.chooseShardForEventsWithoutKey();
             boolean hasRoom = to != from && appenders.get(to.number()).offer(call);
             (hasRoom ? moved : staying).add(call);
         }
-        appenders.get(from.number()).giveBack(moved, staying);
+        appenders.get(from.number()).finishRerouting(moved, staying);
     }
 
     private void expire() {
@@ -143,15 +143,15 @@ public final class Publisher implements EventPublisher {
         appenders.forEach(appender -> appender.expire(now));
     }
 
-    /** What waits for each shard, by number. */
+    /** Returns the state of the buffer of each shard, ordered by number. */
     public List<BufferState> buffers() {
-        return appenders.stream().map(ShardAppender::buffer).toList();
+        return appenders.stream().map(ShardAppender::bufferState).toList();
     }
 
     /**
-     * Refuses further calls and appends what waits, until the deadline; then fails the rest.
+     * Rejects further calls and appends the waiting ones until the deadline; then fails the rest.
      *
-     * @return whether everything was appended
+     * @return whether all calls were appended
      */
     public boolean close(long deadlineNanos) throws InterruptedException {
         appenders.forEach(ShardAppender::stopAccepting);
@@ -182,14 +182,14 @@ public final class Publisher implements EventPublisher {
             return future.get();
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
-            throw new EventOutcomeUnknownException("The caller was interrupted while the event was on its way", e);
+            throw new EventOutcomeUnknownException("The caller was interrupted while the event was being appended", e);
         } catch (ExecutionException e) {
-            throw ofCaller(e.getCause());
+            throw withCallerStackTrace(e.getCause());
         }
     }
 
-    /** The same failure with the caller's own stack trace; what happened in the library's thread is its cause. */
-    private static EventSqlException ofCaller(@Nullable Throwable failure) {
+    /** Returns the same failure with the caller's stack trace; the library thread's failure becomes its cause. */
+    private static EventSqlException withCallerStackTrace(@Nullable Throwable failure) {
         return switch (failure) {
             case EventNotStoredException e -> new EventNotStoredException(String.valueOf(e.getMessage()), e);
             case EventOutcomeUnknownException e -> new EventOutcomeUnknownException(String.valueOf(e.getMessage()), e);

@@ -13,8 +13,8 @@ import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Decides where events go. With a key: key → slot → shard, and a partition there, always the same. Without: the
- * preferred shard, or the healthy ones in turn; all such events of one call stay together. Thread-safe.
+ * Routes events to shards and partitions. Events with a key: key → slot → shard, and a partition there, always the same.
+ * Events without a key: the preferred shard, or the healthy ones in turn; those of one call stay together. Thread-safe.
  */
 final class Router {
     private final Shards shards;
@@ -23,35 +23,35 @@ final class Router {
     private final AtomicInteger turn =
             new AtomicInteger(ThreadLocalRandom.current().nextInt(1 << 16));
 
-    /** @param preferred the database of the shard that gets the events without a key while it is healthy */
+    /** @param preferred the database of the shard that receives events without a key while it is healthy */
     Router(Shards shards, @Nullable DataSource preferred) {
         this.shards = shards;
         this.preferredDataSource = preferred;
     }
 
     /**
-     * The part of a call that goes to one shard.
+     * The part of a call for one shard.
      *
-     * @param indexes the places of its events in the call
+     * @param indexes the indexes of its events in the call
      * @param partitions the partition of each, or {@link PublishCall#ANY_PARTITION}
      */
     record Part(Shard shard, int[] indexes, int[] partitions) {}
 
-    /** Where one event goes. */
+    /** Routes one event. */
     Part route(StreamSpec stream, Valid event) {
         int[] only = {0};
         String key = event.key();
         if (key == null) {
-            return new Part(shardForEventsWithoutKey(), only, PublishCall.ANY_PARTITION);
+            return new Part(chooseShardForEventsWithoutKey(), only, PublishCall.ANY_PARTITION);
         }
         long hash = KeyHash.of(key);
         return new Part(
                 shards.ofSlot(KeyHash.slot(hash)), only, new int[] {KeyHash.partition(hash, stream.partitions())});
     }
 
-    /** Where the events of one call go: one part for each shard concerned. */
+    /** Routes the events of one call; returns one part for each shard involved. */
     List<Part> route(StreamSpec stream, List<Valid> events) {
-        Shard withoutKey = shardForEventsWithoutKey();
+        Shard withoutKey = chooseShardForEventsWithoutKey();
         Shard[] shardOf = new Shard[events.size()];
         int[] partitionOf = new int[events.size()];
         int[] eventsOf = new int[shards.size()];
@@ -89,8 +89,8 @@ final class Router {
         return parts;
     }
 
-    /** A healthy shard, the preferred one first; if none is, any: it may be back before the deadline. */
-    Shard shardForEventsWithoutKey() {
+    /** Returns a healthy shard, preferably the preferred one; if none is healthy, any: it may recover before the deadline. */
+    Shard chooseShardForEventsWithoutKey() {
         Shard preferred = preferredShard();
         if (preferred != null && preferred.isHealthy()) {
             return preferred;
@@ -105,7 +105,7 @@ final class Router {
         return preferred != null ? preferred : shards.get(Math.floorMod(first, shards.size()));
     }
 
-    /** Known once its database has answered: which shard it is stands in it. */
+    /** Unknown until its database is available, because the database records which shard it is. */
     private @Nullable Shard preferredShard() {
         Shard preferred = preferredShard;
         if (preferred == null && preferredDataSource != null) {

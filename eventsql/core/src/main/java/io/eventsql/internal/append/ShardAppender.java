@@ -12,7 +12,7 @@ import java.util.concurrent.TimeUnit;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** Appends to one shard: the queue of calls and the platform threads that empty it. Thread-safe. */
+/** Appends to one shard: the queue of calls and the platform threads that process it. Thread-safe. */
 final class ShardAppender {
     private static final Logger LOG = LoggerFactory.getLogger(ShardAppender.class);
 
@@ -27,19 +27,19 @@ final class ShardAppender {
             SegmentKeeper segments,
             WakeUp wakeUp,
             Rerouter rerouter,
-            PublishListeners news) {
+            PublishListeners listeners) {
         this.shard = shard;
         this.queue = new PublishQueue(
                 new PendingCalls(settings.appendConnections(), settings.maxBatchEvents(), settings.maxBatchBytes()),
                 settings.bufferBytes());
         for (int number = 0; number < settings.appendConnections(); number++) {
             threads.add(new AppendThread(
-                    number, new Appender(shard, producer, settings, queue, segments, wakeUp, rerouter, news)));
+                    number, new Appender(shard, producer, settings, queue, segments, wakeUp, rerouter, listeners)));
         }
         threads.forEach(Thread::start);
     }
 
-    /** Finds another shard for calls without keys that wait for a shard that does not answer. */
+    /** Moves calls without keys from an unavailable shard to others. */
     @FunctionalInterface
     interface Rerouter {
         void reroute(Shard from, List<PublishCall> calls);
@@ -57,22 +57,22 @@ final class ShardAppender {
         @Override
         public void run() {
             try {
-                for (Batch batch = queue.next(null); batch != null; batch = queue.next(batch)) {
+                for (Batch batch = queue.finishAndTake(null); batch != null; batch = queue.finishAndTake(batch)) {
                     append(batch);
                 }
             } catch (InterruptedException e) {
-                Thread.currentThread().interrupt(); // close() has given up waiting
+                Thread.currentThread().interrupt(); // close() has reached its deadline
             }
         }
 
-        /** Whatever goes wrong, the thread must go on: the batch's lanes would be taken for ever. */
+        /** The thread must survive any failure: otherwise the batch's lanes would stay reserved. */
         private void append(Batch batch) throws InterruptedException {
             try {
                 appender.append(batch);
             } catch (RuntimeException | Error e) {
-                LOG.error("Appending to {} failed", shard, e);
-                String reason = "appending failed: " + e;
-                batch.calls().forEach(call -> call.giveUp(reason, reason, e));
+                LOG.error("Append to {} failed unexpectedly; failing its calls", shard, e);
+                String reason = "the append failed unexpectedly: " + e;
+                batch.calls().forEach(call -> call.abort(reason, reason, e));
             }
         }
     }
@@ -81,24 +81,24 @@ final class ShardAppender {
         queue.put(call);
     }
 
-    /** Takes a call from another shard, if there is room at once. */
+    /** Accepts a call rerouted from another shard if the buffer has room; otherwise returns {@code false}. */
     boolean offer(PublishCall call) {
         return queue.offer(call);
     }
 
-    /** Lets go the calls that another shard has taken, and takes back those that found none. */
-    void giveBack(List<PublishCall> moved, List<PublishCall> staying) {
-        queue.giveBack(moved, staying);
+    /** Releases the calls that another shard has accepted and takes back the others. */
+    void finishRerouting(List<PublishCall> moved, List<PublishCall> staying) {
+        queue.finishRerouting(moved, staying);
     }
 
-    /** Gives up the calls whose deadline has passed, and appends whose connection has hung for too long. */
+    /** Fails the calls whose deadline has passed and aborts hung connections. */
     void expire(long nowNanos) {
         queue.expire(nowNanos, shard.lastFailure());
-        threads.forEach(thread -> thread.appender.abortIfHanging(nowNanos));
+        threads.forEach(thread -> thread.appender.abortIfHung(nowNanos));
     }
 
-    BufferState buffer() {
-        return queue.state(shard.number(), shard.name());
+    BufferState bufferState() {
+        return queue.bufferState(shard.number(), shard.name());
     }
 
     void stopAccepting() {
@@ -106,15 +106,15 @@ final class ShardAppender {
     }
 
     /**
-     * Ends the threads: what waits is appended until the deadline, then failed.
+     * Appends the waiting calls until the deadline, fails the rest, and ends the threads.
      *
-     * @return whether everything was appended
+     * @return whether all calls were appended
      */
     boolean close(long deadlineNanos) throws InterruptedException {
         queue.close();
         boolean empty = queue.awaitEmpty(deadlineNanos - System.nanoTime());
         if (!empty) {
-            queue.abandon();
+            queue.abort();
             threads.forEach(Thread::interrupt);
         }
         for (AppendThread thread : threads) {

@@ -226,8 +226,8 @@ final class Attempts {
 
     /** Returns a delay of which half is fixed and the rest random. */
     private long delayMs(int attempt) {
-        long longest = retry.delayMax().toMillis();
-        long delay = Math.min(longest, retry.delayMin().toMillis() << Math.min(attempt - 1, 20));
+        long longest = retry.maxDelay().toMillis();
+        long delay = Math.min(longest, retry.initialDelay().toMillis() << Math.min(attempt - 1, 20));
         return delay / 2 + ThreadLocalRandom.current().nextLong(delay / 2 + 1);
     }
 }

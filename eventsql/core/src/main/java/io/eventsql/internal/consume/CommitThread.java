@@ -79,9 +79,9 @@ final class CommitThread {
         }
     }
 
-    void close() throws InterruptedException {
+    void close(CloseDeadline deadline) throws InterruptedException {
         closed = true;
         LockSupport.unpark(thread);
-        thread.join(TimeUnit.SECONDS.toMillis(1));
+        deadline.join(thread);
     }
 }

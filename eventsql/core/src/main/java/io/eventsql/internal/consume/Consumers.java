@@ -188,21 +188,21 @@ public final class Consumers {
      *
      * @return whether all handlers ended in time
      */
-    public boolean close(long deadlineNanos) throws InterruptedException {
+    public boolean close(CloseDeadline deadline) throws InterruptedException {
         synchronized (this) {
             closed = true;
         }
         boolean ended = true;
         members.forEach(Member::beginClose);
         for (Member member : members) {
-            ended &= member.awaitClosed(deadlineNanos);
+            ended &= member.awaitClosed(deadline);
         }
         List<ShardThreads> started;
         synchronized (this) {
             started = List.copyOf(threads.values());
         }
         for (ShardThreads one : started) {
-            one.close();
+            one.close(deadline);
         }
         return ended;
     }

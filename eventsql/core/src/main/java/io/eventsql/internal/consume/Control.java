@@ -81,6 +81,7 @@ final class Control implements ConsumerControl {
 
     @Override
     public void seek(StartPosition position) {
+        requireGiven("position", position);
         change("move", (c, shard, id) -> {
             Tables tables = shard.tables();
             for (int partition = 0; partition < stream.partitions(); partition++) {
@@ -187,6 +188,7 @@ final class Control implements ConsumerControl {
     }
 
     private long changeParkedEvents(String action, Collection<EventPosition> positions, ParkedEventWork work) {
+        requireGiven("positions", positions);
         positions.forEach(this::requireOwn);
         Map<Integer, Map<Integer, List<Long>>> offsets = positions.stream()
                 .collect(Collectors.groupingBy(
@@ -246,8 +248,15 @@ final class Control implements ConsumerControl {
         }
     }
 
+    private static void requireGiven(String field, @Nullable Object value) {
+        if (value == null) {
+            throw new InvalidInputException(field, "must not be null");
+        }
+    }
+
     private void requireOwn(EventPosition position) {
-        if (!position.stream().equals(stream.name())) {
+        requireGiven("position", position);
+        if (!stream.name().equals(position.stream())) {
             throw new InvalidInputException(
                     "position.stream", "must be " + stream.name() + ", but is " + position.stream());
         }

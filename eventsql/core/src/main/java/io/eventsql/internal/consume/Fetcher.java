@@ -259,10 +259,10 @@ final class Fetcher implements WakeUpTarget {
         schedule.signal();
     }
 
-    void close() throws InterruptedException {
+    void close(CloseDeadline deadline) throws InterruptedException {
         closed = true;
         schedule.signal();
-        thread.join(TimeUnit.SECONDS.toMillis(1));
+        deadline.join(thread);
         thread.interrupt();
     }
 }

@@ -43,7 +43,6 @@ final class LeaseKeeper implements WakeUpTarget {
     private final Shard shard;
     private final Duration lease;
     private final long heartbeatNanos;
-    private final long networkTimeoutNanos;
     /** Short enough that a second heartbeat on another connection is possible before the lease ends. */
     private final Duration answerTimeout;
 
@@ -70,7 +69,6 @@ final class LeaseKeeper implements WakeUpTarget {
         this.shard = shard;
         this.lease = settings.lease();
         this.heartbeatNanos = settings.heartbeat().toNanos();
-        this.networkTimeoutNanos = settings.networkTimeout().toNanos();
         this.answerTimeout = lease.minus(settings.heartbeat()).dividedBy(2);
         this.schedule = schedule;
         this.fetcher = fetcher;
@@ -105,19 +103,19 @@ final class LeaseKeeper implements WakeUpTarget {
     }
 
     /**
-     * Waits until the member has left. At the deadline it leaves in any case: the leases of partitions whose handlers
-     * have not ended expire.
+     * Waits until the member has left. At the handlers' deadline it leaves in any case: the leases of partitions whose
+     * handlers have not ended expire.
      *
      * @return whether all handlers have ended
      */
-    boolean awaitLeft(ShardMember member, long deadlineNanos) throws InterruptedException {
+    boolean awaitLeft(ShardMember member, CloseDeadline deadline) throws InterruptedException {
         if (thread.equals(Thread.currentThread())) { // a listener closes it
             member.leaveNow();
             letClosedLeave();
-        } else if (!member.awaitLeft(deadlineNanos)) {
+        } else if (!member.awaitLeft(deadline.handlersNanos())) {
             member.leaveNow();
             schedule.requestRelease();
-            member.awaitLeft(System.nanoTime() + networkTimeoutNanos);
+            member.awaitLeft(deadline.endNanos());
         }
         return member.haveHandlersEnded();
     }
@@ -335,10 +333,10 @@ final class LeaseKeeper implements WakeUpTarget {
         }
     }
 
-    void close() throws InterruptedException {
+    void close(CloseDeadline deadline) throws InterruptedException {
         closed = true;
         schedule.requestRelease();
-        thread.join(TimeUnit.SECONDS.toMillis(1));
+        deadline.join(thread);
         thread.interrupt();
     }
 }

@@ -1,6 +1,7 @@
 package io.eventsql.internal.consume;
 
 import io.eventsql.ConsumerSpec;
+import io.eventsql.InvalidInputException;
 import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
 import io.eventsql.internal.shard.Shard;
@@ -9,6 +10,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.UUID;
 import java.util.concurrent.CopyOnWriteArrayList;
+import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -113,7 +115,14 @@ final class Member implements Subscription {
 
     @Override
     public boolean close(Duration timeout) {
-        return !beginClose() || awaitClosed(System.nanoTime() + timeout.toNanos());
+        return !beginClose() || awaitClosed(CloseDeadline.after(requireTimeout(timeout)));
+    }
+
+    private static Duration requireTimeout(@Nullable Duration timeout) {
+        if (timeout == null) {
+            throw new InvalidInputException("timeout", "must not be null");
+        }
+        return timeout;
     }
 
     /**
@@ -138,11 +147,11 @@ final class Member implements Subscription {
      *
      * @return whether all of them have ended before the deadline
      */
-    boolean awaitClosed(long deadlineNanos) {
+    boolean awaitClosed(CloseDeadline deadline) {
         boolean ended = true;
         try {
             for (ShardPipeline pipeline : pipelines) {
-                ended &= pipeline.awaitClosed(deadlineNanos);
+                ended &= pipeline.awaitClosed(deadline);
             }
         } catch (InterruptedException e) {
             pipelines.forEach(ShardPipeline::leaveNow);

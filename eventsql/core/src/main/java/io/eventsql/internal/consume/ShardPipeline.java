@@ -56,8 +56,8 @@ final class ShardPipeline {
     }
 
     /** Waits until the member has left, at most until the deadline; returns whether all its handlers have ended. */
-    boolean awaitClosed(long deadlineNanos) throws InterruptedException {
-        return leases.awaitLeft(member, deadlineNanos);
+    boolean awaitClosed(CloseDeadline deadline) throws InterruptedException {
+        return leases.awaitLeft(member, deadline);
     }
 
     /** Waits no longer for handlers that are running. */

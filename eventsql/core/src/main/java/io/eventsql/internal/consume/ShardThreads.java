@@ -26,9 +26,9 @@ record ShardThreads(
         return new ShardThreads(fetcher, commits, leases, fetches, heartbeats);
     }
 
-    void close() throws InterruptedException {
-        leases.close();
-        fetcher.close();
-        commits.close();
+    void close(CloseDeadline deadline) throws InterruptedException {
+        leases.close(deadline);
+        fetcher.close(deadline);
+        commits.close(deadline);
     }
 }

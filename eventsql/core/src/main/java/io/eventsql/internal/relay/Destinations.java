@@ -21,11 +21,12 @@ import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Where the events of one outbox go. Asks databases only in {@link #learn}, never while a transaction of the relay is
- * open. Used by one thread.
+ * Routes the events of one outbox. Queries databases only in {@link #lookUp} and {@link #refreshOwn}, never while a
+ * transaction of the relay is open. Used by one thread.
  */
 final class Destinations {
-    private static final int HALF = 16;
+    private static final int HASH_PARTITION_SHIFT = 16;
+    private static final int HASH_SHARD_MASK = 0xffff;
 
     private final Shards shards;
     private final StreamRegistry streams;
@@ -33,14 +34,14 @@ final class Destinations {
     private final Map<String, StreamSpec> known = new HashMap<>();
     private final Set<String> missing = new HashSet<>();
 
-    /** @param own the shard that the outbox's database is; {@code null} if it is none */
+    /** @param own the shard of the outbox; {@code null} if the outbox is standalone */
     Destinations(Shards shards, StreamRegistry streams, @Nullable Shard own) {
         this.shards = shards;
         this.streams = streams;
         this.own = own;
     }
 
-    /** One event's place. */
+    /** The destination of an event. */
     record Destination(StreamSpec stream, Shard shard, int partition) {}
 
     boolean isKnown(String stream) {
@@ -48,8 +49,9 @@ final class Destinations {
     }
 
     /**
-     * The event's place; {@code null} if its stream does not exist. With a key: key → slot → shard, and a partition there.
-     * Without: the outbox's own shard, or a healthy one; the same for all events of a call, unless a shard fails just then.
+     * Returns the event's destination; {@code null} if its stream does not exist. With a key: key → slot → shard, and a
+     * partition there. Without a key: the outbox's own shard, or a healthy one; the same for all events of a call, unless a
+     * shard fails in between.
      */
     @Nullable
     Destination of(Row event) {
@@ -60,7 +62,9 @@ final class Destinations {
         String key = event.key();
         if (key == null) {
             return new Destination(
-                    stream, shardFor(event.routingHash()), (event.routingHash() >>> HALF) % stream.partitions());
+                    stream,
+                    shardFor(event.routingHash()),
+                    (event.routingHash() >>> HASH_PARTITION_SHIFT) % stream.partitions());
         }
         long hash = KeyHash.of(key);
         return new Destination(stream, shards.ofSlot(KeyHash.slot(hash)), KeyHash.partition(hash, stream.partitions()));
@@ -72,11 +76,11 @@ final class Destinations {
         }
         List<Shard> healthy = shards.all().stream().filter(Shard::isHealthy).toList();
         List<Shard> possible = healthy.isEmpty() ? shards.all() : healthy;
-        return possible.get((routingHash & 0xffff) % possible.size());
+        return possible.get((routingHash & HASH_SHARD_MASK) % possible.size());
     }
 
-    /** Looks up streams; what does not exist is {@linkplain #isKnown known}, too, until {@link #forgetMissing}. */
-    void learn(Collection<String> names) throws SQLException {
+    /** Looks up streams; missing ones also become {@linkplain #isKnown known}, until {@link #forgetMissing}. */
+    void lookUp(Collection<String> names) throws SQLException {
         for (String name : names) {
             try {
                 StreamSpec stream = streams.require(name);
@@ -93,11 +97,11 @@ final class Destinations {
     }
 
     /**
-     * Looks, after an append was refused, which of these streams the outbox's own shard does not have as it was known.
+     * Reloads streams from the outbox's own shard after it has rejected an append.
      *
-     * @return whether something is known better now
+     * @return whether a stream has changed, so that the append can be retried
      */
-    boolean checkOwn(Collection<StreamSpec> appended) throws SQLException {
+    boolean refreshOwn(Collection<StreamSpec> appended) throws SQLException {
         boolean changed = false;
         if (own == null) {
             return changed;
@@ -117,7 +121,7 @@ final class Destinations {
         return changed;
     }
 
-    /** A stream that was missing may exist when its next event comes. */
+    /** Forgets missing streams: they may exist when their next event arrives. */
     void forgetMissing() {
         missing.clear();
     }

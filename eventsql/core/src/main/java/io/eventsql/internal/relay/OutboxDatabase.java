@@ -16,63 +16,63 @@ import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
 
 /**
- * A database with an outbox: a shard's, or one that has nothing else. It may not have been reachable yet. Thread-safe.
+ * A database with an outbox: that of a shard, or a standalone one. It may not have been available yet. Thread-safe.
  */
 final class OutboxDatabase {
     private final Shards shards;
     private final OutboxTables tables;
     private final String name;
     private final @Nullable Shard shard;
-    private final @Nullable Database apart;
+    private final @Nullable Database standalone;
     private volatile State state = State.UNKNOWN;
     private volatile @Nullable String url;
 
     private enum State {
-        /** It has not answered yet. */
+        /** It has not been available yet. */
         UNKNOWN,
         READY,
-        /** It turned out to be one of the shards, whose outbox is served already. */
+        /** It was identified as one of the shards, whose outbox is already relayed. */
         SHARD
     }
 
     private OutboxDatabase(
-            Shards shards, OutboxTables tables, String name, @Nullable Shard shard, @Nullable Database apart) {
+            Shards shards, OutboxTables tables, String name, @Nullable Shard shard, @Nullable Database standalone) {
         this.shards = shards;
         this.tables = tables;
         this.name = name;
         this.shard = shard;
-        this.apart = apart;
+        this.standalone = standalone;
     }
 
-    /** The outbox of a shard. */
+    /** Returns the outbox of a shard. */
     static OutboxDatabase of(Shards shards, Shard shard) {
         return new OutboxDatabase(shards, shard.tables().outbox(), shard.name(), shard, null);
     }
 
-    /** The outbox of a database that is no shard. */
+    /** Returns a standalone outbox. */
     static OutboxDatabase of(Shards shards, OutboxTables tables, String name, Database database) {
         return new OutboxDatabase(shards, tables, name, null, database);
     }
 
     /**
-     * Makes it ready, if it answers.
+     * Prepares the outbox, unless this was done before.
      *
      * @throws ShardIdentityException if it belongs to another cluster
-     * @throws SQLException if it does not answer
+     * @throws SQLException if the database is unavailable
      */
     void open() throws SQLException {
         if (state != State.UNKNOWN) {
             return;
         }
         url = database().call(OutboxDatabase::url);
-        if (apart != null) {
-            Optional<ShardIdentity> identity = apart.call(tables.relay()::shardIdentity);
+        if (standalone != null) {
+            Optional<ShardIdentity> identity = standalone.call(tables.relay()::shardIdentity);
             if (identity.isPresent()) {
                 requireSameCluster(identity.get().clusterId());
                 state = State.SHARD;
                 return;
             }
-            shards.migrateOutbox(apart);
+            shards.migrateOutbox(standalone);
         }
         requireSameCluster(database().transaction(c -> tables.relay().claim(c, shards.clusterId())));
         state = State.READY;
@@ -81,18 +81,18 @@ final class OutboxDatabase {
     private void requireSameCluster(UUID found) {
         if (!shards.clusterId().equals(found)) {
             throw new ShardIdentityException("The outbox " + name + " belongs to cluster " + found + ", not to "
-                    + shards.clusterId() + ": its events are for other streams");
+                    + shards.clusterId() + ", so its events belong to other streams");
         }
     }
 
-    /** The connection's address, without parameters. */
+    /** Returns the connection's URL without parameters. */
     static String url(Connection connection) throws SQLException {
         String url = connection.getMetaData().getURL();
         int parameters = url.indexOf('?');
         return parameters < 0 ? url : url.substring(0, parameters);
     }
 
-    /** Whether its own connections have this address. */
+    /** Returns whether its own connections have this URL. */
     boolean hasUrl(String connectionUrl) {
         return connectionUrl.equals(url);
     }
@@ -101,12 +101,12 @@ final class OutboxDatabase {
         return state == State.READY;
     }
 
-    /** Whether it is a shard that was given as an outbox, too: nothing is to be done for it. */
-    boolean isServedAlready() {
+    /** Returns whether it is a shard that was also given as a standalone outbox: another relay already serves it. */
+    boolean isDuplicate() {
         return state == State.SHARD;
     }
 
-    /** The shard that this database is; {@code null} if it is none. */
+    /** Returns the shard of this database; {@code null} if the outbox is standalone. */
     @Nullable
     Shard shard() {
         return shard;
@@ -116,23 +116,28 @@ final class OutboxDatabase {
         return tables;
     }
 
-    /** Its database; only once it is ready. */
+    /** Returns its database. */
     Database database() throws SQLTransientConnectionException {
-        if (apart != null) {
-            return apart;
+        if (standalone != null) {
+            return standalone;
         }
         if (shard == null) {
-            throw new IllegalStateException("an outbox is a shard's or apart");
+            throw new IllegalStateException("the outbox is either a shard's or standalone");
         }
         return shard.require();
     }
 
-    /** The user's data source. */
+    /** Returns the user's data source if the outbox is standalone. */
+    Optional<DataSource> standaloneDataSource() {
+        return Optional.ofNullable(standalone).map(Database::dataSource);
+    }
+
+    /** Returns the user's data source. */
     DataSource dataSource() throws SQLTransientConnectionException {
         return database().dataSource();
     }
 
-    /** The shards whose events from here go through the transfer table. */
+    /** Returns the numbers of the shards whose events go through the transfer table. */
     List<Integer> otherShards() {
         return shards.all().stream()
                 .filter(other -> other != shard)
@@ -142,6 +147,6 @@ final class OutboxDatabase {
 
     @Override
     public String toString() {
-        return name;
+        return shard == null ? name : shard.name();
     }
 }

@@ -24,8 +24,8 @@ import org.jspecify.annotations.Nullable;
 
 /** Writes events to the outbox on the caller's connection, in the caller's transaction. Thread-safe. */
 public final class OutboxPublisher implements Outbox {
-    /** So many calls of events without a key go to the same partition: few appends, and every partition in its turn. */
-    private static final int CALLS_OF_A_SPREAD = 64;
+    /** The number of consecutive calls whose events without a key share a partition, which keeps the number of appends low. */
+    private static final int CALLS_PER_SPREAD = 64;
 
     private final StreamRegistry streams;
     private final OutboxTables tables;
@@ -36,7 +36,7 @@ public final class OutboxPublisher implements Outbox {
     private volatile int spread = ThreadLocalRandom.current().nextInt();
     private volatile boolean closed;
 
-    /** @param dataSources those of the databases with an outbox */
+    /** @param dataSources the data sources of all databases with an outbox */
     public OutboxPublisher(
             StreamRegistry streams,
             OutboxTables tables,
@@ -52,7 +52,7 @@ public final class OutboxPublisher implements Outbox {
 
     @Override
     public void publish(Connection transaction, String stream, Event event) {
-        Valid valid = validator.validate(event);
+        Valid valid = validator.validate(stream, event);
         write(
                 transaction,
                 streams.require(stream),
@@ -62,7 +62,7 @@ public final class OutboxPublisher implements Outbox {
 
     @Override
     public void publishAll(Connection transaction, String stream, List<Event> events) {
-        List<Valid> valid = validator.validateAll(events);
+        List<Valid> valid = validator.validateAll(stream, events);
         StreamSpec spec = streams.require(stream);
         @Nullable String[] keys = new String[valid.size()];
         byte[][] values = new byte[valid.size()][];
@@ -79,22 +79,25 @@ public final class OutboxPublisher implements Outbox {
         });
     }
 
-    private interface Write {
-        void to(Connection connection, String stream) throws SQLException;
+    private interface OutboxInsert {
+        void execute(Connection connection, String stream) throws SQLException;
     }
 
-    private void write(Connection transaction, StreamSpec stream, Write write) {
+    private void write(@Nullable Connection transaction, StreamSpec stream, OutboxInsert insert) {
+        if (transaction == null) {
+            throw new InvalidInputException("transaction", "must not be null");
+        }
         if (closed) {
-            throw new EventSqlException("This instance is closed: nothing was written");
+            throw new EventSqlException("This EventSql instance is closed; nothing was written");
         }
         try {
             if (transaction.getAutoCommit()) {
                 throw new InvalidInputException(
                         "transaction",
-                        "is a connection in autocommit mode: the event would be committed alone; begin a transaction"
+                        "is a connection in autocommit mode, so the event would not share your transaction; begin one"
                                 + " (setAutoCommit(false)), or use EventSql.publisher()");
             }
-            write.to(transaction, stream.name());
+            insert.execute(transaction, stream.name());
             relays.published(transaction);
         } catch (SQLException e) {
             throw new EventSqlException(problem(e), e);
@@ -103,14 +106,15 @@ public final class OutboxPublisher implements Outbox {
 
     private static String problem(SQLException e) {
         if (SqlErrors.state(e).equals(SqlErrors.UNDEFINED_TABLE)) {
-            return "The connection's database has no outbox; name it with EventSql.Builder.outbox: " + e.getMessage();
+            return "The connection's database has no outbox; add its data source with EventSql.Builder.outbox: "
+                    + e.getMessage();
         }
-        return "The outbox was not written, and the transaction cannot be committed: " + e.getMessage();
+        return "The event was not written to the outbox, and the transaction cannot be committed: " + e.getMessage();
     }
 
-    /** Where events without a key go: the same for all of one call, another one from time to time. */
+    /** Selects the destination of the events without a key of one call; changes every {@value #CALLS_PER_SPREAD} calls. */
     private int nextSpread() {
-        if (calls.incrementAndGet() % CALLS_OF_A_SPREAD == 0) {
+        if (calls.incrementAndGet() % CALLS_PER_SPREAD == 0) {
             spread = ThreadLocalRandom.current().nextInt();
         }
         return spread;
@@ -153,11 +157,11 @@ public final class OutboxPublisher implements Outbox {
             return new OutboxBacklog(
                     outbox.dataSource(), found.events(), found.refused(), Duration.ofMillis(found.oldestMillis()));
         } catch (SQLException e) {
-            throw new EventSqlException("The backlog of " + outbox + " could not be read: " + e.getMessage(), e);
+            throw new EventSqlException("Could not read the backlog of outbox " + outbox + ": " + e.getMessage(), e);
         }
     }
 
-    /** From now on refuses to write. */
+    /** Rejects further calls. */
     public void close() {
         closed = true;
     }

@@ -1,6 +1,6 @@
 package io.eventsql.internal.relay;
 
-/** How many events are moved at a time: all that fit, fewer while one among them is looked for. Used by one thread. */
+/** The adaptive size of a page: reduced in order to isolate an event that is rejected, then growing again. Used by one thread. */
 final class PageSize {
     private final int eventsMax;
     private final long bytes;
@@ -16,7 +16,7 @@ final class PageSize {
         return events;
     }
 
-    /** No event more is taken once the values have so many bytes. */
+    /** Returns the number of bytes of values after which a page takes no further event. */
     long bytes() {
         return bytes;
     }
@@ -25,12 +25,12 @@ final class PageSize {
         return events < eventsMax;
     }
 
-    /** One of so many events cannot be moved. */
+    /** Halves the size after a page of {@code tried} events was rejected. */
     void halve(int tried) {
         events = Math.max(1, Math.min(events, tried) / 2);
     }
 
-    /** A page was moved. */
+    /** Doubles the size after a page was moved. */
     void grow() {
         events = Math.min(eventsMax, events * 2);
     }

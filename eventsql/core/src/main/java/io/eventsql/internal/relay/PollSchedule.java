@@ -7,45 +7,44 @@ import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.LongSupplier;
 
 /**
- * When the relay looks into the outbox. Nobody tells the library that a transaction was committed, unless the application
- * does. So after a publish it looks after 1, 2, 4 … ms, until it is back at the poll interval: an event comes at most as
- * long after its commit as its transaction has lasted behind the publish. Thread-safe.
+ * Determines when the relay polls the outbox. The library does not learn of a commit unless the application signals it, so
+ * after a publish the relay polls after 1, 2, 4 … ms, up to the poll interval: the delay between an event's commit and its
+ * poll is at most the time between its publish and the commit. Thread-safe.
  */
 final class PollSchedule {
-    private static final long FIRST_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
-    /** Pauses double so often at most: to more than any poll interval. */
+    private static final long FIRST_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
+    /** Doublings of the pause: enough to exceed any poll interval. */
     private static final int DOUBLINGS_MAX = 20;
-    /** A look that takes longer than usual is made more rarely. */
-    private static final int PAUSE_FOR_EACH_LOOK = 2;
+    /** The pause after a poll is at least its duration times this, so that slow polls become less frequent. */
+    private static final int PAUSE_PER_POLL = 2;
 
-    private static final long LONGEST_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(10);
+    private static final long PAUSE_NANOS_MAX = TimeUnit.MILLISECONDS.toNanos(10);
 
     private final LongSupplier clock;
     private final ReentrantLock lock = new ReentrantLock();
     private final Condition changed = lock.newCondition();
-    /** Since the last hint. */
-    private int looksSinceHint = DOUBLINGS_MAX;
+    private int pollsSinceHint = DOUBLINGS_MAX;
 
     private long nextNanos;
-    /** No hint brings the next look forward to before this moment. */
+    /** The earliest time of the next poll, even after a hint. */
     private long notBeforeNanos;
 
     private boolean hinted;
     private boolean closed;
 
-    /** @param clock in nanoseconds, as {@link System#nanoTime()} */
+    /** @param clock a clock in nanoseconds, such as {@link System#nanoTime()} */
     PollSchedule(LongSupplier clock) {
         this.clock = clock;
         this.nextNanos = clock.getAsLong();
         this.notBeforeNanos = nextNanos;
     }
 
-    /** A transaction, here or in another process, has published and will be committed or rolled back. */
+    /** Signals that a transaction of any process has published and will be committed or rolled back. */
     void published() {
-        hint(FIRST_NANOS);
+        hint(FIRST_PAUSE_NANOS);
     }
 
-    /** A transaction that published was committed. */
+    /** Signals that a transaction that published was committed. */
     void committed() {
         hint(0);
     }
@@ -53,7 +52,7 @@ final class PollSchedule {
     private void hint(long delayNanos) {
         lock.lock();
         try {
-            looksSinceHint = 0;
+            pollsSinceHint = 0;
             hinted = true;
             long at = clock.getAsLong() + delayNanos;
             at = at - notBeforeNanos < 0 ? notBeforeNanos : at;
@@ -85,7 +84,7 @@ final class PollSchedule {
         }
     }
 
-    /** How long until the next look; negative if it is overdue. */
+    /** Returns the time until the next poll; negative if it is overdue. */
     long untilNextNanos() {
         lock.lock();
         try {
@@ -95,7 +94,7 @@ final class PollSchedule {
         }
     }
 
-    /** Waits for the next look; returns whether there was a hint since the last one. */
+    /** Waits until the next poll is due; returns whether there was a hint since the last one. */
     boolean await() throws InterruptedException {
         lock.lockInterruptibly();
         try {
@@ -113,38 +112,40 @@ final class PollSchedule {
     }
 
     /**
-     * Events were found by a look, moving them included, that took so long: more may come at once. Under load the pause
-     * lets them gather, so that the relay takes a bounded part of what the database can do.
+     * Schedules the next poll after one that found events. More may follow immediately; under load the pause lets them
+     * accumulate, so that the relay uses a bounded share of the database's capacity.
+     *
+     * @param pollNanos the duration of the poll, including moving the events
      */
-    void found(long lookNanos) {
-        long pause = Math.clamp(PAUSE_FOR_EACH_LOOK * lookNanos, FIRST_NANOS, LONGEST_PAUSE_NANOS);
-        next(pause, pause);
+    void found(long pollNanos) {
+        long pause = Math.clamp(PAUSE_PER_POLL * pollNanos, FIRST_PAUSE_NANOS, PAUSE_NANOS_MAX);
+        scheduleNext(pause, pause);
     }
 
-    /** Nothing was found by a look that took so long. */
-    void foundNothing(long lookNanos, Duration pollInterval) {
+    /** Schedules the next poll after one that found no event and took {@code pollNanos}. */
+    void foundNothing(long pollNanos, Duration pollInterval) {
         lock.lock();
         try {
-            long pause = Math.min(pollInterval.toNanos(), FIRST_NANOS << looksSinceHint);
-            looksSinceHint = Math.min(looksSinceHint + 1, DOUBLINGS_MAX);
-            next(pause, PAUSE_FOR_EACH_LOOK * lookNanos);
+            long pause = Math.min(pollInterval.toNanos(), FIRST_PAUSE_NANOS << pollsSinceHint);
+            pollsSinceHint = Math.min(pollsSinceHint + 1, DOUBLINGS_MAX);
+            scheduleNext(pause, PAUSE_PER_POLL * pollNanos);
         } finally {
             lock.unlock();
         }
     }
 
-    /** The next look comes after a pause, sooner after a hint, but never before the shorter one has passed. */
-    void next(Duration pause, Duration pauseMin) {
-        next(pause.toNanos(), pauseMin.toNanos());
+    /** Schedules the next poll after a pause, or earlier after a hint, but not before the minimum pause. */
+    void scheduleNext(Duration pause, Duration pauseMin) {
+        scheduleNext(pause.toNanos(), pauseMin.toNanos());
     }
 
-    private void next(long pauseNanos, long pauseMinNanos) {
+    private void scheduleNext(long pauseNanos, long pauseMinNanos) {
         lock.lock();
         try {
             long now = clock.getAsLong();
             notBeforeNanos = now + pauseMinNanos;
-            // A hint that came during the look may have come too late for it.
-            nextNanos = now + Math.max(hinted ? Math.min(pauseNanos, FIRST_NANOS) : pauseNanos, pauseMinNanos);
+            // A hint that arrived during the poll may have been too late for it.
+            nextNanos = now + Math.max(hinted ? Math.min(pauseNanos, FIRST_PAUSE_NANOS) : pauseNanos, pauseMinNanos);
         } finally {
             lock.unlock();
         }

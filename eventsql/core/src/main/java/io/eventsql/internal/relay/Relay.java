@@ -16,51 +16,53 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * One process's part in relaying one outbox. One of all processes has the lease: it looks, and moves what it finds. The
- * others look for the lease three times in its duration, and notify the holder of what they publish. Has one thread.
+ * Relays one outbox, if this process has the lease: polls the outbox and moves the events found. Processes without the
+ * lease try to acquire it three times per lease duration, and signal their publishes to the one that has it. Runs in one
+ * thread.
  *
- * <p>The lease only says who should relay. Who may is decided by the relay's row, in every transaction ({@link Pass}).
+ * <p>The lease only determines which process should relay. Safety rests on the relay's row, which every transaction checks
+ * ({@link PageMover}).
  */
 final class Relay {
     private static final Logger LOG = LoggerFactory.getLogger(Relay.class);
     private static final int LEASE_PARTS = 3;
-    private static final Duration NO_DATABASE_PAUSE = Duration.ofSeconds(1);
-    private static final long LATELY_NANOS = TimeUnit.MINUTES.toNanos(1);
+    private static final Duration ERROR_PAUSE = Duration.ofSeconds(1);
+    private static final long RECENTLY_NANOS = TimeUnit.MINUTES.toNanos(1);
     private static final long BACKOFF_MIN_MS = 20;
     private static final long BACKOFF_MAX_MS = 1_000;
 
     private final OutboxDatabase outbox;
     private final Settings settings;
-    private final PollSchedule looks;
-    private final Pass pass;
+    private final PollSchedule schedule;
+    private final PageMover mover;
     private final Senders senders;
     private final RingKeeper ring;
     private final RelayListener listener;
     private final Thread thread;
     private final UUID self = UUID.randomUUID();
-    /** What it holds; {@code null}: somebody else relays. */
+    /** The tenure of this process; {@code null} while it does not relay. */
     private final AtomicReference<@Nullable Tenure> tenure = new AtomicReference<>();
 
-    private volatile long publishedAtNanos = System.nanoTime() - LATELY_NANOS;
+    private volatile long publishedAtNanos = System.nanoTime() - RECENTLY_NANOS;
     private int failures;
-    /** Whether the last look found events. */
+    /** Whether the last poll found events. */
     private boolean foundLast;
-    /** Whether events wait, as far as is known. */
+    /** Whether the last poll reported waiting events. */
     private boolean waiting;
 
     private long polledAtNanos;
 
-    /** What a relay is made of. */
-    record Parts(Pass pass, Senders senders, RingKeeper ring, RelayListener listener, PollSchedule looks) {}
+    /** The collaborators of a relay. */
+    record Context(PageMover mover, Senders senders, RingKeeper ring, RelayListener listener, PollSchedule schedule) {}
 
-    Relay(OutboxDatabase outbox, Settings settings, Parts parts) {
+    Relay(OutboxDatabase outbox, Settings settings, Context context) {
         this.outbox = outbox;
         this.settings = settings;
-        this.looks = parts.looks();
-        this.pass = parts.pass();
-        this.senders = parts.senders();
-        this.ring = parts.ring();
-        this.listener = parts.listener();
+        this.schedule = context.schedule();
+        this.mover = context.mover();
+        this.senders = context.senders();
+        this.ring = context.ring();
+        this.listener = context.listener();
         this.thread = new Thread(this::run, "eventsql-relay-" + outbox);
         thread.setDaemon(true);
     }
@@ -73,54 +75,55 @@ final class Relay {
         thread.start();
     }
 
-    /** See {@link Looks#published()}. */
+    /** See {@link PollSchedule#published()}. */
     void published() {
         publishedAtNanos = System.nanoTime();
-        looks.published();
+        schedule.published();
     }
 
-    /** Whether a transaction of this process has published not long ago. */
-    boolean hasPublishedLately() {
-        return System.nanoTime() - publishedAtNanos < LATELY_NANOS;
+    /** Returns whether a transaction of this process has published recently. */
+    boolean hasPublishedRecently() {
+        return System.nanoTime() - publishedAtNanos < RECENTLY_NANOS;
     }
 
-    /** See {@link Looks#committed()}. */
+    /** See {@link PollSchedule#committed()}. */
     void committed() {
-        looks.committed();
+        schedule.committed();
     }
 
     private void run() {
         try {
-            while (!looks.isClosed()) {
-                boolean hinted = looks.await();
-                if (!looks.isClosed()) {
-                    lookSafely(hinted);
+            while (!schedule.isClosed()) {
+                boolean hinted = schedule.await();
+                if (!schedule.isClosed()) {
+                    pollSafely(hinted);
                 }
-                if (outbox.isServedAlready()) {
+                if (outbox.isDuplicate()) {
                     return;
                 }
             }
         } catch (InterruptedException e) {
-            Thread.currentThread().interrupt(); // close() has given up waiting
+            Thread.currentThread().interrupt(); // close() has reached its deadline
         } finally {
             end();
         }
     }
 
-    private void lookSafely(boolean hinted) throws InterruptedException {
+    private void pollSafely(boolean hinted) throws InterruptedException {
         try {
-            look(hinted);
+            poll(hinted);
             failures = 0;
         } catch (SQLException e) {
             failed(e);
         } catch (EventSqlException e) {
-            LOG.error("The outbox {} cannot be relayed: {}", outbox, e.getMessage());
-            doubt();
-            looks.next(NO_DATABASE_PAUSE, NO_DATABASE_PAUSE);
-        } catch (RuntimeException | Error e) { // whatever goes wrong, the thread must go on
-            LOG.error("Relaying the outbox {} failed, and is tried again", outbox, e);
-            doubt();
-            looks.next(NO_DATABASE_PAUSE, NO_DATABASE_PAUSE);
+            LOG.error(
+                    "Relaying outbox {} failed; retrying in {} ms: {}", outbox, ERROR_PAUSE.toMillis(), e.getMessage());
+            resign();
+            schedule.scheduleNext(ERROR_PAUSE, ERROR_PAUSE);
+        } catch (RuntimeException | Error e) { // the thread must survive any failure
+            LOG.error("Relaying outbox {} failed; retrying in {} ms", outbox, ERROR_PAUSE.toMillis(), e);
+            resign();
+            schedule.scheduleNext(ERROR_PAUSE, ERROR_PAUSE);
         }
     }
 
@@ -129,26 +132,26 @@ final class Relay {
             lost(tenure.get());
             return;
         }
-        if (failures == 0) {
-            LOG.warn("The outbox {} is not relayed for the moment: {}", outbox, e.getMessage());
-        } else {
-            LOG.debug("The outbox {} is still not relayed", outbox, e);
-        }
-        doubt();
-        long backoff = Math.min(BACKOFF_MIN_MS << Math.min(failures++, 10), BACKOFF_MAX_MS);
+        resign();
+        long backoff = Math.min(BACKOFF_MIN_MS << Math.min(failures, 10), BACKOFF_MAX_MS);
         Duration pause =
                 Duration.ofMillis(backoff / 2 + ThreadLocalRandom.current().nextLong(backoff / 2 + 1));
-        looks.next(pause, pause);
+        if (failures++ == 0) {
+            LOG.warn("Relaying outbox {} failed; retrying in {} ms: {}", outbox, pause.toMillis(), e.getMessage());
+        } else {
+            LOG.debug("Relaying outbox {} failed again; retrying in {} ms", outbox, pause.toMillis(), e);
+        }
+        schedule.scheduleNext(pause, pause);
     }
 
-    /** What became of a commit without an answer is not known: taking the lease anew finds what there is to send. */
-    private void doubt() {
+    /** Ends the tenure, because the last commit may be in doubt: acquiring the lease again finds all events to send. */
+    private void resign() {
         senders.setTenure(null);
         tenure.set(null);
     }
 
-    /** One look: for the lease, and if it has it, for events. */
-    private void look(boolean hinted) throws SQLException, InterruptedException {
+    /** Acquires or renews the lease if necessary, and moves events if this process has it. */
+    private void poll(boolean hinted) throws SQLException, InterruptedException {
         outbox.open();
         if (!outbox.isReady()) {
             return;
@@ -157,27 +160,27 @@ final class Relay {
         Tenure current = tenure.get();
         if (current == null || !foundLast || begun - polledAtNanos > leaseNanos() / LEASE_PARTS) {
             polledAtNanos = begun;
-            current = poll(current, hinted);
+            current = pollLease(current, hinted);
             if (current == null) {
                 listener.end();
-                looks.next(settings.outboxLease().dividedBy(LEASE_PARTS), settings.notifyInterval());
+                schedule.scheduleNext(settings.outboxLease().dividedBy(LEASE_PARTS), settings.notifyInterval());
                 return;
             }
         } else {
-            waiting = true; // it found some a moment ago: it looks by taking
+            waiting = true; // the last poll found events: taking the next page is the poll
         }
         foundLast = waiting && moveAll(current) > 0;
         long took = System.nanoTime() - begun;
         if (foundLast) {
-            looks.found(took);
+            schedule.found(took);
         } else {
-            looks.foundNothing(took, pollInterval());
+            schedule.foundNothing(took, pollInterval());
         }
-        ring.keep(current);
+        ring.maintain(current);
     }
 
-    /** Takes, renews or loses the lease, and learns whether events wait. */
-    private @Nullable Tenure poll(@Nullable Tenure held, boolean hinted) throws SQLException {
+    /** Acquires, renews or loses the lease, and determines whether events wait. */
+    private @Nullable Tenure pollLease(@Nullable Tenure held, boolean hinted) throws SQLException {
         Polled polled = outbox.database()
                 .call(c -> outbox.tables()
                         .relay()
@@ -191,13 +194,13 @@ final class Relay {
         if (held != null && held.epoch() == epoch) {
             return held;
         }
-        Tenure taken =
+        Tenure acquired =
                 new Tenure(self, epoch, Math.toIntExact(settings.outboxLease().toMillis()));
-        taken(taken);
-        return taken;
+        begin(acquired);
+        return acquired;
     }
 
-    /** Each look renews the lease. */
+    /** Limited, because each poll renews the lease. */
     private Duration pollInterval() {
         Duration renewal = settings.outboxLease().dividedBy(LEASE_PARTS);
         return settings.outboxPollInterval().compareTo(renewal) < 0 ? settings.outboxPollInterval() : renewal;
@@ -211,35 +214,35 @@ final class Relay {
         return settings.outboxLease().toMillis() / 1_000.0;
     }
 
-    private void taken(Tenure current) throws SQLException {
-        LOG.debug("Relaying the outbox {} with epoch {}", outbox, current.epoch());
+    private void begin(Tenure current) throws SQLException {
+        LOG.debug("Relaying outbox {} with epoch {}", outbox, current.epoch());
         tenure.set(current);
         senders.setTenure(current);
         listener.begin();
-        ring.moved();
+        ring.markMoved();
         senders.wake(outbox.database().call(c -> outbox.tables().transfer().shardsWithEvents(c, outbox.otherShards())));
     }
 
-    /** Moves page after page until one is not full; gives the lease's renewal its turn in between. */
+    /** Moves pages until one is not full, or until the lease must be renewed. */
     private int moveAll(Tenure current) throws SQLException {
         long end = System.nanoTime() + leaseNanos() / LEASE_PARTS;
         int events = 0;
-        Pass.Moved moved;
+        PageMover.Moved moved;
         do {
-            moved = pass.run(current);
+            moved = mover.move(current);
             events += moved.events();
             if (moved.events() > 0) {
-                ring.moved();
+                ring.markMoved();
                 senders.wake(moved.toShards());
-                ring.keep(current);
+                ring.maintain(current);
             }
-        } while (moved.full() && !looks.isClosed() && System.nanoTime() - end < 0);
+        } while (moved.full() && !schedule.isClosed() && System.nanoTime() - end < 0);
         return events;
     }
 
     private void lost(@Nullable Tenure former) {
         if (former != null && tenure.compareAndSet(former, null)) {
-            LOG.info("The outbox {} is relayed by another process from now on", outbox);
+            LOG.info("Another process now relays outbox {}", outbox);
             senders.setTenure(null);
         }
     }
@@ -256,18 +259,18 @@ final class Relay {
                 });
             }
         } catch (SQLException e) {
-            LOG.debug("The lease on {} was not released and will expire", outbox, e);
+            LOG.debug("Could not release the lease on outbox {}; it will expire", outbox, e);
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
         }
     }
 
-    /** Says that it is to end; then what is under way ends, and the lease is released. */
+    /** Stops the relay after the current transaction and releases the lease. */
     void stop() {
-        looks.close();
+        schedule.close();
     }
 
-    /** Waits for its end; returns whether it came in time. */
+    /** Waits until the relay has stopped; returns {@code false} if the deadline has passed. */
     boolean awaitEnd(long deadlineNanos) throws InterruptedException {
         long left = TimeUnit.NANOSECONDS.toMillis(deadlineNanos - System.nanoTime());
         thread.join(Math.max(left, 1));

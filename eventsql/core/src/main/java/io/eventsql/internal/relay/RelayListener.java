@@ -8,29 +8,29 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * While this process relays: hears, on a connection of its own, that other processes have published. Without it, for
- * instance through PgBouncer in transaction mode, their events wait for the poll.
+ * Listens, on a connection of its own, for signals that other processes have published, while this process relays. If
+ * signals do not get through, as with PgBouncer in transaction mode, their events wait for the next poll.
  */
 final class RelayListener {
     private static final Logger LOG = LoggerFactory.getLogger(RelayListener.class);
-    /** Short, because it is also how long closing takes; waiting sends nothing. */
+    /** Short, because it bounds the time to close; waiting sends no messages. */
     private static final int WAIT_MS = 100;
 
-    private static final long RECONNECT_AFTER_MS = 1_000;
-    private static final long CHECK_EVERY_NANOS = TimeUnit.SECONDS.toNanos(30);
+    private static final long RECONNECT_PAUSE_MS = 1_000;
+    private static final long CHECK_INTERVAL_NANOS = TimeUnit.SECONDS.toNanos(30);
     private static final int CHECK_TIMEOUT_SECONDS = 5;
 
     private final OutboxDatabase outbox;
-    private final PollSchedule looks;
+    private final PollSchedule schedule;
     private @Nullable Thread thread;
     private volatile boolean listening;
 
-    RelayListener(OutboxDatabase outbox, PollSchedule looks) {
+    RelayListener(OutboxDatabase outbox, PollSchedule schedule) {
         this.outbox = outbox;
-        this.looks = looks;
+        this.schedule = schedule;
     }
 
-    /** Begins, unless it has begun. */
+    /** Starts to listen, unless it already does. */
     void begin() {
         if (thread == null || !thread.isAlive()) {
             listening = true;
@@ -40,7 +40,7 @@ final class RelayListener {
         }
     }
 
-    /** Ends, and waits for it a moment. */
+    /** Stops listening and waits briefly for the thread to end. */
     void end() throws InterruptedException {
         listening = false;
         Thread running = thread;
@@ -56,7 +56,7 @@ final class RelayListener {
             while (listening) {
                 listen();
                 if (listening) {
-                    TimeUnit.MILLISECONDS.sleep(RECONNECT_AFTER_MS);
+                    TimeUnit.MILLISECONDS.sleep(RECONNECT_PAUSE_MS);
                 }
             }
         } catch (InterruptedException e) {
@@ -69,11 +69,15 @@ final class RelayListener {
             try {
                 listen(connection);
             } finally {
-                // Also on a broken connection: its pool learns only from a failing statement that it is broken.
+                // On a broken connection, too: the pool detects it only by a failing statement.
                 outbox.tables().notifications().unlisten(connection);
             }
         } catch (SQLException | RuntimeException e) {
-            LOG.debug("Not listening on {} for the moment; the relay polls", outbox, e);
+            LOG.debug(
+                    "Listening on outbox {} failed; reconnecting in {} ms, the relay polls until then",
+                    outbox,
+                    RECONNECT_PAUSE_MS,
+                    e);
         }
     }
 
@@ -82,9 +86,9 @@ final class RelayListener {
         long checkedAt = System.nanoTime();
         while (listening) {
             if (!outbox.tables().notifications().await(connection, WAIT_MS).isEmpty()) {
-                looks.published();
+                schedule.published();
             }
-            if (System.nanoTime() - checkedAt > CHECK_EVERY_NANOS) {
+            if (System.nanoTime() - checkedAt > CHECK_INTERVAL_NANOS) {
                 if (!connection.isValid(CHECK_TIMEOUT_SECONDS)) {
                     throw new SQLException("the listening connection is dead");
                 }

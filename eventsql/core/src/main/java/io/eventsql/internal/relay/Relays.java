@@ -11,12 +11,14 @@ import io.eventsql.internal.wake.WakeUp;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import javax.sql.DataSource;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** The relays of this process: one for each shard's outbox, and one for each database that has only an outbox. Thread-safe. */
+/** The relays of this process: one for each shard's outbox and one for each standalone outbox. Thread-safe. */
 public final class Relays {
     private static final Logger LOG = LoggerFactory.getLogger(Relays.class);
 
@@ -28,7 +30,7 @@ public final class Relays {
     private final List<Relay> relays = new ArrayList<>();
 
     /**
-     * @param outboxes databases with an outbox besides the shards
+     * @param outboxes the data sources of the standalone outboxes
      * @throws ShardIdentityException if one of them belongs to another cluster
      */
     public Relays(
@@ -62,67 +64,81 @@ public final class Relays {
             outbox.open();
         } catch (SQLException e) {
             LOG.warn(
-                    "The database of {} does not answer; it is relayed as soon as it does: {}", outbox, e.getMessage());
+                    "Database of outbox {} unavailable; relaying starts as soon as it is available: {}",
+                    outbox,
+                    e.getMessage());
         }
-        relays.add(relay(outbox));
+        relays.add(createRelay(outbox));
     }
 
-    private Relay relay(OutboxDatabase outbox) {
-        PollSchedule looks = new PollSchedule(System::nanoTime);
+    private Relay createRelay(OutboxDatabase outbox) {
+        PollSchedule schedule = new PollSchedule(System::nanoTime);
         Shard own = outbox.shard();
-        Pass pass = new Pass(outbox, new Destinations(shards, streams, own), segments, wakeUp, pageSize());
+        PageMover mover =
+                new PageMover(outbox, new Destinations(shards, streams, own), segments, wakeUp, newPageSize());
         Senders senders = new Senders(
                 outbox,
                 shards.all().stream().filter(shard -> shard != own).toList(),
-                shard -> new Sender(outbox, shard, streams, segments, wakeUp, pageSize()),
-                ended -> looks.committed());
+                shard -> new Sender(outbox, shard, streams, segments, wakeUp, newPageSize()),
+                ended -> schedule.committed());
         RingKeeper ring = new RingKeeper(outbox, () -> senders.wake(outbox.otherShards()));
         return new Relay(
-                outbox, settings, new Relay.Parts(pass, senders, ring, new RelayListener(outbox, looks), looks));
+                outbox,
+                settings,
+                new Relay.Context(mover, senders, ring, new RelayListener(outbox, schedule), schedule));
     }
 
-    private PageSize pageSize() {
+    private PageSize newPageSize() {
         return new PageSize(settings.outboxPageEvents(), settings.maxBatchBytes());
     }
 
-    /** Begins to relay. */
+    /** Starts all relays. */
     public void start() {
         relays.forEach(Relay::start);
     }
 
-    /** A transaction of this process has published on this connection, and may be committed soon. */
+    /** Signals that a transaction of this process has published on this connection. */
     void published(Connection transaction) {
-        List<Relay> ofDatabase = ofDatabase(transaction);
-        // The same database may have several names.
+        List<Relay> ofDatabase = findByUrl(transaction);
+        // A database may be reached by several URLs: then all relays are notified.
         (ofDatabase.isEmpty() ? relays : ofDatabase).forEach(Relay::published);
     }
 
-    private List<Relay> ofDatabase(Connection connection) {
+    private List<Relay> findByUrl(Connection connection) {
         try {
             String url = OutboxDatabase.url(connection);
             return relays.stream().filter(relay -> relay.outbox().hasUrl(url)).toList();
         } catch (SQLException e) {
-            LOG.debug("A connection does not say where it leads", e);
+            LOG.debug("Could not determine the URL of a connection", e);
             return List.of();
         }
     }
 
-    /** Transactions that published were committed. */
+    /** Signals that transactions that published were committed. */
     void committed() {
-        List<Relay> expecting =
-                relays.stream().filter(Relay::hasPublishedLately).toList();
-        (expecting.isEmpty() ? relays : expecting).forEach(Relay::committed);
+        List<Relay> publishing =
+                relays.stream().filter(Relay::hasPublishedRecently).toList();
+        (publishing.isEmpty() ? relays : publishing).forEach(Relay::committed);
     }
 
-    /** The databases with an outbox, but for those that are shards, too. */
+    /** Returns all outboxes, without duplicates. */
     List<OutboxDatabase> outboxes() {
         return relays.stream()
                 .map(Relay::outbox)
-                .filter(outbox -> !outbox.isServedAlready())
+                .filter(outbox -> !outbox.isDuplicate())
                 .toList();
     }
 
-    /** Ends what is under way and releases the leases; returns whether that was done in time. What waits is not lost. */
+    /** Returns the data sources of the standalone outboxes by name. */
+    public Map<String, DataSource> standaloneOutboxes() {
+        Map<String, DataSource> standalone = new LinkedHashMap<>();
+        for (OutboxDatabase outbox : outboxes()) {
+            outbox.standaloneDataSource().ifPresent(dataSource -> standalone.put(outbox.toString(), dataSource));
+        }
+        return standalone;
+    }
+
+    /** Stops all relays and releases their leases; returns {@code false} if the deadline has passed. Keeps waiting events. */
     public boolean close(long deadlineNanos) throws InterruptedException {
         relays.forEach(Relay::stop);
         boolean inTime = true;

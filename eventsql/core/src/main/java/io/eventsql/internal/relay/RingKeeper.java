@@ -10,22 +10,22 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Keeps the tables that events go through small: rows that were moved stay in a table's files while any old snapshot is
- * open, and every look would visit them. So new events go to another table of the ring from time to time, and a table
- * that is not written to any more is emptied by TRUNCATE. Used by one thread.
+ * Keeps the outbox's tables small. Deleted rows stay in a table's files while an old snapshot is open, and every poll would
+ * scan them. New events are therefore directed to the next table of a ring from time to time, and a table no longer
+ * written to is emptied by TRUNCATE. Used by one thread.
  */
 final class RingKeeper {
     private static final Logger LOG = LoggerFactory.getLogger(RingKeeper.class);
-    /** Under a thousand events: a look at a table full of dead ones takes a fraction of a millisecond. */
+    /** Less than a thousand events: scanning a table full of dead rows takes a fraction of a millisecond. */
     private static final long ROTATE_FROM_BYTES = 256L << 10;
-    /** The reader of the transfer table visits no dead ones. */
+    /** Higher, because reading the transfer table does not visit dead rows. */
     private static final long COMPACT_FROM_BYTES = 1L << 20;
 
-    private static final long EVERY_NANOS = TimeUnit.MILLISECONDS.toNanos(250);
-    private static final long BLOCKED_NANOS = TimeUnit.SECONDS.toNanos(2);
+    private static final long INTERVAL_NANOS = TimeUnit.MILLISECONDS.toNanos(250);
+    private static final long BLOCKED_INTERVAL_NANOS = TimeUnit.SECONDS.toNanos(2);
     private static final String INSUFFICIENT_PRIVILEGE = "42501";
 
-    /** More is not put back into the transfer table. */
+    /** The maximum number of events that compacting the transfer table rewrites. */
     private static final int COMPACTED_EVENTS_MAX = 2_000;
 
     private static final long COMPACTED_BYTES_MAX = 4L << 20;
@@ -36,27 +36,27 @@ final class RingKeeper {
     private long nextNanos = System.nanoTime();
     private boolean forbidden;
 
-    /** @param transferCompacted told that who has read the transfer table must read it again */
+    /** @param transferCompacted called after the transfer table was compacted: its readers must read it again */
     RingKeeper(OutboxDatabase outbox, Runnable transferCompacted) {
         this.outbox = outbox;
         this.transferCompacted = transferCompacted;
     }
 
-    /** Says that events went through, or may have. */
-    void moved() {
+    /** Marks that events were moved, or may have been. */
+    void markMoved() {
         moved = true;
     }
 
-    /** Does what is due. */
-    void keep(Tenure tenure) throws SQLException {
+    /** Rotates and empties tables if due. */
+    void maintain(Tenure tenure) throws SQLException {
         if (!moved || forbidden || System.nanoTime() - nextNanos < 0) {
             return;
         }
         boolean blocked = false;
         List<TableSize> tables = outbox.database().call(outbox.tables().events()::tableSizes);
         for (TableSize table : tables) {
-            boolean worthIt = table.isTransfer() ? table.bytes() >= COMPACT_FROM_BYTES : table.bytes() > 0;
-            if (worthIt && !table.current()) {
+            boolean worthwhile = table.isTransfer() ? table.bytes() >= COMPACT_FROM_BYTES : table.bytes() > 0;
+            if (worthwhile && !table.current()) {
                 blocked |= !empty(tenure, table);
             }
         }
@@ -65,10 +65,12 @@ final class RingKeeper {
             tables.stream()
                     .filter(table -> !table.current() && !table.isTransfer() && table.bytes() == 0)
                     .findFirst()
-                    .ifPresentOrElse(table -> rotate(tenure, table), () -> LOG.debug("{}: all tables in use", outbox));
+                    .ifPresentOrElse(
+                            table -> rotate(tenure, table),
+                            () -> LOG.debug("All tables of outbox {} are in use; not rotating", outbox));
         }
         moved = full || blocked;
-        nextNanos = System.nanoTime() + (blocked && !full ? BLOCKED_NANOS : EVERY_NANOS);
+        nextNanos = System.nanoTime() + (blocked && !full ? BLOCKED_INTERVAL_NANOS : INTERVAL_NANOS);
     }
 
     private void rotate(Tenure tenure, TableSize to) {
@@ -79,11 +81,11 @@ final class RingKeeper {
                 return to;
             });
         } catch (SQLException e) {
-            LOG.debug("{}: the table is changed next time", outbox, e);
+            LOG.debug("Rotating the tables of outbox {} failed; retrying later", outbox, e);
         }
     }
 
-    /** Empties a table; returns false if events or open transactions hinder it. */
+    /** Empties a table; returns {@code false} if events or open transactions prevent it. */
     private boolean empty(Tenure tenure, TableSize table) throws SQLException {
         try {
             boolean emptied = outbox.database().transaction(connection -> {
@@ -98,11 +100,12 @@ final class RingKeeper {
             return emptied;
         } catch (SQLException e) {
             switch (SqlErrors.state(e)) {
-                case SqlErrors.LOCK_NOT_AVAILABLE -> LOG.debug("{}: a table is still in use", outbox);
+                case SqlErrors.LOCK_NOT_AVAILABLE ->
+                    LOG.debug("A table of outbox {} is in use; emptying it later", outbox);
                 case INSUFFICIENT_PRIVILEGE -> {
                     forbidden = true;
                     LOG.warn(
-                            "{}: this role may not TRUNCATE the outbox's tables; autovacuum alone keeps them small: {}",
+                            "The role of outbox {} may not TRUNCATE its tables; only autovacuum limits their size: {}",
                             outbox,
                             e.getMessage());
                 }

@@ -28,11 +28,11 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Sends the events of one outbox to one other shard, page by page in the order of their numbers: reads a page of the
- * transfer table, has the shard append what it lacks, then removes the page in a transaction of the relay.
+ * Sends the events of one outbox to another shard, page by page in the order of their numbers: reads a page of the transfer
+ * table, appends the events that the shard does not have yet, then removes the page in a transaction of the relay.
  *
- * <p>What the shard has, only the shard knows: it is asked at the beginning of a tenure and after every failure. Used by
- * one thread at a time.
+ * <p>Only the shard knows which events it has: the sender queries it at the beginning of a tenure and after every failure.
+ * Used by one thread at a time.
  */
 final class Sender {
     private static final Logger LOG = LoggerFactory.getLogger(Sender.class);
@@ -45,15 +45,21 @@ final class Sender {
     private final PageSize size;
 
     private @Nullable Tenure tenure;
-    /** Up to this number everything was removed. */
+    /** The number up to which all events were removed. */
     private long removed;
-    /** What the shard was asked for or told: the last number of each partition of the streams asked for. */
+    /** The state of the shard by producer, as far as it was queried. */
     private final Map<UUID, Known> known = new HashMap<>();
-    /** Events that the shard refuses: why. */
+    /** The reasons for which the shard rejects events, by the event's number. */
     private final Map<Long, String> refusals = new HashMap<>();
 
-    private final Set<String> missing = new HashSet<>();
+    private final Set<String> missingStreams = new HashSet<>();
 
+    /**
+     * The shard's state for one producer.
+     *
+     * @param streamIds the streams queried
+     * @param lastNumbers the number of the last event in each of their partitions
+     */
     private record Known(Set<Integer> streamIds, Map<Target, Long> lastNumbers) {}
 
     Sender(
@@ -71,20 +77,20 @@ final class Sender {
         this.size = size;
     }
 
-    /** The part of a page that the shard lacks. */
-    private static final class Part {
+    /** The events of a page that the shard does not have yet. */
+    private static final class UnsentEvents {
         final UUID producer;
         final List<PartitionGroup> groups = new ArrayList<>();
         final List<@Nullable Long> afters = new ArrayList<>();
         final List<Long> numbers = new ArrayList<>();
         int events;
 
-        Part(UUID producer) {
+        UnsentEvents(UUID producer) {
             this.producer = producer;
         }
     }
 
-    /** The shard failed, or did not answer; the outbox's database did nothing wrong. */
+    /** Thrown if the shard failed or is unavailable, as opposed to the outbox's database. */
     static final class ShardFailedException extends SQLException {
         private static final long serialVersionUID = 1L;
 
@@ -97,7 +103,7 @@ final class Sender {
      * Sends one page.
      *
      * @return whether there may be more
-     * @throws ShardFailedException if the shard does not take it for the moment
+     * @throws ShardFailedException if the shard did not accept the page; can be retried
      * @throws SQLException {@link SqlErrors#RELAY_LOST} if the tenure has ended
      */
     boolean send(Tenure current) throws SQLException {
@@ -112,15 +118,15 @@ final class Sender {
         if (page.isEmpty()) {
             return false;
         }
-        Part part = null;
+        UnsentEvents unsent = null;
         try {
-            part = lacking(page);
-            if (part.events > 0) {
-                append(part);
+            unsent = findUnsent(page);
+            if (unsent.events > 0) {
+                append(unsent);
             }
         } catch (SQLException e) {
             known.clear();
-            if (repair(e, page, part)) {
+            if (repair(e, page, unsent)) {
                 return true;
             }
             throw new ShardFailedException(e);
@@ -139,11 +145,11 @@ final class Sender {
         return page.subList(0, end);
     }
 
-    /** What the shard does not have yet, by partition in the lock order. */
-    private Part lacking(List<Row> page) throws SQLException {
-        Map<String, StreamSpec> specs = learn(page);
-        Part part = new Part(page.getFirst().producer());
-        Map<Target, Long> lastNumbers = lastNumbers(part.producer, specs.values());
+    /** Returns the events that the shard does not have yet, by partition in the lock order. */
+    private UnsentEvents findUnsent(List<Row> page) throws SQLException {
+        Map<String, StreamSpec> specs = lookUpStreams(page);
+        UnsentEvents unsent = new UnsentEvents(page.getFirst().producer());
+        Map<Target, Long> lastNumbers = fetchLastNumbers(unsent.producer, specs.values());
         Map<Target, PartitionGroup> groups = new LinkedHashMap<>();
         Map<Target, Long> numbers = new HashMap<>();
         for (Row event : page) {
@@ -157,31 +163,31 @@ final class Sender {
                 groups.computeIfAbsent(target, t -> new PartitionGroup(stream, t.streamId(), t.partition()))
                         .add(event.key(), event.value(), event.headers());
                 numbers.put(target, event.number());
-                part.events++;
+                unsent.events++;
             }
         }
-        part.groups.addAll(groups.values());
-        part.groups.sort(null);
-        for (PartitionGroup group : part.groups) {
+        unsent.groups.addAll(groups.values());
+        unsent.groups.sort(null);
+        for (PartitionGroup group : unsent.groups) {
             Target target = new Target(group.streamId(), group.partition());
-            part.afters.add(lastNumbers.get(target));
-            part.numbers.add(numbers.getOrDefault(target, 0L));
+            unsent.afters.add(lastNumbers.get(target));
+            unsent.numbers.add(numbers.getOrDefault(target, 0L));
         }
-        return part;
+        return unsent;
     }
 
-    /** The streams of a page, without those that do not exist. */
-    private Map<String, StreamSpec> learn(List<Row> page) throws SQLException {
+    /** Returns the streams of a page, without those that do not exist. */
+    private Map<String, StreamSpec> lookUpStreams(List<Row> page) throws SQLException {
         Map<String, StreamSpec> specs = new HashMap<>();
         for (Row event : page) {
             String name = event.stream();
-            if (!specs.containsKey(name) && !missing.contains(name)) {
+            if (!specs.containsKey(name) && !missingStreams.contains(name)) {
                 try {
                     StreamSpec stream = streams.require(name);
                     shard.ensureStream(stream);
                     specs.put(name, stream);
                 } catch (UnknownStreamException e) {
-                    missing.add(name);
+                    missingStreams.add(name);
                 } catch (EventSqlException e) {
                     throw new SQLTransientConnectionException(e.getMessage(), "08001", e);
                 }
@@ -190,53 +196,53 @@ final class Sender {
         return specs;
     }
 
-    private Map<Target, Long> lastNumbers(UUID producer, Iterable<StreamSpec> specs) throws SQLException {
+    private Map<Target, Long> fetchLastNumbers(UUID producer, Iterable<StreamSpec> specs) throws SQLException {
         Known ofProducer = known.computeIfAbsent(producer, p -> new Known(new HashSet<>(), new HashMap<>()));
-        Set<Integer> unasked = new HashSet<>();
+        Set<Integer> unknown = new HashSet<>();
         for (StreamSpec stream : specs) {
-            unasked.add(shard.ensureStream(stream));
+            unknown.add(shard.ensureStream(stream));
         }
-        unasked.removeAll(ofProducer.streamIds());
-        if (!unasked.isEmpty()) {
-            int[] streamIds = unasked.stream().mapToInt(Integer::intValue).toArray();
+        unknown.removeAll(ofProducer.streamIds());
+        if (!unknown.isEmpty()) {
+            int[] streamIds = unknown.stream().mapToInt(Integer::intValue).toArray();
             ofProducer
                     .lastNumbers()
                     .putAll(shard.require()
                             .call(c -> shard.tables().outbox().append().registerOutbox(c, producer, streamIds)));
-            ofProducer.streamIds().addAll(unasked);
+            ofProducer.streamIds().addAll(unknown);
         }
         return ofProducer.lastNumbers();
     }
 
-    private void append(Part part) throws SQLException {
-        long[] bases = shard.require()
+    private void append(UnsentEvents unsent) throws SQLException {
+        long[] firstOffsets = shard.require()
                 .call(c -> shard.tables()
                         .outbox()
                         .append()
                         .execute(
                                 c,
-                                part.producer,
+                                unsent.producer,
                                 shard.mapVersion(),
-                                PartitionGroup.rows(part.groups),
-                                part.afters,
-                                part.numbers));
-        Map<Target, Long> lastNumbers = lastNumbers(part.producer, List.of());
-        for (int i = 0; i < bases.length; i++) {
-            PartitionGroup group = part.groups.get(i);
-            lastNumbers.put(new Target(group.streamId(), group.partition()), part.numbers.get(i));
-            segments.appended(shard, group.stream(), group.partition(), bases[i] + group.size());
+                                PartitionGroup.toRows(unsent.groups),
+                                unsent.afters,
+                                unsent.numbers));
+        Map<Target, Long> lastNumbers = fetchLastNumbers(unsent.producer, List.of());
+        for (int i = 0; i < firstOffsets.length; i++) {
+            PartitionGroup group = unsent.groups.get(i);
+            lastNumbers.put(new Target(group.streamId(), group.partition()), unsent.numbers.get(i));
+            segments.appended(shard, group.stream(), group.partition(), firstOffsets[i] + group.size());
             wakeUp.appended(shard, group.streamId(), group.partition());
         }
     }
 
-    /** The shard has the page, or it never can have it. */
+    /** Removes a page whose events the shard has stored or can never store. */
     private void remove(Tenure current, List<Row> page) throws SQLException {
         long last = page.getLast().number();
         List<String> errors = new ArrayList<>();
         outbox.database().transaction(connection -> {
             outbox.tables().relay().lock(connection, current);
             for (Row event : page) {
-                String error = missing.contains(event.stream())
+                String error = missingStreams.contains(event.stream())
                         ? "there is no stream " + event.stream()
                         : refusals.get(event.number());
                 if (error != null) {
@@ -249,7 +255,8 @@ final class Sender {
         });
         if (!errors.isEmpty()) {
             LOG.error(
-                    "{} events of outbox {} can never be appended to {} and are kept in its table outbox_refused; the first: {}",
+                    "Moved {} events of outbox {} to its table outbox_refused because they can never be appended to {};"
+                            + " reason of the first: {}",
                     errors.size(),
                     outbox,
                     shard,
@@ -257,7 +264,7 @@ final class Sender {
         }
         removed = last;
         refusals.clear();
-        missing.clear();
+        missingStreams.clear();
     }
 
     private void refuse(Connection connection, Row event, String error) throws SQLException {
@@ -273,14 +280,14 @@ final class Sender {
                         error);
     }
 
-    /** Removes the reason why the shard stored nothing, if it can; then the page is sent again at once. */
-    private boolean repair(SQLException e, List<Row> page, @Nullable Part part) throws SQLException {
-        if (part == null) {
+    /** Removes the cause of a failed append if possible; returns whether to resend the page immediately. */
+    private boolean repair(SQLException e, List<Row> page, @Nullable UnsentEvents unsent) throws SQLException {
+        if (unsent == null) {
             return false;
         }
         String state = SqlErrors.state(e);
         if (state.equals(SqlErrors.NOT_NEXT)) {
-            return true; // something late has arrived: ask again what is there
+            return true; // an earlier attempt was stored after all: query again what the shard has
         }
         if (state.equals(SqlErrors.NOT_READ_COMMITTED)) {
             shard.require().requireReadCommitted();
@@ -288,17 +295,17 @@ final class Sender {
         }
         if (SqlErrors.isMissingSegment(e)) {
             boolean created = false;
-            for (PartitionGroup group : part.groups) {
+            for (PartitionGroup group : unsent.groups) {
                 created |= segments.ensureRoom(shard, group.stream(), group.streamId(), group.partition());
             }
             return created;
         }
         if (state.equals(SqlErrors.NO_PARTITION) || state.equals(SqlErrors.UNDEFINED_TABLE)) {
             boolean changed = false;
-            for (PartitionGroup group : part.groups) {
+            for (PartitionGroup group : unsent.groups) {
                 shard.forgetStream(group.stream().name());
                 if (shard.findStream(group.stream().name()).isEmpty()) {
-                    changed |= missing.add(group.stream().name());
+                    changed |= missingStreams.add(group.stream().name());
                 }
             }
             return changed;

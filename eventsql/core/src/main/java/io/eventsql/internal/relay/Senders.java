@@ -19,83 +19,83 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The senders of one outbox, one for each other shard, each at most at work once. A shard that does not answer delays
- * only its own. Threads exist while there is something to send. Thread-safe.
+ * Runs the senders of one outbox, one for each other shard. An unavailable shard delays only its own events. Threads exist
+ * only while there are events to send. Thread-safe.
  */
 final class Senders {
     private static final Logger LOG = LoggerFactory.getLogger(Senders.class);
     private static final long BACKOFF_MIN_MS = 20;
     private static final long BACKOFF_MAX_MS = 1_000;
-    private static final long THREADS_KEPT_SECONDS = 10;
+    private static final long IDLE_THREAD_SECONDS = 10;
 
     private final OutboxDatabase outbox;
-    private final Map<Integer, Line> lines = new HashMap<>();
+    private final Map<Integer, SenderTask> tasks = new HashMap<>();
     private final Consumer<Tenure> lost;
-    private final @Nullable ScheduledThreadPoolExecutor threads;
+    private final @Nullable ScheduledThreadPoolExecutor executor;
     private volatile @Nullable Tenure tenure;
 
-    /** @param lost told that a tenure has ended */
+    /** @param lost called when a tenure has ended */
     Senders(OutboxDatabase outbox, List<Shard> shards, Function<Shard, Sender> sender, Consumer<Tenure> lost) {
         this.outbox = outbox;
         this.lost = lost;
         for (Shard shard : shards) {
-            lines.put(shard.number(), new Line(shard, sender.apply(shard)));
+            tasks.put(shard.number(), new SenderTask(shard, sender.apply(shard)));
         }
-        threads = lines.isEmpty() ? null : threads(lines.size());
+        executor = tasks.isEmpty() ? null : newExecutor(tasks.size());
     }
 
-    private ScheduledThreadPoolExecutor threads(int number) {
+    private ScheduledThreadPoolExecutor newExecutor(int number) {
         ScheduledThreadPoolExecutor executor = new ScheduledThreadPoolExecutor(number, task -> {
             Thread thread = new Thread(task, "eventsql-transfer-" + outbox);
             thread.setDaemon(true);
             return thread;
         });
-        executor.setKeepAliveTime(THREADS_KEPT_SECONDS, TimeUnit.SECONDS);
+        executor.setKeepAliveTime(IDLE_THREAD_SECONDS, TimeUnit.SECONDS);
         executor.allowCoreThreadTimeOut(true);
         executor.setExecuteExistingDelayedTasksAfterShutdownPolicy(false);
         return executor;
     }
 
-    /** From now on sends under this tenure; {@code null}: nothing. */
+    /** Sets the tenure of further transactions; {@code null}: nothing is sent. */
     void setTenure(@Nullable Tenure current) {
         tenure = current;
     }
 
-    /** Says that there may be events for these shards. */
+    /** Signals that there may be events for these shards. */
     void wake(Collection<Integer> shards) {
         for (Integer shard : shards) {
-            Line line = lines.get(shard);
-            if (line != null) {
-                line.wake();
+            SenderTask task = tasks.get(shard);
+            if (task != null) {
+                task.wake();
             }
         }
     }
 
-    /** Ends what is under way at its next step. */
+    /** Stops each sender after its current page. */
     void close() {
         tenure = null;
-        if (threads != null) {
-            threads.shutdownNow();
+        if (executor != null) {
+            executor.shutdownNow();
         }
     }
 
-    /** Waits for the end of what was under way; returns whether it came in time. */
+    /** Waits until all senders have stopped; returns {@code false} if the deadline has passed. */
     boolean awaitEnd(long deadlineNanos) throws InterruptedException {
-        return threads == null || threads.awaitTermination(deadlineNanos - System.nanoTime(), TimeUnit.NANOSECONDS);
+        return executor == null || executor.awaitTermination(deadlineNanos - System.nanoTime(), TimeUnit.NANOSECONDS);
     }
 
-    /** What one shard gets. */
-    private final class Line {
+    /** Sends to one shard, in at most one thread at a time. */
+    private final class SenderTask {
         private final Shard shard;
         private final Sender sender;
-        /** Whether it is at work, or will be after a pause. */
+        /** Whether it is running, or scheduled to run after a pause. */
         private boolean busy;
-        /** Whether there may be more than what it has looked at. */
+        /** Whether there may be events that the current run has not seen. */
         private boolean wanted;
 
         private int failures;
 
-        Line(Shard shard, Sender sender) {
+        SenderTask(Shard shard, Sender sender) {
             this.shard = shard;
             this.sender = sender;
         }
@@ -110,11 +110,11 @@ final class Senders {
 
         private void start(long delayMs) {
             try {
-                if (threads != null) {
-                    threads.schedule(this::run, delayMs, TimeUnit.MILLISECONDS).state();
+                if (executor != null) {
+                    executor.schedule(this::run, delayMs, TimeUnit.MILLISECONDS).state();
                 }
             } catch (RejectedExecutionException e) {
-                LOG.debug("{} is being closed", outbox, e);
+                LOG.debug("The senders of outbox {} are closed", outbox, e);
             }
         }
 
@@ -127,16 +127,12 @@ final class Senders {
         private void run() {
             while (begin()) {
                 if (!sendAll()) {
-                    synchronized (this) {
-                        wanted = true;
-                        start(backoffMs());
-                    }
                     return;
                 }
             }
         }
 
-        /** Sends until nothing is left; returns whether it came to that end. */
+        /** Sends until no event is left; after a failure schedules a retry and returns {@code false}. */
         private boolean sendAll() {
             Tenure current = tenure;
             try {
@@ -152,26 +148,40 @@ final class Senders {
                 }
                 failed(e);
                 return false;
-            } catch (RuntimeException | Error e) { // whatever goes wrong, its events must not be forgotten
-                LOG.error("Sending events of outbox {} to {} failed, and is tried again", outbox, shard, e);
+            } catch (RuntimeException | Error e) { // the events must be sent, whatever failed
+                LOG.error("Sending events of outbox {} to {} failed; retrying in {} ms", outbox, shard, retry(), e);
                 return false;
             }
         }
 
         private void failed(SQLException e) {
-            if (e instanceof Sender.ShardFailedException && !SqlErrors.isRolledBack(e) && !SqlErrors.isRefused(e)) {
+            boolean unavailable =
+                    e instanceof Sender.ShardFailedException && !SqlErrors.isRolledBack(e) && !SqlErrors.isRefused(e);
+            if (unavailable) {
                 shard.setHealthy(false);
             }
-            if (failures == 0) {
-                LOG.warn("Events of outbox {} for {} wait for it: {}", outbox, shard, e.getMessage());
+            boolean first = failures == 0;
+            long pauseMs = retry();
+            String problem = unavailable ? "Shard {} unavailable" : "Sending to shard {} failed";
+            if (first) {
+                LOG.warn(
+                        problem + "; outbox {} keeps its events and retries in {} ms: {}",
+                        shard,
+                        outbox,
+                        pauseMs,
+                        e.getMessage());
             } else {
-                LOG.debug("Events of outbox {} still wait for {}", outbox, shard, e);
+                LOG.debug(problem + " again; outbox {} retries in {} ms", shard, outbox, pauseMs, e);
             }
         }
 
-        private long backoffMs() {
+        /** Schedules the next run with a backoff; returns the pause in milliseconds. */
+        private synchronized long retry() {
             long backoff = Math.min(BACKOFF_MIN_MS << Math.min(failures++, 10), BACKOFF_MAX_MS);
-            return backoff / 2 + ThreadLocalRandom.current().nextLong(backoff / 2 + 1);
+            long pauseMs = backoff / 2 + ThreadLocalRandom.current().nextLong(backoff / 2 + 1);
+            wanted = true;
+            start(pauseMs);
+            return pauseMs;
         }
     }
 }

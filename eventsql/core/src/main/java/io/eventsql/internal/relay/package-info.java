@@ -1,18 +1,19 @@
 /**
- * Transactional publish: the outbox that an application's own transaction writes to, and the relay that moves what was
- * committed to the streams.
+ * Transactional publish: the outbox, to which a transaction of the application writes, and the relay, which moves committed
+ * events to their streams.
  *
- * <p>What always holds, whoever is killed or cut off at whatever moment:
+ * <p>Invariants, no matter which process is killed or disconnected at any point:
  *
  * <ol>
- *   <li>An event is in exactly one of four places: the outbox, the transfer table, the refused table, its stream. It
- *       leaves one and enters the next in one transaction; only on its way to another database it is in two for a
- *       moment, under a number that the other database stores once.
- *   <li>Every transaction that moves events locks the relay's row first and fails unless holder and epoch are its own.
- *   <li>What is taken is what the DELETE returned, whatever is visible, in the order of the ids. Nothing is skipped
- *       because of its id.
- *   <li>A number in the transfer table is given under that lock: whatever becomes visible later has a higher one.
- *   <li>Another database takes a batch only directly behind the number that the sender believes to be the last one there.
+ *   <li>An event is in exactly one of four places: the outbox, the transfer table, the refused table, or its stream. It
+ *       moves from one to the next in one transaction. Only while it is transferred to another database it is briefly in
+ *       two places, under a number that the other database stores once.
+ *   <li>Every transaction that moves events first locks the relay's row, and fails unless holder and epoch are its own.
+ *   <li>The relay takes exactly the events that its DELETE returned, that is, all that are visible, in the order of their
+ *       ids. No event is skipped because of its id.
+ *   <li>Numbers in the transfer table are assigned under that lock: events that become visible later get higher ones.
+ *   <li>Another database accepts a batch only if it directly follows the number that the sender assumes to be the last one
+ *       there.
  * </ol>
  *
  * <p>Not API: may change in any release.

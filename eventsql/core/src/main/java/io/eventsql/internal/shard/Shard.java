@@ -29,10 +29,10 @@ public final class Shard {
     private static final Logger LOG = LoggerFactory.getLogger(Shard.class);
     private static final long PROBE_INTERVAL_MS = 1_000;
     private static final int PROBE_TIMEOUT_SECONDS = 5;
-    private static final int TERMINATION_TIMEOUT_SECONDS = 2;
+    private static final long TERMINATION_NANOS_MAX = TimeUnit.SECONDS.toNanos(2);
 
     private final int number;
-    private final String name;
+    private volatile String name;
     private final UUID clusterId;
     private final int mapVersion;
     private final Tables tables;
@@ -145,15 +145,17 @@ public final class Shard {
         }
     }
 
-    /** Stops the background thread and waits briefly for its current task, because the user may close the pool next. */
+    /** Stops the background thread after its current task. */
     void stopBackground() {
         background.shutdownNow();
+    }
+
+    /** Waits briefly for the current background task, because the user may close the pool next. */
+    void awaitBackgroundStop(long deadlineNanos) {
+        long waitNanos = Math.min(deadlineNanos - System.nanoTime(), TERMINATION_NANOS_MAX);
         try {
-            if (!background.awaitTermination(TERMINATION_TIMEOUT_SECONDS, TimeUnit.SECONDS)) {
-                LOG.warn(
-                        "Background task of shard {} still runs after {} s; closing without it",
-                        name,
-                        TERMINATION_TIMEOUT_SECONDS);
+            if (!background.awaitTermination(waitNanos, TimeUnit.NANOSECONDS)) {
+                LOG.warn("Background task of shard {} is still running; closing without it", name);
             }
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
@@ -165,7 +167,9 @@ public final class Shard {
         return Optional.ofNullable(database);
     }
 
-    void attach(Database reached) {
+    /** @param givenName the name by which this process knows the shard */
+    void attach(Database reached, String givenName) {
+        name = givenName;
         database = reached;
     }
 

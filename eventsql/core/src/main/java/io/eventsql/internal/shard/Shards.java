@@ -12,9 +12,12 @@ import io.eventsql.internal.sql.SqlSchema;
 import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.UUID;
+import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
@@ -31,9 +34,15 @@ public final class Shards {
     private final List<Shard> shards;
     /** The databases that have not been reached yet. */
     private final List<Database> missing = new ArrayList<>();
+    /** The names given to the shards by this process. */
+    private final Map<Database, String> givenNames = new HashMap<>();
 
     private Shards(
-            ShardOpener opener, List<Database> databases, List<@Nullable ShardIdentity> identities, Tables tables) {
+            ShardOpener opener,
+            List<Database> databases,
+            List<String> names,
+            List<@Nullable ShardIdentity> identities,
+            Tables tables) {
         this.opener = opener;
         this.tables = tables;
         this.cluster =
@@ -45,6 +54,9 @@ public final class Shards {
         Shard[] byNumber = new Shard[cluster.shards()];
         Arrays.setAll(byNumber, number -> new Shard(cluster, number, tables));
         this.shards = List.of(byNumber);
+        for (int i = 0; i < names.size(); i++) {
+            givenNames.put(databases.get(i), names.get(i));
+        }
         for (int i = 0; i < databases.size(); i++) {
             @Nullable ShardIdentity identity = identities.get(i);
             if (identity == null) {
@@ -62,12 +74,23 @@ public final class Shards {
      * @throws EventSqlException if the cluster cannot be determined or created because databases are unavailable
      */
     public static Shards open(List<DataSource> dataSources, Settings settings) {
+        return open(dataSources, List.of(), settings);
+    }
+
+    /**
+     * Opens the databases, in any order.
+     *
+     * @param names the names of the shards in the order of the data sources; empty: those recorded in the databases
+     * @throws ShardIdentityException if the databases do not form one cluster
+     * @throws EventSqlException if the cluster cannot be determined or created because databases are unavailable
+     */
+    public static Shards open(List<DataSource> dataSources, List<String> names, Settings settings) {
         SqlSchema schema = new SqlSchema(settings.schema());
         ShardOpener opener = new ShardOpener(new Migrator(schema, settings.migrateSchema()), new ShardTable(schema));
         List<Database> databases = dataSources.stream()
                 .map(dataSource -> new Database(dataSource, settings.networkTimeout()))
                 .toList();
-        return new Shards(opener, databases, opener.open(databases), Tables.in(schema));
+        return new Shards(opener, databases, names, opener.open(databases), Tables.in(schema));
     }
 
     /** Returns all shards, by number. */
@@ -127,7 +150,7 @@ public final class Shards {
                 ShardIdentity identity = opener.openLate(database)
                         .orElseThrow(() -> new ShardIdentityException("The database has no identity"));
                 accept(database, identity);
-                LOG.info("Shard {} is available", identity.name());
+                LOG.info("Shard {} is available", shards.get(identity.number()));
                 return true;
             } catch (ShardIdentityException e) {
                 LOG.error("Rejected a shard that joined late: {}", e.getMessage());
@@ -156,9 +179,15 @@ public final class Shards {
         return !missing.isEmpty();
     }
 
-    /** Stops the shards' background threads. */
+    /** Stops the shards' background threads and waits briefly for their current tasks. */
     public void close() {
+        close(System.nanoTime() + TimeUnit.SECONDS.toNanos(2));
+    }
+
+    /** Stops the shards' background threads and waits for their current tasks, at most until the deadline. */
+    public void close(long deadlineNanos) {
         shards.forEach(Shard::stopBackground);
+        shards.forEach(shard -> shard.awaitBackgroundStop(deadlineNanos));
     }
 
     private void accept(Database database, ShardIdentity identity) {
@@ -173,6 +202,6 @@ public final class Shards {
             throw new ShardIdentityException("Two databases are shard " + identity.name() + " of cluster "
                     + cluster.clusterId() + ": one is a copy of the other");
         }
-        shard.attach(database);
+        shard.attach(database, givenNames.getOrDefault(database, identity.name()));
     }
 }

@@ -128,7 +128,7 @@ public final class ConsumerTable {
                         consumerId,
                         stream.name(),
                         stream.segmentSize(),
-                        PartitionState.SET_ASIDE_COUNTED)
+                        PartitionState.PARKED_EVENTS_COUNTED_MAX)
                 .map(r -> new PartitionState(
                         shard,
                         r.get(0, Integer.class),

@@ -10,26 +10,26 @@ import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** Listens for one shard's wake-up signals on a connection of its own, which it replaces when it breaks. */
+/** Listens for one shard's wake-up signals on a connection of its own; reconnects if it breaks. */
 final class Listener {
     private static final Logger LOG = LoggerFactory.getLogger(Listener.class);
-    private static final long RECONNECT_AFTER_MS = 1_000;
-    /** Short, because it is also how long closing takes; waiting sends nothing. */
+    private static final long RECONNECT_PAUSE_MS = 1_000;
+    /** Short, because it bounds the time to close; waiting sends no messages. */
     private static final int WAIT_MS = 100;
-    /** A quiet connection is checked this often: it may be dead. */
-    private static final long CHECK_EVERY_NANOS = TimeUnit.SECONDS.toNanos(30);
+    /** The interval at which the connection is checked, because a dead one is merely silent. */
+    private static final long CHECK_INTERVAL_NANOS = TimeUnit.SECONDS.toNanos(30);
 
     private final Shard shard;
     private final String self;
     private final int networkTimeoutSeconds;
     private final List<WakeUpTarget> targets;
     private @Nullable Thread thread;
-    private boolean deafnessTold;
+    private boolean missingSignalsReported;
     private volatile boolean closed;
 
     /**
-     * @param self the beginning of this process's own signals, which it knows already
-     * @param targets told what is new; may grow
+     * @param self the sender id of this process; its own signals are ignored
+     * @param targets the targets to notify; may grow
      */
     Listener(Shard shard, String self, Duration networkTimeout, List<WakeUpTarget> targets) {
         this.shard = shard;
@@ -51,7 +51,7 @@ final class Listener {
             while (!closed) {
                 listen();
                 if (!closed) {
-                    TimeUnit.MILLISECONDS.sleep(RECONNECT_AFTER_MS);
+                    TimeUnit.MILLISECONDS.sleep(RECONNECT_PAUSE_MS);
                 }
             }
         } catch (InterruptedException e) {
@@ -64,37 +64,41 @@ final class Listener {
             try {
                 listen(connection);
             } finally {
-                // Also on a broken connection: its pool learns only from a failing statement that it is broken.
+                // On a broken connection, too: the pool detects it only by a failing statement.
                 shard.tables().notifications().unlisten(connection);
             }
         } catch (SQLException | RuntimeException e) {
-            LOG.debug("Not listening on {} for the moment; consumers poll", shard, e);
+            LOG.debug(
+                    "Listening on {} failed; reconnecting in {} ms, consumers poll until then",
+                    shard,
+                    RECONNECT_PAUSE_MS,
+                    e);
         }
     }
 
     private void listen(Connection connection) throws SQLException {
         shard.tables().notifications().listen(connection);
-        targets.forEach(WakeUpTarget::wakeAll); // what came before is not signalled
+        targets.forEach(WakeUpTarget::wakeAll); // earlier signals were missed
         String echo = self + " " + System.nanoTime();
         shard.require().call(other -> {
             shard.tables().notifications().send(other, echo);
             return echo;
         });
-        boolean heard = false;
+        boolean signalReceived = false;
         long checkedAt = System.nanoTime();
         while (!closed) {
             for (String payload : shard.tables().notifications().await(connection, WAIT_MS)) {
-                heard |= payload.equals(echo);
-                Signal.dispatch(payload, self, targets);
+                signalReceived |= payload.equals(echo);
+                dispatch(payload);
             }
-            if (System.nanoTime() - checkedAt > CHECK_EVERY_NANOS && !heard && !deafnessTold) {
-                deafnessTold = true;
+            if (System.nanoTime() - checkedAt > CHECK_INTERVAL_NANOS && !signalReceived && !missingSignalsReported) {
+                missingSignalsReported = true;
                 LOG.warn(
-                        "No signal comes through {} (a connection pooler in transaction mode?): consumers find the events"
-                                + " of other processes only by polling, every settings.pollInterval",
+                        "Signals do not get through {}, possibly because of a connection pooler in transaction mode;"
+                                + " consumers find the events of other processes only by polling (settings.pollInterval)",
                         shard);
             }
-            if (System.nanoTime() - checkedAt > CHECK_EVERY_NANOS) {
+            if (System.nanoTime() - checkedAt > CHECK_INTERVAL_NANOS) {
                 if (!connection.isValid(networkTimeoutSeconds)) {
                     throw new SQLException("the listening connection is dead");
                 }
@@ -103,14 +107,39 @@ final class Listener {
         }
     }
 
-    void close() throws InterruptedException {
+    /** Notifies the targets, unless this process has sent the signal. A malformed signal wakes everything. */
+    private void dispatch(String payload) {
+        if (Signal.isFrom(self, payload)) {
+            return;
+        }
+        List<Signal.Change> changes = Signal.decode(payload);
+        for (WakeUpTarget target : targets) {
+            if (changes.isEmpty()) {
+                target.wakeAll();
+            }
+            for (Signal.Change change : changes) {
+                if (change.isOfConsumer()) {
+                    target.consumerChanged(change.id());
+                } else {
+                    target.wake(change.id(), change.partition());
+                }
+            }
+        }
+    }
+
+    /** Starts no further wait. */
+    void close() {
         closed = true;
+    }
+
+    /** Waits until the thread has ended, at most for the given time; then interrupts it. */
+    void awaitClosed(long timeoutMs) throws InterruptedException {
         Thread running;
         synchronized (this) {
             running = thread;
         }
         if (running != null) {
-            running.join(TimeUnit.SECONDS.toMillis(1));
+            running.join(timeoutMs);
             running.interrupt();
         }
     }

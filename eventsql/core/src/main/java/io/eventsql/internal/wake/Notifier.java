@@ -13,18 +13,19 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Sends one shard's wake-up signals to other processes: at once after a pause, then at most one in each interval, each
- * for everything that has changed meanwhile; the last change of a burst is always followed by one. Thread-safe.
+ * Sends one shard's wake-up signals to other processes: the first one immediately, further ones at most once per interval,
+ * each for all changes since the last one. Every change is followed by a signal. Thread-safe.
  */
 final class Notifier {
     private static final Logger LOG = LoggerFactory.getLogger(Notifier.class);
+    private static final long ERROR_PAUSE_MS = 1_000;
 
     private final Shard shard;
     private final String self;
     private final long intervalNanos;
     private final ReentrantLock lock = new ReentrantLock();
     private final Condition requested = lock.newCondition();
-    private final Set<Signal.News> news = new HashSet<>();
+    private final Set<Signal.Change> changes = new HashSet<>();
     private @Nullable Thread thread;
     private boolean closed;
 
@@ -34,7 +35,7 @@ final class Notifier {
         this.intervalNanos = interval.toNanos();
     }
 
-    void request(Signal.News one) {
+    void request(Signal.Change change) {
         lock.lock();
         try {
             if (closed) {
@@ -45,7 +46,7 @@ final class Notifier {
                 thread.setDaemon(true);
                 thread.start();
             }
-            if (news.add(one)) {
+            if (changes.add(change)) {
                 requested.signal();
             }
         } finally {
@@ -55,7 +56,7 @@ final class Notifier {
 
     private void run() {
         try {
-            for (String payload = next(); payload != null; payload = next()) {
+            for (String payload = takePayload(); payload != null; payload = takePayload()) {
                 send(payload);
                 TimeUnit.NANOSECONDS.sleep(intervalNanos);
             }
@@ -64,17 +65,18 @@ final class Notifier {
         }
     }
 
-    private @Nullable String next() throws InterruptedException {
+    /** Waits for changes and returns their signal; {@code null} once closed and all changes are sent. */
+    private @Nullable String takePayload() throws InterruptedException {
         lock.lockInterruptibly();
         try {
-            while (news.isEmpty()) {
+            while (changes.isEmpty()) {
                 if (closed) {
                     return null;
                 }
                 requested.await();
             }
-            String payload = Signal.encode(self, news);
-            news.clear();
+            String payload = Signal.encode(self, changes);
+            changes.clear();
             return payload;
         } finally {
             lock.unlock();
@@ -88,24 +90,33 @@ final class Notifier {
                 return payload;
             });
         } catch (SQLException | RuntimeException e) {
-            LOG.debug("A wake-up signal on {} was not sent; consumers poll", shard, e);
-            TimeUnit.SECONDS.sleep(1);
+            LOG.debug("Sending a wake-up signal on {} failed; consumers find the events by polling", shard, e);
+            TimeUnit.MILLISECONDS.sleep(ERROR_PAUSE_MS);
         }
     }
 
-    /** Sends what was requested, then ends. */
-    void close() throws InterruptedException {
-        Thread running;
-        lock.lockInterruptibly();
+    /** Accepts no further changes; those requested before are still sent. */
+    void close() {
+        lock.lock();
         try {
             closed = true;
             requested.signal();
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /** Waits until the thread has ended, at most for the given time; then interrupts it. */
+    void awaitClosed(long timeoutMs) throws InterruptedException {
+        Thread running;
+        lock.lockInterruptibly();
+        try {
             running = thread;
         } finally {
             lock.unlock();
         }
         if (running != null) {
-            running.join(1_000);
+            running.join(timeoutMs);
             running.interrupt();
         }
     }

@@ -1,72 +1,73 @@
 package io.eventsql.internal.wake;
 
+import java.util.ArrayList;
 import java.util.Collection;
+import java.util.List;
 
 /**
- * The text of a wake-up signal: who sends it, and for which partitions there is something new. {@code
- * <sender> <stream id>:<partition>,…}, {@code c<consumer id>} for a consumer, or {@code <sender> *} for all.
+ * The payload of a wake-up signal, its sender followed by the changes: {@code <sender> <stream id>:<partition>,…}, with
+ * {@code c<consumer id>} for a consumer, or {@code <sender> *} if anything may have changed.
  */
 final class Signal {
-    /** More are not listed one by one: NOTIFY's payload has less than 8,000 bytes. */
-    private static final int PARTITIONS_LISTED_MAX = 300;
+    /** More changes are sent as {@value #ALL}, because NOTIFY's payload is limited to less than 8,000 bytes. */
+    private static final int CHANGES_MAX = 300;
 
     private static final String ALL = "*";
     private static final char CONSUMER_PREFIX = 'c';
 
     private Signal() {}
 
-    /** What has changed: a partition has something new, or a consumer its members or its state. */
-    record News(int id, int partition) {
+    /** A change: new events in a partition, or another state or other members of a consumer. */
+    record Change(int id, int partition) {
         private static final int CONSUMER = -1;
 
-        static News ofConsumer(int consumerId) {
-            return new News(consumerId, CONSUMER);
+        static Change ofConsumer(int consumerId) {
+            return new Change(consumerId, CONSUMER);
         }
 
-        private String text() {
-            return partition == CONSUMER ? CONSUMER_PREFIX + Integer.toString(id) : id + ":" + partition;
+        boolean isOfConsumer() {
+            return partition == CONSUMER;
+        }
+
+        private String encode() {
+            return isOfConsumer() ? CONSUMER_PREFIX + Integer.toString(id) : id + ":" + partition;
         }
     }
 
-    static String encode(String sender, Collection<News> news) {
-        if (news.size() > PARTITIONS_LISTED_MAX) {
+    static String encode(String sender, Collection<Change> changes) {
+        if (changes.size() > CHANGES_MAX) {
             return sender + " " + ALL;
         }
         StringBuilder text = new StringBuilder(sender);
         char separator = ' ';
-        for (News one : news) {
-            text.append(separator).append(one.text());
+        for (Change change : changes) {
+            text.append(separator).append(change.encode());
             separator = ',';
         }
         return text.toString();
     }
 
-    /** Tells the targets, unless the signal is this process's own. What is no signal of ours wakes everything. */
-    static void dispatch(String text, String self, Iterable<WakeUpTarget> targets) {
-        int space = text.indexOf(' ');
-        if (space >= 0 && text.substring(0, space).equals(self)) {
-            return;
-        }
-        String[] partitions = text.substring(space + 1).split(",", -1);
-        for (WakeUpTarget target : targets) {
-            for (String one : partitions) {
-                dispatch(one, target);
-            }
-        }
+    static boolean isFrom(String sender, String text) {
+        return text.startsWith(sender + " ");
     }
 
-    private static void dispatch(String partition, WakeUpTarget target) {
-        int colon = partition.indexOf(':');
-        try {
-            if (partition.charAt(0) == CONSUMER_PREFIX) {
-                target.consumerChanged(Integer.parseInt(partition, 1, partition.length(), 10));
-                return;
+    /** Returns the changes; an empty list if anything may have changed, or if the signal is malformed. */
+    static List<Change> decode(String text) {
+        List<Change> changes = new ArrayList<>();
+        for (String change : text.substring(text.indexOf(' ') + 1).split(",", -1)) {
+            int colon = change.indexOf(':');
+            try {
+                if (change.charAt(0) == CONSUMER_PREFIX) {
+                    changes.add(Change.ofConsumer(Integer.parseInt(change, 1, change.length(), 10)));
+                } else {
+                    changes.add(new Change(
+                            Integer.parseInt(change, 0, Math.max(colon, 0), 10),
+                            Integer.parseInt(change, colon + 1, change.length(), 10)));
+                }
+            } catch (NumberFormatException | IndexOutOfBoundsException e) {
+                return List.of();
             }
-            target.wake(
-                    Integer.parseInt(partition, 0, Math.max(colon, 0), 10),
-                    Integer.parseInt(partition, colon + 1, partition.length(), 10));
-        } catch (NumberFormatException | IndexOutOfBoundsException e) {
-            target.wakeAll();
         }
+        return changes;
     }
 }

@@ -7,12 +7,15 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.UUID;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.TimeUnit;
 
 /**
- * Carries the news that a stream has new events: directly to the fetchers of this process, by NOTIFY to other
- * processes. A signal may be lost (a dead connection); fetchers look by themselves from time to time. Thread-safe.
+ * Signals that a stream has new events or that a consumer has changed: directly to targets in this process, with NOTIFY to
+ * other processes. A signal may be lost with its connection, so targets must also poll. Thread-safe.
  */
 public final class WakeUp {
+    private static final long CLOSE_WAIT_MAX_MS = 1_000;
+
     private final List<Notifier> notifiers = new ArrayList<>();
     private final List<Listener> listeners = new ArrayList<>();
     private final List<List<WakeUpTarget>> targets = new ArrayList<>();
@@ -27,35 +30,42 @@ public final class WakeUp {
         }
     }
 
-    /** Says that events were appended to a partition. Cheap: called for each partition of each batch. */
+    /** Signals that events were appended to a partition. Cheap, because it is called for each partition of each batch. */
     public void appended(Shard shard, int streamId, int partition) {
         for (WakeUpTarget target : targets.get(shard.number())) {
             target.wake(streamId, partition);
         }
-        notifiers.get(shard.number()).request(new Signal.News(streamId, partition));
+        notifiers.get(shard.number()).request(new Signal.Change(streamId, partition));
     }
 
-    /** Says that members of a consumer came or went, or that its state was changed. */
+    /** Signals that the members or the state of a consumer have changed. */
     public void consumerChanged(Shard shard, int consumerId) {
         for (WakeUpTarget target : targets.get(shard.number())) {
             target.consumerChanged(consumerId);
         }
-        notifiers.get(shard.number()).request(Signal.News.ofConsumer(consumerId));
+        notifiers.get(shard.number()).request(Signal.Change.ofConsumer(consumerId));
     }
 
-    /** From now on the target is told of new events on the shard, also of those of other processes. */
+    /** Registers a target for the signals of a shard, including those of other processes. */
     public void register(Shard shard, WakeUpTarget target) {
         targets.get(shard.number()).add(target);
         listeners.get(shard.number()).start();
     }
 
-    /** Ends the threads. */
-    public void close() throws InterruptedException {
+    /** Sends the pending signals and ends all threads, at most until the deadline. */
+    public void close(long deadlineNanos) throws InterruptedException {
+        notifiers.forEach(Notifier::close);
+        listeners.forEach(Listener::close);
         for (Notifier notifier : notifiers) {
-            notifier.close();
+            notifier.awaitClosed(waitMs(deadlineNanos));
         }
         for (Listener listener : listeners) {
-            listener.close();
+            listener.awaitClosed(waitMs(deadlineNanos));
         }
+    }
+
+    private static long waitMs(long deadlineNanos) {
+        long leftMs = TimeUnit.NANOSECONDS.toMillis(deadlineNanos - System.nanoTime());
+        return Math.clamp(leftMs, 1, CLOSE_WAIT_MAX_MS);
     }
 }

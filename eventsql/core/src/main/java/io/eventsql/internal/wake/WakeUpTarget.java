@@ -1,13 +1,13 @@
 package io.eventsql.internal.wake;
 
-/** Receives the signals that there may be new events on a shard. Its methods must return at once. */
+/** Callbacks for signals of a shard; must return immediately. */
 public interface WakeUpTarget {
-    /** There may be new events in this partition of this stream. */
+    /** Called if a partition of a stream may have new events. */
     default void wake(int streamId, int partition) {}
 
-    /** The members or the state of this consumer have changed. */
+    /** Called if the members or the state of a consumer may have changed. */
     default void consumerChanged(int consumerId) {}
 
-    /** There may be new events in any partition. */
+    /** Called if anything may have changed. */
     void wakeAll();
 }

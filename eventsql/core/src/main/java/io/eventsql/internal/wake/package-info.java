@@ -1,5 +1,5 @@
 /**
- * Tells consumers that there is something to fetch, in this process and in others.
+ * Wake-up signals: notifies the consumers of this and other processes that there are events to fetch.
  *
  * <p>Not API: may change in any release.
  */

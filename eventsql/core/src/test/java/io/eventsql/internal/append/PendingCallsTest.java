@@ -13,7 +13,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** Which calls go together. {@code pending} has two lanes: even and odd partitions. */
+/** Forming of batches. {@code pending} has two lanes: even and odd partitions. */
 class PendingCallsTest {
     private static final int MANY = PendingCalls.SHARED_ABOVE_EVENTS + 1;
     private static final StreamSpec ONE_PARTITION = StreamSpec.of("small").withPartitions(1);
@@ -33,7 +33,7 @@ class PendingCallsTest {
         return add(pending, TestCalls.callWithoutKey(events));
     }
 
-    /** So many events of one partition in one call that several batches should go at the same time. */
+    /** Returns a call with enough events of one partition to append several batches concurrently. */
     private Call addMany(int partition) {
         return add(IntStream.generate(() -> partition).limit(MANY).toArray());
     }
@@ -44,86 +44,86 @@ class PendingCallsTest {
     }
 
     @Test
-    void nextBatch_nothingThere_isNull() {
-        assertThat(pending.nextBatch()).isNull();
+    void takeBatch_nothingWaits_returnsNull() {
+        assertThat(pending.takeBatch()).isNull();
     }
 
     @Test
-    void nextBatch_littleWaits_takesEverythingInCallOrder() {
+    void takeBatch_fewEventsWait_takesAllInCallOrder() {
         Call a = add(0);
         Call b = addWithoutKey(1);
         Call c = add(1);
         Call wide = add(0, 1);
         Call d = add(2, 4);
-        assertCalls(pending.nextBatch(), a, b, c, wide, d);
+        assertCalls(pending.takeBatch(), a, b, c, wide, d);
         assertThat(pending.calls()).isZero();
         assertThat(pending.hasFreeLane()).isFalse();
     }
 
     @Test
-    void nextBatch_lanesUnderWay_givesThemNothing() {
+    void takeBatch_allLanesBusy_returnsNull() {
         add(0);
-        Batch all = pending.nextBatch();
+        Batch all = pending.takeBatch();
         add(0);
         add(1);
         addWithoutKey(1);
-        assertThat(pending.nextBatch()).isNull();
+        assertThat(pending.takeBatch()).isNull();
         pending.done(all);
-        assertThat(pending.nextBatch().calls()).hasSize(3);
+        assertThat(pending.takeBatch().calls()).hasSize(3);
     }
 
     @Test
-    void nextBatch_muchWaits_lanesGoAtTheSameTime() {
+    void takeBatch_manyEventsWait_lanesAreTakenConcurrently() {
         Call even = addMany(0);
         Call odd = addMany(1);
-        assertCalls(pending.nextBatch(), even);
+        assertCalls(pending.takeBatch(), even);
         assertThat(pending.hasFreeLane()).isTrue();
-        assertCalls(pending.nextBatch(), odd);
+        assertCalls(pending.takeBatch(), odd);
         assertThat(pending.hasFreeLane()).isFalse();
     }
 
     @Test
-    void nextBatch_laneUnderWay_itsCallsWaitAndOthersGo() {
+    void takeBatch_laneBusy_takesOnlyCallsOfOtherLanes() {
         addMany(0);
         addMany(1);
-        Batch even = pending.nextBatch();
-        Batch odd = pending.nextBatch();
+        Batch even = pending.takeBatch();
+        Batch odd = pending.takeBatch();
         Call nextEven = add(2);
         Call nextOdd = add(3);
         pending.done(odd);
-        assertCalls(pending.nextBatch(), nextOdd);
+        assertCalls(pending.takeBatch(), nextOdd);
         pending.done(even);
-        assertCalls(pending.nextBatch(), nextEven);
+        assertCalls(pending.takeBatch(), nextEven);
     }
 
     @Test
-    void nextBatch_fourBatchesWithoutKeys_goInTwoCommits() {
+    void takeBatch_fourBatchesWithoutKeys_needTwoCommits() {
         Call[] calls = new Call[4];
         for (int i = 0; i < calls.length; i++) {
             calls[i] = addWithoutKey(100);
         }
-        assertCalls(pending.nextBatch(), calls[0], calls[1]);
-        assertCalls(pending.nextBatch(), calls[2], calls[3]);
+        assertCalls(pending.takeBatch(), calls[0], calls[1]);
+        assertCalls(pending.takeBatch(), calls[2], calls[3]);
     }
 
     @Test
-    void nextBatch_asManyWithKeys_goInOneCommit() {
+    void takeBatch_asManyEventsWithKeys_needOneCommit() {
         Call[] calls = new Call[4];
         for (int i = 0; i < calls.length; i++) {
             int partition = i;
             calls[i] = add(IntStream.generate(() -> partition).limit(100).toArray());
         }
-        assertCalls(pending.nextBatch(), calls);
+        assertCalls(pending.takeBatch(), calls);
     }
 
     @Test
-    void nextBatch_muchWaitsWithoutKeys_isSharedByTheLanes() {
+    void takeBatch_manyEventsWithoutKeys_areSharedByTheLanes() {
         List<Call> calls = new ArrayList<>();
         for (int i = 0; i < 2 * MANY; i++) {
             calls.add(addWithoutKey(1));
         }
-        Batch first = pending.nextBatch();
-        Batch second = pending.nextBatch();
+        Batch first = pending.takeBatch();
+        Batch second = pending.takeBatch();
         assertThat(first.calls()).hasSizeBetween(MANY / 2, MANY);
         assertThat(second.calls()).isNotEmpty();
         assertThat(first.partition(first.calls().get(0), 0) % 2)
@@ -131,98 +131,98 @@ class PendingCallsTest {
     }
 
     @Test
-    void nextBatch_numbers_rise() {
+    void takeBatch_numbers_increase() {
         add(0);
-        Batch first = pending.nextBatch();
+        Batch first = pending.takeBatch();
         long part = pending.nextBatchNumber();
         pending.done(first);
         add(0);
         assertThat(first.number()).isPositive().isLessThan(part);
-        assertThat(pending.nextBatch().number()).isGreaterThan(part);
+        assertThat(pending.takeBatch().number()).isGreaterThan(part);
     }
 
     @Test
-    void nextBatch_limitInEvents_isKeptWithoutOvertaking() {
+    void takeBatch_eventLimit_isKeptWithoutReordering() {
         PendingCalls limited = new PendingCalls(2, 3, 1L << 40);
         Call one = add(limited, TestCalls.call(0, 0));
         Call two = add(limited, TestCalls.call(0, 0));
         Call three = add(limited, TestCalls.call(0));
         Call four = add(limited, TestCalls.call(1));
-        Batch batch = limited.nextBatch();
+        Batch batch = limited.takeBatch();
         assertCalls(batch, one);
         limited.done(batch);
-        Batch next = limited.nextBatch();
+        Batch next = limited.takeBatch();
         assertCalls(next, two, three);
         limited.done(next);
-        assertCalls(limited.nextBatch(), four);
+        assertCalls(limited.takeBatch(), four);
     }
 
     @Test
-    void nextBatch_limitInBytes_isKept() {
+    void takeBatch_byteLimit_isKept() {
         PendingCalls limited = new PendingCalls(1, 1_000, 3 * TestCalls.EVENT_BYTES);
         Call one = add(limited, TestCalls.call(0));
         Call two = add(limited, TestCalls.call(0, 1));
         Call three = add(limited, TestCalls.call(2));
-        Batch batch = limited.nextBatch();
+        Batch batch = limited.takeBatch();
         assertCalls(batch, one, two);
         limited.done(batch);
-        assertCalls(limited.nextBatch(), three);
+        assertCalls(limited.takeBatch(), three);
     }
 
     @Test
-    void nextBatch_callLargerThanABatch_goesAlone() {
+    void takeBatch_callLargerThanABatch_isTakenAlone() {
         PendingCalls limited = new PendingCalls(1, 2, 2 * TestCalls.EVENT_BYTES);
         Call large = add(limited, TestCalls.call(0, 0, 0));
         Call small = add(limited, TestCalls.call(0));
-        Batch batch = limited.nextBatch();
+        Batch batch = limited.takeBatch();
         assertCalls(batch, large);
         limited.done(batch);
-        assertCalls(limited.nextBatch(), small);
+        assertCalls(limited.takeBatch(), small);
     }
 
     @Test
-    void nextBatch_wideCall_waitsForEarlierCallsUnderWay() {
+    void takeBatch_wideCall_waitsForEarlierBatches() {
         Call even = addMany(0);
         Call odd = addMany(1);
-        Batch evenBatch = pending.nextBatch();
-        Batch oddBatch = pending.nextBatch();
+        Batch evenBatch = pending.takeBatch();
+        Batch oddBatch = pending.takeBatch();
         assertCalls(evenBatch, even);
         assertCalls(oddBatch, odd);
         Call wide = add(0, 1);
         pending.done(evenBatch);
-        assertThat(pending.nextBatch()).isNull();
+        assertThat(pending.takeBatch()).isNull();
         pending.done(oddBatch);
-        assertCalls(pending.nextBatch(), wide);
+        assertCalls(pending.takeBatch(), wide);
     }
 
     @Test
-    void nextBatch_wideCall_isNotOvertaken() {
+    void takeBatch_wideCall_isNotOvertaken() {
         addMany(0);
         addMany(1);
-        Batch even = pending.nextBatch();
-        Batch odd = pending.nextBatch();
+        Batch even = pending.takeBatch();
+        Batch odd = pending.takeBatch();
         Call before = add(1);
         Call wide = add(0, 1);
         Call after = add(1);
         pending.done(odd);
-        Batch beforeBatch = pending.nextBatch();
+        Batch beforeBatch = pending.takeBatch();
         assertCalls(beforeBatch, before);
         pending.done(beforeBatch);
-        assertThat(pending.nextBatch()).isNull();
+        assertThat(pending.takeBatch()).isNull();
         pending.done(even);
-        assertCalls(pending.nextBatch(), wide, after);
+        assertCalls(pending.takeBatch(), wide, after);
     }
 
     @Test
-    void nextBatch_wideCallWhileMuchWaits_goesInItsTurn() {
+    void takeBatch_wideCallAmongManyEvents_isTakenInOrder() {
         Call before = addMany(0);
         Call wide = add(0, 1);
         Call after = addMany(1);
-        assertCalls(pending.nextBatch(), before, wide, after);
+        assertCalls(pending.takeBatch(), before, wide, after);
     }
 
     @Test
-    void nextBatch_wideCallsKeepComing_othersDoNotStarve() {
+    void takeBatch_continuousWideCalls_othersDoNotStarve() {
         PendingCalls limited = new PendingCalls(2, 4, 1L << 40);
         add(limited, TestCalls.call(0, 1));
         Call withoutKey = add(limited, TestCalls.callWithoutKey(1));
@@ -231,7 +231,7 @@ class PendingCallsTest {
         for (int round = 0; round < 2; round++) {
             add(limited, TestCalls.call(0, 1));
             add(limited, TestCalls.call(1, 2));
-            Batch batch = limited.nextBatch();
+            Batch batch = limited.takeBatch();
             taken.addAll(batch.calls());
             limited.done(batch);
         }
@@ -240,14 +240,14 @@ class PendingCallsTest {
 
     @ParameterizedTest
     @CsvSource({"1, 8", "2, 8", "3, 8", "3, 7", "8, 8"})
-    void nextBatch_callsWithoutKeys_goRoundAllPartitions(int lanes, int partitions) {
+    void takeBatch_callsWithoutKeys_useAllPartitionsInTurn(int lanes, int partitions) {
         StreamSpec stream = StreamSpec.of("orders").withPartitions(partitions);
         PendingCalls some = new PendingCalls(lanes, 1_000_000, 1L << 40);
         Set<Integer> used = new HashSet<>();
         for (int round = 0; round < partitions; round++) {
             Call first = add(some, TestCalls.callWithoutKey(stream, 1));
             Call second = add(some, TestCalls.callWithoutKey(stream, 3));
-            Batch batch = some.nextBatch();
+            Batch batch = some.takeBatch();
             int partition = batch.partition(first.call, 0);
             assertThat(IntStream.range(0, 3).map(i -> batch.partition(second.call, i)))
                     .as("one partition a batch")
@@ -260,7 +260,7 @@ class PendingCallsTest {
 
     @ParameterizedTest
     @CsvSource({"2, 8", "3, 8", "3, 7", "8, 8"})
-    void nextBatch_callsWithoutKeysOfBusyLanes_goRoundAllPartitionsOfTheirLanes(int lanes, int partitions) {
+    void takeBatch_callsWithoutKeysAndBusyLanes_useAllPartitionsOfTheFreeLanesInTurn(int lanes, int partitions) {
         StreamSpec stream = StreamSpec.of("orders").withPartitions(partitions);
         PendingCalls some = new PendingCalls(lanes, 1_000_000, 1L << 40);
         Set<Integer> used = new HashSet<>();
@@ -268,7 +268,7 @@ class PendingCallsTest {
             List<Batch> underWay = new ArrayList<>();
             for (int lane = 0; lane < lanes; lane++) {
                 add(some, TestCalls.callWithoutKey(stream, MANY * lanes));
-                Batch batch = some.nextBatch();
+                Batch batch = some.takeBatch();
                 underWay.add(batch);
                 used.add(batch.partition(batch.calls().get(0), 0));
             }
@@ -281,29 +281,29 @@ class PendingCallsTest {
     }
 
     @Test
-    void nextBatch_laneWithoutPartitionOfTheStream_leavesItsCallsToTheOther() {
+    void takeBatch_laneWithoutPartitionOfTheStream_leavesItsCallsToTheOther() {
         addMany(0);
-        Batch even = pending.nextBatch();
+        Batch even = pending.takeBatch();
         Call ofPartitionZero = add(pending, TestCalls.callWithoutKey(ONE_PARTITION, 1));
         Call odd = addMany(1);
-        Batch oddBatch = pending.nextBatch();
+        Batch oddBatch = pending.takeBatch();
         assertCalls(oddBatch, odd);
-        assertThat(pending.nextBatch()).isNull();
+        assertThat(pending.takeBatch()).isNull();
         pending.done(even);
-        Batch last = pending.nextBatch();
+        Batch last = pending.takeBatch();
         assertCalls(last, ofPartitionZero);
         assertThat(last.partition(ofPartitionZero.call, 0)).isZero();
     }
 
     @Test
-    void nextBatch_manyCallsWithoutKeysOfOnePartition_allGo() {
+    void takeBatch_manyCallsWithoutKeysOfOnePartition_areAllTaken() {
         for (int i = 0; i < 3 * MANY; i++) {
             add(pending, TestCalls.callWithoutKey(ONE_PARTITION, 1));
         }
         List<Batch> underWay = new ArrayList<>();
         for (int batches = 0; pending.calls() > 0; batches++) {
             assertThat(batches).isLessThan(100);
-            for (Batch batch = pending.nextBatch(); batch != null; batch = pending.nextBatch()) {
+            for (Batch batch = pending.takeBatch(); batch != null; batch = pending.takeBatch()) {
                 underWay.add(batch);
             }
             assertThat(underWay).as("one batch of the partition at a time").hasSize(1);
@@ -312,7 +312,7 @@ class PendingCallsTest {
     }
 
     @Test
-    void removeExpired_everyKindOfCall_goesWhenItsTimeHasCome() {
+    void removeExpired_everyKindOfCall_isRemovedAtItsDeadline() {
         long deadline = System.nanoTime();
         List<Call> calls = List.of(
                 add(pending, TestCalls.callUntil(deadline, 0)),
@@ -327,23 +327,23 @@ class PendingCallsTest {
                 .containsExactlyInAnyOrderElementsOf(
                         calls.stream().map(c -> c.call).toList());
         assertThat(pending.calls()).isZero();
-        assertThat(pending.nextBatch()).isNull();
+        assertThat(pending.takeBatch()).isNull();
     }
 
-    /** Such calls exist: those that came late because the buffer was full, and those moved from another shard. */
+    /** Such calls exist: those that were blocked by a full buffer, and those rerouted from another shard. */
     @Test
-    void removeExpired_earlierDeadlineBehindALaterOne_isNotForgotten() {
+    void removeExpired_earlierDeadlineAfterALaterOne_isFound() {
         long deadline = System.nanoTime();
         Call first = add(pending, TestCalls.callUntil(deadline + 1_000, 0));
         Call behind = add(pending, TestCalls.callUntil(deadline, 0));
         List<PublishCall> expired = new ArrayList<>();
         pending.removeExpired(deadline, expired::add);
         assertThat(expired).containsExactly(behind.call);
-        assertCalls(pending.nextBatch(), first);
+        assertCalls(pending.takeBatch(), first);
     }
 
     @Test
-    void removeExpired_nanoTimeOverflows_isStillRight() {
+    void removeExpired_nanoTimeOverflows_worksCorrectly() {
         add(pending, TestCalls.callUntil(Long.MAX_VALUE, 0));
         List<PublishCall> expired = new ArrayList<>();
         pending.removeExpired(Long.MAX_VALUE - 10, expired::add);
@@ -353,7 +353,7 @@ class PendingCallsTest {
     }
 
     @Test
-    void removeWithoutKeys_takesOnlyThose() {
+    void removeWithoutKeys_removesOnlyCallsWithoutKeys() {
         Call keyed = add(0);
         Call withoutKey = addWithoutKey(1);
         Call wide = add(0, 1);
@@ -362,6 +362,6 @@ class PendingCallsTest {
                 .containsExactlyInAnyOrderElementsOf(TestCalls.calls(withoutKey, ofSmallStream))
                 .noneMatch(PublishCall::isSent);
         assertThat(pending.removeWithoutKeys()).isEmpty();
-        assertCalls(pending.nextBatch(), keyed, wide);
+        assertCalls(pending.takeBatch(), keyed, wide);
     }
 }

@@ -43,7 +43,7 @@ class PublishQueueOrderTest {
      */
     @ParameterizedTest
     @CsvSource({"1", "2", "3", "4"})
-    void next_manyThreads_partitionsKeepTheirOrder(int lanes) throws Exception {
+    void finishAndTake_manyThreads_partitionsKeepTheirOrder(int lanes) throws Exception {
         long seed = Long.getLong("eventsql.test.seed", System.nanoTime());
         int total = Integer.getInteger("eventsql.test.queueCalls", 20_000);
         Random random = new Random(seed);
@@ -56,7 +56,7 @@ class PublishQueueOrderTest {
         for (int thread = 0; thread < lanes; thread++) {
             threads.add(Thread.ofPlatform().start(() -> {
                 try {
-                    for (Batch batch = queue.next(null); batch != null; batch = queue.next(batch)) {
+                    for (Batch batch = queue.finishAndTake(null); batch != null; batch = queue.finishAndTake(batch)) {
                         model.begin(batch);
                         LockSupport.parkNanos(batch.number() % 4 * 100_000); // some appends take longer
                         model.end(batch);
@@ -94,7 +94,7 @@ class PublishQueueOrderTest {
         assertThat(queue.bufferedBytes()).isZero();
     }
 
-    /** What must hold: each partition's calls in the order they were put, one batch of a partition at a time. */
+    /** Checks that the calls of each partition are taken in the order they were put, by one batch at a time. */
     private static final class Model {
         static final int PARTITIONS = TestCalls.STREAM.partitions();
 

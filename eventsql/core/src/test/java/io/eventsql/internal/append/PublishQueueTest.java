@@ -15,7 +15,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** The queue without any database. Threads that must be seen waiting are waited for by their state, never by time. */
+/** The queue without a database. Whether a thread waits is determined by its state, never by time. */
 @Timeout(60)
 class PublishQueueTest {
     private static final int EVENT_BYTES = TestCalls.EVENT_BYTES;
@@ -45,16 +45,16 @@ class PublishQueueTest {
         assertThat(batch.calls()).containsExactlyElementsOf(TestCalls.calls(calls));
     }
 
-    /** Ends a batch, or none, and waits for the next on a thread of its own. */
+    /** Finishes a batch, or none, and takes the next one in a thread of its own. */
     private final class Taker {
         final CompletableFuture<Batch> batch = new CompletableFuture<>();
         final Thread thread;
 
         Taker(PublishQueue queue, Batch last) {
-            thread = start(() -> batch.complete(queue.next(last)));
+            thread = start(() -> batch.complete(queue.finishAndTake(last)));
         }
 
-        /** Returns once it waits, i.e. it has found nothing to take. */
+        /** Returns once the thread waits because there is nothing to take. */
         Taker awaitWaiting() {
             await().until(() -> batch.isDone() || thread.getState() == Thread.State.WAITING);
             assertThat(batch).isNotDone();
@@ -88,7 +88,7 @@ class PublishQueueTest {
     }
 
     @Test
-    void next_nothingThere_waitsUntilACallComes() throws Exception {
+    void finishAndTake_nothingWaits_blocksUntilACallIsAdded() throws Exception {
         PublishQueue queue = queue(2);
         Taker taker = new Taker(queue, null).awaitWaiting();
         Call call = put(queue, TestCalls.call(3));
@@ -96,10 +96,10 @@ class PublishQueueTest {
     }
 
     @Test
-    void next_whileAPartitionIsUnderWay_itsNextCallWaits() throws Exception {
+    void finishAndTake_partitionInProgress_itsNextCallWaits() throws Exception {
         PublishQueue queue = queue(1);
         put(queue, TestCalls.call(0));
-        Batch first = queue.next(null);
+        Batch first = queue.finishAndTake(null);
         Call second = put(queue, TestCalls.call(0));
         Taker other = new Taker(queue, null).awaitWaiting();
         assertThat(other.batch).isNotDone();
@@ -109,26 +109,26 @@ class PublishQueueTest {
     }
 
     @Test
-    void next_manyCallersAnswered_gathersThemAgainIntoOneBatch() throws Exception {
+    void finishAndTake_manyCallsCompleted_gathersTheNextOnesIntoOneBatch() throws Exception {
         PublishQueue queue = queue(2);
         put(queue, TestCalls.call(0));
         put(queue, TestCalls.call(1));
-        Batch batch = queue.next(null);
+        Batch batch = queue.finishAndTake(null);
         assertThat(batch.calls()).hasSize(2);
         Call one = put(queue, TestCalls.call(0));
         Call two = put(queue, TestCalls.call(1));
-        assertCalls(queue.next(batch), one, two);
+        assertCalls(queue.finishAndTake(batch), one, two);
     }
 
     @Test
-    void put_bufferFull_waitsUntilABatchIsDone() throws Exception {
+    void put_bufferFull_blocksUntilABatchIsFinished() throws Exception {
         PublishQueue queue = queue(1, 2 * EVENT_BYTES);
         put(queue, TestCalls.call(0));
         put(queue, TestCalls.call(0));
         Call waiting = TestCalls.call(0);
         Thread putter = start(() -> queue.put(waiting.call));
         awaitBlocked(putter);
-        Batch batch = queue.next(null);
+        Batch batch = queue.finishAndTake(null);
         assertThat(batch.calls()).hasSize(2);
         assertThat(queue.bufferedBytes()).as("under way is buffered, too").isEqualTo(2 * EVENT_BYTES);
         assertThat(putter.isAlive()).isTrue();
@@ -139,7 +139,7 @@ class PublishQueueTest {
     }
 
     @Test
-    void put_bufferFullUntilTheDeadline_isNotStoredAndNamesTheSetting() {
+    void put_bufferFullUntilTheDeadline_failsAsNotStoredNamingTheSetting() {
         PublishQueue queue = queue(1, EVENT_BYTES);
         put(queue, TestCalls.call(0));
         Call late = put(queue, TestCalls.callUntil(System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(20), 0));
@@ -151,7 +151,7 @@ class PublishQueueTest {
     }
 
     @Test
-    void put_interruptedWhileTheBufferIsFull_isNotStoredAndStaysInterrupted() throws Exception {
+    void put_interruptedWhileTheBufferIsFull_failsAsNotStoredAndStaysInterrupted() throws Exception {
         PublishQueue queue = queue(1, EVENT_BYTES);
         put(queue, TestCalls.call(0));
         Call waiting = TestCalls.call(0);
@@ -169,14 +169,14 @@ class PublishQueueTest {
     }
 
     @Test
-    void put_largerThanTheBuffer_entersAnEmptyOne() throws InterruptedException {
+    void put_callLargerThanTheBuffer_isAcceptedByAnEmptyOne() throws InterruptedException {
         PublishQueue queue = queue(1, EVENT_BYTES);
         Call large = put(queue, TestCalls.call(0, 0, 0));
-        assertCalls(queue.next(null), large);
+        assertCalls(queue.finishAndTake(null), large);
     }
 
     @Test
-    void offer_noRoomAtOnce_isRefusedAndLeavesTheCallOpen() {
+    void offer_noRoom_returnsFalseAndLeavesTheCallOpen() {
         PublishQueue queue = queue(1, EVENT_BYTES);
         Call second = TestCalls.callWithoutKey(1);
         assertThat(queue.offer(TestCalls.callWithoutKey(1).call)).isTrue();
@@ -186,7 +186,7 @@ class PublishQueueTest {
     }
 
     @Test
-    void expire_neverSent_isNotStoredAndFreesItsSpace() throws InterruptedException {
+    void expire_neverSent_failsAsNotStoredAndFreesItsSpace() throws InterruptedException {
         PublishQueue queue = queue(2);
         long deadline = System.nanoTime() + FAR;
         List<Call> calls = List.of(
@@ -200,19 +200,19 @@ class PublishQueueTest {
         assertThat(calls)
                 .allSatisfy(c -> assertThat(c.failure())
                         .isInstanceOf(EventNotStoredException.class)
-                        .hasMessageContaining("not sent until the deadline")
+                        .hasMessageContaining("not sent before the deadline")
                         .hasCause(lastFailure));
         assertThat(queue.bufferedBytes()).isZero();
         assertThat(queue.awaitEmpty(0)).isTrue();
     }
 
     @Test
-    void expire_sent_isUnknownAndKeepsItsSpaceUntilItIsDone() throws Exception {
+    void expire_sent_failsAsUnknownAndKeepsItsSpaceUntilFinished() throws Exception {
         PublishQueue queue = queue(1);
         long deadline = System.nanoTime() + FAR;
         Call sent = put(queue, TestCalls.callUntil(deadline, 0));
         Call sentLater = put(queue, TestCalls.callUntil(deadline + 1, 0));
-        Batch batch = queue.next(null);
+        Batch batch = queue.finishAndTake(null);
         assertThat(batch.beginSending()).isTrue();
         queue.expire(deadline, null);
         assertThat(sent.failure()).isInstanceOf(EventOutcomeUnknownException.class);
@@ -226,12 +226,12 @@ class PublishQueueTest {
     }
 
     @Test
-    void expire_takenButNeverSent_isNotStoredAndStaysOutOfTheBatch() throws Exception {
+    void expire_takenButNeverSent_failsAsNotStoredAndIsNotSent() throws Exception {
         PublishQueue queue = queue(1);
         long deadline = System.nanoTime() + FAR;
         Call expired = put(queue, TestCalls.callUntil(deadline, 0));
         Call later = put(queue, TestCalls.callUntil(deadline + 1, 0));
-        Batch batch = queue.next(null);
+        Batch batch = queue.finishAndTake(null);
         queue.expire(deadline, null);
         assertThat(expired.failure()).isInstanceOf(EventNotStoredException.class);
         assertThat(batch.beginSending()).isTrue();
@@ -242,12 +242,12 @@ class PublishQueueTest {
     }
 
     @Test
-    void expire_wideCallThatHeldUpALane_othersGoOn() throws Exception {
+    void expire_wideCallThatBlockedALane_othersContinue() throws Exception {
         PublishQueue queue = queue(2);
         long deadline = System.nanoTime() + FAR;
         int[] many = new int[PendingCalls.SHARED_ABOVE_EVENTS + 1];
         Call hanging = put(queue, TestCalls.call(many));
-        assertCalls(queue.next(null), hanging);
+        assertCalls(queue.finishAndTake(null), hanging);
         Call wide = put(queue, TestCalls.callUntil(deadline, 0, 1));
         Call later = put(queue, TestCalls.callUntil(deadline + FAR, 1));
         Taker other = new Taker(queue, null).awaitWaiting();
@@ -257,7 +257,7 @@ class PublishQueueTest {
     }
 
     @Test
-    void expire_freesSpace_forACallThatWaits() throws Exception {
+    void expire_freedSpace_isUsedByABlockedCall() throws Exception {
         PublishQueue queue = queue(1, EVENT_BYTES);
         long deadline = System.nanoTime() + FAR;
         put(queue, TestCalls.callUntil(deadline, 0));
@@ -266,42 +266,42 @@ class PublishQueueTest {
         awaitBlocked(putter);
         queue.expire(deadline, null);
         putter.join();
-        assertCalls(queue.next(null), waiting);
+        assertCalls(queue.finishAndTake(null), waiting);
     }
 
     @Test
-    void takeMovable_whatWasNotSent_keepsItsSpaceUntilItIsGivenBack() throws InterruptedException {
+    void takeReroutable_unsentCalls_keepTheirSpaceUntilReroutingIsFinished() throws InterruptedException {
         PublishQueue queue = queue(2);
         put(queue, TestCalls.callWithoutKey(1));
-        queue.next(null);
+        queue.finishAndTake(null);
         put(queue, TestCalls.call(0));
         Call movable = put(queue, TestCalls.callWithoutKey(1));
-        assertThat(queue.takeMovable()).containsExactly(movable.call);
+        assertThat(queue.takeReroutable()).containsExactly(movable.call);
         assertThat(movable.outcome).isNotDone();
-        assertThat(queue.takeMovable()).isEmpty();
+        assertThat(queue.takeReroutable()).isEmpty();
         assertThat(queue.bufferedBytes()).isEqualTo(3 * EVENT_BYTES);
-        queue.giveBack(List.of(movable.call), List.of());
+        queue.finishRerouting(List.of(movable.call), List.of());
         assertThat(queue.bufferedBytes()).isEqualTo(2 * EVENT_BYTES);
     }
 
     @Test
-    void close_whatWaits_isStillTakenThenThreadsEnd() throws Exception {
+    void close_waitingCalls_areStillTakenThenThreadsEnd() throws Exception {
         PublishQueue queue = queue(2);
         Taker early = new Taker(queue, null).awaitWaiting();
         Call one = put(queue, TestCalls.call(0));
         Batch first = early.get();
         Call two = put(queue, TestCalls.callWithoutKey(1));
         queue.close();
-        Batch second = queue.next(first);
+        Batch second = queue.finishAndTake(first);
         assertCalls(first, one);
         assertCalls(second, two);
-        assertThat(queue.next(second)).isNull();
-        assertThat(queue.next(null)).isNull();
+        assertThat(queue.finishAndTake(second)).isNull();
+        assertThat(queue.finishAndTake(null)).isNull();
         assertThat(queue.awaitEmpty(0)).isTrue();
     }
 
     @Test
-    void close_threadsThatWait_end() throws Exception {
+    void close_waitingThreads_end() throws Exception {
         PublishQueue queue = queue(2);
         Taker one = new Taker(queue, null).awaitWaiting();
         Taker two = new Taker(queue, null).awaitWaiting();
@@ -311,7 +311,7 @@ class PublishQueueTest {
     }
 
     @Test
-    void close_furtherCalls_areNotStored() {
+    void close_furtherCalls_failAsNotStored() {
         PublishQueue queue = queue(1);
         queue.close();
         assertThat(put(queue, TestCalls.call(0)).failure())
@@ -321,7 +321,7 @@ class PublishQueueTest {
     }
 
     @Test
-    void close_callThatWaitsForSpace_isNotStored() throws Exception {
+    void close_blockedCall_failsAsNotStored() throws Exception {
         PublishQueue queue = queue(1, EVENT_BYTES);
         put(queue, TestCalls.call(0));
         Call waiting = TestCalls.call(0);
@@ -335,37 +335,37 @@ class PublishQueueTest {
     }
 
     @Test
-    void giveBack_closed_whatStaysIsStillTaken() throws InterruptedException {
+    void finishRerouting_queueClosed_stayingCallsAreStillTaken() throws InterruptedException {
         PublishQueue queue = queue(1);
         put(queue, TestCalls.callWithoutKey(1));
-        List<PublishCall> movable = queue.takeMovable();
+        List<PublishCall> movable = queue.takeReroutable();
         queue.close();
-        queue.giveBack(List.of(), movable);
+        queue.finishRerouting(List.of(), movable);
         assertThat(queue.bufferedBytes()).isEqualTo(EVENT_BYTES);
-        assertThat(queue.next(null).calls()).containsExactlyElementsOf(movable);
+        assertThat(queue.finishAndTake(null).calls()).containsExactlyElementsOf(movable);
     }
 
     @Test
-    void abandon_failsSentAndUnsentDifferently() throws InterruptedException {
+    void abort_sentAndUnsentCalls_failDifferently() throws InterruptedException {
         PublishQueue queue = queue(2);
         Call sent = put(queue, TestCalls.call(0));
-        queue.next(null).beginSending();
+        queue.finishAndTake(null).beginSending();
         List<Call> unsent = List.of(
                 put(queue, TestCalls.call(0)),
                 put(queue, TestCalls.callWithoutKey(1)),
                 put(queue, TestCalls.call(0, 1)));
         queue.close();
         assertThat(queue.awaitEmpty(1)).isFalse();
-        queue.abandon();
+        queue.abort();
         assertThat(sent.failure()).isInstanceOf(EventOutcomeUnknownException.class);
         assertThat(unsent).allSatisfy(c -> assertThat(c.failure()).isInstanceOf(EventNotStoredException.class));
     }
 
     @Test
-    void awaitEmpty_batchEnds_returns() throws Exception {
+    void awaitEmpty_batchFinished_returns() throws Exception {
         PublishQueue queue = queue(1);
         put(queue, TestCalls.call(0));
-        Batch batch = queue.next(null);
+        Batch batch = queue.finishAndTake(null);
         CompletableFuture<Boolean> empty = new CompletableFuture<>();
         Thread waiting = start(() -> empty.complete(queue.awaitEmpty(FAR)));
         awaitBlocked(waiting);
@@ -374,12 +374,12 @@ class PublishQueueTest {
     }
 
     @Test
-    void next_interrupted_throws() {
+    void finishAndTake_interrupted_throws() {
         PublishQueue queue = queue(1);
         CompletableFuture<Void> failed = new CompletableFuture<>();
         Thread taker = start(() -> {
             try {
-                queue.next(null);
+                queue.finishAndTake(null);
             } catch (InterruptedException e) {
                 failed.completeExceptionally(e);
             }

@@ -10,7 +10,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
-/** Calls for tests of what happens to them before a database is involved. */
+/** Calls for tests without a database. */
 final class TestCalls {
     static final StreamSpec STREAM = StreamSpec.of("orders").withPartitions(8);
     static final int EVENT_BYTES = 100;
@@ -18,7 +18,7 @@ final class TestCalls {
 
     private TestCalls() {}
 
-    /** A call and what became of it. */
+    /** A call and its outcome. */
     static final class Call {
         final CompletableFuture<EventPosition[]> outcome = new CompletableFuture<>();
         final PublishCall call;
@@ -42,7 +42,7 @@ final class TestCalls {
             });
         }
 
-        /** Why it failed; {@code null} if it did not. */
+        /** Returns the failure; {@code null} if there is none. */
         Throwable failure() {
             return outcome.isCompletedExceptionally() ? outcome.exceptionNow() : null;
         }

@@ -4,6 +4,7 @@ import io.eventsql.spring.internal.listener.ListenerSettings;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 import org.springframework.boot.context.properties.ConfigurationProperties;
+import org.springframework.boot.context.properties.NestedConfigurationProperty;
 
 /**
  * Settings of listeners.
@@ -13,4 +14,5 @@ import org.springframework.boot.context.properties.ConfigurationProperties;
  */
 @ConfigurationProperties("eventsql")
 record EventSqlListenerProperties(
-        @Nullable ListenerSettings listener, @Nullable Map<String, ListenerSettings> listeners) {}
+        @NestedConfigurationProperty @Nullable ListenerSettings listener,
+        @Nullable Map<String, ListenerSettings> listeners) {}

@@ -66,7 +66,7 @@ record EventSqlProperties(
         @DefaultValue("5s") Duration outboxPollInterval,
         @DefaultValue("15s") Duration outboxLease,
         @DefaultValue("5000") int outboxPageEvents,
-        @DefaultValue("30s") Duration closeTimeout,
+        @DefaultValue("25s") Duration closeTimeout,
         @DefaultValue("false") boolean createMissingStreams,
         @Nullable String preferredShard,
         @DefaultValue Map<String, Stream> streams,

@@ -33,17 +33,20 @@ public final class PropertyNames {
 
     /** Returns the exception with properties for settings in its message and field. */
     public static InvalidInputException inException(InvalidInputException exception) {
-        String problem = problem(exception);
-        InvalidInputException translated = new InvalidInputException(inText(exception.field()), inText(problem));
-        if (translated.getMessage().equals(exception.getMessage())) {
+        String field = inText(exception.field());
+        String problem = inText(problem(exception));
+        if (field.equals(exception.field()) && problem.equals(problem(exception))) {
             return exception;
         }
+        InvalidInputException translated = new InvalidInputException(field, problem);
         translated.setStackTrace(exception.getStackTrace());
         return translated;
     }
 
     /** Returns the exception's message without its field. */
     public static String problem(InvalidInputException exception) {
-        return exception.getMessage().substring(exception.field().length()).strip();
+        return String.valueOf(exception.getMessage())
+                .substring(exception.field().length())
+                .strip();
     }
 }

@@ -7,6 +7,8 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.lang.reflect.Method;
 import java.lang.reflect.Modifier;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -112,6 +114,22 @@ class EventSqlPropertiesTest {
                                 property.path("description").asString())
                         .as(name)
                         .isNotBlank());
+    }
+
+    @Test
+    void reference_listsEveryPropertyWithItsDefault() throws Exception {
+        String reference = Files.readString(Path.of("../../docs/spring-boot-reference.md"));
+        metadata().forEach((name, property) -> {
+            if (name.startsWith("eventsql.listener.")) {
+                String attribute = name.substring("eventsql.listener.".length());
+                assertThat(reference).contains("| `" + attribute + "` | `");
+            } else if (property.path("type").asString().startsWith("java.util.Map<") && !name.endsWith(".types")) {
+                assertThat(reference).contains("`" + name + ".<");
+            } else {
+                String value = property.path("defaultValue").asString("");
+                assertThat(reference).contains("| `" + name + "` | " + (value.isEmpty() ? "|" : "`" + value + "` |"));
+            }
+        });
     }
 
     @Test

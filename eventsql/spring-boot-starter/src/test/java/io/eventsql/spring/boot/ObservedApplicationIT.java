@@ -28,9 +28,13 @@ import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.net.http.HttpResponse.BodyHandlers;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
@@ -295,6 +299,30 @@ class ObservedApplicationIT {
         await().untilAsserted(() -> assertThat(handled).containsExactly("secret"));
         await().untilAsserted(() ->
                 assertThat(get("/eventsql/failing/mailer/parked").body()).isEqualTo("{\"parkedEvents\":[]}"));
+    }
+
+    /** The examples are those of docs/observability.md. */
+    @Test
+    void endpoint_documentedCurlCommands_succeed() throws Exception {
+        eventSql.createStream(StreamSpec.of("orders"));
+        eventSql.subscribe(ConsumerSpec.of("orders", "mailer"), event -> {});
+        await().untilAsserted(() ->
+                assertThat(eventSql.consumer("orders", "mailer").state()).hasSize(10));
+        Pattern command = Pattern.compile("curl (?:-X POST -H \"\\$JSON\" -d '([^']*)' )?\"\\$EVENTSQL([^\"]*)\"");
+        List<String> commands = Files.readString(Path.of("../../docs/observability.md"))
+                .lines()
+                .filter(line -> line.startsWith("curl "))
+                .toList();
+        assertThat(commands).hasSizeGreaterThan(5);
+        for (String line : commands) {
+            Matcher matcher = command.matcher(line);
+            assertThat(matcher.matches()).as(line).isTrue();
+            String path = "/eventsql" + matcher.group(2);
+            HttpResponse<String> response = matcher.group(1) == null ? get(path) : post(path, matcher.group(1));
+            assertThat(response.statusCode())
+                    .as("%s: %s", line, response.body())
+                    .isEqualTo(200);
+        }
     }
 
     @Test

@@ -44,7 +44,7 @@ public final class DatabaseVariables {
     public static List<DatabaseAddress> read(Variables variables) {
         String urls = variables.find("DB_URLS");
         int numbered = countNumbered(variables);
-        refuseStrays(variables, numbered);
+        rejectGaps(variables, numbered);
         if (urls == null && numbered == 0) {
             throw new InvalidSettingException(
                     "DB0_HOST", "is missing: set DB0_HOST and DB0_PASSWORD, or DB_URLS and DB_PASSWORD");
@@ -107,7 +107,7 @@ public final class DatabaseVariables {
     }
 
     /** Rejects gaps in the numbering, because an accidentally ignored database would invalidate the benchmark. */
-    private static void refuseStrays(Variables variables, int count) {
+    private static void rejectGaps(Variables variables, int count) {
         for (int number = count; number < DATABASES_MAX; number++) {
             String stray = findAny(variables, number);
             if (stray != null) {

@@ -55,7 +55,7 @@ public final class AppClient implements AutoCloseable {
      * @param detailed whether to include the detail needed to merge reports of several members
      * @throws IOException if the app does not respond or responds unexpectedly
      */
-    public Optional<RunReport> run(String run, boolean detailed) throws IOException {
+    public Optional<RunReport> report(String run, boolean detailed) throws IOException {
         HttpResponse<String> response = send(request("/benchmark-runs/" + run + (detailed ? "?detail=true" : ""))
                 .GET()
                 .build());

@@ -35,7 +35,7 @@ public final class Apps implements AutoCloseable {
         OptionalLong last = OptionalLong.empty();
         for (AppClient app : apps) {
             Optional<RunReport.PhaseReport> seen =
-                    app.run(run, false).map(answer -> answer.of(runner).measured());
+                    app.report(run, false).map(answer -> answer.of(runner).measured());
             if (seen.isPresent() && seen.get().received() > 0) {
                 last = OptionalLong.of(Math.max(last.orElse(0), seen.get().lastHandledAtMicros()));
             }
@@ -48,11 +48,11 @@ public final class Apps implements AutoCloseable {
      *
      * @param problems receives the failures of apps
      */
-    public MergedRunReport run(String run, Consumer<String> problems) {
+    public MergedRunReport report(String run, Consumer<String> problems) {
         List<RunReport> seen = new ArrayList<>();
         for (AppClient app : apps) {
             try {
-                app.run(run, true).ifPresent(seen::add);
+                app.report(run, true).ifPresent(seen::add);
             } catch (IOException e) {
                 problems.accept(String.valueOf(e.getMessage()));
             }

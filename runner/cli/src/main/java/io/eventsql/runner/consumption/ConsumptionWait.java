@@ -54,7 +54,7 @@ public final class ConsumptionWait {
         long reported = started;
         Map<Partition, Long> heads = new HashMap<>();
         while (!stop.isRaised()) {
-            Optional<String> open = stillOpen(heads);
+            Optional<String> open = describeBacklog(heads);
             if (open.isEmpty()) {
                 return true;
             }
@@ -75,7 +75,7 @@ public final class ConsumptionWait {
     /**
      * Describes the remaining work; empty if there is none. The first call records the target head of each partition.
      */
-    private Optional<String> stillOpen(Map<Partition, Long> heads) {
+    private Optional<String> describeBacklog(Map<Partition, Long> heads) {
         List<ConsumerPosition> now;
         try {
             now = positions.get();

@@ -66,7 +66,7 @@ public final class RebalanceWait {
         long started = clock.nanos();
         long reported = started;
         while (members > 1 && !stop.isRaised()) {
-            Optional<String> missing = missing();
+            Optional<String> missing = describeImbalance();
             if (missing.isEmpty()) {
                 break;
             }
@@ -85,7 +85,7 @@ public final class RebalanceWait {
     }
 
     /** Describes the first shard that is not shared evenly; empty if there is none. */
-    private Optional<String> missing() {
+    private Optional<String> describeImbalance() {
         List<PartitionState> now;
         try {
             now = state.get();
@@ -100,11 +100,11 @@ public final class RebalanceWait {
         return shards.values().stream()
                 .filter(partitions -> !isShared(partitions))
                 .findFirst()
-                .map(RebalanceWait::holders);
+                .map(RebalanceWait::describeAssignments);
     }
 
     private boolean isShared(List<PartitionState> partitions) {
-        Map<String, Long> held = held(partitions);
+        Map<String, Long> held = assignedPartitions(partitions);
         LongSummaryStatistics shares =
                 held.values().stream().mapToLong(Long::longValue).summaryStatistics();
         return shares.getSum() == partitions.size()
@@ -112,8 +112,8 @@ public final class RebalanceWait {
                 && shares.getMax() - shares.getMin() <= 1;
     }
 
-    private static String holders(List<PartitionState> partitions) {
-        Map<String, Long> held = held(partitions);
+    private static String describeAssignments(List<PartitionState> partitions) {
+        Map<String, Long> held = assignedPartitions(partitions);
         String holders = held.entrySet().stream()
                 .map(member -> member.getKey() + " holds " + member.getValue())
                 .collect(joining(", "));
@@ -123,7 +123,7 @@ public final class RebalanceWait {
                 + " of " + partitions.size() + " unassigned";
     }
 
-    private static Map<String, Long> held(List<PartitionState> partitions) {
+    private static Map<String, Long> assignedPartitions(List<PartitionState> partitions) {
         return partitions.stream()
                 .filter(partition -> partition.member() != null)
                 .collect(groupingBy(partition -> String.valueOf(partition.member()), TreeMap::new, counting()));

@@ -83,15 +83,14 @@ final class EventSqlStreams implements AutoCloseable {
         StreamConsumer started = new StreamConsumer(stream, consumer);
         listeners.put(started, listener);
         Subscription subscription = eventSql.subscribeBatch(
-                options.consumer(stream, consumer),
-                events -> listener.delivered(EventSqlStreams.withoutPositions(events)));
+                options.consumer(stream, consumer), events -> listener.delivered(EventSqlStreams.toEvents(events)));
         return () -> {
             subscription.close();
             listeners.remove(started);
         };
     }
 
-    private static List<Event> withoutPositions(List<StoredEvent> events) {
+    private static List<Event> toEvents(List<StoredEvent> events) {
         return events.stream()
                 .map(event -> new Event(event.key(), event.value(), event.headers()))
                 .toList();

@@ -43,9 +43,9 @@ final class AppendBenchmark {
 
         String published = context.stream("publish");
         context.eventSql().createStream(StreamSpec.of(published));
-        PublishVariant async = PublishVariant.async(context.publishing(published, 1), ASYNC_CALLERS);
-        PublishVariant batches = PublishVariant.waiting(context.publishing(published, BATCH_EVENTS), BATCH_CALLERS);
-        PublishVariant single = PublishVariant.waiting(context.publishing(published, 1), WAITING_CALLERS);
+        PublishVariant async = PublishVariant.async(context.publishLoad(published, 1), ASYNC_CALLERS);
+        PublishVariant batches = PublishVariant.waiting(context.publishLoad(published, BATCH_EVENTS), BATCH_CALLERS);
+        PublishVariant single = PublishVariant.waiting(context.publishLoad(published, 1), WAITING_CALLERS);
 
         List<MeasuredRate> rates = rounds.measure("Append", List.of(copyOne, async, copyTwo, batches, single));
         return AppendResult.of(

@@ -47,7 +47,7 @@ final class BusinessTransactions {
     }
 
     /** Returns a load of transactions that insert their events into a plain table that no consumer reads. */
-    LoadContext toPlainTable(String stream, int eventsPerTransaction) {
+    LoadContext plainRowLoad(String stream, int eventsPerTransaction) {
         String sql = "INSERT INTO " + plainOutbox + " (stream, key, value) VALUES (?, ?, ?)";
         return loadContext(eventsPerTransaction, events -> {
             for (Event event : events) {
@@ -57,7 +57,7 @@ final class BusinessTransactions {
     }
 
     /** Returns a load of transactions that publish their events. */
-    LoadContext publishing(String stream, int eventsPerTransaction) {
+    LoadContext publishLoad(String stream, int eventsPerTransaction) {
         return loadContext(eventsPerTransaction, events -> {
             if (events.size() == 1) {
                 template.publish(
@@ -89,6 +89,6 @@ final class BusinessTransactions {
                 return CompletableFuture.completedFuture(events);
             }
         };
-        return context.loading(target, eventsPerTransaction, List.of());
+        return context.load(target, eventsPerTransaction, List.of());
     }
 }

@@ -65,7 +65,7 @@ final class CopyVariant implements Variant {
         long commits = 0;
         long last = start;
         for (Future<Copied> future : running) {
-            Copied copied = result(future);
+            Copied copied = awaitResult(future);
             commits += copied.commits;
             last = Math.max(last, copied.lastCommitNanos);
         }
@@ -85,12 +85,12 @@ final class CopyVariant implements Variant {
         return new Copied(commits, now);
     }
 
-    private static Copied result(Future<Copied> future) throws SQLException {
+    private static Copied awaitResult(Future<Copied> future) throws SQLException {
         try {
             return future.get();
         } catch (ExecutionException e) {
-            if (e.getCause() instanceof SQLException refused) {
-                throw new SQLException("COPY failed: " + refused.getMessage(), refused.getSQLState(), e);
+            if (e.getCause() instanceof SQLException rejected) {
+                throw new SQLException("COPY failed: " + rejected.getMessage(), rejected.getSQLState(), e);
             }
             throw new IllegalStateException("COPY failed: " + e.getCause(), e);
         } catch (InterruptedException e) {

@@ -49,7 +49,7 @@ final class HandlersBenchmark {
         String stream = context.stream(what);
         context.eventSql().createStream(StreamSpec.of(stream).withPartitions(1));
         // One caller, because with two the order of a key would be undefined.
-        PublishVariant.async(context.publishing(stream, PUBLISH_CALL_EVENTS, KeyShare.keysOf(0, KEYS)), 1)
+        PublishVariant.async(context.publishLoad(stream, PUBLISH_CALL_EVENTS, KeyShare.keysOf(0, KEYS)), 1)
                 .publish(events);
         context.checkStopped();
         HandledEvents handled = new HandledEvents();

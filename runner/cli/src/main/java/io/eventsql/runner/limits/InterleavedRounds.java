@@ -34,7 +34,7 @@ final class InterleavedRounds {
         variants.forEach(variant -> intervals.add(new ArrayList<>()));
         for (int round = 0; round <= rounds.count(); round++) {
             for (int i = 0; i < variants.size(); i++) {
-                MeasuredInterval interval = variants.get(i).run(rounds.time());
+                MeasuredInterval interval = variants.get(i).run(rounds.duration());
                 if (stop.isRaised()) {
                     throw new RunStoppedException();
                 }

@@ -31,17 +31,17 @@ public record LimitsContext(
     }
 
     /** Returns a load that publishes events without keys to a stream of this run. */
-    LoadContext publishing(String stream, int eventsPerCall) {
-        return publishing(stream, eventsPerCall, List.of());
+    LoadContext publishLoad(String stream, int eventsPerCall) {
+        return publishLoad(stream, eventsPerCall, List.of());
     }
 
     /** Returns a load that publishes events with the given keys to a stream of this run. */
-    LoadContext publishing(String stream, int eventsPerCall, List<String> keys) {
-        return loading(new EventSqlTarget(eventSql.publisher(), stream), eventsPerCall, keys);
+    LoadContext publishLoad(String stream, int eventsPerCall, List<String> keys) {
+        return load(new EventSqlTarget(eventSql.publisher(), stream), eventsPerCall, keys);
     }
 
     /** Returns a load that sends events of this run to another target. */
-    LoadContext loading(PublishTarget target, int eventsPerCall, List<String> keys) {
+    LoadContext load(PublishTarget target, int eventsPerCall, List<String> keys) {
         EventSource source = new EventSource(run, 0, OptionalInt.empty(), keys);
         return new LoadContext(source, target, eventsPerCall, clock, stop);
     }

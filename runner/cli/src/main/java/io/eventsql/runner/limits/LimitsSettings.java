@@ -31,7 +31,7 @@ public record LimitsSettings(
     public record Rounds(int count, double seconds) {
 
         /** See {@link #seconds()}. */
-        public Duration time() {
+        public Duration duration() {
             return Duration.ofNanos(Math.round(seconds * 1e9));
         }
     }

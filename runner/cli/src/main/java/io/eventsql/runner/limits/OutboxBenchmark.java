@@ -47,8 +47,8 @@ final class OutboxBenchmark {
         try (OutboxTarget target =
                 new OutboxTarget(context.dataSource(), context.eventSql().outbox(), transactional)) {
             Loads loads = new Loads(
-                    new OpenLoop(context.publishing(plain, 1), settings.eventsPerSecond()),
-                    new OpenLoop(context.loading(target, 1, List.of()), settings.eventsPerSecond()));
+                    new OpenLoop(context.publishLoad(plain, 1), settings.eventsPerSecond()),
+                    new OpenLoop(context.load(target, 1, List.of()), settings.eventsPerSecond()));
             PublishMeter warmup = new PublishMeter();
             loads.run(phase(true, settings.warmupSeconds()), new PublishMeter(), warmup);
             context.checkStopped();
@@ -70,7 +70,7 @@ final class OutboxBenchmark {
         PublishMeter transactionMeter = new PublishMeter();
         List<OutboxSampler.Tenth> outbox = new OutboxSampler(
                         context.dataSource(), context.eventSql().outbox(), time)
-                .during(() -> loads.run(phase, plainMeter, transactionMeter));
+                .sampleDuring(() -> loads.run(phase, plainMeter, transactionMeter));
         context.checkStopped();
         @Nullable Long age = snapshot == null ? null : snapshot.ageTransactions();
         List<PhaseMeasurement> plain = plainMeter.measurements(phase.anchor());
@@ -81,7 +81,7 @@ final class OutboxBenchmark {
                 .toList();
         return new OutboxResult.Run(
                 plain.stream().mapToLong(PhaseMeasurement::publishedEvents).sum(),
-                OutboxResult.all(plain),
+                OutboxResult.mergedLatencies(plain),
                 committed,
                 Percentiles.ofMicros(transactions.latencyMicros()),
                 new StoredEventCounter(context, transactional).await(committed),

@@ -76,7 +76,7 @@ public record OutboxResult(Run without, Run with, double p99WithToWithout, doubl
         }
     }
 
-    static Percentiles all(List<PhaseMeasurement> tenths) {
+    static Percentiles mergedLatencies(List<PhaseMeasurement> tenths) {
         List<Histogram> histograms =
                 tenths.stream().map(PhaseMeasurement::latencyMicros).toList();
         return Percentiles.ofMicros(Histograms.merge(histograms));

@@ -49,7 +49,7 @@ final class OutboxSampler {
      * @return the samples by tenth of the time
      * @throws IllegalStateException if a sample failed
      */
-    List<Tenth> during(Runnable load) {
+    List<Tenth> sampleDuring(Runnable load) {
         long period = time.toNanos() / (TenthsMeter.TENTHS * SAMPLES_PER_TENTH);
         try (ScheduledExecutorService timer = Executors.newSingleThreadScheduledExecutor()) {
             ScheduledFuture<?> sampling = timer.scheduleWithFixedDelay(this::sample, 0, period, TimeUnit.NANOSECONDS);

@@ -39,9 +39,9 @@ final class ReadBenchmark {
                         .withPartitions(1)
                         .withSegmentSize(Math.max(StreamSpec.DEFAULT_SEGMENT_SIZE, events)));
         StreamTables tables = new StreamTables(context.dataSource(), stream);
-        tables.switchAutovacuumOff();
+        tables.disableAutovacuum();
         context.progress().println("Read: publishing " + events + " events");
-        PublishVariant.async(context.publishing(stream, FILL_CALL_EVENTS), 1).publish(events);
+        PublishVariant.async(context.publishLoad(stream, FILL_CALL_EVENTS), 1).publish(events);
         context.checkStopped();
 
         List<StreamTables.SegmentStatistics> unknown = requireNeverAnalyzed(tables);
@@ -77,7 +77,7 @@ final class ReadBenchmark {
                 throw new IllegalStateException("Table was analyzed unexpectedly: " + segment);
             }
         }
-        return requireSome(segments);
+        return requireNonEmpty(segments);
     }
 
     private static List<StreamTables.SegmentStatistics> requireAnalyzed(StreamTables tables) throws SQLException {
@@ -87,10 +87,10 @@ final class ReadBenchmark {
                 throw new IllegalStateException("Table was not analyzed: " + segment);
             }
         }
-        return requireSome(segments);
+        return requireNonEmpty(segments);
     }
 
-    private static List<StreamTables.SegmentStatistics> requireSome(List<StreamTables.SegmentStatistics> segments) {
+    private static List<StreamTables.SegmentStatistics> requireNonEmpty(List<StreamTables.SegmentStatistics> segments) {
         if (segments.isEmpty()) {
             throw new IllegalStateException("No table contains the published events");
         }

@@ -3,7 +3,6 @@ package io.eventsql.runner.limits;
 import io.eventsql.Settings;
 import io.eventsql.StreamSpec;
 import io.eventsql.runner.load.ClockAnchor;
-import io.eventsql.runner.load.LoadContext;
 import io.eventsql.runner.load.LoadPhase;
 import io.eventsql.runner.load.OpenLoop;
 import io.eventsql.runner.measure.PhaseMeasurement;
@@ -68,8 +67,7 @@ final class SnapshotBenchmark {
         execute("VACUUM " + Settings.DEFAULT_SCHEMA + "." + HEADS);
         String stream = context.stream("snapshot_" + partitions + "_" + kind);
         context.eventSql().createStream(StreamSpec.of(stream).withPartitions(partitions));
-        LoadContext parts = context.publishing(stream, 1);
-        OpenLoop load = new OpenLoop(parts, settings.eventsPerSecond());
+        OpenLoop load = new OpenLoop(context.publishLoad(stream, 1), settings.eventsPerSecond());
         load.run(phase(true, settings.warmupSeconds()), new PublishMeter());
         context.checkStopped();
         return load;

@@ -58,7 +58,7 @@ final class StreamTables {
     }
 
     /** Disables autovacuum for all existing segments, so that they are not analyzed. */
-    void switchAutovacuumOff() throws SQLException {
+    void disableAutovacuum() throws SQLException {
         String sql = "SELECT t.relid::regclass::text FROM pg_partition_tree(?::regclass) t WHERE t.isleaf";
         List<String> segments = new ArrayList<>();
         try (Connection connection = dataSource.getConnection();

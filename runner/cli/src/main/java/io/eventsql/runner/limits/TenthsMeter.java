@@ -30,17 +30,17 @@ final class TenthsMeter implements LoadListener {
 
     @Override
     public void called(long intendedNanos, long calledNanos) {
-        at(intendedNanos).called(intendedNanos, calledNanos);
+        meterOf(intendedNanos).called(intendedNanos, calledNanos);
     }
 
     @Override
     public void acknowledged(long intendedNanos, long calledNanos, long acknowledgedNanos, int events) {
-        at(intendedNanos).acknowledged(intendedNanos, calledNanos, acknowledgedNanos, events);
+        meterOf(intendedNanos).acknowledged(intendedNanos, calledNanos, acknowledgedNanos, events);
     }
 
     @Override
     public void failed(long intendedNanos, long failedNanos, int events, Throwable failure) {
-        at(intendedNanos).failed(intendedNanos, failedNanos, events, failure);
+        meterOf(intendedNanos).failed(intendedNanos, failedNanos, events, failure);
     }
 
     @Override
@@ -55,7 +55,7 @@ final class TenthsMeter implements LoadListener {
                 .toList();
     }
 
-    private PublishMeter at(long intendedNanos) {
+    private PublishMeter meterOf(long intendedNanos) {
         // Unanswered calls are reported with a time after the end.
         long tenth = (intendedNanos - startNanos) * TENTHS / nanos;
         return tenths.get(Math.clamp(tenth, 0, TENTHS - 1));

@@ -35,18 +35,18 @@ final class TransactionsBenchmark {
                 List.of(
                         PublishVariant.named(
                                 "with a plain row, " + CALLERS + " callers",
-                                transactions.toPlainTable(stream, 1),
+                                transactions.plainRowLoad(stream, 1),
                                 CALLERS),
                         new CommitRateVariant(
                                 PublishVariant.named(
                                         "with a publish, " + CALLERS + " callers",
-                                        transactions.publishing(stream, 1),
+                                        transactions.publishLoad(stream, 1),
                                         CALLERS),
                                 new StoredEventCounter(context, stream)),
                         new RelayRateVariant(
                                 "relayed, " + RELAY_CALLERS + " callers of " + RELAY_EVENTS,
                                 PublishVariant.named(
-                                        "publishing", transactions.publishing(relayed, RELAY_EVENTS), RELAY_CALLERS),
+                                        "publishing", transactions.publishLoad(relayed, RELAY_EVENTS), RELAY_CALLERS),
                                 new StoredEventCounter(context, relayed))));
         return TransactionsResult.of(rates.get(0), rates.get(1), rates.get(2));
     }

@@ -28,9 +28,9 @@ final class AsyncCall {
                     listener.failed(intended, now, events, failure);
                 }
             });
-        } catch (RuntimeException refused) {
-            call.recordFailed(refused);
-            listener.failed(intended, context.clock().nanos(), events, refused);
+        } catch (RuntimeException rejected) {
+            call.recordFailed(rejected);
+            listener.failed(intended, context.clock().nanos(), events, rejected);
         }
     }
 

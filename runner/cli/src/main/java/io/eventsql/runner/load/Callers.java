@@ -49,7 +49,7 @@ public final class Callers implements LoadGenerator {
                 running.add(threads.submit(() -> call(phase, listener, quota, keys, firstStream)));
             }
         }
-        return running.stream().mapToLong(Callers::sent).sum();
+        return running.stream().mapToLong(Callers::awaitSent).sum();
     }
 
     @Override
@@ -103,7 +103,7 @@ public final class Callers implements LoadGenerator {
         }
     }
 
-    private static long sent(Future<Long> caller) {
+    private static long awaitSent(Future<Long> caller) {
         try {
             return caller.get();
         } catch (ExecutionException e) {

@@ -92,7 +92,7 @@ public final class LoadSession implements AutoCloseable {
             SessionStream stream = new SessionStream(name, new LoadStream(context.driver.publisher(name)));
             streams.add(stream);
             for (int consumer = 0; consumer < asked.consumers(); consumer++) {
-                consume(stream, "c" + consumer);
+                startConsumer(stream, "c" + consumer);
             }
             for (int replayer = 0; replayer < asked.replayers(); replayer++) {
                 replayers.add(Replayer.start(context.driver, stream, "r" + replayer, context.problems));
@@ -100,7 +100,7 @@ public final class LoadSession implements AutoCloseable {
         }
     }
 
-    private void consume(SessionStream stream, String consumer) throws Exception {
+    private void startConsumer(SessionStream stream, String consumer) throws Exception {
         DeliveryChecker checker = new DeliveryChecker(run, stream, consumer, context.clock, series, context.problems);
         consumers.add(context.driver.consume(stream.name(), consumer, checker));
         checkers.add(checker);
@@ -131,13 +131,13 @@ public final class LoadSession implements AutoCloseable {
                 start,
                 Duration.ofSeconds(phase.seconds()).toNanos());
         if (phase.measured()) {
-            series.begin(start);
+            series.start(start);
         }
         PhaseLoad load = new PhaseLoad(phase, eventsPerSecond, time, series);
         if (phase.measured()) {
-            streams.forEach(stream -> stream.begin(load));
+            streams.forEach(stream -> stream.startPhase(load));
         }
-        LoadGenerator generator = generator(phase, eventsPerSecond);
+        LoadGenerator generator = createGenerator(phase, eventsPerSecond);
         long total = eventsPerSecond * phase.seconds();
         Progress progress = new SeriesProgress(context.progress.start(phase.name(), total), series, context.clock);
         try (LoadWatchdog watchdog = LoadWatchdog.start(load.meter(), progress, context.clock, context.stop)) {
@@ -150,7 +150,7 @@ public final class LoadSession implements AutoCloseable {
         return load;
     }
 
-    private LoadGenerator generator(PhaseSpec phase, long eventsPerSecond) {
+    private LoadGenerator createGenerator(PhaseSpec phase, long eventsPerSecond) {
         int bytes = context.spec.events().bytes();
         int keys = context.spec.events().keys();
         EventSource source = new EventSource(
@@ -198,7 +198,7 @@ public final class LoadSession implements AutoCloseable {
     private boolean awaitConsumption(Duration timeout, StopSignal stop) {
         long started = context.clock.nanos();
         while (!stop.isRaised()) {
-            if (allSeen()) {
+            if (allReceived()) {
                 return true;
             }
             if (context.clock.nanos() - started > timeout.toNanos()) {
@@ -209,7 +209,7 @@ public final class LoadSession implements AutoCloseable {
         return false;
     }
 
-    private boolean allSeen() {
+    private boolean allReceived() {
         return checkers.stream().allMatch(DeliveryChecker::isUpToDate);
     }
 

@@ -28,7 +28,7 @@ final class SessionStream {
     }
 
     /** Starts a measured phase, to which all further event numbers belong. */
-    void begin(PhaseLoad phase) {
+    void startPhase(PhaseLoad phase) {
         phaseStarts.add(new PhaseStart(load.nextNumber(false), phase));
     }
 

@@ -26,11 +26,11 @@ public final class JsonFiles {
 
     /** Writes a JSON file atomically. Creates folders as needed. */
     public static void write(Path file, Object value) {
-        write(file, text(value) + "\n");
+        write(file, toJson(value) + "\n");
     }
 
     /** Returns the JSON text of a value. */
-    public static String text(Object value) {
+    public static String toJson(Object value) {
         return JSON.writeValueAsString(value);
     }
 
@@ -63,12 +63,12 @@ public final class JsonFiles {
     }
 
     /** Returns the JSON tree of a value. */
-    public static JsonNode treeOf(Object value) {
+    public static JsonNode toTree(Object value) {
         return JSON.valueToTree(value);
     }
 
     /** Converts a JSON tree to a value. */
-    public static <T> T valueOf(JsonNode tree, Class<T> type) {
+    public static <T> T fromTree(JsonNode tree, Class<T> type) {
         return JSON.treeToValue(tree, type);
     }
 
@@ -77,7 +77,7 @@ public final class JsonFiles {
      *
      * @throws IOException if the file cannot be read or is not JSON
      */
-    public static JsonNode tree(Path file) throws IOException {
+    public static JsonNode readTree(Path file) throws IOException {
         return read(file, JsonNode.class);
     }
 }

@@ -78,7 +78,7 @@ public final class MergedSeries {
 
     private @Nullable String phase(int t) {
         for (RunnerSeries runner : runners) {
-            String phase = at(runner.seconds().phase(), t);
+            String phase = valueAt(runner.seconds().phase(), t);
             if (phase != null) {
                 return phase;
             }
@@ -124,7 +124,7 @@ public final class MergedSeries {
     public @Nullable Histogram publishMicros(int t) {
         List<Histogram> ofRunners = new ArrayList<>();
         for (RunnerSeries runner : runners) {
-            String encoded = at(runner.publishMicrosHistograms(), t);
+            String encoded = valueAt(runner.publishMicrosHistograms(), t);
             if (encoded != null) {
                 ofRunners.add(Histograms.decode(encoded));
             }
@@ -142,7 +142,7 @@ public final class MergedSeries {
         for (int t : times) {
             double sum = 0;
             for (RunnerSeries runner : runners) {
-                Double value = at(column.apply(runner.seconds()), t);
+                Double value = valueAt(column.apply(runner.seconds()), t);
                 sum += value == null ? 0 : value;
             }
             sums.add(sum);
@@ -150,7 +150,7 @@ public final class MergedSeries {
         return sums;
     }
 
-    private static <T> @Nullable T at(List<@Nullable T> column, int t) {
+    private static <T> @Nullable T valueAt(List<@Nullable T> column, int t) {
         return t < column.size() ? column.get(t) : null;
     }
 

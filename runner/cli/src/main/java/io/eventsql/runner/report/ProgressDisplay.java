@@ -41,7 +41,7 @@ public final class ProgressDisplay {
         return bars ? new Bar(what, total, out) : new ProgressLines(what, total, clock, out);
     }
 
-    /** Since Java 22, a console may exist without a terminal, and {@code isTerminal} tells. */
+    /** Since Java 22, a console may exist without a terminal, which {@code isTerminal} detects. */
     @SuppressWarnings("SystemConsoleNull") // Before Java 22, null means that there is no terminal.
     private static boolean isTerminal() {
         Console console = System.console();

@@ -26,7 +26,7 @@ public final class RunnerText {
         if (first == null || last == null) {
             lines.add("Nothing was published");
         } else {
-            lines.addAll(took("Publishing", measured.publishedEvents(), last - first));
+            lines.addAll(throughput("Publishing", measured.publishedEvents(), last - first));
         }
         lines.add(latency("Publish latency", measured.latencyMicros()));
         if (settings.load().hasRate()) {
@@ -43,7 +43,7 @@ public final class RunnerText {
      * @param tookMicros the time from the first intended send until all events were consumed, in microseconds
      */
     public List<String> consumed(long events, long tookMicros) {
-        return took("Consuming", events, tookMicros);
+        return throughput("Consuming", events, tookMicros);
     }
 
     /** Returns a line for each class of failure. */
@@ -54,7 +54,7 @@ public final class RunnerText {
                 .toList();
     }
 
-    private List<String> took(String what, long events, long micros) {
+    private List<String> throughput(String what, long events, long micros) {
         Duration took = Duration.ofMillis(Math.round(micros / 1_000.0));
         long perSecond = micros <= 0 ? 0 : Math.round(events * 1e6 / micros);
         List<String> lines = new ArrayList<>();

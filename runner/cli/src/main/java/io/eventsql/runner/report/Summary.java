@@ -15,7 +15,7 @@ import org.jspecify.annotations.Nullable;
  * The result of a whole run: {@code result.json}. The groups only structure the fields. They are unwrapped to the top
  * level.
  *
- * @param form the format of the file
+ * @param fileFormat the format of the file
  * @param verdict the verdict
  * @param configuration the requested configuration
  * @param counts the event counts of all runners

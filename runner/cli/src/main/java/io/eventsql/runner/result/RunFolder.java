@@ -50,7 +50,7 @@ public final class RunFolder {
      */
     public static List<String> report(Path folder) throws IOException {
         Path file = folder.resolve(RESULT);
-        boolean hasTrials = JsonFiles.tree(file).has("trials");
+        boolean hasTrials = JsonFiles.readTree(file).has("trials");
         return hasTrials ? TrialsText.of(JsonFiles.read(file, TrialsResult.class)) : RunText.of(read(folder));
     }
 }

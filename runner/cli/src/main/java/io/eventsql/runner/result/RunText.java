@@ -24,13 +24,13 @@ public final class RunText {
     /** Returns the lines of the report. */
     public static List<String> of(RunResult result) {
         List<String> lines = new ArrayList<>(heading(result.identity(), result.verdict(), result.driver()));
-        lines.add(asked(result.settings()));
+        lines.add(configuration(result.settings()));
         result.phases().forEach(phase -> {
             lines.add("");
             lines.addAll(phase(phase));
         });
         lines.add("");
-        lines.add(seen(result));
+        lines.add(consumed(result));
         if (!result.replayers().isEmpty()) {
             lines.add(replayed(result.replayers()));
         }
@@ -69,7 +69,7 @@ public final class RunText {
         return verdict.passed() ? "passed" : "FAILED";
     }
 
-    private static String asked(RunSpec spec) {
+    private static String configuration(RunSpec spec) {
         RunSpec.StreamsSpec streams = spec.streams();
         return count(streams.streams(), "stream") + " with " + count(streams.partitions(), "partition") + " each, "
                 + count(streams.consumers(), "consumer")
@@ -125,7 +125,7 @@ public final class RunText {
         return lines;
     }
 
-    private static String seen(RunResult result) {
+    private static String consumed(RunResult result) {
         if (result.consumers().isEmpty()) {
             return "No consumers";
         }

@@ -43,7 +43,7 @@ public final class TrialsText {
 
     private static <T> List<T> read(JsonNode trials, Class<T> type) {
         List<T> read = new ArrayList<>();
-        trials.forEach(trial -> read.add(JsonFiles.valueOf(trial, type)));
+        trials.forEach(trial -> read.add(JsonFiles.fromTree(trial, type)));
         return read;
     }
 

@@ -25,18 +25,18 @@ public final class DatabaseClockOffset {
                 connection.prepareStatement("SELECT extract(epoch FROM clock_timestamp()) * 1000000")) {
             for (int question = 0; question < QUESTIONS; question++) {
                 long asked = clock.epochMicros();
-                double told = ask(statement);
+                double databaseMicros = queryMicros(statement);
                 long roundTrip = clock.epochMicros() - asked;
                 if (roundTrip < quickest) {
                     quickest = roundTrip;
-                    offset = told - (asked + roundTrip / 2.0);
+                    offset = databaseMicros - (asked + roundTrip / 2.0);
                 }
             }
         }
         return Math.round(offset) / 1_000.0;
     }
 
-    private static double ask(PreparedStatement statement) throws SQLException {
+    private static double queryMicros(PreparedStatement statement) throws SQLException {
         try (ResultSet row = statement.executeQuery()) {
             row.next();
             return row.getDouble(1);

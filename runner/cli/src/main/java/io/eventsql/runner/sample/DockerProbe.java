@@ -37,11 +37,11 @@ final class DockerProbe implements Probe {
                 .start();
         try {
             docker.getOutputStream().close();
-            String said = new String(docker.getInputStream().readAllBytes(), UTF_8).strip();
+            String output = new String(docker.getInputStream().readAllBytes(), UTF_8).strip();
             if (!docker.waitFor(TIMEOUT_SECONDS, TimeUnit.SECONDS) || docker.exitValue() != 0) {
-                throw new IOException("docker stats failed: " + said);
+                throw new IOException("docker stats failed: " + output);
             }
-            DockerStats stats = DockerStats.of(said);
+            DockerStats stats = DockerStats.of(output);
             return Arrays.<@Nullable Double>asList(
                     stats.cpuCores(),
                     stats.memoryMb(),

@@ -21,7 +21,7 @@ final class RateSearch {
      * @param holds tests a rate in events/s
      * @return the highest rate that held; empty if not even the lowest did
      */
-    OptionalLong best(LongPredicate holds) {
+    OptionalLong findBest(LongPredicate holds) {
         long rate = spec.fromRate();
         long held = 0;
         while (holds.test(rate)) {

@@ -51,14 +51,14 @@ public final class SearchRun {
                 new PhasesRun(session, stop, problems, phase -> {}).run(phases.subList(0, phases.size() - 1)));
         List<SearchResult.Trial> trials = new ArrayList<>();
         long best = new RateSearch(search)
-                .best(rate -> !stop.isRaised() && held(search, phases.getLast(), rate, played, trials))
+                .findBest(rate -> !stop.isRaised() && tryRate(search, phases.getLast(), rate, played, trials))
                 .orElse(0);
         return new Outcome(played, new SearchResult(best, trials));
     }
 
-    private boolean held(
+    private boolean tryRate(
             SearchSpec search, PhaseSpec phase, long rate, List<PhaseLoad> played, List<SearchResult.Trial> trials) {
-        PhaseLoad load = session.send(phase.named(phase.name() + "-" + trials.size()), rate);
+        PhaseLoad load = session.send(phase.withName(phase.name() + "-" + trials.size()), rate);
         session.drain();
         played.add(load);
         PhaseMeasurement measured = load.measurement();

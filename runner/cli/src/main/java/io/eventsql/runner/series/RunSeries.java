@@ -34,17 +34,17 @@ public final class RunSeries {
     }
 
     /** Starts the recording. Only the first call has an effect. */
-    public synchronized void begin(long nanos) {
-        if (!hasBegun()) {
+    public synchronized void start(long nanos) {
+        if (!hasStarted()) {
             originNanos = nanos;
         }
     }
 
-    public boolean hasBegun() {
+    public boolean hasStarted() {
         return originNanos != Long.MAX_VALUE;
     }
 
-    /** Returns the start time, see {@link #begin}; {@link Long#MAX_VALUE} before the start. */
+    /** Returns the start time, see {@link #start}; {@link Long#MAX_VALUE} before the start. */
     public long originNanos() {
         return originNanos;
     }
@@ -113,7 +113,7 @@ public final class RunSeries {
 
     /** Records a latency in the second of the given time or, if that is closed, in the first open one. */
     private void record(long atNanos, long latencyMicros, int events, Function<Second, SecondLatency> latency) {
-        int number = number(atNanos);
+        int number = secondNumber(atNanos);
         while (!latency.apply(getOrCreate(number)).record(latencyMicros, events)) {
             number = Math.max(number + 1, closedBelow);
         }
@@ -121,8 +121,8 @@ public final class RunSeries {
 
     /** Closes elapsed seconds. To be called about once per second. */
     public void closeElapsedSeconds(long nowNanos) {
-        if (hasBegun()) {
-            int below = number(nowNanos) - SECONDS_OPEN;
+        if (hasStarted()) {
+            int below = secondNumber(nowNanos) - SECONDS_OPEN;
             seconds.subMap(closedBelow, Math.max(closedBelow, below)).values().forEach(Second::close);
             closedBelow = Math.max(closedBelow, below);
         }
@@ -134,7 +134,7 @@ public final class RunSeries {
      * @param endNanos a time in the last second
      */
     public TimeSeries finish(long endNanos) {
-        int count = hasBegun() && endNanos > originNanos ? number(endNanos - 1) + 1 : 0;
+        int count = hasStarted() && endNanos > originNanos ? secondNumber(endNanos - 1) + 1 : 0;
         List<Second> rows = new ArrayList<>();
         List<Integer> times = new ArrayList<>();
         for (int number = 0; number < count; number++) {
@@ -152,10 +152,10 @@ public final class RunSeries {
                 consumers == 0 ? nulls(rows) : rates(rows, second -> second.delivered.sum()),
                 rates(rows, second -> second.failed.sum()),
                 rates(rows, second -> second.missed.sum()),
-                running(rows, second -> second.sent.sum() - second.published.sum() - second.failed.sum(), 1),
+                runningTotals(rows, second -> second.sent.sum() - second.published.sum() - second.failed.sum(), 1),
                 consumers == 0
                         ? nulls(rows)
-                        : running(
+                        : runningTotals(
                                 rows, second -> second.published.sum() * consumers - second.delivered.sum(), consumers),
                 latencies(rows, second -> second.publish.p50Ms()),
                 latencies(rows, second -> second.publish.p99Ms()),
@@ -201,7 +201,7 @@ public final class RunSeries {
     }
 
     /** Returns running totals. Clamped to 0, because a consumer may be faster than the acknowledgement. */
-    private static List<@Nullable Double> running(List<Second> rows, ToLongFunction<Second> change, int divisor) {
+    private static List<@Nullable Double> runningTotals(List<Second> rows, ToLongFunction<Second> change, int divisor) {
         List<@Nullable Double> values = new ArrayList<>();
         long sum = 0;
         for (Second row : rows) {
@@ -212,11 +212,11 @@ public final class RunSeries {
     }
 
     private @Nullable Second secondAt(long nanos) {
-        int number = hasBegun() ? number(nanos) : -1;
+        int number = hasStarted() ? secondNumber(nanos) : -1;
         return number < 0 ? null : getOrCreate(number);
     }
 
-    private int number(long nanos) {
+    private int secondNumber(long nanos) {
         return (int) Math.floorDiv(nanos - originNanos, NANOS_PER_SECOND);
     }
 

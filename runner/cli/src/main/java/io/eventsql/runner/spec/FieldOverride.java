@@ -48,24 +48,24 @@ public record FieldOverride(List<String> path, String value) {
         }
         String last = path.getLast();
         if (at instanceof ArrayNode list) {
-            list.set(place(list, last), read());
+            list.set(index(list, last), parseValue());
         } else {
-            ((ObjectNode) at).set(last, read());
+            ((ObjectNode) at).set(last, parseValue());
         }
     }
 
     private @Nullable JsonNode child(JsonNode at, String step) {
-        return at instanceof ArrayNode list ? list.get(place(list, step)) : at.get(step);
+        return at instanceof ArrayNode list ? list.get(index(list, step)) : at.get(step);
     }
 
-    private int place(ArrayNode list, String step) {
+    private int index(ArrayNode list, String step) {
         if (!step.matches("[0-9]{1,4}") || Integer.parseInt(step) >= list.size()) {
             throw invalid("the list has indexes 0 to " + (list.size() - 1) + ", but not '" + step + "'");
         }
         return Integer.parseInt(step);
     }
 
-    private JsonNode read() {
+    private JsonNode parseValue() {
         try {
             return Yaml.read(value);
         } catch (JacksonException e) {

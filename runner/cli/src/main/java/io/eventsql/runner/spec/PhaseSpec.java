@@ -27,7 +27,7 @@ public record PhaseSpec(
         int seconds) {
 
     /** Returns a copy with another name. */
-    public PhaseSpec named(String other) {
+    public PhaseSpec withName(String other) {
         return new PhaseSpec(other, measured, rate, inFlight, callers, async, eventsPerCall, seconds);
     }
 }

@@ -183,11 +183,11 @@ final class WorkloadFields {
     /** Rejects fields that were not read. */
     void rejectUnknown() {
         for (String name : node.propertyNames()) {
-            require(read.contains(name), name, "is unknown here; known fields: " + String.join(", ", sorted()));
+            require(read.contains(name), name, "is unknown here; known fields: " + String.join(", ", knownFields()));
         }
     }
 
-    private List<String> sorted() {
+    private List<String> knownFields() {
         return read.stream().sorted().toList();
     }
 

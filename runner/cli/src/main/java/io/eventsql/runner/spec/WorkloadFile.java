@@ -24,7 +24,7 @@ public final class WorkloadFile {
      *
      * @throws IOException if the folder cannot be read
      */
-    public static List<Path> in(Path folder) throws IOException {
+    public static List<Path> list(Path folder) throws IOException {
         try (Stream<Path> files = Files.list(folder)) {
             return files.filter(file -> file.getFileName().toString().endsWith(ENDING))
                     .sorted()

@@ -70,8 +70,8 @@ final class TrialLoad {
                     stats.recordFailed(clock.nanos(), events.size(), failure);
                 }
             });
-        } catch (RuntimeException refused) {
-            stats.recordFailed(clock.nanos(), events.size(), refused);
+        } catch (RuntimeException rejected) {
+            stats.recordFailed(clock.nanos(), events.size(), rejected);
         }
     }
 

@@ -64,7 +64,7 @@ public final class Trials {
             }
             BlastTrial measured = BlastTrial.of(trial, outcome, settings.eventBytes());
             trials.add(measured);
-            noteFailures(problems, "trial " + trial, outcome);
+            addFailures(problems, "trial " + trial, outcome);
             context.progress.accept("Blast %d of %d: %,.0f events/s, %,.1f MB/s"
                     .formatted(
                             trial,
@@ -91,7 +91,7 @@ public final class Trials {
             for (int trial = 1; trial <= settings.trials() && !context.stop.isRaised(); trial++) {
                 Instant begun = Instant.EPOCH.plus(context.clock.epochMicros(), ChronoUnit.MICROS);
                 TrialOutcome outcome = sweepOnce(settings, stream, events);
-                noteFailures(problems, events + " events, trial " + trial, outcome);
+                addFailures(problems, events + " events, trial " + trial, outcome);
                 if (outcome.isValid()) {
                     SweepTrial measured = trial(settings, events, trial, outcome, begun);
                     trials.add(measured);
@@ -125,7 +125,7 @@ public final class Trials {
                 begun.toString());
     }
 
-    private static void noteFailures(List<String> problems, String what, TrialOutcome outcome) {
+    private static void addFailures(List<String> problems, String what, TrialOutcome outcome) {
         Throwable first = outcome.totals().firstFailure();
         if (first != null) {
             problems.add(what + ": " + outcome.totals().failed() + " events failed, first: " + first);

@@ -30,7 +30,7 @@ class StressAnalysisTest {
         // Of the phase before, p50 is 2 ms and p99 20 ms. The recovery's second second is as quick, its third one is
         // not.
         RunSeries series = new RunSeries(0);
-        series.begin(0);
+        series.start(0);
         series.addPhase("maximum", 0, SECOND);
         series.addPhase("before", SECOND, 2 * SECOND);
         series.addPhase("overload", 2 * SECOND, 8 * SECOND);

@@ -33,7 +33,7 @@ class RateSearchTest {
     private long best(long from, long to, long limit) {
         SearchSpec spec = new SearchSpec(SearchSpec.Latency.PUBLISH, 99, 15, from, to, 0.05);
         return new RateSearch(spec)
-                .best(rate -> {
+                .findBest(rate -> {
                     tried.add(rate);
                     return rate <= limit;
                 })

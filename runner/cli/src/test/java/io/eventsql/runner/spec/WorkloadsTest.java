@@ -13,7 +13,7 @@ class WorkloadsTest {
 
     @Test
     void read_everyFile_canBeRun() throws IOException {
-        List<Path> files = WorkloadFile.in(FOLDER);
+        List<Path> files = WorkloadFile.list(FOLDER);
 
         assertThat(files).extracting(file -> file.getFileName().toString()).contains("main.yaml", "stress.yaml");
         for (Path file : files) {
@@ -24,7 +24,7 @@ class WorkloadsTest {
 
     @Test
     void read_publish_asksForAsManyDatabasesAsItsVariables() throws IOException {
-        for (Path file : WorkloadFile.in(FOLDER)) {
+        for (Path file : WorkloadFile.list(FOLDER)) {
             Workload workload = WorkloadFile.read(file, List.of());
             if (workload.kind() == WorkloadKind.PUBLISH) {
                 assertThat(workload.runs())

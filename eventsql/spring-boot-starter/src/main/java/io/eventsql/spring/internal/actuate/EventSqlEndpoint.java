@@ -83,7 +83,7 @@ public final class EventSqlEndpoint {
             return new ParkedEventEntry(
                     event.event().position(),
                     event.event().key(),
-                    event.isParked(),
+                    !event.isDeadLettered(),
                     event.deadLetter(),
                     event.error(),
                     event.attempts(),

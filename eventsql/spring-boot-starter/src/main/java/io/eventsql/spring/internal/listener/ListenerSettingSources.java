@@ -20,8 +20,8 @@ record ListenerSettingSources(
     private static final Map<String, String> ATTRIBUTES = Map.ofEntries(
             Map.entry("consumer.name", "consumer"),
             Map.entry("consumer.pageEvents", "batchSize"),
-            Map.entry("retry.delayMin", "retryInitialDelay"),
-            Map.entry("retry.delayMax", "retryMaxDelay"),
+            Map.entry("retry.initialDelay", "retryInitialDelay"),
+            Map.entry("retry.maxDelay", "retryMaxDelay"),
             Map.entry("startPosition.time", "startPosition"),
             Map.entry("startPosition.offset", "startPosition"));
 

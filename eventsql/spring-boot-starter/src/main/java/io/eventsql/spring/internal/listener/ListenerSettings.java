@@ -117,9 +117,9 @@ public record ListenerSettings(
     }
 
     private RetryPolicy applyTo(RetryPolicy retry) {
-        Duration min = retryInitialDelay != null ? retryInitialDelay : retry.delayMin();
+        Duration min = retryInitialDelay != null ? retryInitialDelay : retry.initialDelay();
         // A delay that is set alone must not be rejected because of the other's default.
-        Duration max = retryMaxDelay != null ? retryMaxDelay : longer(retry.delayMax(), min);
+        Duration max = retryMaxDelay != null ? retryMaxDelay : longer(retry.maxDelay(), min);
         if (retryInitialDelay == null && max.compareTo(min) < 0) {
             min = max;
         }

@@ -158,9 +158,9 @@ class ListenerSettingsTest {
     @Test
     void delay_setAlone_movesTheOther() {
         ListenerSettings longMin = settings("retry-initial-delay", "1m");
-        assertThat(longMin.applyTo(SPEC).retry().delayMax()).isEqualTo(Duration.ofMinutes(1));
+        assertThat(longMin.applyTo(SPEC).retry().maxDelay()).isEqualTo(Duration.ofMinutes(1));
         ListenerSettings shortMax = settings("retry-max-delay", "1ms");
-        assertThat(shortMax.applyTo(SPEC).retry().delayMin()).isEqualTo(Duration.ofMillis(1));
+        assertThat(shortMax.applyTo(SPEC).retry().initialDelay()).isEqualTo(Duration.ofMillis(1));
     }
 
     private static ListenerSettings settings(String name, String value) {

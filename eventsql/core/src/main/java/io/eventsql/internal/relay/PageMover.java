@@ -28,28 +28,28 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Takes pages out of the outbox, each in one transaction: locks the relay's row, deletes, appends what belongs to this
- * database, puts the rest into the transfer table. Used by one thread.
+ * Moves pages of events out of the outbox, each in one transaction: locks the relay's row, deletes the page, appends the
+ * events of this database to their streams and inserts the others into the transfer table. Used by one thread.
  *
- * <p>An event that cannot be appended makes the whole transaction fail; smaller and smaller pages find it, and then it
- * goes to the refused table.
+ * <p>An event that cannot be appended fails the whole transaction. Smaller and smaller pages isolate it; then it is moved
+ * to the refused table.
  */
-final class Pass {
-    private static final Logger LOG = LoggerFactory.getLogger(Pass.class);
+final class PageMover {
+    private static final Logger LOG = LoggerFactory.getLogger(PageMover.class);
 
     private final OutboxDatabase outbox;
     private final Destinations destinations;
     private final SegmentKeeper segments;
     private final WakeUp wakeUp;
     private final PageSize size;
-    /** Under which this process appends from the outbox; it never sends a number again, so each is new. */
+    /** The producer of this mover's batches. A batch is never resent, so each has a new number. */
     private final UUID producer = UUID.randomUUID();
 
     private long number;
     private Attempt attempt = new Attempt();
     private @Nullable Refusal refusal;
 
-    Pass(OutboxDatabase outbox, Destinations destinations, SegmentKeeper segments, WakeUp wakeUp, PageSize size) {
+    PageMover(OutboxDatabase outbox, Destinations destinations, SegmentKeeper segments, WakeUp wakeUp, PageSize size) {
         this.outbox = outbox;
         this.destinations = destinations;
         this.segments = segments;
@@ -57,25 +57,25 @@ final class Pass {
         this.size = size;
     }
 
-    /** An event that the database has refused. */
+    /** An event that the database has rejected. */
     private record Refusal(long id, String error) {}
 
-    /** What the transaction under way has to do. */
+    /** The work of the current transaction. */
     private static final class Attempt {
         List<Row> page = List.of();
         final List<PartitionGroup> groups = new ArrayList<>();
         final List<Addressed> addressed = new ArrayList<>();
         final Set<String> unknown = new LinkedHashSet<>();
         final List<String> refused = new ArrayList<>();
-        long[] bases = {};
+        long[] firstOffsets = {};
     }
 
     /**
-     * What a pass did.
+     * The result of moving a page.
      *
-     * @param events how many left the outbox
+     * @param events the number of events that left the outbox
      * @param full whether there may be more
-     * @param toShards the shards that got events into the transfer table
+     * @param toShards the shards for which events were inserted into the transfer table
      */
     record Moved(int events, boolean full, Set<Integer> toShards) {
         private static final Moved NOTHING_YET = new Moved(0, true, Set.of());
@@ -84,13 +84,13 @@ final class Pass {
     /**
      * Moves one page.
      *
-     * @throws SQLException {@link SqlErrors#RELAY_LOST} if the tenure has ended; everything else is worth a repetition
+     * @throws SQLException {@link SqlErrors#RELAY_LOST} if the tenure has ended; any other failure can be retried
      */
-    Moved run(Tenure tenure) throws SQLException {
+    Moved move(Tenure tenure) throws SQLException {
         attempt = new Attempt();
         int limit = size.events();
         try {
-            outbox.database().replicatedTransaction(connection -> move(connection, tenure, limit));
+            outbox.database().replicatedTransaction(connection -> take(connection, tenure, limit));
         } catch (SQLException e) {
             if (repair(e)) {
                 return Moved.NOTHING_YET;
@@ -98,10 +98,10 @@ final class Pass {
             throw e;
         }
         if (!attempt.unknown.isEmpty()) {
-            destinations.learn(attempt.unknown);
+            destinations.lookUp(attempt.unknown);
             return Moved.NOTHING_YET;
         }
-        committed();
+        completeCommitted();
         boolean full = attempt.page.size() >= limit || size.isReduced();
         size.grow();
         Set<Integer> toShards = new TreeSet<>();
@@ -109,7 +109,7 @@ final class Pass {
         return new Moved(attempt.page.size(), full, toShards);
     }
 
-    private Attempt move(Connection connection, Tenure tenure, int limit) throws SQLException {
+    private Attempt take(Connection connection, Tenure tenure, int limit) throws SQLException {
         RelayTable.Page page = outbox.tables().relay().take(connection, tenure, limit, size.bytes());
         attempt.page = page.rows();
         if (page.rows().isEmpty()) {
@@ -121,24 +121,24 @@ final class Pass {
             }
         }
         if (!attempt.unknown.isEmpty()) {
-            connection.rollback(); // first ask what they are, without holding a lock
+            connection.rollback(); // look them up first, without holding a lock
             return attempt;
         }
-        sort(connection, page.rows());
+        route(connection, page.rows());
         if (!attempt.addressed.isEmpty()) {
             outbox.tables().transfer().insert(connection, Objects.requireNonNull(page.producer()), attempt.addressed);
         }
         Shard own = outbox.shard();
         if (!attempt.groups.isEmpty() && own != null) {
-            attempt.bases = own.tables()
+            attempt.firstOffsets = own.tables()
                     .append()
                     .executeInTransaction(
-                            connection, producer, ++number, own.mapVersion(), PartitionGroup.rows(attempt.groups));
+                            connection, producer, ++number, own.mapVersion(), PartitionGroup.toRows(attempt.groups));
         }
         return attempt;
     }
 
-    private void sort(Connection connection, List<Row> page) throws SQLException {
+    private void route(Connection connection, List<Row> page) throws SQLException {
         Map<Destination, PartitionGroup> groups = new HashMap<>();
         for (Row event : page) {
             Destination to = destinations.of(event);
@@ -176,10 +176,10 @@ final class Pass {
                         error);
     }
 
-    private void committed() {
+    private void completeCommitted() {
         if (!attempt.refused.isEmpty()) {
             LOG.error(
-                    "{} events of outbox {} can never be appended and are kept in its table outbox_refused; the first: {}",
+                    "Moved {} events of outbox {} to its table outbox_refused because they can never be appended; reason of the first: {}",
                     attempt.refused.size(),
                     outbox,
                     attempt.refused.getFirst());
@@ -187,14 +187,14 @@ final class Pass {
         refusal = null;
         destinations.forgetMissing();
         Shard own = outbox.shard();
-        for (int i = 0; i < attempt.bases.length && own != null; i++) {
+        for (int i = 0; i < attempt.firstOffsets.length && own != null; i++) {
             PartitionGroup group = attempt.groups.get(i);
-            segments.appended(own, group.stream(), group.partition(), attempt.bases[i] + group.size());
+            segments.appended(own, group.stream(), group.partition(), attempt.firstOffsets[i] + group.size());
             wakeUp.appended(own, group.streamId(), group.partition());
         }
     }
 
-    /** Removes the reason of a failure that rolled the transaction back, if it can; then the pass is repeated at once. */
+    /** Removes the cause of a failed transaction if possible; returns whether to retry immediately. */
     private boolean repair(SQLException e) throws SQLException {
         Shard own = outbox.shard();
         if (attempt.page.isEmpty()) {
@@ -211,7 +211,7 @@ final class Pass {
         if (state.equals(SqlErrors.NO_PARTITION) || state.equals(SqlErrors.UNDEFINED_TABLE)) {
             Collection<StreamSpec> appended = new LinkedHashSet<>();
             attempt.groups.forEach(group -> appended.add(group.stream()));
-            return destinations.checkOwn(appended);
+            return destinations.refreshOwn(appended);
         }
         if (!SqlErrors.isRefusedContent(e)) {
             return false;

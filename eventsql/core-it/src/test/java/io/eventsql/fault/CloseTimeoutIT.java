@@ -1,0 +1,100 @@
+package io.eventsql.fault;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
+
+import io.eventsql.ConsumerSpec;
+import io.eventsql.Event;
+import io.eventsql.EventNotStoredException;
+import io.eventsql.EventOutcomeUnknownException;
+import io.eventsql.EventPosition;
+import io.eventsql.EventSql;
+import io.eventsql.Settings;
+import io.eventsql.StreamSpec;
+import io.eventsql.eventsdb.EmbeddedEventsDb;
+import io.eventsql.fixture.proxy.ProxiedDatabase;
+import java.time.Duration;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+
+/**
+ * Goal: closing an instance stays within its timeout, whatever hangs. Method: a handler that does not end, or a database
+ * that no longer responds; the time of closing is compared with the timeout and a margin for a busy machine, which is
+ * shorter than the network timeout.
+ */
+class CloseTimeoutIT {
+    private static final Duration TIMEOUT = Duration.ofSeconds(5);
+    private static final Duration MARGIN = Duration.ofSeconds(4);
+
+    private static EmbeddedEventsDb eventsDb;
+
+    @BeforeAll
+    static void startDatabase() {
+        eventsDb = EmbeddedEventsDb.builder().start();
+    }
+
+    @AfterAll
+    static void stopDatabase() {
+        eventsDb.close();
+    }
+
+    private static EventSql open(ProxiedDatabase database) {
+        EventSql eventSql = EventSql.builder(database.pool())
+                .settings(Settings.builder()
+                        .networkTimeout(Duration.ofSeconds(30))
+                        .closeTimeout(TIMEOUT)
+                        .build())
+                .build();
+        eventSql.createStream(StreamSpec.of("orders").withPartitions(1));
+        return eventSql;
+    }
+
+    private static Duration closeTime(EventSql eventSql, boolean inTime) {
+        long startedAt = System.nanoTime();
+        assertThat(eventSql.close(TIMEOUT)).isEqualTo(inTime);
+        return Duration.ofNanos(System.nanoTime() - startedAt);
+    }
+
+    @Test
+    void close_handlerDoesNotEnd_bufferedEventsAreStillStored() throws Exception {
+        CountDownLatch begun = new CountDownLatch(1);
+        CountDownLatch release = new CountDownLatch(1);
+        try (ProxiedDatabase database = ProxiedDatabase.on(eventsDb)) {
+            EventSql eventSql = open(database);
+            eventSql.subscribe(ConsumerSpec.of("orders", "c"), event -> {
+                begun.countDown();
+                release.await();
+            });
+            eventSql.publisher().publish("orders", Event.ofText("x"));
+            begun.await();
+            CompletableFuture<Duration> closed = CompletableFuture.supplyAsync(() -> closeTime(eventSql, false));
+            await().until(() -> eventSql.subscriptions().isEmpty()
+                    || !eventSql.subscriptions().getFirst().isRunning());
+            CompletableFuture<EventPosition> late = eventSql.publisher().publishAsync("orders", Event.ofText("y"));
+            assertThat(closed.join()).isLessThan(TIMEOUT.plus(MARGIN));
+            assertThat(late.join().offset()).isEqualTo(1);
+            release.countDown();
+        }
+    }
+
+    @Test
+    void close_databaseDoesNotRespond_endsInTimeAndFailsTheCalls() throws Exception {
+        try (ProxiedDatabase database = ProxiedDatabase.on(eventsDb)) {
+            EventSql eventSql = open(database);
+            CountDownLatch handled = new CountDownLatch(1);
+            eventSql.subscribe(ConsumerSpec.of("orders", "c"), event -> handled.countDown());
+            eventSql.publisher().publish("orders", Event.ofText("x"));
+            handled.await();
+            database.proxy().blackhole();
+            CompletableFuture<EventPosition> call = eventSql.publisher().publishAsync("orders", Event.ofText("y"));
+            assertThat(closeTime(eventSql, false)).isLessThan(TIMEOUT.plus(MARGIN));
+            assertThat(call).isCompletedExceptionally();
+            assertThat(call.exceptionNow())
+                    .isInstanceOfAny(EventNotStoredException.class, EventOutcomeUnknownException.class);
+            database.proxy().heal();
+        }
+    }
+}

@@ -1,0 +1,34 @@
+package io.eventsql.internal.consume;
+
+import java.time.Duration;
+import java.util.concurrent.TimeUnit;
+
+/**
+ * The deadlines of closing, as {@link System#nanoTime()}. Running handlers must end first, because releasing partitions,
+ * committing offsets and appending buffered events takes time, too.
+ *
+ * @param handlersNanos when running handlers are no longer waited for
+ * @param endNanos when everything must have ended
+ */
+public record CloseDeadline(long handlersNanos, long endNanos) {
+    private static final int RESERVE_PARTS = 5;
+    private static final long RESERVE_NANOS_MAX = TimeUnit.SECONDS.toNanos(5);
+    /** A short timeout must not prevent releasing the partitions: other members would wait for the lease to expire. */
+    private static final long RELEASE_NANOS_MIN = TimeUnit.SECONDS.toNanos(1);
+
+    private static final long JOIN_MAX_MS = 1_000;
+
+    /** Returns the deadlines for a timeout that begins now. */
+    public static CloseDeadline after(Duration timeout) {
+        long timeoutNanos = timeout.toNanos();
+        long reserve = Math.min(timeoutNanos / RESERVE_PARTS, RESERVE_NANOS_MAX);
+        long handlers = System.nanoTime() + timeoutNanos - reserve;
+        return new CloseDeadline(handlers, handlers + Math.max(reserve, RELEASE_NANOS_MIN));
+    }
+
+    /** Waits for a thread that has been told to end, briefly and at most until the end. */
+    void join(Thread thread) throws InterruptedException {
+        long leftMs = TimeUnit.NANOSECONDS.toMillis(endNanos - System.nanoTime());
+        thread.join(Math.clamp(leftMs, 1, JOIN_MAX_MS));
+    }
+}

@@ -1,0 +1,232 @@
+package io.eventsql.spring.boot;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import com.zaxxer.hikari.HikariDataSource;
+import io.eventsql.Event;
+import io.eventsql.EventPublisher;
+import io.eventsql.EventSql;
+import io.eventsql.Outbox;
+import io.eventsql.spring.EventSqlTemplate;
+import java.lang.reflect.Proxy;
+import java.sql.Connection;
+import java.sql.DatabaseMetaData;
+import java.sql.SQLException;
+import java.util.Map;
+import java.util.concurrent.Callable;
+import javax.sql.DataSource;
+import org.junit.jupiter.api.Test;
+import org.springframework.boot.WebApplicationType;
+import org.springframework.boot.autoconfigure.AutoConfigurations;
+import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
+import org.springframework.boot.builder.SpringApplicationBuilder;
+import org.springframework.boot.context.properties.source.InvalidConfigurationPropertyValueException;
+import org.springframework.boot.jdbc.autoconfigure.DataSourceAutoConfiguration;
+import org.springframework.boot.test.context.runner.ApplicationContextRunner;
+import org.springframework.context.ConfigurableApplicationContext;
+import org.springframework.context.annotation.Configuration;
+import org.springframework.jdbc.core.JdbcTemplate;
+import org.springframework.jdbc.datasource.DelegatingDataSource;
+
+/** Databases in {@code eventsql.shards}. */
+class ShardsConfigurationIT extends AutoConfigurationFixture {
+    /** A database of some kind, as far as its driver says. */
+    private static final class SaysItIs extends DelegatingDataSource {
+        private final String product;
+
+        SaysItIs(String product, DataSource target) {
+            super(target);
+            this.product = product;
+        }
+
+        @Override
+        public Connection getConnection() throws SQLException {
+            Connection connection = super.getConnection();
+            return proxy(
+                    Connection.class,
+                    connection,
+                    "getMetaData",
+                    () -> proxy(
+                            DatabaseMetaData.class, connection.getMetaData(), "getDatabaseProductName", () -> product));
+        }
+
+        private static <T> T proxy(Class<T> type, T target, String method, Callable<?> answer) {
+            return type.cast(Proxy.newProxyInstance(
+                    type.getClassLoader(),
+                    new Class<?>[] {type},
+                    (self, called, arguments) ->
+                            called.getName().equals(method) ? answer.call() : called.invoke(target, arguments)));
+        }
+    }
+
+    @Configuration(proxyBeanMethods = false)
+    @EnableAutoConfiguration
+    static class Empty {}
+
+    @Test
+    void shards_ofProperties_haveTheirOwnPools() {
+        withShards(3)
+                .withPropertyValues(
+                        "eventsql.shards.b.pool-size=7",
+                        "eventsql.shards.b.connection-timeout=3s",
+                        "eventsql.shards.b.hikari.minimum-idle=2",
+                        "eventsql.shards.b.hikari.data-source-properties.ApplicationName=shop")
+                .run(context -> {
+                    assertThat(context.getBean(EventSql.class).shards()).hasSize(3);
+                    assertThat(context).doesNotHaveBean(DataSource.class);
+                    ShardPools pools = context.getBean(ShardPools.class);
+                    HikariDataSource b = (HikariDataSource) pools.dataSource("b");
+                    assertThat(b.getMaximumPoolSize()).isEqualTo(7);
+                    assertThat(b.getConnectionTimeout()).isEqualTo(3_000);
+                    assertThat(b.getMinimumIdle()).isEqualTo(2);
+                    assertThat(new JdbcTemplate(b).queryForObject("SHOW application_name", String.class))
+                            .isEqualTo("shop");
+                    assertThat(pools.dataSources()).hasSize(3);
+                });
+    }
+
+    @Test
+    void shards_closed_closeTheirPools() {
+        HikariDataSource[] pool = {null};
+
+        withShards(1)
+                .run(context -> pool[0] =
+                        (HikariDataSource) context.getBean(ShardPools.class).dataSource("a"));
+
+        assertThat(pool[0].isClosed()).isTrue();
+    }
+
+    @Test
+    void shards_besideAnApplicationsDataSource_makeItAnOutbox() {
+        DataSource own = newDatabase();
+        withShards(1).withBean(DataSource.class, () -> own).run(context -> {
+            assertThat(context.getBean(Outbox.class).dataSources()).hasSize(2).endsWith(own);
+            assertThat(context.getBean(DataSource.class)).isSameAs(own);
+            assertThat(context.getBean(Outbox.class).backlogs()).hasSize(2);
+        });
+        withShards(1)
+                .withBean(DataSource.class, () -> own)
+                .withPropertyValues("eventsql.outbox.application-data-source=false")
+                .run(context ->
+                        assertThat(context.getBean(Outbox.class).dataSources()).doesNotContain(own));
+    }
+
+    @Test
+    void shards_besideMarkedDataSources_makeThemOutboxes() {
+        withShards(1)
+                .withUserConfiguration(MarkedBesideTheApplications.class)
+                .run(context -> assertThat(context.getBean(Outbox.class).dataSources())
+                        .hasSize(3)
+                        .endsWith(
+                                context.getBean("events", DataSource.class),
+                                context.getBean("application", DataSource.class)));
+    }
+
+    @Test
+    void shards_besideAnotherKindOfDatabase_giveItNoOutbox() {
+        DataSource own = newDatabase();
+        withShards(1)
+                .withBean(DataSource.class, () -> new SaysItIs("H2", own))
+                .run(context ->
+                        assertThat(context.getBean(Outbox.class).dataSources()).hasSize(1));
+        withShards(1)
+                .withBean(DataSource.class, () -> new SaysItIs("PostgreSQL", own))
+                .run(context ->
+                        assertThat(context.getBean(Outbox.class).dataSources()).hasSize(2));
+    }
+
+    /** The pools are no beans: the application's own DataSource is configured by Spring Boot as ever. */
+    @Test
+    void shards_besideSpringsDataSourceProperties_leaveThemAlone() {
+        String url = newUrl();
+        withShards(2)
+                .withConfiguration(AutoConfigurations.of(DataSourceAutoConfiguration.class))
+                .withPropertyValues(
+                        "spring.datasource.url=" + url,
+                        "spring.datasource.username=" + eventsDb.username(),
+                        "spring.datasource.password=" + eventsDb.password())
+                .run(context -> {
+                    DataSource own = context.getBean(DataSource.class);
+                    assertThat(new JdbcTemplate(own).queryForObject("SELECT current_database()", String.class))
+                            .isEqualTo(url.replaceFirst(".*/([^?]*).*", "$1"));
+                    assertThat(context.getBean(Outbox.class).dataSources())
+                            .hasSize(3)
+                            .endsWith(own);
+                });
+    }
+
+    @Test
+    void shards_oneDoesNotAnswer_startsOnceTheClusterIsKnown() {
+        ApplicationContextRunner both = withShards(2).withPropertyValues("eventsql.streams.orders.partitions=2");
+        both.run(context -> assertThat(context).hasNotFailed());
+
+        both.withPropertyValues(
+                        "eventsql.shards.b.url=jdbc:postgresql://127.0.0.1:1/nowhere",
+                        "eventsql.shards.b.connection-timeout=500ms",
+                        "eventsql.network-timeout=500ms")
+                .run(context -> {
+                    assertThat(context).hasNotFailed();
+                    assertThat(context.getBean(EventSql.class).shards()).hasSize(1);
+                    assertThat(context.getBean(EventPublisher.class)
+                                    .publish("orders", Event.ofText("x"))
+                                    .shard())
+                            .isZero();
+                });
+    }
+
+    @Test
+    void shards_withoutUrl_areRefusedByTheirProperty() {
+        application
+                .withPropertyValues("eventsql.shards.a.username=x")
+                .run(context -> assertThat(context)
+                        .getFailure()
+                        .rootCause()
+                        .isInstanceOfSatisfying(
+                                InvalidConfigurationPropertyValueException.class,
+                                failure -> assertThat(failure.getName()).isEqualTo("eventsql.shards.a.url")));
+    }
+
+    @Test
+    void preferredShard_getsEventsWithoutKey() {
+        withShards(3)
+                .withPropertyValues("eventsql.preferred-shard=c", "eventsql.streams.orders.partitions=1")
+                .run(context -> {
+                    DataSource c = context.getBean(ShardPools.class).dataSource("c");
+                    int number = context.getBean(EventSql.class).shards().stream()
+                            .filter(shard -> shard.dataSource().equals(c))
+                            .findFirst()
+                            .orElseThrow()
+                            .number();
+                    for (int i = 0; i < 5; i++) {
+                        assertThat(context.getBean(EventPublisher.class)
+                                        .publish("orders", Event.ofText("x"))
+                                        .shard())
+                                .isEqualTo(number);
+                    }
+                });
+        withShards(1)
+                .withPropertyValues("eventsql.preferred-shard=z")
+                .run(context -> assertThat(context)
+                        .getFailure()
+                        .rootCause()
+                        .isInstanceOf(InvalidConfigurationPropertyValueException.class)
+                        .hasMessageContaining("eventsql.preferred-shard"));
+    }
+
+    /** Spring Boot would insist on a DataSource of the application's own. */
+    @Test
+    void shards_areAllDatabasesOfAnApplication_isEnough() {
+        String url = newUrl();
+        try (ConfigurableApplicationContext context = new SpringApplicationBuilder(Empty.class)
+                .web(WebApplicationType.NONE)
+                .properties(
+                        "eventsql.shards.only.url=" + url,
+                        "eventsql.shards.only.username=" + eventsDb.username(),
+                        "eventsql.shards.only.password=" + eventsDb.password(),
+                        "eventsql.streams.orders.partitions=1")
+                .run()) {
+            assertThat(context.getBeansOfType(DataSource.class)).isEmpty();
+            context.getBean(EventSqlTemplate.class).publish("orders", Map.of("id", 1));
+        }
+    }
+}
