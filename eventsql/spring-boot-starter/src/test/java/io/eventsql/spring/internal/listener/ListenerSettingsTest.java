@@ -201,7 +201,7 @@ class ListenerSettingsTest {
         assertThat(new ListenerSettingSources("orders-mailer", none, none, byProperty).describe(rejected))
                 .isEqualTo("eventsql.listener.batch-size must be 1 or more");
         assertThat(new ListenerSettingSources("x", settings("retry-max-delay", "0"), none, none)
-                        .describe(new InvalidInputException("retry.delayMax", "must be 1 ms or more")))
+                        .describe(new InvalidInputException("retry.maxDelay", "must be 1 ms or more")))
                 .isEqualTo("eventsql.listeners.x.retry-max-delay must be 1 ms or more");
     }
 
