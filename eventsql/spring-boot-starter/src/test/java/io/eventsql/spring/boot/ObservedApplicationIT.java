@@ -33,11 +33,13 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
+import org.slf4j.MDC;
 import org.springframework.boot.SpringBootConfiguration;
 import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
 import org.springframework.boot.builder.SpringApplicationBuilder;
@@ -83,6 +85,26 @@ class ObservedApplicationIT {
     static class Handlers {
         @EventSqlListener(stream = "traced", consumer = "mailer")
         void on(String text) {}
+
+        @EventSqlListener(
+                stream = "failing_traced",
+                consumer = "mailer",
+                maxAttempts = "1",
+                failurePolicy = "dead-letter")
+        void fail(String text) {
+            throw new Failure();
+        }
+    }
+
+    /** Keeps the trace id with which it was logged. */
+    static final class Failure extends RuntimeException {
+        static final AtomicReference<String> LOGGED_TRACE = new AtomicReference<>();
+
+        @Override
+        public String toString() {
+            LOGGED_TRACE.compareAndSet(null, MDC.get("traceId"));
+            return "Failure";
+        }
     }
 
     /** Keeps every span that has ended. */
@@ -123,6 +145,7 @@ class ObservedApplicationIT {
                         "management.endpoint.health.show-details=always",
                         "management.tracing.sampling.probability=1",
                         "eventsql.streams.traced.partitions=10",
+                        "eventsql.streams.failing_traced.partitions=1",
                         "spring.main.banner-mode=off")
                 .properties(properties)
                 .run();
@@ -344,6 +367,17 @@ class ObservedApplicationIT {
                 .contains("messaging.system=eventsql", "messaging.consumer.group.name=mailer");
         assertThat(get("/prometheus").body())
                 .contains("eventsql_publish_seconds_count", "eventsql_process_seconds_count");
+    }
+
+    @Test
+    void trace_ofAFailure_isInTheLog() {
+        application.getBean(EventSqlTemplate.class).publish("failing_traced", "k", "x");
+
+        Spans spans = application.getBean(Spans.class);
+        await().untilAsserted(
+                        () -> assertThat(spans.named("process failing_traced")).hasSize(1));
+        assertThat(Failure.LOGGED_TRACE)
+                .hasValue(spans.named("process failing_traced").getFirst().getTraceId());
     }
 
     @Test
