@@ -15,12 +15,9 @@ import io.eventsql.eventsdb.EventsDb;
 import io.eventsql.spring.EventSqlListener;
 import io.eventsql.spring.EventSqlObservations;
 import io.eventsql.spring.EventSqlTemplate;
+import io.eventsql.spring.fixture.Spans;
 import io.eventsql.spring.internal.actuate.EventSqlEndpoint;
 import io.opentelemetry.api.trace.SpanKind;
-import io.opentelemetry.context.Context;
-import io.opentelemetry.sdk.trace.ReadWriteSpan;
-import io.opentelemetry.sdk.trace.ReadableSpan;
-import io.opentelemetry.sdk.trace.SpanProcessor;
 import io.opentelemetry.sdk.trace.data.SpanData;
 import java.io.IOException;
 import java.net.URI;
@@ -104,33 +101,6 @@ class ObservedApplicationIT {
         public String toString() {
             LOGGED_TRACE.compareAndSet(null, MDC.get("traceId"));
             return "Failure";
-        }
-    }
-
-    /** Keeps every span that has ended. */
-    static final class Spans implements SpanProcessor {
-        private final List<SpanData> ended = new CopyOnWriteArrayList<>();
-
-        @Override
-        public void onStart(Context parent, ReadWriteSpan span) {}
-
-        @Override
-        public boolean isStartRequired() {
-            return false;
-        }
-
-        @Override
-        public void onEnd(ReadableSpan span) {
-            ended.add(span.toSpanData());
-        }
-
-        @Override
-        public boolean isEndRequired() {
-            return true;
-        }
-
-        List<SpanData> named(String name) {
-            return ended.stream().filter(span -> span.getName().equals(name)).toList();
         }
     }
 
