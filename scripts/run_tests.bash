@@ -133,9 +133,13 @@ quick_tests() {
   grep --invert-match --extended-regexp '^(#|$)' "$QUICK_TESTS"
 }
 
-# An entry of QUICK_TESTS that matches no test is an error: its step would go untested.
-check_quick_tests_ran() {
+# A quick run without unit tests, or an entry of QUICK_TESTS that matches no test, is an error.
+check_tests_ran() {
   local class missing=0
+  if [[ -z $(find . -path '*/surefire-reports/TEST-*.xml' -newer "$reports_since" -print -quit) ]]; then
+    echo 'no unit test ran' >&2
+    missing=1
+  fi
   while read -r class; do
     if [[ -z $(find . -path "*/failsafe-reports/TEST-*.$class.xml" -newer "$reports_since" \
       -exec grep --files-with-matches '<testcase' {} +) ]]; then
@@ -152,6 +156,8 @@ run_maven() {
     maven_arguments=(
       "-Dit.test=$(quick_tests | paste --serial --delimiters=,)"
       -Dfailsafe.failIfNoSpecifiedTests=false
+      # The profile for single integration tests, which runs no unit tests.
+      -P '!chosen-integration-tests'
       "${maven_arguments[@]}"
     )
   fi
@@ -160,7 +166,7 @@ run_maven() {
   export MAVEN_OPTS=${MAVEN_OPTS:--XX:TieredStopAtLevel=1 -XX:+UseSerialGC}
   "${MAVEN[@]}" -B -ntp -T2 verify "${maven_arguments[@]}" || return
   if $quick; then
-    check_quick_tests_ran
+    check_tests_ran
   fi
 }
 

@@ -183,7 +183,7 @@ public final class EventsDbLauncher {
             ports = Stream.generate(() -> 0).limit(count).toList();
         }
         if (ports.size() != count) {
-            throw new UsageException("--ports names " + ports.size() + " ports for " + count + " servers");
+            throw new UsageException("--ports lists " + ports.size() + " ports for " + count + " servers");
         }
         return new Options(count, ports, dataFolder, settings, recycledWal, standbys, durable, out, stopOnStdinClose);
     }

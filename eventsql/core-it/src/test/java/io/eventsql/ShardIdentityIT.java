@@ -245,7 +245,7 @@ class ShardIdentityIT {
         assertThatExceptionOfType(EventSqlException.class)
                 .isThrownBy(() -> open(databases))
                 .withMessageContaining("2 databases")
-                .withMessageContaining("taken away by the test");
+                .withMessageContaining("made unavailable by the test");
     }
 
     @Test

@@ -64,7 +64,7 @@ class CloudEventSerializerTest {
     }
 
     @Test
-    void deserialize_whatWasSerialized_isEqual() {
+    void deserialize_serializedEvent_isEqual() {
         CloudEvent written = complete();
 
         Object read = serializer.deserialize(
@@ -84,7 +84,7 @@ class CloudEventSerializerTest {
     }
 
     @Test
-    void serialize_partitionKey_isTheKeyWhereThereIsNone() {
+    void serialize_partitionKey_isTheKeyOfAnEventWithoutOne() {
         CloudEvent keyed = placed().withExtension("partitionkey", "k1").build();
 
         assertThat(serializer.serialize("orders", OutgoingEvent.of(keyed)).key())
@@ -96,14 +96,14 @@ class CloudEventSerializerTest {
     }
 
     @Test
-    void deserialize_noCloudEvent_saysWhatIsMissing() {
+    void deserialize_noCloudEvent_namesTheMissingHeader() {
         assertThatThrownBy(() -> CloudEventSerializer.read(stored(Event.ofText("x"))))
                 .isInstanceOf(EventSerializationException.class)
                 .hasMessageContaining("ce_specversion");
     }
 
     @Test
-    void deserialize_brokenAttributes_areRefused() {
+    void deserialize_invalidAttributes_areRejected() {
         Map<String, String> valid =
                 serializer.serialize("orders", OutgoingEvent.of(complete())).headers();
         Map<String, String> broken = Map.of(
@@ -122,7 +122,7 @@ class CloudEventSerializerTest {
     }
 
     @Test
-    void serialize_somethingElse_isLeftToTheOther() {
+    void serialize_otherPayload_isDelegated() {
         Event event = serializer.serialize("orders", OutgoingEvent.of("text"));
 
         assertThat(event).isEqualTo(Event.ofText("text"));
@@ -142,7 +142,7 @@ class CloudEventSerializerTest {
     }
 
     @Test
-    void headers_configuredType_isTaken() {
+    void headers_configuredType_isUsed() {
         CloudEventHeaders named = new CloudEventHeaders(
                 "/orders", "", Map.of(OrderPlaced.class.getName(), "order.placed"), InstantSource.system());
 

@@ -18,7 +18,7 @@ import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import org.junit.jupiter.api.Test;
 
-/** What is observed, and how it is described. */
+/** Observations of publishing and handling, and their attributes. */
 class EventSqlObservationsTest {
     private static final EventPosition POSITION = new EventPosition("orders", 1, 2, 34);
 
@@ -26,7 +26,7 @@ class EventSqlObservationsTest {
     private final EventSqlObservations observations =
             new EventSqlObservations(registry(), EventSqlPublishConvention.DEFAULT, EventSqlHandleConvention.DEFAULT);
 
-    /** Puts a header into what is sent, as a tracer does. */
+    /** Adds a header, as a tracer does. */
     private final class Recorder implements ObservationHandler<Observation.Context> {
         @Override
         public void onStart(Observation.Context context) {
@@ -61,7 +61,7 @@ class EventSqlObservationsTest {
     }
 
     @Test
-    void publish_traceOfTheSpan_isAHeaderBesideTheOwnOnes() {
+    void publish_traceContext_isAnAdditionalHeader() {
         Event event = Event.ofText("k", "x").withHeader("type", "placed");
         List<Event> published = new ArrayList<>();
 
@@ -85,7 +85,7 @@ class EventSqlObservationsTest {
     }
 
     @Test
-    void publish_several_areOneObservationWithTheirNumber() {
+    void publish_batch_isOneObservationWithItsSize() {
         observations.publish("orders", List.of(Event.ofText("a"), Event.ofText("b")), events -> {
             assertThat(events).allSatisfy(event -> assertThat(event.headers()).containsKey("traceparent"));
             return List.of(POSITION, POSITION);

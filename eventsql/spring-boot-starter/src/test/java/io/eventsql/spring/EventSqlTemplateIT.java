@@ -53,7 +53,7 @@ class EventSqlTemplateIT extends TemplateFixture {
     }
 
     @Test
-    void publish_inATransactionOfAnotherDatabase_isRefusedWithAdvice() {
+    void publish_inATransactionOfAnotherDatabase_isRejectedWithAdvice() {
         run(app -> new TransactionTemplate(new DataSourceTransactionManager(eventsDb.dataSource()))
                 .executeWithoutResult(status -> {
                     assertThatThrownBy(() -> app.events().publish("orders", "x"))
@@ -85,7 +85,7 @@ class EventSqlTemplateIT extends TemplateFixture {
     }
 
     @Test
-    void publishAsync_inATransaction_isRefused() {
+    void publishAsync_inATransaction_isRejected() {
         run(app -> {
             assertThat(app.events().publishAsync("orders", "k", "1").join().offset())
                     .isEqualTo(app.from());
@@ -107,7 +107,7 @@ class EventSqlTemplateIT extends TemplateFixture {
     }
 
     @Test
-    void publish_streamThatIsMissing_isCreated() {
+    void publish_missingStream_isCreatedIfConfigured() {
         run(app -> {
             app.events().publish("invoices", "directly");
             app.transaction().executeWithoutResult(status -> app.events().publish("payments", "in a transaction"));
@@ -120,7 +120,7 @@ class EventSqlTemplateIT extends TemplateFixture {
     }
 
     @Test
-    void publish_streamThatIsMissingAndStaysSo_isRefusedAndTheTransactionGoesOn() {
+    void publish_missingStream_isRejectedAndTheTransactionContinues() {
         application().run(context -> {
             App app = new App(context);
             app.transaction().executeWithoutResult(status -> {
@@ -137,7 +137,7 @@ class EventSqlTemplateIT extends TemplateFixture {
     }
 
     @Test
-    void publish_customizersAndSerializerOfTheApplication_areAsked() {
+    void publish_customizersAndSerializerOfTheApplication_areUsed() {
         application()
                 .withBean(EventSerializer.class, UpperCase::new)
                 .withBean(

@@ -14,7 +14,7 @@ import org.junit.jupiter.api.Test;
 import org.springframework.core.ParameterizedTypeReference;
 import tools.jackson.databind.json.JsonMapper;
 
-/** What payloads become, and what becomes of events. */
+/** Serialization of payloads, and deserialization of events. */
 class JacksonEventSerializerTest {
     private final EventSerializer serializer = new JacksonEventSerializer(JsonMapper.shared());
 
@@ -23,7 +23,7 @@ class JacksonEventSerializerTest {
     record Selfish(List<Object> others) {}
 
     @Test
-    void serialize_object_isJsonAndSaysSo() {
+    void serialize_object_isJsonWithContentType() {
         Event event = serializer.serialize("orders", OutgoingEvent.of("4711", new Order("4711", 3)));
 
         assertThat(event.key()).isEqualTo("4711");
@@ -42,7 +42,7 @@ class JacksonEventSerializerTest {
     }
 
     @Test
-    void serialize_textAndBytes_areTakenAsTheyAre() {
+    void serialize_textAndBytes_areUnchanged() {
         byte[] bytes = {0, 1, 2};
 
         Event text = serializer.serialize("orders", OutgoingEvent.of("plain text, ümläut"));
@@ -55,7 +55,7 @@ class JacksonEventSerializerTest {
     }
 
     @Test
-    void serialize_whatJacksonCannotWrite_isRefused() {
+    void serialize_payloadWithoutJson_isRejected() {
         List<Object> endless = new java.util.ArrayList<>();
         Selfish payload = new Selfish(endless);
         endless.add(payload);
@@ -67,7 +67,7 @@ class JacksonEventSerializerTest {
     }
 
     @Test
-    void deserialize_types_areWhatIsAskedFor() {
+    void deserialize_types_areThoseRequested() {
         StoredEvent one = stored("{\"id\":\"4711\",\"total\":3}");
         StoredEvent many = stored("[{\"id\":\"1\",\"total\":1},{\"id\":\"2\",\"total\":2}]");
         Type orders = new ParameterizedTypeReference<List<Order>>() {}.getType();
@@ -80,7 +80,7 @@ class JacksonEventSerializerTest {
     }
 
     @Test
-    void deserialize_somethingElse_saysWhichEvent() {
+    void deserialize_otherType_namesTheEvent() {
         for (String value : List.of("", "{", "[]", "{\"total\":\"many\"}")) {
             assertThatThrownBy(() -> serializer.deserialize(stored(value), Order.class))
                     .as(value)
@@ -91,7 +91,7 @@ class JacksonEventSerializerTest {
     }
 
     @Test
-    void plain_object_isRefusedWithAdvice() {
+    void plain_object_isRejectedWithAdvice() {
         EventSerializer plain = new PlainEventSerializer();
 
         assertThat(plain.serialize("orders", OutgoingEvent.of("text")).text()).isEqualTo("text");

@@ -30,7 +30,7 @@ import org.springframework.transaction.support.TransactionTemplate;
 
 /** One application that most tests of the template share, and new ones for the others. */
 abstract class TemplateFixture {
-    /** In the order in which Spring Boot would take them. */
+    /** In the order of Spring Boot. */
     static final Class<?>[] AUTO_CONFIGURATIONS = {
         JacksonAutoConfiguration.class,
         DataSourceTransactionManagerAutoConfiguration.class,
@@ -91,7 +91,7 @@ abstract class TemplateFixture {
                 .withBean(DataSource.class, () -> dataSource);
     }
 
-    /** With the application that most tests share, from where the last test has left it. */
+    /** Runs a test with the shared application, after the events of earlier tests. */
     static void run(Consumer<App> test) {
         App last = new App(shared, 0);
         await().until(() -> last.eventSql().outbox().backlogs().getFirst().events() == 0);
@@ -100,7 +100,7 @@ abstract class TemplateFixture {
     }
 
     /**
-     * What the tests use of an application.
+     * The parts of an application that tests use.
      *
      * @param from the offset of the test's first event
      */
@@ -143,7 +143,7 @@ abstract class TemplateFixture {
             return stored().stream().map(StoredEvent::key).toList();
         }
 
-        /** The keys once nothing waits in the outbox. */
+        /** Returns the keys once the outbox is empty. */
         List<String> keysInTheEnd() {
             await().until(() -> eventSql().outbox().backlogs().getFirst().events() == 0);
             return keys();

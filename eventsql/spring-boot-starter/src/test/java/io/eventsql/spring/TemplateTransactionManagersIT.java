@@ -21,7 +21,7 @@ import org.springframework.transaction.support.TransactionTemplate;
 /** The transaction managers and data sources that the template can join, and those it cannot. */
 class TemplateTransactionManagersIT extends TemplateFixture {
     @Test
-    void publish_readOnly_isRefusedAndTheTransactionGoesOn() {
+    void publish_readOnly_isRejectedAndTheTransactionContinues() {
         run(app -> {
             TransactionTemplate readOnly = app.transaction();
             readOnly.setReadOnly(true);
@@ -39,7 +39,7 @@ class TemplateTransactionManagersIT extends TemplateFixture {
     }
 
     @Test
-    void publish_unjoinableToBeDirect_isStoredAtOnce() {
+    void publish_unjoinableConfiguredAsDirect_isStoredAtOnce() {
         application()
                 .withPropertyValues("eventsql.template.unjoinable-transaction=publish-directly")
                 .run(context -> {
@@ -54,9 +54,9 @@ class TemplateTransactionManagersIT extends TemplateFixture {
                 });
     }
 
-    /** A pool may hand out connections that are not in autocommit mode: then that alone does not say that one is committed. */
+    /** A pool may return connections without auto-commit, so that its absence alone does not indicate a transaction. */
     @Test
-    void publish_connectionOnlyAccompaniesAnotherTransaction_isRefused() {
+    void publish_connectionAccompaniesAnotherTransaction_isRejected() {
         DataSource dataSource = new DelegatingDataSource(newDatabase()) {
             @Override
             public Connection getConnection() throws SQLException {
@@ -99,7 +99,7 @@ class TemplateTransactionManagersIT extends TemplateFixture {
         });
     }
 
-    /** Such a manager does not even say that there is a transaction. */
+    /** Such a manager does not expose that there is a transaction. */
     @Test
     void publish_managerWithoutSynchronization_isJoined() {
         DataSource dataSource = newDatabase();
@@ -140,7 +140,7 @@ class TemplateTransactionManagersIT extends TemplateFixture {
                 });
                 app.transaction().executeWithoutResult(status -> {
                     app.events().publish("orders", "committed", "2");
-                    app.eventSql().createStream(StreamSpec.of("created_beside"));
+                    app.eventSql().createStream(StreamSpec.of("created_alongside"));
                     assertThat(app.keys()).hasSize(before);
                 });
 
@@ -180,7 +180,7 @@ class TemplateTransactionManagersIT extends TemplateFixture {
     }
 
     @Test
-    void publish_applicationsDatabaseWithoutOutbox_isRefused() {
+    void publish_applicationsDatabaseWithoutOutbox_isRejected() {
         eventsDb.createDatabase("template_shard_alone");
         application()
                 .withPropertyValues(

@@ -61,7 +61,7 @@ class TemplateTransactionsIT extends TemplateFixture {
     }
 
     @Test
-    void publish_manyInOneTransaction_tellsTheRelayOnce() {
+    void publish_severalInOneTransaction_signalTheRelayOnce() {
         run(app -> app.transaction().executeWithoutResult(status -> {
             app.events().publish("orders", "a");
             app.events().publish("orders", "b");
@@ -133,7 +133,7 @@ class TemplateTransactionsIT extends TemplateFixture {
     }
 
     @Test
-    void publish_inCallbacks_joinsBeforeTheCommitAndIsStoredAtOnceBehindIt() {
+    void publish_inCallbacks_joinsBeforeTheCommitAndIsStoredAtOnceAfterIt() {
         run(app -> {
             app.transaction().executeWithoutResult(status -> {
                 app.jdbc().update("INSERT INTO orders VALUES ('1')");
@@ -170,7 +170,7 @@ class TemplateTransactionsIT extends TemplateFixture {
     }
 
     @Test
-    void publish_behindARollback_isStoredAtOnce() {
+    void publish_afterARollback_isStoredAtOnce() {
         run(app -> {
             app.transaction().executeWithoutResult(status -> {
                 app.events().publish("orders", "rolled back", "1");

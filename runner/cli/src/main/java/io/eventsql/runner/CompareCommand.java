@@ -87,7 +87,7 @@ final class CompareCommand implements Callable<Integer> {
             }
         }
         if (runs.isEmpty()) {
-            throw new ParameterException(commandLine, "There is no " + RESULT + " in " + folder);
+            throw new ParameterException(commandLine, "No " + RESULT + " in " + folder);
         }
         return runs;
     }

@@ -25,7 +25,7 @@ import org.jspecify.annotations.Nullable;
 /** Writes events to the outbox on the caller's connection, in the caller's transaction. Thread-safe. */
 public final class OutboxPublisher implements Outbox {
     /** The number of consecutive calls whose events without a key share a partition, which keeps the number of appends low. */
-    private static final int CALLS_PER_SPREAD = 64;
+    private static final int CALLS_PER_ROUTING_HASH = 64;
 
     private final StreamRegistry streams;
     private final OutboxTables tables;
@@ -33,7 +33,7 @@ public final class OutboxPublisher implements Outbox {
     private final Relays relays;
     private final List<DataSource> dataSources;
     private final AtomicInteger calls = new AtomicInteger();
-    private volatile int spread = ThreadLocalRandom.current().nextInt();
+    private volatile int routingHash = ThreadLocalRandom.current().nextInt();
     private volatile boolean closed;
 
     /** @param dataSources the data sources of all databases with an outbox */
@@ -57,7 +57,7 @@ public final class OutboxPublisher implements Outbox {
                 transaction,
                 streams.require(stream),
                 (connection, name) -> tables.events()
-                        .insert(connection, name, valid.key(), valid.value(), valid.headers(), nextSpread()));
+                        .insert(connection, name, valid.key(), valid.value(), valid.headers(), nextRoutingHash()));
     }
 
     @Override
@@ -74,7 +74,7 @@ public final class OutboxPublisher implements Outbox {
         }
         write(transaction, spec, (connection, name) -> {
             if (values.length > 0) {
-                tables.events().insertAll(connection, name, keys, values, headers, nextSpread());
+                tables.events().insertAll(connection, name, keys, values, headers, nextRoutingHash());
             }
         });
     }
@@ -112,12 +112,12 @@ public final class OutboxPublisher implements Outbox {
         return "The event was not written to the outbox, and the transaction cannot be committed: " + e.getMessage();
     }
 
-    /** Selects the destination of the events without a key of one call; changes every {@value #CALLS_PER_SPREAD} calls. */
-    private int nextSpread() {
-        if (calls.incrementAndGet() % CALLS_PER_SPREAD == 0) {
-            spread = ThreadLocalRandom.current().nextInt();
+    /** Returns the routing hash of a call's events without a key; one hash serves several consecutive calls. */
+    private int nextRoutingHash() {
+        if (calls.incrementAndGet() % CALLS_PER_ROUTING_HASH == 0) {
+            routingHash = ThreadLocalRandom.current().nextInt();
         }
-        return spread;
+        return routingHash;
     }
 
     @Override

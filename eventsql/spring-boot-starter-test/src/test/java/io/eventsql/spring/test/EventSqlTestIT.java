@@ -50,9 +50,9 @@ class EventSqlTestIT {
 
     @Test
     void awaitHandled_consumerNeverStarted_failsWithThatReason() {
-        assertThatThrownBy(() -> events.awaitHandled("orders", "nobody", Duration.ofMillis(50)))
+        assertThatThrownBy(() -> events.awaitHandled("orders", "unknown", Duration.ofMillis(50)))
                 .isInstanceOf(AssertionError.class)
-                .hasMessageContaining("After 50 ms consumer nobody of stream orders was never started");
+                .hasMessageContaining("After 50 ms consumer unknown of stream orders was never started");
     }
 
     @Test

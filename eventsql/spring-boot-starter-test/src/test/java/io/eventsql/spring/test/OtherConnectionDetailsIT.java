@@ -19,7 +19,7 @@ class OtherConnectionDetailsIT {
             return new JdbcConnectionDetails() {
                 @Override
                 public String getUsername() {
-                    return "nobody";
+                    return "unknown";
                 }
 
                 @Override

@@ -46,14 +46,14 @@ abstract class AutoConfigurationFixture {
         return POOLS.pool(eventsDb.createDatabase("auto_" + DATABASES.incrementAndGet()));
     }
 
-    /** The address of a new database. */
+    /** Returns the URL of a new database. */
     static String newUrl() {
         String name = "auto_" + DATABASES.incrementAndGet();
         eventsDb.createDatabase(name);
         return eventsDb.jdbcUrl(name);
     }
 
-    /** An application with these databases as shards, named a, b … */
+    /** Returns an application with new databases as shards, named a, b … */
     ApplicationContextRunner withShards(int count) {
         ApplicationContextRunner runner = application;
         for (char name = 'a'; name < 'a' + count; name++) {
@@ -67,7 +67,7 @@ abstract class AutoConfigurationFixture {
     }
 
     @Configuration(proxyBeanMethods = false)
-    static class MarkedBesideTheApplications {
+    static class MarkedNextToTheApplications {
         @Bean
         DataSource application() {
             return newDatabase();

@@ -99,7 +99,7 @@ class EventSqlAutoConfigurationIT extends AutoConfigurationFixture {
     }
 
     @Test
-    void dataSource_several_asksForAChoice() {
+    void dataSource_several_failsWithTheirNames() {
         application
                 .withBean("one", DataSource.class, () -> eventsDb.dataSource())
                 .withBean("two", DataSource.class, () -> eventsDb.dataSource())
@@ -111,7 +111,7 @@ class EventSqlAutoConfigurationIT extends AutoConfigurationFixture {
     }
 
     @Test
-    void dataSource_primary_isTaken() {
+    void dataSource_primary_isUsed() {
         application
                 .withUserConfiguration(PrimaryAndAnother.class)
                 .run(context -> assertThat(context.getBean(Outbox.class).dataSources())
@@ -120,7 +120,7 @@ class EventSqlAutoConfigurationIT extends AutoConfigurationFixture {
 
     @Test
     void dataSource_marked_isTheShardAndTheApplicationsIsAnOutbox() {
-        application.withUserConfiguration(MarkedBesideTheApplications.class).run(context -> {
+        application.withUserConfiguration(MarkedNextToTheApplications.class).run(context -> {
             DataSource events = context.getBean("events", DataSource.class);
             assertThat(context.getBean(EventSql.class).shards())
                     .extracting(ShardInfo::dataSource)
@@ -129,7 +129,7 @@ class EventSqlAutoConfigurationIT extends AutoConfigurationFixture {
                     .containsExactly(events, context.getBean("application", DataSource.class));
         });
         application
-                .withUserConfiguration(MarkedBesideTheApplications.class)
+                .withUserConfiguration(MarkedNextToTheApplications.class)
                 .withPropertyValues("eventsql.outbox.application-data-source=false")
                 .run(context -> assertThat(context.getBean(Outbox.class).dataSources())
                         .containsExactly(context.getBean("events", DataSource.class)));
@@ -164,7 +164,7 @@ class EventSqlAutoConfigurationIT extends AutoConfigurationFixture {
     }
 
     @Test
-    void consumerListeners_areTold() {
+    void consumerListeners_areRegistered() {
         AtomicInteger assigned = new AtomicInteger();
         application
                 .withBean(DataSource.class, EventSqlAutoConfigurationIT::newDatabase)
@@ -203,7 +203,7 @@ class EventSqlAutoConfigurationIT extends AutoConfigurationFixture {
     }
 
     @Test
-    void serializer_followsWhatIsThere() {
+    void serializer_dependsOnTheClassPath() {
         ApplicationContextRunner one = application.withBean(DataSource.class, EventSqlAutoConfigurationIT::newDatabase);
 
         one.run(context -> assertThat(context.getBean(EventSerializer.class)).isInstanceOf(CloudEventSerializer.class));
@@ -218,9 +218,9 @@ class EventSqlAutoConfigurationIT extends AutoConfigurationFixture {
                 .run(context -> assertThat(context).hasSingleBean(CloudEventHeaders.class));
     }
 
-    /** A team that prepares the schema itself, with a tool that Spring Boot knows to come first. */
+    /** The schema is prepared by a database initializer that Spring Boot runs first. */
     @Test
-    void eventSql_withDatabaseInitializer_comesBehindIt() {
+    void eventSql_withDatabaseInitializer_isCreatedAfterIt() {
         DataSource own = newDatabase();
         application
                 .withConfiguration(AutoConfigurations.of(DataSourceInitializationAutoConfiguration.class))

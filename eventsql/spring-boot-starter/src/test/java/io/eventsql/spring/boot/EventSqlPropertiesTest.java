@@ -157,7 +157,7 @@ class EventSqlPropertiesTest {
         return settings;
     }
 
-    /** Another value, near enough to be accepted. */
+    /** Returns another value within the range. */
     private static Object another(Object value) {
         return switch (value) {
             case Boolean yes -> !yes;

@@ -46,7 +46,7 @@ import org.springframework.context.annotation.Bean;
 import org.springframework.transaction.PlatformTransactionManager;
 import org.springframework.transaction.support.TransactionTemplate;
 
-/** A whole application: what it shows over HTTP, and its traces. */
+/** A whole application: its responses over HTTP, and its traces. */
 class ObservedApplicationIT {
     private static EventsDb eventsDb;
     private static ConfigurableApplicationContext application;
@@ -79,7 +79,7 @@ class ObservedApplicationIT {
         }
     }
 
-    /** Listeners that have nothing to do. */
+    /** A listener that does nothing. */
     static class Handlers {
         @EventSqlListener(stream = "traced", consumer = "mailer")
         void on(String text) {}
@@ -190,7 +190,7 @@ class ObservedApplicationIT {
     }
 
     @Test
-    void endpoint_isNotExposedUnlessAskedFor() throws Exception {
+    void endpoint_isNotExposedByDefault() throws Exception {
         try (ConfigurableApplicationContext other = start()) {
             assertThat(get(other, "/health").statusCode()).isEqualTo(200);
             assertThat(get(other, "/eventsql").statusCode()).isEqualTo(404);
@@ -199,7 +199,7 @@ class ObservedApplicationIT {
     }
 
     @Test
-    void endpoint_shows() throws Exception {
+    void endpoint_listsStreamsShardsAndConsumers() throws Exception {
         newStream("shown");
         eventSql.subscribe(ConsumerSpec.of("shown", "mailer"), event -> {});
         eventSql.publisher().publish("shown", Event.ofText("x"));
@@ -211,7 +211,7 @@ class ObservedApplicationIT {
                         "{\"stream\":\"shown\",\"consumer\":\"mailer\",\"running\":true}");
         await().untilAsserted(() -> assertThat(get("/eventsql/shown/mailer").body())
                 .contains("\"lag\":0", "\"head\":1", "\"status\":\"RUNNING\""));
-        assertThat(get("/eventsql/shown/nobody").statusCode()).isEqualTo(404);
+        assertThat(get("/eventsql/shown/unknown").statusCode()).isEqualTo(404);
         assertThat(get("/eventsql/nowhere/mailer").statusCode()).isEqualTo(404);
         assertThat(get("/eventsql/shown/mailer/else").statusCode()).isEqualTo(404);
     }
@@ -326,7 +326,7 @@ class ObservedApplicationIT {
     }
 
     @Test
-    void trace_crossesTheOutbox() throws Exception {
+    void trace_isPropagatedThroughTheOutbox() throws Exception {
         EventSqlTemplate template = application.getBean(EventSqlTemplate.class);
         new TransactionTemplate(application.getBean(PlatformTransactionManager.class))
                 .executeWithoutResult(status -> template.publish("traced", "k", "x"));
@@ -347,7 +347,7 @@ class ObservedApplicationIT {
     }
 
     @Test
-    void trace_ofABatchOfSeveral_isLinkedToThem() throws Exception {
+    void trace_ofABatch_isLinkedToThoseOfItsEvents() throws Exception {
         newStream("linked");
         EventSqlObservations observations = application.getBean(EventSqlObservations.class);
         for (String text : List.of("a", "b")) {

@@ -30,7 +30,7 @@ import org.springframework.jdbc.datasource.DelegatingDataSource;
 
 /** Databases in {@code eventsql.shards}. */
 class ShardsConfigurationIT extends AutoConfigurationFixture {
-    /** A database of some kind, as far as its driver says. */
+    /** A database whose driver reports the given product. */
     private static final class SaysItIs extends DelegatingDataSource {
         private final String product;
 
@@ -97,7 +97,7 @@ class ShardsConfigurationIT extends AutoConfigurationFixture {
     }
 
     @Test
-    void shards_besideAnApplicationsDataSource_makeItAnOutbox() {
+    void shards_nextToTheApplicationsDataSource_makeItAnOutbox() {
         DataSource own = newDatabase();
         withShards(1).withBean(DataSource.class, () -> own).run(context -> {
             assertThat(context.getBean(Outbox.class).dataSources()).hasSize(2).endsWith(own);
@@ -112,9 +112,9 @@ class ShardsConfigurationIT extends AutoConfigurationFixture {
     }
 
     @Test
-    void shards_besideMarkedDataSources_makeThemOutboxes() {
+    void shards_nextToMarkedDataSources_makeThemOutboxes() {
         withShards(1)
-                .withUserConfiguration(MarkedBesideTheApplications.class)
+                .withUserConfiguration(MarkedNextToTheApplications.class)
                 .run(context -> assertThat(context.getBean(Outbox.class).dataSources())
                         .hasSize(3)
                         .endsWith(
@@ -123,7 +123,7 @@ class ShardsConfigurationIT extends AutoConfigurationFixture {
     }
 
     @Test
-    void shards_besideAnotherKindOfDatabase_giveItNoOutbox() {
+    void shards_nextToAnotherDatabaseProduct_createNoOutbox() {
         DataSource own = newDatabase();
         withShards(1)
                 .withBean(DataSource.class, () -> new SaysItIs("H2", own))
@@ -135,9 +135,9 @@ class ShardsConfigurationIT extends AutoConfigurationFixture {
                         assertThat(context.getBean(Outbox.class).dataSources()).hasSize(2));
     }
 
-    /** The pools are no beans: the application's own DataSource is configured by Spring Boot as ever. */
+    /** The pools are no beans, so that Spring Boot configures the application's own DataSource. */
     @Test
-    void shards_besideSpringsDataSourceProperties_leaveThemAlone() {
+    void shards_nextToSpringDataSourceProperties_doNotAffectThem() {
         String url = newUrl();
         withShards(2)
                 .withConfiguration(AutoConfigurations.of(DataSourceAutoConfiguration.class))
@@ -156,7 +156,7 @@ class ShardsConfigurationIT extends AutoConfigurationFixture {
     }
 
     @Test
-    void shards_oneDoesNotAnswer_startsOnceTheClusterIsKnown() {
+    void shards_oneUnavailable_startsOnceTheClusterIsKnown() {
         ApplicationContextRunner both = withShards(2).withPropertyValues("eventsql.streams.orders.partitions=2");
         both.run(context -> assertThat(context).hasNotFailed());
 
@@ -175,7 +175,7 @@ class ShardsConfigurationIT extends AutoConfigurationFixture {
     }
 
     @Test
-    void shards_withoutUrl_areRefusedByTheirProperty() {
+    void shards_withoutUrl_areRejectedByTheirProperty() {
         application
                 .withPropertyValues("eventsql.shards.a.username=x")
                 .run(context -> assertThat(context)
@@ -213,9 +213,9 @@ class ShardsConfigurationIT extends AutoConfigurationFixture {
                         .hasMessageContaining("eventsql.preferred-shard"));
     }
 
-    /** Spring Boot would insist on a DataSource of the application's own. */
+    /** Spring Boot alone would require a DataSource of the application. */
     @Test
-    void shards_areAllDatabasesOfAnApplication_isEnough() {
+    void shards_withoutDataSourceOfTheApplication_areSufficient() {
         String url = newUrl();
         try (ConfigurableApplicationContext context = new SpringApplicationBuilder(Empty.class)
                 .web(WebApplicationType.NONE)

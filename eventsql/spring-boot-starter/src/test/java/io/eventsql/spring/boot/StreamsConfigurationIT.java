@@ -65,7 +65,7 @@ class StreamsConfigurationIT extends AutoConfigurationFixture {
     }
 
     @Test
-    void streams_declared_areThereForWhoeverGetsEventSql() {
+    void streams_declared_existBeforeEventSqlIsInjected() {
         application
                 .withBean(DataSource.class, EventSqlAutoConfigurationIT::newDatabase)
                 .withBean(Eager.class)
@@ -107,7 +107,7 @@ class StreamsConfigurationIT extends AutoConfigurationFixture {
     }
 
     @Test
-    void streamCreator_requiredStreams_areCreatedOnlyIfThatIsWanted() {
+    void streamCreator_missingStreams_areCreatedOnlyIfConfigured() {
         DataSource own = newDatabase();
         application
                 .withBean(DataSource.class, () -> own)

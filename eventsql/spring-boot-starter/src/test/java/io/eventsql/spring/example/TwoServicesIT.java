@@ -18,11 +18,11 @@ import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.dao.DuplicateKeyException;
 import org.springframework.jdbc.core.JdbcTemplate;
 
-/** The README's example: an order service writes an order and its event, a mail service hears of it. */
+/** The documented example: an order service writes an order and its event, a mail service handles the event. */
 class TwoServicesIT {
 
     @Test
-    void order_placed_isMailedByTheOtherApplication_andARefusedOneIsNot() {
+    void order_placed_isMailedByTheOtherApplication_rejectedOneIsNot() {
         try (EventsDb eventsDb = EventsDb.start();
                 ConfigurableApplicationContext orderService = start(OrderService.class, eventsDb);
                 ConfigurableApplicationContext mailService = start(MailService.class, eventsDb)) {

@@ -21,7 +21,7 @@ class JpaShop {
         return new JpaOrders(events, inside);
     }
 
-    /** What is told inside the application. */
+    /** An application event of Spring. */
     record Placed(String id) {}
 
     static class JpaOrders {

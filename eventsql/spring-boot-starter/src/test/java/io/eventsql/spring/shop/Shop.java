@@ -8,7 +8,7 @@ import org.springframework.context.annotation.Configuration;
 import org.springframework.jdbc.core.JdbcTemplate;
 import org.springframework.transaction.annotation.Transactional;
 
-/** An application as a newcomer writes it. */
+/** A typical application. */
 @Configuration(proxyBeanMethods = false)
 @EnableAutoConfiguration
 class Shop {

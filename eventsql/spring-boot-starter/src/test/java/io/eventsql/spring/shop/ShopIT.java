@@ -28,7 +28,7 @@ import org.springframework.jdbc.core.JdbcTemplate;
 import org.springframework.transaction.PlatformTransactionManager;
 import org.springframework.transaction.support.TransactionTemplate;
 
-/** Whole applications: everything that Spring Boot configures, with JDBC's and with JPA's transactions. */
+/** Whole applications, as Spring Boot configures them, with transactions of JDBC and JPA. */
 class ShopIT {
     private static final AtomicInteger DATABASES = new AtomicInteger();
     private static final String WITHOUT_JPA =
@@ -79,7 +79,7 @@ class ShopIT {
     }
 
     @Test
-    void jdbc_committedAndRolledBack_areBothOrNeither() {
+    void jdbc_orderAndEvent_areCommittedTogetherOrNotAtAll() {
         try (ConfigurableApplicationContext context = start(Shop.class, WITHOUT_JPA)) {
             Orders orders = context.getBean(Orders.class);
 
@@ -94,7 +94,7 @@ class ShopIT {
     }
 
     @Test
-    void jooq_ofTheApplication_isNotDisturbedAndJoins() {
+    void jooq_ofTheApplication_joinsUnchanged() {
         try (ConfigurableApplicationContext context = start(Shop.class, WITHOUT_JPA)) {
             DSLContext dsl = context.getBean(DSLContext.class);
             Orders orders = context.getBean(Orders.class);
@@ -117,13 +117,13 @@ class ShopIT {
     }
 
     @Test
-    void jpa_committedAndRolledBack_areBothOrNeither() {
+    void jpa_orderAndEvent_areCommittedTogetherOrNotAtAll() {
         try (ConfigurableApplicationContext context = start(JpaShop.class)) {
             placeWithJpa(context);
         }
     }
 
-    /** Connections that are taken late and are not in autocommit mode, as is often advised for Hibernate. */
+    /** Lazy connections without auto-commit, as often recommended for Hibernate. */
     @Test
     void jpa_poolWithoutAutoCommit_isTheSame() {
         try (ConfigurableApplicationContext context = start(
@@ -157,7 +157,7 @@ class ShopIT {
     }
 
     @Test
-    void jpa_transactionalEventListeners_publishInAndBehindTheTransaction() {
+    void jpa_transactionalEventListeners_publishInAndAfterTheTransaction() {
         try (ConfigurableApplicationContext context = start(JpaShop.class)) {
             context.getBean(JpaOrders.class).placeAndTell(new OrderPlaced("1"));
 

@@ -56,7 +56,7 @@ final class HeldSnapshot implements AutoCloseable {
                         return age;
                     }
                 }
-                throw new IllegalStateException("The old snapshot was not held until the end");
+                throw new IllegalStateException("The snapshot was released before the end of the measurement");
             }
         }
     }

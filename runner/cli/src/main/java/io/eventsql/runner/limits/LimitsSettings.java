@@ -30,7 +30,7 @@ public record LimitsSettings(
      */
     public record Rounds(int count, double seconds) {
 
-        /** See {@link #seconds()}. */
+        /** Returns {@link #seconds()} as a duration. */
         public Duration duration() {
             return Duration.ofNanos(Math.round(seconds * 1e9));
         }

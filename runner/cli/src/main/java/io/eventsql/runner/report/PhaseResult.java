@@ -62,19 +62,19 @@ public record PhaseResult(
         return first == null || last == null || last <= first ? 0 : eventsPublished * 1e6 / (last - first);
     }
 
-    /** See {@link #publishLatencyMicrosHistogram()}. */
+    /** Returns the decoded {@link #publishLatencyMicrosHistogram()}. */
     @JsonIgnore
     public Histogram publishLatencyMicros() {
         return Histograms.decode(publishLatencyMicrosHistogram);
     }
 
-    /** See {@link #serviceLatencyMicrosHistogram()}. */
+    /** Returns the decoded {@link #serviceLatencyMicrosHistogram()}. */
     @JsonIgnore
     public Histogram serviceLatencyMicros() {
         return Histograms.decode(serviceLatencyMicrosHistogram);
     }
 
-    /** See {@link #scheduleDelayMicrosHistogram()}. */
+    /** Returns the decoded {@link #scheduleDelayMicrosHistogram()}. */
     @JsonIgnore
     public Histogram scheduleDelayMicros() {
         return Histograms.decode(scheduleDelayMicrosHistogram);

@@ -18,10 +18,10 @@ public record SearchSpec(
 
     /** The latencies that a search can limit. */
     public enum Latency {
-        /** From the intended send to the acknowledgement. */
+        /** The time from the intended send to the acknowledgement. */
         @JsonProperty("publish")
         PUBLISH,
-        /** From the intended send to the consumer. */
+        /** The time from the intended send to the consumer. */
         @JsonProperty("end_to_end")
         END_TO_END
     }

@@ -1,4 +1,4 @@
 package io.eventsql.spring.example.mail;
 
-/** What this application needs to know of an order. */
+/** The part of the payload that this application reads. */
 public record OrderPlaced(String id) {}

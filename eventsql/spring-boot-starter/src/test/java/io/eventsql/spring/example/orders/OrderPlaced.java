@@ -1,4 +1,4 @@
 package io.eventsql.spring.example.orders;
 
-/** What happened, as the event says it. */
+/** The payload of the event. */
 public record OrderPlaced(String id, int cents) {}

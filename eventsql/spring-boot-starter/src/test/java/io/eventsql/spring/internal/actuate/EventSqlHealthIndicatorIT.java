@@ -31,7 +31,7 @@ import org.springframework.boot.test.context.FilteredClassLoader;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
 import org.springframework.context.ApplicationContext;
 
-/** When the application is up, and when it is not. */
+/** The status of the health indicator. */
 class EventSqlHealthIndicatorIT {
     private static EventsDb eventsDb;
 
@@ -70,7 +70,7 @@ class EventSqlHealthIndicatorIT {
     }
 
     @Test
-    void shardAnswersAndConsumerRuns_isUp() {
+    void shardAvailableAndConsumerRunning_isUp() {
         application().run(context -> {
             EventSql eventSql = context.getBean(EventSql.class);
             eventSql.createStream(StreamSpec.of("orders"));
@@ -108,7 +108,7 @@ class EventSqlHealthIndicatorIT {
     }
 
     @Test
-    void consumerEndedByItself_isDown() {
+    void consumer_deleted_isDown() {
         application().run(context -> {
             EventSql eventSql = context.getBean(EventSql.class);
             eventSql.createStream(StreamSpec.of("orders"));
@@ -124,7 +124,7 @@ class EventSqlHealthIndicatorIT {
     }
 
     @Test
-    void partitionStopped_isShown_withTheStatusAskedFor() {
+    void partitionStopped_isListed_withTheConfiguredStatus() {
         assertStopped(application(), Status.UP);
         try (FreshDatabase other = new FreshDatabase(eventsDb)) {
             assertStopped(
@@ -158,7 +158,7 @@ class EventSqlHealthIndicatorIT {
     }
 
     @Test
-    void switchedOff_orWithoutHealth_backsOff() {
+    void disabled_orWithoutHealth_backsOff() {
         application()
                 .withPropertyValues("management.health.eventsql.enabled=false")
                 .run(context -> assertThat(context).doesNotHaveBean(EventSqlHealthIndicator.class));

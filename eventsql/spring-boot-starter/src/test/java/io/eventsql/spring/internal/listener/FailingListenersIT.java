@@ -33,7 +33,7 @@ import org.springframework.validation.Errors;
 import org.springframework.validation.Validator;
 import org.springframework.validation.annotation.Validated;
 
-/** Events that do not fit, methods that fail: what becomes of the event, and of those beside it. */
+/** Invalid payloads and failing methods: the outcome for the event, and for the others. */
 class FailingListenersIT extends ListenerFixture {
     record Amount(int value) {}
 
@@ -52,7 +52,7 @@ class FailingListenersIT extends ListenerFixture {
 
     @ParameterizedTest
     @EnumSource
-    void single_withUnfitPayload_followsThePolicyAtOnce(FailurePolicy policy) {
+    void single_withInvalidPayload_followsThePolicyAtOnce(FailurePolicy policy) {
         publish(json(0), "no JSON", json(2));
         application()
                 .withPropertyValues("policy=" + policy)
@@ -94,7 +94,7 @@ class FailingListenersIT extends ListenerFixture {
     }
 
     @Test
-    void batch_withUnfitPayloads_allOthersAreHandledOnceInOrder() {
+    void batch_withInvalidPayloads_allOthersAreHandledOnceInOrder() {
         publish("first", json(1), json(2), "in between", json(4), json(5), "last");
         application().withBean(Batch.class).run(context -> {
             awaitLag(0);
@@ -109,7 +109,7 @@ class FailingListenersIT extends ListenerFixture {
     }
 
     @Test
-    void header_missing_isAnUnfitEvent() {
+    void header_missing_isNotRetried() {
         publish("text");
         publish("text", Map.of("type", "a", "count", "no number"));
         publish("text", Map.of("type", "a"));
@@ -146,7 +146,7 @@ class FailingListenersIT extends ListenerFixture {
     }
 
     @Test
-    void payload_notValid_isAnUnfitEvent() {
+    void payload_notValid_isNotRetried() {
         publish(json(1), json(-1), json(2));
         application().withBean(NotNegative.class).withBean(Validating.class).run(context -> {
             awaitLag(0);
@@ -157,7 +157,7 @@ class FailingListenersIT extends ListenerFixture {
         });
     }
 
-    /** Asks somebody who does not always answer. */
+    /** Needs a registry that is unavailable at first. */
     static class WithRegistry implements EventSerializer {
         final AtomicInteger asked = new AtomicInteger();
 
@@ -169,14 +169,14 @@ class FailingListenersIT extends ListenerFixture {
         @Override
         public Object deserialize(StoredEvent event, Type type) {
             if (asked.incrementAndGet() < 3) {
-                throw new IllegalStateException("the registry does not answer");
+                throw new IllegalStateException("the registry is unavailable");
             }
             return new Amount(7);
         }
     }
 
     @Test
-    void serializer_failsForAnotherReason_isTriedAgain() {
+    void serializer_failsForAnotherReason_isRetried() {
         publish("text");
         application()
                 .withPropertyValues("policy=STOP")
@@ -275,7 +275,7 @@ class FailingListenersIT extends ListenerFixture {
     }
 
     @Test
-    void properties_ofTheListener_countMoreThanItsAnnotation() {
+    void properties_ofTheListener_overrideItsAnnotation() {
         publish("checked", "fine");
         application()
                 .withPropertyValues("eventsql.listeners." + stream + "-c.max-attempts=1")

@@ -22,14 +22,14 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /**
  * Goal: an application can be closed and started at any moment. Method: publish without a pause, close and start the
- * application several times meanwhile, and compare what its listener got over all its lives with what was published.
+ * application several times while events are published, and compare the handled events with the published ones.
  */
 class GracefulShutdownIT extends ListenerFixture {
-    private static final int LIVES = 4;
-    private static final int EVENTS_A_LIFE = 300;
+    private static final int RUNS = 4;
+    private static final int EVENTS_PER_RUN = 300;
     private static final int KEYS = 7;
 
-    /** What all lives got, in their order. */
+    /** The events of all runs, in their order. */
     private static final Map<String, ConcurrentLinkedQueue<String>> BY_KEY = new ConcurrentHashMap<>();
 
     private static final AtomicInteger HANDLED = new AtomicInteger();
@@ -77,12 +77,12 @@ class GracefulShutdownIT extends ListenerFixture {
                     eventSql.publisher().publish(name, Event.ofText("key-" + number % KEYS, Integer.toString(number)));
                 }
             });
-            for (int life = 0; life < LIVES; life++) {
+            for (int run = 0; run < RUNS; run++) {
                 int before = HANDLED.get();
                 application()
                         .withPropertyValues("shutdown=" + name)
                         .withBean(listener)
-                        .run(context -> await().until(() -> HANDLED.get() >= before + EVENTS_A_LIFE));
+                        .run(context -> await().until(() -> HANDLED.get() >= before + EVENTS_PER_RUN));
                 // Closed in the middle of it.
                 assertThat(publisher.isDone()).isFalse();
             }

@@ -20,7 +20,7 @@ import org.springframework.aop.framework.ProxyFactory;
 import org.springframework.messaging.handler.annotation.Headers;
 import org.springframework.messaging.handler.annotation.Payload;
 
-/** Methods that cannot be listeners are refused with their name, the reason and what to do. */
+/** Methods that cannot be listeners are rejected with their name, the reason and what to do. */
 class InvalidListenersTest {
     /** A method for each mistake, and some without one. */
     static class Methods {
@@ -91,7 +91,7 @@ class InvalidListenersTest {
 
     @ParameterizedTest
     @MethodSource("mistakes")
-    void method_withAMistake_isRefused(String method, boolean batch, String problem) {
+    void method_withAMistake_isRejected(String method, boolean batch, String problem) {
         assertThatExceptionOfType(InvalidListenerException.class)
                 .isThrownBy(() -> check(new Methods(), method, batch, false))
                 .withMessageContaining("@EventSqlListener on bean 'mailer', Methods." + method + "(")
@@ -100,7 +100,7 @@ class InvalidListenersTest {
     }
 
     @Test
-    void method_withoutAMistake_isTaken() {
+    void method_withoutAMistake_isAccepted() {
         assertThat(check(new Methods(), "payloadThatIsAList", false, false)).isNotNull();
         assertThat(check(new Methods(), "lists", true, false)).isNotNull();
         assertThat(check(new Methods(), "connection", false, true)).isNotNull();
@@ -109,7 +109,7 @@ class InvalidListenersTest {
     }
 
     @Test
-    void method_thatAProxyCannotPassOn_isRefused() {
+    void method_privateOrFinalOfAProxy_isRejected() {
         ProxyFactory proxies = new ProxyFactory(new Methods());
         proxies.setProxyTargetClass(true);
         Object proxy = proxies.getProxy();
@@ -122,7 +122,7 @@ class InvalidListenersTest {
                 .withMessageContaining("is final, but the bean is a proxy");
     }
 
-    /** Shows nothing of the listener. */
+    /** Does not declare the listener. */
     interface Other {
         void other();
     }
@@ -133,7 +133,7 @@ class InvalidListenersTest {
     }
 
     @Test
-    void method_thatItsInterfaceProxyDoesNotShow_isRefused() {
+    void method_notInTheInterfaceOfAProxy_isRejected() {
         ProxyFactory proxies = new ProxyFactory(new WithInterface());
         assertThatExceptionOfType(InvalidListenerException.class)
                 .isThrownBy(() -> check(proxies.getProxy(), "one", false, false))

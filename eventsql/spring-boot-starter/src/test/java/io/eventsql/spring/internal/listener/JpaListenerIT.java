@@ -26,7 +26,7 @@ import org.springframework.transaction.annotation.Transactional;
 class JpaListenerIT extends ListenerFixture {
     private JdbcTemplate jdbc;
 
-    /** How often an article was taken. */
+    /** An article with its counter. */
     @Entity
     @Table(name = "article")
     static class Article {

@@ -28,7 +28,7 @@ import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.context.SmartLifecycle;
 
-/** When listeners start and stop, and what keeps an application from starting. */
+/** Start and stop of listeners, and mistakes with which an application does not start. */
 class ListenerLifecycleIT extends ListenerFixture {
     static class Recorder {
         final Queue<String> got = new ConcurrentLinkedQueue<>();
@@ -40,7 +40,7 @@ class ListenerLifecycleIT extends ListenerFixture {
     }
 
     @Test
-    void listener_notAutomatic_isStartedAndStoppedByHand() {
+    void listener_withoutAutoStartup_isStartedAndStoppedByTheRegistry() {
         publish("1");
         application().withPropertyValues("auto=false").withBean(Recorder.class).run(context -> {
             EventSqlListenerContainer container =
@@ -71,13 +71,13 @@ class ListenerLifecycleIT extends ListenerFixture {
                 .withBean(Recorder.class)
                 .run(context -> assertThatExceptionOfType(NoSuchElementException.class)
                         .isThrownBy(() ->
-                                context.getBean(EventSqlListenerRegistry.class).container("nobody"))
-                        .withMessageContaining("nobody")
+                                context.getBean(EventSqlListenerRegistry.class).container("unknown"))
+                        .withMessageContaining("unknown")
                         .withMessageContaining(stream + "-c"));
     }
 
     @Test
-    void context_stoppedAndStarted_goesOn() {
+    void context_stoppedAndStarted_continues() {
         publish("1");
         application().withBean(Recorder.class).run(context -> {
             awaitLag(0);
@@ -91,7 +91,7 @@ class ListenerLifecycleIT extends ListenerFixture {
         });
     }
 
-    /** Where Spring Boot's web servers are. */
+    /** In the phase of Spring Boot's web servers. */
     static class Server implements SmartLifecycle {
         final Queue<String> seen = new ConcurrentLinkedQueue<>();
         private final ObjectProvider<ListenerRegistry> registry; // no dependency: these start together
@@ -169,7 +169,7 @@ class ListenerLifecycleIT extends ListenerFixture {
     }
 
     @Test
-    void process_livesAsLongAsItsListeners() {
+    void process_withRunningListeners_staysAlive() {
         application()
                 .withBean(Recorder.class)
                 .run(context -> assertThat(keepingAlive()).isTrue());
@@ -303,7 +303,7 @@ class ListenerLifecycleIT extends ListenerFixture {
     }
 
     @Test
-    void application_withoutDatabase_saysThatListenersNeedOne() {
+    void application_withoutDatabase_failsWithListeners() {
         applicationWithoutDataSource()
                 .withBean(Recorder.class)
                 .run(context -> assertThat(context)
@@ -317,7 +317,7 @@ class ListenerLifecycleIT extends ListenerFixture {
     }
 
     @Test
-    void bean_thatIsNoSingleton_isRefused() {
+    void bean_notSingleton_isRejected() {
         application()
                 .withBean("many", Recorder.class, Recorder::new, bean -> bean.setScope("prototype"))
                 .run(context -> assertThatThrownBy(() -> context.getBean("many"))

@@ -31,7 +31,7 @@ import org.springframework.messaging.handler.annotation.Header;
 import org.springframework.messaging.handler.annotation.Headers;
 import org.springframework.messaging.handler.annotation.Payload;
 
-/** What listener methods may take, and where they may stand. */
+/** Parameters of listener methods, and the beans that may declare them. */
 class ListenerMethodsIT extends ListenerFixture {
     private static final String FIRST = "{\"id\":\"a\",\"amount\":1}";
     private static final String SECOND = "{\"id\":\"b\",\"amount\":2}";
@@ -40,7 +40,7 @@ class ListenerMethodsIT extends ListenerFixture {
 
     record OrderPlaced(String id, int amount) {}
 
-    /** Keeps what methods got, by the consumer's name. */
+    /** Collects the arguments of methods, by the consumer's name. */
     static class Recorder {
         private final Map<String, Queue<Object>> got = new ConcurrentHashMap<>();
 
@@ -108,7 +108,7 @@ class ListenerMethodsIT extends ListenerFixture {
     }
 
     @Test
-    void single_allShapes_getWhatTheyTake() {
+    void single_parametersOfAllKinds_areResolved() {
         Map<String, String> headers = Map.of("type", "placed", "id", "7", "count", "3");
         publish(FIRST, headers);
         application().withBean(Singles.class).run(context -> {
@@ -172,7 +172,7 @@ class ListenerMethodsIT extends ListenerFixture {
     }
 
     @Test
-    void batch_allShapes_getListsOfWhatTheyTake() {
+    void batch_parametersOfAllKinds_areLists() {
         Map<String, String> first = Map.of("type", "x", "count", "1");
         Map<String, String> second = Map.of("type", "y", "count", "2");
         publish(FIRST, first);
@@ -199,7 +199,7 @@ class ListenerMethodsIT extends ListenerFixture {
     }
 
     @Test
-    void cloudEvent_besideItsPayload_isGiven() {
+    void cloudEvent_nextToItsPayload_isResolved() {
         publish(FIRST, Map.of("ce_specversion", "1.0", "ce_id", "1", "ce_source", "/shop", "ce_type", "placed"));
         application().withBean(CloudEvents.class).run(context -> {
             awaitLag("cloud", 0);
@@ -207,7 +207,7 @@ class ListenerMethodsIT extends ListenerFixture {
         });
     }
 
-    /** An application's own word. */
+    /** A composed annotation. */
     @Target(ElementType.METHOD)
     @Retention(RetentionPolicy.RUNTIME)
     @EventSqlListener(stream = "${stream}", consumer = "overridden")
@@ -244,7 +244,7 @@ class ListenerMethodsIT extends ListenerFixture {
         });
     }
 
-    /** What a JDK proxy shows of the bean. */
+    /** The interface that a JDK proxy implements. */
     interface Handler {
         void on(OrderPlaced order);
     }
@@ -311,7 +311,7 @@ class ListenerMethodsIT extends ListenerFixture {
     }
 
     @Test
-    void bean_madeOnlyLater_isAdded() {
+    void bean_createdLate_isRegistered() {
         publish(FIRST);
         application()
                 .withBean("late", ProxiedByClass.class, ProxiedByClass::new, bean -> bean.setLazyInit(true))

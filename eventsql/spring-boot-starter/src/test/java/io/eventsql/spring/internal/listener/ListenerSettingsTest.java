@@ -82,7 +82,7 @@ class ListenerSettingsTest {
                 environment::resolveRequiredPlaceholders);
     }
 
-    /** Each attribute that has a text, so that a new one must be added to {@link Methods#all}. */
+    /** Checks every setting, so that a new one must be added to {@link Methods#all}. */
     @Test
     void annotation_allAttributes_becomeTheConsumer() {
         ListenerSettings settings = attributes("all").settings();
@@ -119,7 +119,7 @@ class ListenerSettingsTest {
     }
 
     @Test
-    void annotation_withoutAttributes_hasTheLibrarysDefaults() {
+    void annotation_withoutAttributes_hasDefaultsOfTheLibrary() {
         assertThat(attributes("nothing").settings()).isEqualTo(ListenerSettings.NONE);
         assertThat(ListenerSettings.NONE.applyTo(SPEC))
                 .isEqualTo(SPEC.withRetry(SPEC.retry().withFatal(Set.of(EventPayloadException.class))));
@@ -127,7 +127,7 @@ class ListenerSettingsTest {
     }
 
     @Test
-    void properties_countMoreThanTheAnnotation_andThisMoreThanDefaults() {
+    void properties_overrideTheAnnotation_whichOverridesDefaults() {
         Binder properties = new Binder(new MapConfigurationPropertySource(Map.of(
                 "eventsql.listeners.orders-mailer.concurrency", "1",
                 "eventsql.listeners.orders-mailer.page-bytes", "2MB",
@@ -182,7 +182,7 @@ class ListenerSettingsTest {
     }
 
     @Test
-    void value_outOfRange_isRefused() {
+    void value_outOfRange_isRejected() {
         assertThatExceptionOfType(InvalidInputException.class)
                 .isThrownBy(() -> settings("concurrency", "0").applyTo(SPEC))
                 .withMessageContaining("consumer.concurrency");
@@ -201,13 +201,13 @@ class ListenerSettingsTest {
         assertThat(new ListenerSettingSources("orders-mailer", none, none, byProperty).describe(rejected))
                 .isEqualTo("eventsql.listener.batch-size must be 1 or more");
         assertThat(new ListenerSettingSources("x", settings("retry-max-delay", "0"), none, none)
-                        .describe(new InvalidInputException("retry.delayMax", "must be 1 ms or more")))
+                        .describe(new InvalidInputException("retry.maxDelay", "must be 1 ms or more")))
                 .isEqualTo("eventsql.listeners.x.retry-max-delay must be 1 ms or more");
     }
 
     @ParameterizedTest
     @ValueSource(strings = {"noNumber", "noPolicy", "noProperty", "noStream"})
-    void attribute_thatCannotBeRead_isRefusedWithItsName(String method) {
+    void attribute_invalid_isRejectedWithItsName(String method) {
         String attribute = switch (method) {
             case "noPolicy" -> "failurePolicy";
             case "noStream" -> "stream";

@@ -77,7 +77,7 @@ class TransactionalListenerIT extends ListenerFixture {
         return IntStream.range(0, events).mapToObj(Integer::toString).toArray(String[]::new);
     }
 
-    /** Writes an effect with whatever transaction there is. */
+    /** Writes an effect in the current transaction, if any. */
     @Transactional
     static class Stock {
         @Autowired
@@ -92,7 +92,7 @@ class TransactionalListenerIT extends ListenerFixture {
         }
     }
 
-    /** What is to stay whatever becomes of the event. */
+    /** Writes that a rollback must not undo. */
     static class Notes {
         @Autowired
         private JdbcTemplate jdbc;
@@ -127,7 +127,7 @@ class TransactionalListenerIT extends ListenerFixture {
     }
 
     @Test
-    void single_failsAfterItsWrites_effectsAreThereOnce() {
+    void single_failsAfterItsWrites_effectsAreCommittedOnce() {
         publish(texts(EVENTS));
         transactional().withBean(FailsInBetween.class).run(context -> {
             awaitLag(0);
@@ -167,7 +167,7 @@ class TransactionalListenerIT extends ListenerFixture {
     }
 
     @Test
-    void batch_withConnectionAndTemplate_effectsAreThereOnce() {
+    void batch_withConnectionAndTemplate_effectsAreCommittedOnce() {
         publish(texts(EVENTS));
         transactional().withBean(WithConnection.class).run(context -> {
             awaitLag(0);
@@ -195,7 +195,7 @@ class TransactionalListenerIT extends ListenerFixture {
     }
 
     @Test
-    void connection_lostInTheMethod_isNoAttemptAndEffectsAreThereOnce() {
+    void connection_lostInTheMethod_isNoAttemptAndEffectsAreCommittedOnce() {
         publish(texts(6));
         transactional().withBean(LosesItsConnection.class).run(context -> {
             awaitLag(0);
@@ -225,7 +225,7 @@ class TransactionalListenerIT extends ListenerFixture {
     }
 
     @Test
-    void batch_withUnfitPayload_othersHappenOnce() {
+    void batch_withInvalidPayload_otherEffectsAreCommittedOnce() {
         publish("{\"value\":0}", "{\"value\":1}", "no JSON", "{\"value\":3}");
         transactional().withBean(BatchOfNumbers.class).run(context -> {
             awaitLag(0);
@@ -254,7 +254,7 @@ class TransactionalListenerIT extends ListenerFixture {
     }
 
     @Test
-    void transaction_markedToBeRolledBack_isAFailureOfTheEvent() {
+    void transaction_rollbackOnly_isAFailureOfTheEvent() {
         publish("0", "1", "2");
         transactional().withBean(MarksForRollback.class).run(context -> {
             awaitLag(0);
@@ -263,7 +263,7 @@ class TransactionalListenerIT extends ListenerFixture {
         });
     }
 
-    /** The annotation of Spring on the listener itself: it joins. */
+    /** A listener with {@code @Transactional} joins the transaction. */
     static class AnnotatedTwice {
         final AtomicInteger calls = new AtomicInteger();
 
@@ -321,7 +321,7 @@ class TransactionalListenerIT extends ListenerFixture {
                 });
     }
 
-    /** A data source as some applications wrap it. */
+    /** A data source with a proxy. */
     @ParameterizedTest
     @ValueSource(strings = {"aware", "lazy"})
     void dataSource_wrapped_isTheSame(String kind) {
@@ -383,10 +383,10 @@ class TransactionalListenerIT extends ListenerFixture {
                             .getFailure()
                             .isInstanceOf(InvalidListenerException.class)
                             .hasMessageContaining("several transaction managers or none"));
-            two.withPropertyValues("manager=nobody")
+            two.withPropertyValues("manager=unknown")
                     .run(context -> assertThat(context)
                             .getFailure()
-                            .hasMessageContaining("names a transaction manager that does not exist: 'nobody'"));
+                            .hasMessageContaining("names a transaction manager that does not exist: 'unknown'"));
             two.withPropertyValues("manager=ownTransactions")
                     .run(context -> assertThat(context).hasNotFailed());
         }
@@ -452,6 +452,7 @@ class TransactionalListenerIT extends ListenerFixture {
                 new JdbcTemplate(shard).execute("CREATE TABLE effect (text text)");
             }
             ApplicationContextRunner sharded = applicationWithoutDataSource()
+                    .withPropertyValues("eventsql.streams.sharded.partitions=10")
                     .withUserConfiguration(TwoShards.class)
                     .withBean(OnShards.class);
             sharded.withPropertyValues("second=")

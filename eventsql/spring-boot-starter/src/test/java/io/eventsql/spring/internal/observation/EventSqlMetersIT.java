@@ -35,7 +35,7 @@ import org.springframework.boot.test.context.FilteredClassLoader;
 import org.springframework.boot.test.context.runner.ApplicationContextRunner;
 import org.springframework.jdbc.core.JdbcTemplate;
 
-/** Each meter moves when what it counts happens. */
+/** The values of all meters. */
 class EventSqlMetersIT {
     private static EventsDb eventsDb;
 
@@ -103,7 +103,7 @@ class EventSqlMetersIT {
     }
 
     @Test
-    void publishing_refusedByTheDatabase_isAFailedAppendAndAFailure() {
+    void publishing_rejectedByTheDatabase_isAFailedAppendAndAFailure() {
         run((eventSql, registry) -> {
             new JdbcTemplate(eventSql.shards().getFirst().dataSource())
                     .execute("ALTER TABLE eventsql.events_orders ADD CONSTRAINT no_bad_keys CHECK (key <> 'bad')");
@@ -194,7 +194,7 @@ class EventSqlMetersIT {
     }
 
     @Test
-    void lag_isShownWhileThePartitionIsHere() {
+    void lag_ofAPartition_isShownWhileItIsAssigned() {
         run((eventSql, registry) -> {
             CountDownLatch goOn = new CountDownLatch(1);
             Subscription subscription = eventSql.subscribe(ConsumerSpec.of("orders", "mailer"), event -> goOn.await());
@@ -216,9 +216,9 @@ class EventSqlMetersIT {
                 .toList();
     }
 
-    /** The relay waits for the row that the test has locked, so that something is left to see. */
+    /** The relay waits for a row that the test has locked, so that there is a backlog. */
     @Test
-    void outbox_whatWaits_isShown() {
+    void outbox_backlog_isShown() {
         try (FreshDatabase database = new FreshDatabase(eventsDb)) {
             metered.withBean(DataSource.class, database::dataSource).run(context -> {
                 EventSql eventSql = context.getBean(EventSql.class);
@@ -254,7 +254,7 @@ class EventSqlMetersIT {
     }
 
     @Test
-    void outbox_databaseHangs_scrapesDoNot() {
+    void outbox_databaseHangs_scrapesRespond() {
         try (FreshDatabase database = new FreshDatabase(eventsDb)) {
             metered.withBean(DataSource.class, database::dataSource).run(context -> {
                 MeterRegistry registry = context.getBean(MeterRegistry.class);
