@@ -26,7 +26,7 @@ public record CloseDeadline(long handlersNanos, long endNanos) {
         return new CloseDeadline(handlers, handlers + Math.max(reserve, RELEASE_NANOS_MIN));
     }
 
-    /** Waits for a thread that has been told to end, briefly and at most until the end. */
+    /** Waits for a thread that was asked to end, briefly and at most until the end. */
     void join(Thread thread) throws InterruptedException {
         long leftMs = TimeUnit.NANOSECONDS.toMillis(endNanos - System.nanoTime());
         thread.join(Math.clamp(leftMs, 1, JOIN_MAX_MS));
