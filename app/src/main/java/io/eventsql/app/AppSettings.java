@@ -29,7 +29,7 @@ public record AppSettings(
         @Nullable Path portFile) {
     public static final String DEFAULT_STREAM = "account_created";
     public static final String DEFAULT_CONSUMER = "app";
-    public static final int DEFAULT_POOL_SIZE = 12;
+    public static final int DEFAULT_POOL_SIZE = 16;
     public static final int POOL_SIZE_MAX = 1_000;
 
     public AppSettings {

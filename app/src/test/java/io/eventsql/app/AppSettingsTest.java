@@ -24,7 +24,7 @@ class AppSettingsTest {
         assertThat(settings.stream()).isEqualTo(StreamSpec.of("account_created").withPartitions(10));
         assertThat(settings.consumer()).isEqualTo(ConsumerSpec.of("account_created", "app"));
         assertThat(settings.shards()).hasSize(1);
-        assertThat(settings.poolSize()).isEqualTo(12);
+        assertThat(settings.poolSize()).isEqualTo(16);
         assertThat(settings.portFile()).isNull();
     }
 

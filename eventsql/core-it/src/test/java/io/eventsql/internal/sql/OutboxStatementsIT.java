@@ -9,7 +9,7 @@ import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.TestCluster;
 import io.eventsql.internal.sql.OutboxTable.Row;
 import io.eventsql.internal.sql.RelayTable.Polled;
-import io.eventsql.internal.sql.RelayTable.Tenure;
+import io.eventsql.internal.sql.RelayTable.RelayLease;
 import io.eventsql.internal.sql.TransferredAppend.Target;
 import java.nio.charset.StandardCharsets;
 import java.sql.SQLException;
@@ -62,9 +62,9 @@ class OutboxStatementsIT {
         return database.call(c -> relay.poll(c, holder, epoch, LEASE_SECONDS, false));
     }
 
-    private Tenure take(UUID holder) throws SQLException {
+    private RelayLease take(UUID holder) throws SQLException {
         Long epoch = poll(holder, 0).epoch();
-        return new Tenure(holder, epoch == null ? -1 : epoch, 1_000);
+        return new RelayLease(holder, epoch == null ? -1 : epoch, 1_000);
     }
 
     private void expire() throws SQLException {
@@ -77,8 +77,8 @@ class OutboxStatementsIT {
                 .satisfies(e -> assertThat(SqlErrors.state(e)).isEqualTo(state));
     }
 
-    private List<Row> takePage(Tenure tenure, int maxEvents, long maxBytes) throws SQLException {
-        return database.transaction(c -> relay.take(c, tenure, maxEvents, maxBytes))
+    private List<Row> takePage(RelayLease lease, int maxEvents, long maxBytes) throws SQLException {
+        return database.transaction(c -> relay.take(c, lease, maxEvents, maxBytes))
                 .rows();
     }
 
@@ -103,10 +103,10 @@ class OutboxStatementsIT {
 
     @Test
     void poll_leaseOfAnotherProcess_isAcquiredOnlyAfterExpiryOrRelease() throws SQLException {
-        Tenure first = take(ONE);
+        RelayLease first = take(ONE);
         assertThat(poll(OTHER, 0).epoch()).isNull();
         expire();
-        Tenure second = take(OTHER);
+        RelayLease second = take(OTHER);
         assertThat(second.epoch()).isEqualTo(first.epoch() + 1);
         assertThat(poll(ONE, first.epoch()).epoch()).isNull();
         database.call(c -> {
@@ -123,35 +123,35 @@ class OutboxStatementsIT {
 
     @Test
     void poll_byTheHolder_writesOnlyWhenTheRenewalIsDue() throws SQLException {
-        Tenure tenure = take(ONE);
+        RelayLease lease = take(ONE);
         String version = "SELECT xmin || ' ' || ctid FROM eventsql.outbox_relay";
         List<String> before = Sql.query(dataSource, version);
         for (int i = 0; i < 5; i++) {
-            assertThat(poll(ONE, tenure.epoch()).epoch()).isEqualTo(tenure.epoch());
+            assertThat(poll(ONE, lease.epoch()).epoch()).isEqualTo(lease.epoch());
         }
         assertThat(Sql.query(dataSource, version)).isEqualTo(before);
         expire();
-        assertThat(poll(ONE, tenure.epoch()).epoch())
+        assertThat(poll(ONE, lease.epoch()).epoch())
                 .as("expired, but not acquired by another process")
-                .isEqualTo(tenure.epoch());
+                .isEqualTo(lease.epoch());
         assertThat(poll(OTHER, 0).epoch()).as("renewed").isNull();
     }
 
     @Test
     void poll_returnsWhetherEventsAreWaiting() throws SQLException {
-        Tenure tenure = take(ONE);
-        assertThat(poll(ONE, tenure.epoch()).waiting()).isFalse();
+        RelayLease lease = take(ONE);
+        assertThat(poll(ONE, lease.epoch()).waiting()).isFalse();
         write("x");
-        assertThat(poll(ONE, tenure.epoch()).waiting()).isTrue();
+        assertThat(poll(ONE, lease.epoch()).waiting()).isTrue();
         assertThat(poll(OTHER, 0).waiting()).as("without the lease").isFalse();
     }
 
     @Test
     void take_byAFormerHolder_failsAndTakesNothing() throws SQLException {
         write("x");
-        Tenure former = take(ONE);
+        RelayLease former = take(ONE);
         expire();
-        Tenure current = take(OTHER);
+        RelayLease current = take(OTHER);
         assertFails(SqlErrors.RELAY_LOST, () -> takePage(former, 10, 1_000));
         assertFails(
                 SqlErrors.RELAY_LOST,
@@ -161,7 +161,8 @@ class OutboxStatementsIT {
                 }));
         assertFails(
                 SqlErrors.RELAY_LOST,
-                () -> takePage(new Tenure(OTHER, current.epoch() - 1, 1_000), 10, 1_000)); // right holder, wrong epoch
+                () -> takePage(
+                        new RelayLease(OTHER, current.epoch() - 1, 1_000), 10, 1_000)); // right holder, wrong epoch
         assertThat(values(takePage(current, 10, 1_000))).containsExactly("x");
     }
 
@@ -169,43 +170,43 @@ class OutboxStatementsIT {
     @Test
     void take_timelineHasChanged_requiresANewLeaseWithANewProducer() throws SQLException {
         String producer = "SELECT producer_id FROM eventsql.outbox_relay";
-        Tenure former = take(ONE);
+        RelayLease former = take(ONE);
         List<String> before = Sql.query(dataSource, producer);
         Sql.execute(dataSource, "UPDATE eventsql.outbox_relay SET timeline = '00000000'");
         assertFails(SqlErrors.RELAY_LOST, () -> takePage(former, 10, 1_000));
         Long epoch = poll(ONE, former.epoch()).epoch();
         assertThat(epoch).isEqualTo(former.epoch() + 1);
         assertThat(Sql.query(dataSource, producer)).isNotEqualTo(before);
-        takePage(new Tenure(ONE, former.epoch() + 1, 1_000), 10, 1_000);
+        takePage(new RelayLease(ONE, former.epoch() + 1, 1_000), 10, 1_000);
     }
 
     @Test
     void take_page_isBoundedInEventsAndBytesAndOrderedById() throws SQLException {
-        Tenure tenure = take(ONE);
+        RelayLease lease = take(ONE);
         write("a", "b", "c");
         for (int ring = 3; ring >= 0; ring--) { // later ids in other tables of the ring
             Sql.execute(dataSource, "SELECT setval('eventsql.outbox_ring', " + ring + ")");
             write("ring " + ring, "r");
         }
-        assertThat(values(takePage(tenure, 2, 1_000))).containsExactly("a", "b");
-        assertThat(values(takePage(tenure, 100, 8)))
+        assertThat(values(takePage(lease, 2, 1_000))).containsExactly("a", "b");
+        assertThat(values(takePage(lease, 100, 8)))
                 .as("ends with the one that brings it to 8 bytes")
                 .containsExactly("c", "ring 3", "r");
-        assertThat(values(takePage(tenure, 100, 1))).containsExactly("ring 2");
-        assertThat(values(takePage(tenure, 100, 1_000))).containsExactly("r", "ring 1", "r", "ring 0", "r");
-        assertThat(takePage(tenure, 100, 1_000)).isEmpty();
+        assertThat(values(takePage(lease, 100, 1))).containsExactly("ring 2");
+        assertThat(values(takePage(lease, 100, 1_000))).containsExactly("r", "ring 1", "r", "ring 0", "r");
+        assertThat(takePage(lease, 100, 1_000)).isEmpty();
     }
 
     @Test
     void take_rolledBack_takesNothing() throws SQLException {
-        Tenure tenure = take(ONE);
+        RelayLease lease = take(ONE);
         write("a", "b");
         assertThatExceptionOfType(IllegalStateException.class)
                 .isThrownBy(() -> database.transaction(c -> {
-                    assertThat(relay.take(c, tenure, 10, 1_000).rows()).hasSize(2);
+                    assertThat(relay.take(c, lease, 10, 1_000).rows()).hasSize(2);
                     throw new IllegalStateException("rolls back");
                 }));
-        assertThat(values(takePage(tenure, 10, 1_000))).containsExactly("a", "b");
+        assertThat(values(takePage(lease, 10, 1_000))).containsExactly("a", "b");
     }
 
     /** Sends the events numbered {@code from} to {@code to} to partition 0. */

@@ -7,7 +7,7 @@ import io.eventsql.internal.retain.SegmentKeeper;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.sql.OutboxTable.Row;
 import io.eventsql.internal.sql.RelayTable;
-import io.eventsql.internal.sql.RelayTable.Tenure;
+import io.eventsql.internal.sql.RelayTable.RelayLease;
 import io.eventsql.internal.sql.SqlErrors;
 import io.eventsql.internal.sql.TransferTable.Addressed;
 import io.eventsql.internal.wake.WakeUp;
@@ -84,13 +84,13 @@ final class PageMover {
     /**
      * Moves one page.
      *
-     * @throws SQLException {@link SqlErrors#RELAY_LOST} if the tenure has ended; any other failure can be retried
+     * @throws SQLException {@link SqlErrors#RELAY_LOST} if the lease has ended; any other failure can be retried
      */
-    Moved move(Tenure tenure) throws SQLException {
+    Moved move(RelayLease lease) throws SQLException {
         attempt = new Attempt();
         int limit = size.events();
         try {
-            outbox.database().replicatedTransaction(connection -> take(connection, tenure, limit));
+            outbox.database().replicatedTransaction(connection -> take(connection, lease, limit));
         } catch (SQLException e) {
             if (repair(e)) {
                 return Moved.NOTHING_YET;
@@ -109,8 +109,8 @@ final class PageMover {
         return new Moved(attempt.page.size(), full, toShards);
     }
 
-    private Attempt take(Connection connection, Tenure tenure, int limit) throws SQLException {
-        RelayTable.Page page = outbox.tables().relay().take(connection, tenure, limit, size.bytes());
+    private Attempt take(Connection connection, RelayLease lease, int limit) throws SQLException {
+        RelayTable.Page page = outbox.tables().relay().take(connection, lease, limit, size.bytes());
         attempt.page = page.rows();
         if (page.rows().isEmpty()) {
             return attempt;

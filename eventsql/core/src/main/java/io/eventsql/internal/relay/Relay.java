@@ -3,7 +3,7 @@ package io.eventsql.internal.relay;
 import io.eventsql.EventSqlException;
 import io.eventsql.Settings;
 import io.eventsql.internal.sql.RelayTable.Polled;
-import io.eventsql.internal.sql.RelayTable.Tenure;
+import io.eventsql.internal.sql.RelayTable.RelayLease;
 import io.eventsql.internal.sql.SqlErrors;
 import java.sql.SQLException;
 import java.time.Duration;
@@ -40,8 +40,8 @@ final class Relay {
     private final RelayListener listener;
     private final Thread thread;
     private final UUID self = UUID.randomUUID();
-    /** The tenure of this process; {@code null} while it does not relay. */
-    private final AtomicReference<@Nullable Tenure> tenure = new AtomicReference<>();
+    /** The lease of this process; {@code null} while it does not relay. */
+    private final AtomicReference<@Nullable RelayLease> lease = new AtomicReference<>();
 
     private volatile long publishedAtNanos = System.nanoTime() - RECENTLY_NANOS;
     private int failures;
@@ -129,7 +129,7 @@ final class Relay {
 
     private void failed(SQLException e) {
         if (SqlErrors.state(e).equals(SqlErrors.RELAY_LOST)) {
-            lost(tenure.get());
+            lost(lease.get());
             return;
         }
         resign();
@@ -144,10 +144,10 @@ final class Relay {
         schedule.scheduleNext(pause, pause);
     }
 
-    /** Ends the tenure, because the last commit may be in doubt: acquiring the lease again finds all events to send. */
+    /** Ends the lease, because the last commit may be in doubt: acquiring the lease again finds all events to send. */
     private void resign() {
         senders.setTenure(null);
-        tenure.set(null);
+        lease.set(null);
     }
 
     /** Acquires or renews the lease if necessary, and moves events if this process has it. */
@@ -157,7 +157,7 @@ final class Relay {
             return;
         }
         long begun = System.nanoTime();
-        Tenure current = tenure.get();
+        RelayLease current = lease.get();
         if (current == null || !foundLast || begun - polledAtNanos > leaseNanos() / LEASE_PARTS) {
             polledAtNanos = begun;
             current = pollLease(current, hinted);
@@ -180,7 +180,7 @@ final class Relay {
     }
 
     /** Acquires, renews or loses the lease, and determines whether events wait. */
-    private @Nullable Tenure pollLease(@Nullable Tenure held, boolean hinted) throws SQLException {
+    private @Nullable RelayLease pollLease(@Nullable RelayLease held, boolean hinted) throws SQLException {
         Polled polled = outbox.database()
                 .call(c -> outbox.tables()
                         .relay()
@@ -194,8 +194,8 @@ final class Relay {
         if (held != null && held.epoch() == epoch) {
             return held;
         }
-        Tenure acquired =
-                new Tenure(self, epoch, Math.toIntExact(settings.outboxLease().toMillis()));
+        RelayLease acquired = new RelayLease(
+                self, epoch, Math.toIntExact(settings.outboxLease().toMillis()));
         begin(acquired);
         return acquired;
     }
@@ -214,9 +214,9 @@ final class Relay {
         return settings.outboxLease().toMillis() / 1_000.0;
     }
 
-    private void begin(Tenure current) throws SQLException {
+    private void begin(RelayLease current) throws SQLException {
         LOG.debug("Relaying outbox {} with epoch {}", outbox, current.epoch());
-        tenure.set(current);
+        lease.set(current);
         senders.setTenure(current);
         listener.begin();
         ring.markMoved();
@@ -224,7 +224,7 @@ final class Relay {
     }
 
     /** Moves pages until one is not full, or until the lease must be renewed. */
-    private int moveAll(Tenure current) throws SQLException {
+    private int moveAll(RelayLease current) throws SQLException {
         long end = System.nanoTime() + leaseNanos() / LEASE_PARTS;
         int events = 0;
         PageMover.Moved moved;
@@ -240,8 +240,8 @@ final class Relay {
         return events;
     }
 
-    private void lost(@Nullable Tenure former) {
-        if (former != null && tenure.compareAndSet(former, null)) {
+    private void lost(@Nullable RelayLease former) {
+        if (former != null && lease.compareAndSet(former, null)) {
             LOG.info("Another process now relays outbox {}", outbox);
             senders.setTenure(null);
         }
@@ -249,7 +249,7 @@ final class Relay {
 
     private void end() {
         senders.close();
-        Tenure held = tenure.getAndSet(null);
+        RelayLease held = lease.getAndSet(null);
         try {
             listener.end();
             if (held != null) {

@@ -1,7 +1,7 @@
 package io.eventsql.internal.relay;
 
 import io.eventsql.internal.sql.OutboxTable.TableSize;
-import io.eventsql.internal.sql.RelayTable.Tenure;
+import io.eventsql.internal.sql.RelayTable.RelayLease;
 import io.eventsql.internal.sql.SqlErrors;
 import java.sql.SQLException;
 import java.util.List;
@@ -48,7 +48,7 @@ final class RingKeeper {
     }
 
     /** Rotates and empties tables if due. */
-    void maintain(Tenure tenure) throws SQLException {
+    void maintain(RelayLease lease) throws SQLException {
         if (!moved || forbidden || System.nanoTime() - nextNanos < 0) {
             return;
         }
@@ -57,7 +57,7 @@ final class RingKeeper {
         for (TableSize table : tables) {
             boolean worthwhile = table.isTransfer() ? table.bytes() >= COMPACT_FROM_BYTES : table.bytes() > 0;
             if (worthwhile && !table.current()) {
-                blocked |= !empty(tenure, table);
+                blocked |= !empty(lease, table);
             }
         }
         boolean full = tables.stream().anyMatch(table -> table.current() && table.bytes() >= ROTATE_FROM_BYTES);
@@ -66,17 +66,17 @@ final class RingKeeper {
                     .filter(table -> !table.current() && !table.isTransfer() && table.bytes() == 0)
                     .findFirst()
                     .ifPresentOrElse(
-                            table -> rotate(tenure, table),
+                            table -> rotate(lease, table),
                             () -> LOG.debug("All tables of outbox {} are in use; not rotating", outbox));
         }
         moved = full || blocked;
         nextNanos = System.nanoTime() + (blocked && !full ? BLOCKED_INTERVAL_NANOS : INTERVAL_NANOS);
     }
 
-    private void rotate(Tenure tenure, TableSize to) {
+    private void rotate(RelayLease lease, TableSize to) {
         try {
             outbox.database().transaction(connection -> {
-                outbox.tables().relay().lock(connection, tenure);
+                outbox.tables().relay().lock(connection, lease);
                 outbox.tables().events().rotate(connection, to.ring());
                 return to;
             });
@@ -86,10 +86,10 @@ final class RingKeeper {
     }
 
     /** Empties a table; returns {@code false} if events or open transactions prevent it. */
-    private boolean empty(Tenure tenure, TableSize table) throws SQLException {
+    private boolean empty(RelayLease lease, TableSize table) throws SQLException {
         try {
             boolean emptied = outbox.database().transaction(connection -> {
-                outbox.tables().relay().lock(connection, tenure);
+                outbox.tables().relay().lock(connection, lease);
                 return table.isTransfer()
                         ? outbox.tables().transfer().compact(connection, COMPACTED_EVENTS_MAX, COMPACTED_BYTES_MAX)
                         : outbox.tables().events().truncateIfEmpty(connection, table.ring());

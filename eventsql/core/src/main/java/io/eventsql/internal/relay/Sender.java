@@ -7,7 +7,7 @@ import io.eventsql.internal.append.PartitionGroup;
 import io.eventsql.internal.retain.SegmentKeeper;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.shard.StreamRegistry;
-import io.eventsql.internal.sql.RelayTable.Tenure;
+import io.eventsql.internal.sql.RelayTable.RelayLease;
 import io.eventsql.internal.sql.SqlErrors;
 import io.eventsql.internal.sql.TransferTable.Row;
 import io.eventsql.internal.sql.TransferredAppend.Target;
@@ -31,7 +31,7 @@ import org.slf4j.LoggerFactory;
  * Sends the events of one outbox to another shard, page by page in the order of their numbers: reads a page of the transfer
  * table, appends the events that the shard does not have yet, then removes the page in a transaction of the relay.
  *
- * <p>Only the shard knows which events it has: the sender queries it at the beginning of a tenure and after every failure.
+ * <p>Only the shard knows which events it has: the sender queries it at the beginning of a lease and after every failure.
  * Used by one thread at a time.
  */
 final class Sender {
@@ -44,7 +44,7 @@ final class Sender {
     private final WakeUp wakeUp;
     private final PageSize size;
 
-    private @Nullable Tenure tenure;
+    private @Nullable RelayLease lease;
     /** The number up to which all events were removed. */
     private long removed;
     /** The state of the shard by producer, as far as it was queried. */
@@ -104,11 +104,11 @@ final class Sender {
      *
      * @return whether there may be more
      * @throws ShardFailedException if the shard did not accept the page; can be retried
-     * @throws SQLException {@link SqlErrors#RELAY_LOST} if the tenure has ended
+     * @throws SQLException {@link SqlErrors#RELAY_LOST} if the lease has ended
      */
-    boolean send(Tenure current) throws SQLException {
-        if (!current.equals(tenure)) {
-            tenure = current;
+    boolean send(RelayLease current) throws SQLException {
+        if (!current.equals(lease)) {
+            lease = current;
             removed = 0;
             known.clear();
         }
@@ -236,7 +236,7 @@ final class Sender {
     }
 
     /** Removes a page whose events the shard has stored or can never store. */
-    private void remove(Tenure current, List<Row> page) throws SQLException {
+    private void remove(RelayLease current, List<Row> page) throws SQLException {
         long last = page.getLast().number();
         List<String> errors = new ArrayList<>();
         outbox.database().transaction(connection -> {

@@ -1,7 +1,7 @@
 package io.eventsql.internal.relay;
 
 import io.eventsql.internal.shard.Shard;
-import io.eventsql.internal.sql.RelayTable.Tenure;
+import io.eventsql.internal.sql.RelayTable.RelayLease;
 import io.eventsql.internal.sql.SqlErrors;
 import java.sql.SQLException;
 import java.util.Collection;
@@ -30,12 +30,12 @@ final class Senders {
 
     private final OutboxDatabase outbox;
     private final Map<Integer, SenderTask> tasks = new HashMap<>();
-    private final Consumer<Tenure> lost;
+    private final Consumer<RelayLease> lost;
     private final @Nullable ScheduledThreadPoolExecutor executor;
-    private volatile @Nullable Tenure tenure;
+    private volatile @Nullable RelayLease lease;
 
-    /** @param lost called when a tenure has ended */
-    Senders(OutboxDatabase outbox, List<Shard> shards, Function<Shard, Sender> sender, Consumer<Tenure> lost) {
+    /** @param lost called when a lease has ended */
+    Senders(OutboxDatabase outbox, List<Shard> shards, Function<Shard, Sender> sender, Consumer<RelayLease> lost) {
         this.outbox = outbox;
         this.lost = lost;
         for (Shard shard : shards) {
@@ -56,9 +56,9 @@ final class Senders {
         return executor;
     }
 
-    /** Sets the tenure of further transactions; {@code null}: nothing is sent. */
-    void setTenure(@Nullable Tenure current) {
-        tenure = current;
+    /** Sets the lease of further transactions; {@code null}: nothing is sent. */
+    void setTenure(@Nullable RelayLease current) {
+        lease = current;
     }
 
     /** Signals that there may be events for these shards. */
@@ -73,7 +73,7 @@ final class Senders {
 
     /** Stops each sender after its current page. */
     void close() {
-        tenure = null;
+        lease = null;
         if (executor != null) {
             executor.shutdownNow();
         }
@@ -119,7 +119,7 @@ final class Senders {
         }
 
         private synchronized boolean begin() {
-            busy = wanted && tenure != null;
+            busy = wanted && lease != null;
             wanted = false;
             return busy;
         }
@@ -134,9 +134,9 @@ final class Senders {
 
         /** Sends until no event is left; after a failure schedules a retry and returns {@code false}. */
         private boolean sendAll() {
-            Tenure current = tenure;
+            RelayLease current = lease;
             try {
-                while (current != null && current.equals(tenure) && sender.send(current)) {
+                while (current != null && current.equals(lease) && sender.send(current)) {
                     failures = 0;
                     shard.setHealthy(true);
                 }

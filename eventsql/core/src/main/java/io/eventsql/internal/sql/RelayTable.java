@@ -63,7 +63,7 @@ public final class RelayTable {
      * @param epoch raised whenever another process acquires the lease: fences out former holders
      * @param timeoutMs how long a transaction may wait for a lock or for its client
      */
-    public record Tenure(UUID holder, long epoch, int timeoutMs) {}
+    public record RelayLease(UUID holder, long epoch, int timeoutMs) {}
 
     /**
      * The result of a poll.
@@ -104,9 +104,9 @@ public final class RelayTable {
      *
      * @throws SQLException {@link SqlErrors#RELAY_LOST} if the lease has ended
      */
-    public void lock(Connection connection, Tenure tenure) throws SQLException {
+    public void lock(Connection connection, RelayLease lease) throws SQLException {
         try (PreparedStatement statement = connection.prepareStatement(lock)) {
-            setTenure(statement, tenure);
+            setTenure(statement, lease);
             statement.execute();
         }
     }
@@ -124,9 +124,9 @@ public final class RelayTable {
      *
      * @throws SQLException {@link SqlErrors#RELAY_LOST} if the lease has ended
      */
-    public Page take(Connection connection, Tenure tenure, int maxEvents, long maxBytes) throws SQLException {
+    public Page take(Connection connection, RelayLease lease, int maxEvents, long maxBytes) throws SQLException {
         try (PreparedStatement statement = connection.prepareStatement(take)) {
-            setTenure(statement, tenure);
+            setTenure(statement, lease);
             statement.setInt(4, maxEvents);
             statement.setLong(5, maxBytes);
             List<Row> rows = new ArrayList<>();
@@ -150,15 +150,15 @@ public final class RelayTable {
         }
     }
 
-    private static void setTenure(PreparedStatement statement, Tenure tenure) throws SQLException {
-        statement.setObject(1, tenure.holder());
-        statement.setLong(2, tenure.epoch());
-        statement.setInt(3, tenure.timeoutMs());
+    private static void setTenure(PreparedStatement statement, RelayLease lease) throws SQLException {
+        statement.setObject(1, lease.holder());
+        statement.setLong(2, lease.epoch());
+        statement.setInt(3, lease.timeoutMs());
     }
 
     /** Releases the lease: the next process that polls acquires it. Does nothing if the lease has ended. */
-    public void release(Connection connection, Tenure tenure) {
-        Jooq.using(connection).execute(schema.sql(RELEASE), tenure.holder(), tenure.epoch());
+    public void release(Connection connection, RelayLease lease) {
+        Jooq.using(connection).execute(schema.sql(RELEASE), lease.holder(), lease.epoch());
     }
 
     /**

@@ -107,7 +107,7 @@ record EventSqlProperties(
             @Nullable String url,
             @Nullable String username,
             @Nullable String password,
-            @DefaultValue("12") int poolSize,
+            @DefaultValue("16") int poolSize,
             @DefaultValue("10s") Duration connectionTimeout,
             @DefaultValue Map<String, String> hikari) {
 
