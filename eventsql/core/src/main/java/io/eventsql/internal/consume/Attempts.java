@@ -179,17 +179,19 @@ final class Attempts {
     private void report(StoredEvent event, int attempt, Throwable error, boolean willRetry, long delayMs) {
         if (willRetry) {
             LOG.warn(
-                    "Handler of consumer {} failed at {}, attempt {}; retrying in {} ms",
+                    "Handler of consumer {} failed at {} (key {}), attempt {}; retrying in {} ms",
                     spec.name(),
                     event.position(),
+                    event.key(),
                     attempt,
                     delayMs,
                     error);
         } else {
             LOG.warn(
-                    "Handler of consumer {} failed at {}, attempt {}; not retrying",
+                    "Handler of consumer {} failed at {} (key {}), attempt {}; not retrying",
                     spec.name(),
                     event.position(),
+                    event.key(),
                     attempt,
                     error);
         }

@@ -8,9 +8,6 @@ import java.util.function.LongSupplier;
  * io.eventsql.Settings#closeTimeout()}. Phases between the two, such as a web server's, do not count. Thread-safe.
  */
 public final class ShutdownBudget {
-    /** The listeners' share; the publisher needs the rest to append what is buffered. */
-    private static final double LISTENERS_SHARE = 0.8;
-
     private final long totalNanos;
     private final LongSupplier nanoTime;
     private boolean listenersStopping;
@@ -33,9 +30,12 @@ public final class ShutdownBudget {
         usedNanos = 0;
     }
 
-    /** Notes that the listeners begin to stop, and returns how long they may take. */
+    /**
+     * Notes that the listeners begin to stop, and returns how long they may take: all that is left, because closing a
+     * subscription ends its handlers early enough to leave time for what follows them.
+     */
     public synchronized Duration beginStop() {
-        Duration timeout = Duration.ofNanos(Math.max(0, (long) (totalNanos * LISTENERS_SHARE) - used()));
+        Duration timeout = remaining();
         if (!listenersStopping) {
             listenersStopping = true;
             stoppingSince = nanoTime.getAsLong();

@@ -16,8 +16,8 @@ class ShutdownBudgetTest {
     }
 
     @Test
-    void listeners_haveFourFifths_andEventSqlTheRest() {
-        assertThat(budget.beginStop()).isEqualTo(Duration.ofSeconds(20));
+    void listeners_mayTakeEverything_eventSqlGetsTheRest() {
+        assertThat(budget.beginStop()).isEqualTo(Duration.ofSeconds(25));
         pass(20);
         budget.endStop();
         pass(100); // other phases
@@ -46,6 +46,6 @@ class ShutdownBudgetTest {
         pass(20);
         budget.endStop();
         budget.reset();
-        assertThat(budget.beginStop()).isEqualTo(Duration.ofSeconds(20));
+        assertThat(budget.beginStop()).isEqualTo(Duration.ofSeconds(25));
     }
 }
