@@ -7,7 +7,16 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-DERIVED = ("*.html", "*.csv", "*.jsonl")
+# By name: other tables may be all that there is of a measurement.
+DERIVED = (
+    "report.html",
+    "comparison.html",
+    "series.csv",
+    "resources.csv",
+    "trials.csv",
+    "trials.jsonl",
+    "docker-stats.csv",
+)
 
 
 def compact(text: str) -> str:
@@ -35,8 +44,8 @@ def main(arguments: Sequence[str]) -> int:
         parser.error(f"there is no result.json in {folder}")
     for file in results:
         file.write_text(compact(file.read_text(encoding="utf-8")), encoding="utf-8")
-    for pattern in DERIVED:
-        for file in folder.rglob(pattern):
+    for name in DERIVED:
+        for file in folder.rglob(name):
             file.unlink()
     return 0
 

@@ -13,6 +13,9 @@ from pathlib import Path
 from random import Random
 from statistics import median
 
+from benchmark.errors import Interrupted
+from benchmark.signals import Signals
+
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "target/compare-commits"
 BENCHMARK = "scripts/local_benchmark.py"
@@ -43,7 +46,7 @@ Examples:
   bash scripts/compare_commits.bash --rounds 7 --run one-a-call --run batches main~5 main
   bash scripts/compare_commits.bash --run 'SHARDS=1 EVENTS_RATE=1000 EVENTS_TO_PUBLISH=60000' A B
 
-Exit codes: 0 measured; 1 a run failed; 2 wrong usage; 130 after Ctrl-C.
+Exit codes: 0 measured; 1 a run failed; 2 wrong usage; 130 after Ctrl-C, 143 after SIGTERM.
 """
 
 
@@ -126,17 +129,23 @@ def measure(folder: Path, environment: Mapping[str, str], log: Path) -> dict[str
     """Runs the benchmark of a work tree once; returns the figures of its result."""
     with log.open("a") as out:
         # From the project's own script, not its wrapper: plots are not needed here.
-        run = subprocess.run(
+        run = subprocess.Popen(
             [sys.executable, BENCHMARK],
             cwd=folder,
             env={**os.environ, **environment},
             stdout=subprocess.PIPE,
             stderr=out,
             text=True,
-            check=False,
         )
-        out.write(run.stdout)
-    last = run.stdout.rstrip().rpartition("\n")[2]
+        try:
+            printed, _ = run.communicate()
+        except Interrupted:
+            # It stops its databases and apps itself, which takes a while.
+            run.terminate()
+            run.communicate()
+            raise
+        out.write(printed)
+    last = printed.rstrip().rpartition("\n")[2]
     if run.returncode != 0 or not last.startswith(RESULTS_LINE):
         raise RuntimeError(f"{folder.name} ended with status {run.returncode}, see {log}")
     result = json.loads(Path(last.removeprefix(RESULTS_LINE)).read_text())
@@ -210,9 +219,9 @@ def main(words: Sequence[str]) -> int:
     except (RuntimeError, subprocess.CalledProcessError) as e:
         print(f"Comparison aborted: {e}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
+    except Interrupted as e:
         print("Comparison cancelled", file=sys.stderr)
-        return 130
+        return 128 + e.signal_number
     out = FOLDER / "comparison.json"
     kept = {"a": given.a, "b": given.b, "rounds": given.rounds, "rows": rows}
     out.write_text(json.dumps(kept, indent=1) + "\n")
@@ -221,4 +230,5 @@ def main(words: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
+    Signals().install()
     sys.exit(main(sys.argv[1:]))

@@ -1,7 +1,10 @@
 """compare_commits.py: its statistics, and a whole comparison of two commits of a tiny repository."""
 
 import json
+import signal
 import subprocess
+import sys
+import time
 from pathlib import Path
 
 import compare_commits
@@ -21,13 +24,24 @@ def commit(folder: Path, rate: int) -> str:
     scripts = folder / "scripts"
     scripts.mkdir(exist_ok=True)
     (scripts / "local_benchmark.py").write_text(BENCHMARK.replace("RATE", str(rate)))
+    return commit_all(folder)
+
+
+def commit_all(folder: Path) -> str:
     identity = ["-c", "user.name=test", "-c", "user.email=test@localhost"]
     subprocess.run(["git", "add", "."], cwd=folder, check=True)
-    subprocess.run(["git", *identity, "commit", "-qm", f"rate {rate}"], cwd=folder, check=True)
+    subprocess.run(["git", *identity, "commit", "-qm", "test"], cwd=folder, check=True)
     head = subprocess.run(
         ["git", "rev-parse", "HEAD"], cwd=folder, check=True, capture_output=True, text=True
     )
     return head.stdout.strip()
+
+
+def work_trees(folder: Path) -> int:
+    listed = subprocess.run(
+        ["git", "worktree", "list"], cwd=folder, check=True, capture_output=True, text=True
+    )
+    return len(listed.stdout.splitlines())
 
 
 @pytest.fixture
@@ -59,10 +73,7 @@ def test_two_commits_are_measured_and_compared(repository: Path, capsys: pytest.
     assert rows[0]["a"] == [300, 300]
     assert rows[0]["ratio"] == pytest.approx(1.5)
     assert "1.500 (1.500 to 1.500)" in capsys.readouterr().out
-    trees = subprocess.run(
-        ["git", "worktree", "list"], cwd=repository, check=True, capture_output=True, text=True
-    )
-    assert len(trees.stdout.splitlines()) == 1
+    assert work_trees(repository) == 1
 
 
 def test_a_failed_run_aborts_the_comparison(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -76,3 +87,45 @@ def test_wrong_usage_names_the_argument(words: list[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         compare_commits.main(words)
     assert ended.value.code == 2
+
+
+BENCHMARK_UNTIL_SIGTERM = """
+import signal, sys, time
+from pathlib import Path
+here = Path("..").resolve()
+def stop(number, frame):
+    (here / "cleaned-up").touch()
+    sys.exit(143)
+signal.signal(signal.SIGTERM, stop)
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+(here / "started").touch()
+time.sleep(60)
+"""
+
+COMPARE = """
+import sys
+from pathlib import Path
+import compare_commits
+from benchmark.signals import Signals
+compare_commits.ROOT = Path(sys.argv[1])
+compare_commits.FOLDER = compare_commits.ROOT / "target/compare-commits"
+Signals().install()
+sys.exit(compare_commits.main(["--rounds", "2", "--run", "A=1", "HEAD", "HEAD"]))
+"""
+
+
+def test_an_interrupted_comparison_lets_the_benchmark_clean_up(repository: Path) -> None:
+    commit(repository, 100)
+    (repository / "scripts/local_benchmark.py").write_text(BENCHMARK_UNTIL_SIGTERM)
+    commit_all(repository)
+    scripts = Path(compare_commits.__file__).parent
+    comparison = subprocess.Popen([sys.executable, "-c", COMPARE, str(repository)], cwd=scripts)
+    folder = repository / "target/compare-commits"
+    deadline = time.monotonic() + 30
+    while not (folder / "started").exists() and time.monotonic() < deadline:
+        assert comparison.poll() is None
+        time.sleep(0.05)
+    comparison.send_signal(signal.SIGINT)
+    assert comparison.wait(timeout=30) == 130
+    assert (folder / "cleaned-up").exists()
+    assert work_trees(repository) == 1
