@@ -14,7 +14,7 @@ public interface ConsumerListener {
         RELEASED,
         /** Lost: the lease expired and another member took over, or {@link ConsumerControl} moved the partition. */
         LOST,
-        /** Stopped by the failure policy or by an offset out of range. */
+        /** Stopped by the failure policy, by an offset out of range, or by missing events. */
         STOPPED
     }
 
@@ -52,6 +52,14 @@ public interface ConsumerListener {
 
     /** Called when the partition was stopped; it stays stopped until {@link ConsumerControl#resume}. */
     default void partitionStopped(ConsumerPartition partition, long nextOffset, String error) {}
+
+    /**
+     * Called after events that are missing from the log were skipped ({@link MissingEventPolicy#SKIP}).
+     *
+     * @param firstOffset the offset of the first missing event
+     * @param nextOffset the offset after the last one
+     */
+    default void eventsMissing(ConsumerPartition partition, long firstOffset, long nextOffset) {}
 
     /**
      * Called once per {@link Settings#pollInterval()} for each partition assigned to this process.

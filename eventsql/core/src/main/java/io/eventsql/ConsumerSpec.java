@@ -15,6 +15,8 @@ public final class ConsumerSpec {
     public static final int DEFAULT_PAGE_EVENTS = 1_000;
     public static final int PAGE_EVENTS_MAX = 100_000;
     public static final long DEFAULT_PAGE_BYTES = 4L << 20;
+    public static final long DEFAULT_MAX_FETCHED_BYTES = 64L << 20;
+    public static final int DEFAULT_MAX_EVENTS_AHEAD = 20_000;
     public static final Duration DEFAULT_COMMIT_INTERVAL = Duration.ofMillis(50);
     public static final int DEFAULT_CONCURRENCY = 64;
     public static final int CONCURRENCY_MAX = 10_000;
@@ -24,6 +26,7 @@ public final class ConsumerSpec {
     public static final Duration DEFAULT_HANDLER_TIMEOUT = Duration.ofMinutes(5);
     public static final FailurePolicy DEFAULT_FAILURE_POLICY = FailurePolicy.STOP;
     public static final OutOfRangePolicy DEFAULT_OUT_OF_RANGE_POLICY = OutOfRangePolicy.FAIL;
+    public static final MissingEventPolicy DEFAULT_MISSING_EVENT_POLICY = MissingEventPolicy.STOP;
     /** The suffix of a stream's name in the default name of its dead-letter stream. */
     public static final String DEAD_LETTER_SUFFIX = "_dead_letter";
 
@@ -70,11 +73,32 @@ public final class ConsumerSpec {
     }
 
     /**
-     * Returns the maximum number of bytes of values of one partition in a fetch, 1 KiB to 1 GiB; default 4 MiB. At least
-     * one event is always fetched. A member keeps at most two such pages of each of its partitions in memory.
+     * Returns the maximum number of bytes of values, keys and headers of one partition in a fetch, 1 KiB to 1 GiB; default 4
+     * MiB. At least one event is always fetched. A member keeps at most two such pages of each of its partitions in memory,
+     * within {@link #maxFetchedBytes()}.
      */
     public long pageBytes() {
         return values.pageBytes;
+    }
+
+    /**
+     * Returns the maximum number of bytes of values, keys and headers that this member keeps in memory, fetched and not yet
+     * handled, of all its partitions on all shards; 64 KiB to 64 GiB; default 64 MiB. A quarter of it is reserved in equal
+     * shares for the partitions, so that none waits for the handlers of the others. One event per partition is always
+     * fetched, even if it exceeds that.
+     */
+    public long maxFetchedBytes() {
+        return values.maxFetchedBytes;
+    }
+
+    /**
+     * Returns the maximum number of events by which the handling of a partition runs ahead of its committed offset, 1 to
+     * 10,000,000; default {@value #DEFAULT_MAX_EVENTS_AHEAD}. No more events of a partition, and at most a page, are handled
+     * again after a crash. It limits {@link #keyConcurrency()} behind an event whose handler takes long or is retried: the
+     * partition then waits for that event.
+     */
+    public int maxEventsAhead() {
+        return values.maxEventsAhead;
     }
 
     /**
@@ -142,6 +166,11 @@ public final class ConsumerSpec {
         return values.outOfRangePolicy;
     }
 
+    /** Returns what happens where events are missing from the log; default {@link MissingEventPolicy#STOP}. */
+    public MissingEventPolicy missingEventPolicy() {
+        return values.missingEventPolicy;
+    }
+
     /** Returns a copy with another {@link #startPosition()}. */
     public ConsumerSpec withStartPosition(StartPosition value) {
         InvalidInputException.requireGiven("consumer.startPosition", value);
@@ -158,6 +187,18 @@ public final class ConsumerSpec {
     public ConsumerSpec withPageBytes(long value) {
         InvalidInputException.requireRange("consumer.pageBytes", value, 1 << 10, 1L << 30);
         return with(v -> v.pageBytes = value);
+    }
+
+    /** Returns a copy with another {@link #maxFetchedBytes()}. */
+    public ConsumerSpec withMaxFetchedBytes(long value) {
+        InvalidInputException.requireRange("consumer.maxFetchedBytes", value, 64L << 10, 64L << 30);
+        return with(v -> v.maxFetchedBytes = value);
+    }
+
+    /** Returns a copy with another {@link #maxEventsAhead()}. */
+    public ConsumerSpec withMaxEventsAhead(int value) {
+        InvalidInputException.requireRange("consumer.maxEventsAhead", value, 1, 10_000_000);
+        return with(v -> v.maxEventsAhead = value);
     }
 
     /** Returns a copy with another {@link #commitInterval()}. */
@@ -219,6 +260,12 @@ public final class ConsumerSpec {
         return with(v -> v.outOfRangePolicy = value);
     }
 
+    /** Returns a copy with another {@link #missingEventPolicy()}. */
+    public ConsumerSpec withMissingEventPolicy(MissingEventPolicy value) {
+        InvalidInputException.requireGiven("consumer.missingEventPolicy", value);
+        return with(v -> v.missingEventPolicy = value);
+    }
+
     private ConsumerSpec with(Consumer<Values> change) {
         Values changed = new Values(values);
         change.accept(changed);
@@ -247,6 +294,8 @@ public final class ConsumerSpec {
         private StartPosition startPosition = StartPosition.EARLIEST;
         private int pageEvents = DEFAULT_PAGE_EVENTS;
         private long pageBytes = DEFAULT_PAGE_BYTES;
+        private long maxFetchedBytes = DEFAULT_MAX_FETCHED_BYTES;
+        private int maxEventsAhead = DEFAULT_MAX_EVENTS_AHEAD;
         private Duration commitInterval = DEFAULT_COMMIT_INTERVAL;
         private int concurrency = DEFAULT_CONCURRENCY;
         private int keyConcurrency = DEFAULT_KEY_CONCURRENCY;
@@ -256,6 +305,7 @@ public final class ConsumerSpec {
         private FailurePolicy failurePolicy = DEFAULT_FAILURE_POLICY;
         private @Nullable String deadLetterStream;
         private OutOfRangePolicy outOfRangePolicy = DEFAULT_OUT_OF_RANGE_POLICY;
+        private MissingEventPolicy missingEventPolicy = DEFAULT_MISSING_EVENT_POLICY;
 
         private Values(String stream, String name) {
             this.stream = stream;
@@ -269,6 +319,8 @@ public final class ConsumerSpec {
                     startPosition,
                     pageEvents,
                     pageBytes,
+                    maxFetchedBytes,
+                    maxEventsAhead,
                     commitInterval,
                     concurrency,
                     keyConcurrency,
@@ -277,7 +329,8 @@ public final class ConsumerSpec {
                     retry,
                     failurePolicy,
                     deadLetterStream == null ? stream + DEAD_LETTER_SUFFIX : deadLetterStream,
-                    outOfRangePolicy);
+                    outOfRangePolicy,
+                    missingEventPolicy);
         }
 
         private Values(Values other) {
@@ -285,6 +338,8 @@ public final class ConsumerSpec {
             startPosition = other.startPosition;
             pageEvents = other.pageEvents;
             pageBytes = other.pageBytes;
+            maxFetchedBytes = other.maxFetchedBytes;
+            maxEventsAhead = other.maxEventsAhead;
             commitInterval = other.commitInterval;
             concurrency = other.concurrency;
             keyConcurrency = other.keyConcurrency;
@@ -294,6 +349,7 @@ public final class ConsumerSpec {
             failurePolicy = other.failurePolicy;
             deadLetterStream = other.deadLetterStream;
             outOfRangePolicy = other.outOfRangePolicy;
+            missingEventPolicy = other.missingEventPolicy;
         }
     }
 }

@@ -47,7 +47,7 @@ public record PartitionState(
         RUNNING,
         /** Paused by {@link ConsumerControl#pause}. */
         PAUSED,
-        /** Stopped by {@link FailurePolicy#STOP} or {@link OutOfRangePolicy#FAIL}. */
+        /** Stopped by {@link FailurePolicy#STOP}, {@link OutOfRangePolicy#FAIL} or {@link MissingEventPolicy#STOP}. */
         STOPPED
     }
 

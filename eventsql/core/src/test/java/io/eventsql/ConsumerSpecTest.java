@@ -34,6 +34,9 @@ class ConsumerSpecTest {
         assertThat(SPEC.failurePolicy()).isEqualTo(FailurePolicy.STOP);
         assertThat(SPEC.deadLetterStream()).isEqualTo("orders_dead_letter");
         assertThat(SPEC.outOfRangePolicy()).isEqualTo(OutOfRangePolicy.FAIL);
+        assertThat(SPEC.missingEventPolicy()).isEqualTo(MissingEventPolicy.STOP);
+        assertThat(SPEC.maxFetchedBytes()).isEqualTo(64L << 20);
+        assertThat(SPEC.maxEventsAhead()).isEqualTo(20_000);
     }
 
     /** A change and what shows it. */
@@ -55,6 +58,17 @@ class ConsumerSpecTest {
                         StartPosition.atOffset(7)),
                 new Change("pageEvents", s -> s.withPageEvents(7), ConsumerSpec::pageEvents, 7),
                 new Change("pageBytes", s -> s.withPageBytes(4_096), ConsumerSpec::pageBytes, 4_096L),
+                new Change(
+                        "maxFetchedBytes",
+                        s -> s.withMaxFetchedBytes(1 << 20),
+                        ConsumerSpec::maxFetchedBytes,
+                        1L << 20),
+                new Change("maxEventsAhead", s -> s.withMaxEventsAhead(9), ConsumerSpec::maxEventsAhead, 9),
+                new Change(
+                        "missingEventPolicy",
+                        s -> s.withMissingEventPolicy(MissingEventPolicy.SKIP),
+                        ConsumerSpec::missingEventPolicy,
+                        MissingEventPolicy.SKIP),
                 new Change(
                         "commitInterval",
                         s -> s.withCommitInterval(Duration.ofMillis(3)),
@@ -112,6 +126,10 @@ class ConsumerSpecTest {
                 SPEC.withPageEvents(100_000),
                 SPEC.withPageBytes(1_024),
                 SPEC.withPageBytes(1L << 30),
+                SPEC.withMaxFetchedBytes(64L << 10),
+                SPEC.withMaxFetchedBytes(64L << 30),
+                SPEC.withMaxEventsAhead(1),
+                SPEC.withMaxEventsAhead(10_000_000),
                 SPEC.withCommitInterval(Duration.ofMillis(1)),
                 SPEC.withCommitInterval(Duration.ofMinutes(1)),
                 SPEC.withConcurrency(1),
@@ -147,6 +165,11 @@ class ConsumerSpecTest {
                 new Wrong(
                         "consumer.pageBytes", "between 1024 and 1073741824", () -> SPEC.withPageBytes((1L << 30) + 1)),
                 new Wrong("consumer.pageBytes", "between 1024 and 1073741824", () -> SPEC.withPageBytes(-1)),
+                new Wrong("consumer.maxFetchedBytes", "between 65536 and", () -> SPEC.withMaxFetchedBytes(65_535)),
+                new Wrong("consumer.maxEventsAhead", "between 1 and 10000000", () -> SPEC.withMaxEventsAhead(0)),
+                new Wrong(
+                        "consumer.maxEventsAhead", "between 1 and 10000000", () -> SPEC.withMaxEventsAhead(10_000_001)),
+                new Wrong("consumer.missingEventPolicy", "null", () -> SPEC.withMissingEventPolicy(null)),
                 new Wrong("consumer.concurrency", "between 1 and 10000", () -> SPEC.withConcurrency(0)),
                 new Wrong("consumer.concurrency", "between 1 and 10000", () -> SPEC.withConcurrency(10_001)),
                 new Wrong("consumer.commitInterval", "PT0.001S", () -> SPEC.withCommitInterval(Duration.ZERO)),

@@ -4,6 +4,7 @@ import io.eventsql.ConsumerSpec;
 import io.eventsql.EventFailedException;
 import io.eventsql.RetryPolicy;
 import io.eventsql.StoredEvent;
+import io.eventsql.UndecodableEventException;
 import java.util.List;
 import java.util.concurrent.ThreadLocalRandom;
 import org.slf4j.Logger;
@@ -84,6 +85,10 @@ final class Attempts {
 
     /** Handles events as {@link #handle(Assignment, List, HandlerClock)} does, with another outcome. */
     boolean handle(Assignment assignment, List<StoredEvent> events, HandlerClock clock, Outcome outcome) {
+        UndecodableEventException undecodable = assignment.undecodable().failure(events.getFirst());
+        if (undecodable != null) {
+            return failUndecodable(assignment, events.getFirst(), undecodable, outcome);
+        }
         List<StoredEvent> left = events;
         int notHandled = 0;
         for (int attempt = 1; awaitMayHandle(assignment); attempt++) {
@@ -125,6 +130,17 @@ final class Attempts {
             }
         }
         return false;
+    }
+
+    /** An event that cannot be decoded, always a run of its own: the handler is not called, and no retry can help. */
+    private boolean failUndecodable(
+            Assignment assignment, StoredEvent event, UndecodableEventException error, Outcome outcome) {
+        if (!awaitMayHandle(assignment)) {
+            return false;
+        }
+        LOG.warn("Consumer {}: {}; applying its failure policy", spec.name(), error.getMessage());
+        listeners.call(l -> l.handlerFailed(event, spec.name(), 1, error, false));
+        return outcome.failed(event, 1, error);
     }
 
     /** The events before the one that failed are handled; if they were rolled back with it, they are handled again. */

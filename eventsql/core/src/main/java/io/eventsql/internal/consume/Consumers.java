@@ -112,6 +112,7 @@ public final class Consumers {
                     handler,
                     deadLetterStream,
                     new HandlerThreads(spec),
+                    new FetchBudget(spec),
                     new CloseSignal(),
                     segments,
                     wakeUp,

@@ -74,6 +74,7 @@ final class DeadLetters {
                     connection,
                     assignment.consumerId(),
                     event,
+                    assignment.undecodable().headersJson(event),
                     new EventPosition(stream().name(), event.shard(), event.partition(), bases[0]),
                     error,
                     attempts);
@@ -91,6 +92,11 @@ final class DeadLetters {
         headers.put(HEADER_PREFIX + "error", error.replace('\0', ' '));
         headers.put(HEADER_PREFIX + "attempts", Integer.toString(attempts));
         headers.put(HEADER_PREFIX + "time", Instant.now().toString());
+        if (assignment.undecodable().contains(event)) {
+            headers.put(
+                    HEADER_PREFIX + "headers",
+                    String.valueOf(assignment.undecodable().headersJson(event)));
+        }
         return headers;
     }
 

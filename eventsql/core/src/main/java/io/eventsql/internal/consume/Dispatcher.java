@@ -1,8 +1,7 @@
 package io.eventsql.internal.consume;
 
 import io.eventsql.ConsumerSpec;
-import io.eventsql.StoredEvent;
-import java.util.List;
+import io.eventsql.internal.sql.FetchedPage;
 import java.util.concurrent.RejectedExecutionException;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -76,7 +75,7 @@ final class Dispatcher {
             pages.awaitIdle(assignment);
             redrive.run(assignment, clock);
         }
-        @Nullable List<StoredEvent> page = assignment.takePage();
+        @Nullable FetchedPage page = assignment.takePage();
         if (page != null) {
             fetches.signal(); // there is room for another page
             pages.handle(assignment, page, clock);

@@ -90,7 +90,13 @@ final class Failures {
         ParkedEventTable table = shard.tables().parkedEvents();
         boolean done = pass(assignment, event, event, connection -> {
             table.parkKey(connection, assignment.consumerId(), assignment.partition(), key);
-            table.park(connection, assignment.consumerId(), List.of(event), text, attempts);
+            table.park(
+                    connection,
+                    assignment.consumerId(),
+                    List.of(event),
+                    assignment.undecodable()::headersJson,
+                    text,
+                    attempts);
         });
         if (done) {
             assignment.parkKey(key);
@@ -112,16 +118,36 @@ final class Failures {
                 assignment,
                 events.getFirst(),
                 events.getLast(),
-                connection -> table.park(connection, assignment.consumerId(), events, KEY_IS_PARKED, 0));
+                connection -> table.park(
+                        connection,
+                        assignment.consumerId(),
+                        events,
+                        assignment.undecodable()::headersJson,
+                        KEY_IS_PARKED,
+                        0));
+    }
+
+    /**
+     * Advances the offset past events that are missing from the log.
+     *
+     * @param next the offset after the missing events
+     * @return whether the next event may be handled
+     */
+    boolean passMissing(Assignment assignment, long first, long next) {
+        assignment.recordMissing(first, next);
+        return pass(assignment, first, next, TransactionStep.NONE);
+    }
+
+    private boolean pass(Assignment assignment, StoredEvent first, StoredEvent last, TransactionStep step) {
+        return pass(assignment, first.offset(), last.offset() + 1, step);
     }
 
     /** Runs the step and advances the offset in one transaction, until it succeeds or the partition ends. */
-    private boolean pass(Assignment assignment, StoredEvent first, StoredEvent last, TransactionStep step) {
-        long next = last.offset() + 1;
-        if (!commitWith(assignment, first.offset(), next, step, Failures::neverSucceeds)) {
+    private boolean pass(Assignment assignment, long first, long next, TransactionStep step) {
+        if (!commitWith(assignment, first, next, step, Failures::neverSucceeds)) {
             return false;
         }
-        assignment.recordHandled(first.offset(), next);
+        assignment.recordHandled(first, next);
         committer.request();
         return true;
     }

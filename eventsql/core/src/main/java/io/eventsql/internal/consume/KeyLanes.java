@@ -2,7 +2,9 @@ package io.eventsql.internal.consume;
 
 import io.eventsql.StoredEvent;
 import io.eventsql.internal.consume.KeyQueues.Lane;
+import io.eventsql.internal.sql.FetchedPage;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.RejectedExecutionException;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -17,24 +19,71 @@ final class KeyLanes implements PageHandler {
 
     private final Attempts attempts;
     private final Failures failures;
+    private final MissingEvents missing;
+    private final HandlingWindow window;
     private final HandlerThreads threads;
     private final HeartbeatSchedule heartbeats;
 
-    KeyLanes(Attempts attempts, Failures failures, HandlerThreads threads, HeartbeatSchedule heartbeats) {
+    KeyLanes(
+            Attempts attempts,
+            Failures failures,
+            MissingEvents missing,
+            HandlingWindow window,
+            HandlerThreads threads,
+            HeartbeatSchedule heartbeats) {
         this.attempts = attempts;
         this.failures = failures;
+        this.missing = missing;
+        this.window = window;
         this.threads = threads;
         this.heartbeats = heartbeats;
     }
 
     /** Puts a page into the lanes; returns when these have room for another one. The lanes have clocks of their own. */
     @Override
-    public void handle(Assignment assignment, List<StoredEvent> page, HandlerClock clock) {
-        KeyQueues queues = assignment.keyQueues();
-        for (StoredEvent event : page) {
-            queues.add(event).ifPresent(lane -> start(assignment, lane));
+    public void handle(Assignment assignment, FetchedPage page, HandlerClock clock) {
+        long notAdded = page.events().stream().mapToLong(KeyLanes::bytes).sum();
+        assignment.exchangeBytes(page.bytes(), notAdded); // each event releases its own
+        long expected = page.firstOffset();
+        long windowEnd = window.end(assignment);
+        try {
+            for (StoredEvent event : page.events()) {
+                long offset = event.offset();
+                boolean mayContinue = offset == expected || passMissing(assignment, expected, offset);
+                if (mayContinue && offset >= windowEnd) {
+                    mayContinue = window.await(assignment, offset);
+                    windowEnd = window.end(assignment);
+                }
+                if (!mayContinue) {
+                    return;
+                }
+                notAdded -= bytes(event);
+                assignment.keyQueues().add(event).ifPresent(lane -> start(assignment, lane));
+                expected = offset + 1;
+            }
+            if (expected < page.nextOffset()) {
+                passMissing(assignment, expected, page.nextOffset());
+            }
+        } finally {
+            assignment.releaseBytes(notAdded);
         }
-        queues.awaitAtMost(assignment.spec().pageEvents());
+        assignment.keyQueues().awaitAtMost(assignment.spec().pageEvents());
+    }
+
+    private boolean passMissing(Assignment assignment, long first, long next) {
+        if (missing.stops()) {
+            awaitIdle(assignment); // the partition stops after everything before
+        }
+        return !assignment.isEnding() && window.await(assignment, first) && missing.pass(assignment, first, next);
+    }
+
+    /** Returns the memory that an event takes in its lane. */
+    private static long bytes(StoredEvent event) {
+        long characters = event.key() == null ? 0 : event.key().length();
+        for (Map.Entry<String, String> header : event.headers().entrySet()) {
+            characters += header.getKey().length() + header.getValue().length();
+        }
+        return event.value().length + characters * FetchedPage.CHARACTER_BYTES;
     }
 
     @Override
@@ -65,7 +114,7 @@ final class KeyLanes implements PageHandler {
                 failures.stop(assignment, "internal error: " + e);
             } finally {
                 queues.releasePermit();
-                finish(assignment);
+                finish(assignment, event);
             }
         }
         assignment.removeClock(clock);
@@ -80,7 +129,8 @@ final class KeyLanes implements PageHandler {
         }
     }
 
-    private void finish(Assignment assignment) {
+    private void finish(Assignment assignment, StoredEvent event) {
+        assignment.releaseBytes(bytes(event));
         assignment.keyQueues().finish();
         if (assignment.isEnding() && !assignment.isHandling()) {
             heartbeats.requestRelease();

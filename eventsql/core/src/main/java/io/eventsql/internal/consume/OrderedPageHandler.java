@@ -1,30 +1,65 @@
 package io.eventsql.internal.consume;
 
 import io.eventsql.StoredEvent;
+import io.eventsql.internal.sql.FetchedPage;
 import java.util.List;
 
-/** Handles the events of a page one after the other, or in batches. Events of parked keys are parked. Thread-safe. */
-record OrderedPageHandler(boolean inBatches, Attempts attempts, Failures failures) implements PageHandler {
+/**
+ * Handles the events of a page one after the other, or in batches. Events of parked keys are parked. A batch has no gap,
+ * and an event that cannot be decoded is not part of one. Thread-safe.
+ */
+record OrderedPageHandler(
+        boolean inBatches, Attempts attempts, Failures failures, MissingEvents missing, HandlingWindow window)
+        implements PageHandler {
     @Override
-    public void handle(Assignment assignment, List<StoredEvent> page, HandlerClock clock) {
-        boolean mayContinue = true;
-        for (int next = 0; next < page.size() && mayContinue; ) {
-            boolean parked = assignment.isParked(page.get(next).key());
-            int end = endOfRun(assignment, page, next, parked);
-            List<StoredEvent> run = page.subList(next, end);
-            mayContinue = parked ? failures.parkFollowing(assignment, run) : attempts.handle(assignment, run, clock);
-            next = end;
+    public void handle(Assignment assignment, FetchedPage page, HandlerClock clock) {
+        try {
+            if (window.await(assignment, page.firstOffset())) {
+                handleRuns(assignment, page, clock);
+            }
+        } finally {
+            assignment.releaseBytes(page.bytes());
         }
     }
 
-    private int endOfRun(Assignment assignment, List<StoredEvent> page, int first, boolean parked) {
+    private void handleRuns(Assignment assignment, FetchedPage page, HandlerClock clock) {
+        List<StoredEvent> events = page.events();
+        long expected = page.firstOffset();
+        boolean mayContinue = true;
+        for (int next = 0; next < events.size() && mayContinue; ) {
+            long offset = events.get(next).offset();
+            if (offset > expected) {
+                mayContinue = missing.pass(assignment, expected, offset);
+                expected = offset;
+                continue;
+            }
+            boolean parked = assignment.isParked(events.get(next).key());
+            int end = endOfRun(assignment, events, next, parked);
+            List<StoredEvent> run = events.subList(next, end);
+            mayContinue = parked ? failures.parkFollowing(assignment, run) : attempts.handle(assignment, run, clock);
+            expected = run.getLast().offset() + 1;
+            next = end;
+        }
+        if (mayContinue && expected < page.nextOffset()) {
+            missing.pass(assignment, expected, page.nextOffset());
+        }
+    }
+
+    private int endOfRun(Assignment assignment, List<StoredEvent> events, int first, boolean parked) {
         int end = first + 1;
-        while ((inBatches || parked)
-                && end < page.size()
-                && assignment.isParked(page.get(end).key()) == parked) {
+        if (!parked && (!inBatches || assignment.undecodable().contains(events.get(first)))) {
+            return end;
+        }
+        while (end < events.size() && isOfRun(assignment, events.get(end - 1), events.get(end), parked)) {
             end++;
         }
         return end;
+    }
+
+    private static boolean isOfRun(Assignment assignment, StoredEvent before, StoredEvent event, boolean parked) {
+        return event.offset() == before.offset() + 1
+                && assignment.isParked(event.key()) == parked
+                && (parked || !assignment.undecodable().contains(event));
     }
 
     @Override

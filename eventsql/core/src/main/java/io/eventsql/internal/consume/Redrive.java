@@ -2,6 +2,7 @@ package io.eventsql.internal.consume;
 
 import io.eventsql.EventPosition;
 import io.eventsql.StoredEvent;
+import io.eventsql.UndecodableEventException;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.sql.ParkedEventTable;
 import io.eventsql.internal.sql.ParkedEventTable.Row;
@@ -64,7 +65,24 @@ final class Redrive {
     }
 
     private boolean redrive(Assignment assignment, Row row, HandlerClock clock, Set<String> failedKeys) {
-        return attempts.handle(assignment, List.of(event(assignment, row)), clock, new Attempts.Outcome() {
+        StoredEvent parked = event(assignment, row);
+        IllegalArgumentException undecodable = row.undecodable();
+        if (undecodable == null) {
+            return handle(assignment, parked, row, clock, failedKeys);
+        }
+        assignment
+                .undecodable()
+                .add(new UndecodableEventException(parked.position(), row.storedHeaders(), undecodable));
+        try {
+            return handle(assignment, parked, row, clock, failedKeys);
+        } finally {
+            assignment.undecodable().remove(row.offset(), row.offset() + 1);
+        }
+    }
+
+    private boolean handle(
+            Assignment assignment, StoredEvent parked, Row row, HandlerClock clock, Set<String> failedKeys) {
+        return attempts.handle(assignment, List.of(parked), clock, new Attempts.Outcome() {
             @Override
             public TransactionStep alsoCommit() {
                 return connection -> {

@@ -36,6 +36,7 @@ final class ShardMember {
     }
 
     private final Membership membership;
+    private final FetchBudget budget;
     private final Listeners listeners;
     private final AtomicInteger rotation = new AtomicInteger();
     /** Sorted by partition, so that fetches are alike from one to the next. Replaced as a whole. */
@@ -47,8 +48,9 @@ final class ShardMember {
     private boolean handlersEnded;
     private final CountDownLatch left = new CountDownLatch(1);
 
-    ShardMember(Membership membership, Listeners listeners) {
+    ShardMember(Membership membership, FetchBudget budget, Listeners listeners) {
         this.membership = membership;
+        this.budget = budget;
         this.listeners = listeners;
     }
 
@@ -120,7 +122,7 @@ final class ShardMember {
         List<Assignment> changed = new ArrayList<>(assignments);
         for (TakenPartition one : taken) {
             Set<String> keys = parkedKeys.getOrDefault(one.partition(), Set.of());
-            changed.add(new Assignment(membership, one, keys, leaseEndNanos));
+            changed.add(new Assignment(membership, one, keys, leaseEndNanos, budget));
         }
         changed.sort(Comparator.comparingInt(Assignment::partition));
         assignments = List.copyOf(changed);

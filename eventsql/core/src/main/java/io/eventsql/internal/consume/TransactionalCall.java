@@ -50,7 +50,7 @@ record TransactionalCall(
             // From these events' own offset: what is known to be committed may change at any moment.
             Handled handled = isRedrive
                     ? assignment.progress()
-                    : new Handled(assignment.partition(), assignment.epoch(), first, next);
+                    : new Handled(assignment.partition(), assignment.epoch(), first, next, events.size());
             boolean committed = transactions.run(shard, connection -> {
                 String token = UUID.randomUUID().toString();
                 beginHandling(connection, assignment, token);

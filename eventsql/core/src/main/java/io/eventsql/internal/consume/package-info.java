@@ -14,6 +14,10 @@
  *   one per shard    one per ShardPipeline ◀──────────── Failures, DeadLetters, Redrive
  * </pre>
  *
+ * <p>An {@code Assignment} keeps what is fetched ({@code PartitionPages}, within the member's {@code FetchBudget}) and what
+ * is handled and committed ({@code PartitionProgress}, within the {@code HandlingWindow}). A page may have gaps, which
+ * {@code MissingEvents} passes or stops at, and {@code UndecodableEvents}, which fail before their handler.
+ *
  * <p>A {@code Member} is a running instance of a consumer. On each shard it has a {@code ShardPipeline}, which connects the
  * services of that shard; they receive their collaborators in constructors. {@code LeaseKeeper} decides which partitions
  * the member owns. {@code ShardMember}, {@code Assignment} and {@code Membership} keep the state that services share and

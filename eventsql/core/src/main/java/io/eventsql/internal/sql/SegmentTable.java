@@ -43,8 +43,13 @@ public final class SegmentTable {
                     headers      json,
                     published_at timestamptz NOT NULL
                 ) PARTITION BY LIST (partition)""".formatted(events)));
-        // The partitions inherit it. A clause of CREATE TABLE only since PostgreSQL 16.
-        dsl.execute(schema.sql("ALTER TABLE %s ALTER COLUMN value SET STORAGE EXTERNAL".formatted(events)));
+        // Uncompressed, so that fetch_v1 can bound the size of rows by that of the TOAST table. The partitions inherit
+        // it. A clause of CREATE TABLE only since PostgreSQL 16.
+        dsl.execute(schema.sql("""
+                ALTER TABLE %s
+                    ALTER COLUMN key SET STORAGE EXTERNAL,
+                    ALTER COLUMN value SET STORAGE EXTERNAL,
+                    ALTER COLUMN headers SET STORAGE EXTERNAL""".formatted(events)));
         for (int partition = 0; partition < stream.partitions(); partition++) {
             String table = SqlSchema.partitionTable(stream.name(), partition);
             dsl.execute(schema.sql("""

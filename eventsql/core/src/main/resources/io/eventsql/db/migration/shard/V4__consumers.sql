@@ -129,6 +129,7 @@ AS $$
 #variable_conflict use_column
 DECLARE
     published timestamptz;
+    segment   text;
 BEGIN
     FOR partition, state, error, log_start, next_offset, committed_at, epoch, member, expires_at, head IN
         -- The offset is read before the head: in the other order it could be beyond the head.
@@ -152,10 +153,11 @@ BEGIN
         ORDER BY b.next_offset DESC LIMIT 1;
 
         lag_ms := 0;
-        IF next_offset < head AND head > log_start THEN
-            EXECUTE format('SELECT published_at FROM eventsql.%I WHERE event_offset = $1',
-                'events_' || p_stream || '__p' || partition
-                    || '_s' || greatest(next_offset, log_start) / p_segment_size)
+        segment := format('eventsql.%I', 'events_' || p_stream || '__p' || partition
+            || '_s' || greatest(next_offset, log_start) / p_segment_size);
+        IF next_offset < head AND head > log_start AND to_regclass(segment) IS NOT NULL THEN
+            -- The next event that exists: events may be missing from the log.
+            EXECUTE format('SELECT published_at FROM %s WHERE event_offset >= $1 ORDER BY event_offset LIMIT 1', segment)
             INTO published USING greatest(next_offset, log_start);
             lag_ms := coalesce(greatest(0, extract(epoch FROM clock_timestamp() - published) * 1000)::bigint, 0);
         END IF;
