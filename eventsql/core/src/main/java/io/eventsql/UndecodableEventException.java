@@ -3,8 +3,9 @@ package io.eventsql;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The failure of a stored event that cannot be decoded, because its headers are not a JSON object or its text is invalid.
- * The handler is not called with it; the {@link FailurePolicy} applies at once.
+ * The failure of a stored event that cannot be decoded, because its headers are not a JSON object or its text is invalid,
+ * or that cannot be read, because its row is corrupted. The handler is not called with it; the {@link FailurePolicy} applies
+ * at once. A copy of an event that cannot be read has neither key nor value.
  */
 public final class UndecodableEventException extends EventSqlException {
     private static final long serialVersionUID = 1L;

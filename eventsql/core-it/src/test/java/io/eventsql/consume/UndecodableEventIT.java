@@ -4,8 +4,10 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.awaitility.Awaitility.await;
 
+import com.zaxxer.hikari.HikariDataSource;
 import io.eventsql.ConsumerListener;
 import io.eventsql.ConsumerSpec;
+import io.eventsql.Event;
 import io.eventsql.EventPosition;
 import io.eventsql.EventSql;
 import io.eventsql.FailurePolicy;
@@ -13,11 +15,13 @@ import io.eventsql.ParkedEvent;
 import io.eventsql.PartitionState;
 import io.eventsql.PartitionState.Status;
 import io.eventsql.StoredEvent;
+import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
 import io.eventsql.UndecodableEventException;
 import io.eventsql.fixture.ConsumerFixture;
 import io.eventsql.fixture.Handled;
 import io.eventsql.fixture.Sql;
+import io.eventsql.fixture.TestCluster;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -28,6 +32,7 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
+import org.postgresql.ds.PGSimpleDataSource;
 
 /** Stored events that cannot be decoded: only they fail, by the failure policy, and nothing else waits for them. */
 class UndecodableEventIT extends ConsumerFixture {
@@ -174,6 +179,37 @@ class UndecodableEventIT extends ConsumerFixture {
             awaitLag(stream, 0);
         }
         assertThat(handled.texts()).hasSize(19).doesNotContain("7").isSubsetOf(texts(0, 20));
+    }
+
+    /** A database without an encoding stores any bytes as text. */
+    @Test
+    void deadLetter_keyIsInvalidText_othersAreHandled() throws SQLException {
+        Sql.execute(
+                TestCluster.server().adminDataSource(),
+                "CREATE DATABASE any_bytes TEMPLATE template0 ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C'");
+        PGSimpleDataSource database = new PGSimpleDataSource();
+        PGSimpleDataSource admin = (PGSimpleDataSource) TestCluster.server().adminDataSource();
+        database.setURL(admin.getUrl());
+        database.setDatabaseName("any_bytes");
+        database.setUser(admin.getUser());
+        database.setPassword(admin.getPassword());
+        try (HikariDataSource pool = TestCluster.pool(database);
+                EventSql process = EventSql.builder(pool).build()) {
+            process.createStream(StreamSpec.of("bytes").withPartitions(1));
+            process.publisher()
+                    .publishAll(
+                            "bytes", List.of(Event.ofText("a", "1"), Event.ofText("b", "2"), Event.ofText("a", "3")));
+            Sql.execute(pool, "UPDATE eventsql.events_bytes SET key = chr(255) WHERE event_offset = 1");
+            Handled handled = new Handled();
+            ConsumerSpec spec = consumer("bytes").withFailurePolicy(FailurePolicy.DEAD_LETTER);
+            try (Subscription ignored = process.subscribe(spec, handled::add)) {
+                handled.awaitSize(2);
+                await().atMost(Duration.ofSeconds(30))
+                        .until(() ->
+                                process.consumer("bytes", "c").parkedEvents(10).size() == 1);
+            }
+            assertThat(handled.texts()).containsExactly("1", "3");
+        }
     }
 
     @Test

@@ -4,6 +4,7 @@ import io.eventsql.EventPosition;
 import io.eventsql.EventSqlException;
 import io.eventsql.StoredEvent;
 import io.eventsql.StreamSpec;
+import io.eventsql.UndecodableEventException;
 import io.eventsql.internal.retain.SegmentKeeper;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.sql.AppendStatement.Rows;
@@ -92,10 +93,10 @@ final class DeadLetters {
         headers.put(HEADER_PREFIX + "error", error.replace('\0', ' '));
         headers.put(HEADER_PREFIX + "attempts", Integer.toString(attempts));
         headers.put(HEADER_PREFIX + "time", Instant.now().toString());
-        if (assignment.undecodable().contains(event)) {
-            headers.put(
-                    HEADER_PREFIX + "headers",
-                    String.valueOf(assignment.undecodable().headersJson(event)));
+        UndecodableEventException undecodable = assignment.undecodable().failure(event);
+        String storedHeaders = undecodable == null ? null : undecodable.storedHeaders();
+        if (storedHeaders != null) {
+            headers.put(HEADER_PREFIX + "headers", storedHeaders);
         }
         return headers;
     }

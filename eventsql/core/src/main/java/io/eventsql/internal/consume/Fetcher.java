@@ -1,6 +1,8 @@
 package io.eventsql.internal.consume;
 
+import io.eventsql.EventPosition;
 import io.eventsql.internal.shard.Shard;
+import io.eventsql.internal.sql.FetchStatement;
 import io.eventsql.internal.sql.FetchStatement.Request;
 import io.eventsql.internal.sql.FetchedPage;
 import io.eventsql.internal.sql.PartitionTable.Head;
@@ -167,6 +169,44 @@ final class Fetcher implements WakeUpTarget {
     }
 
     private List<FetchedPage> fetch(Membership membership, List<Request> requests) throws SQLException {
+        try {
+            return fetch(membership, requests, membership.spec().pageEvents());
+        } catch (SQLException e) {
+            if (!FetchStatement.isCausedByRow(e)) {
+                throw e;
+            }
+            LOG.debug("Fetching from {} failed because of a row; fetching each partition by itself", shard, e);
+        }
+        List<FetchedPage> pages = new ArrayList<>();
+        for (Request request : requests) {
+            pages.add(fetchAlone(membership, request));
+        }
+        return pages;
+    }
+
+    /**
+     * Fetches one page; if a row of it cannot be read, only its first event. If not even that can be read, it becomes an
+     * event that cannot be decoded.
+     */
+    private FetchedPage fetchAlone(Membership membership, Request request) throws SQLException {
+        for (int maxEvents = membership.spec().pageEvents(); ; maxEvents = 1) {
+            try {
+                return fetch(membership, List.of(request), maxEvents).getFirst();
+            } catch (SQLException e) {
+                if (!FetchStatement.isCausedByRow(e)) {
+                    throw e;
+                }
+                wake(membership.streamId(), request.partition()); // more events follow the first one
+                if (maxEvents == 1) {
+                    EventPosition position = new EventPosition(
+                            membership.stream().name(), shard.number(), request.partition(), request.fromOffset());
+                    return FetchedPage.ofUnreadable(position, e);
+                }
+            }
+        }
+    }
+
+    private List<FetchedPage> fetch(Membership membership, List<Request> requests, int maxEvents) throws SQLException {
         return shard.require()
                 .call(connection -> shard.tables()
                         .fetch()
@@ -176,7 +216,7 @@ final class Fetcher implements WakeUpTarget {
                                 membership.stream(),
                                 shard.number(),
                                 requests,
-                                membership.spec().pageEvents()));
+                                maxEvents));
     }
 
     private void deliver(Subscriber subscriber, Assignment assignment, FetchedPage page) {

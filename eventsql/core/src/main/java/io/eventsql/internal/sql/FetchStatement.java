@@ -16,6 +16,7 @@ import java.util.List;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 import org.postgresql.PGConnection;
+import org.postgresql.util.PSQLState;
 
 /**
  * The statement that reads events: a page of each of several partitions in one round trip.
@@ -78,6 +79,15 @@ public final class FetchStatement {
         return pages.stream().map(Rows::page).toList();
     }
 
+    /**
+     * Returns whether the server could not return a row, because its text is invalid (class 22) or its data are corrupted
+     * (XX001, XX002); other rows it can.
+     */
+    public static boolean isCausedByRow(SQLException e) {
+        String state = SqlErrors.state(e);
+        return state.startsWith("22") || state.equals("XX001") || state.equals("XX002");
+    }
+
     /** The rows of one page. */
     private static final class Rows {
         private final String stream;
@@ -124,7 +134,7 @@ public final class FetchStatement {
                         headers == null ? Map.of() : HeadersJson.decode(headers),
                         publishedAt(row));
             } catch (SQLException e) {
-                if (!SqlErrors.isDataError(e)) {
+                if (!isInvalidText(e)) {
                     throw e;
                 }
                 return undecodable(row, position, value, e);
@@ -147,11 +157,16 @@ public final class FetchStatement {
         return text == null ? 0 : (long) text.length() * FetchedPage.CHARACTER_BYTES;
     }
 
+    /** The rows are in memory, so that of all errors only that of the driver's decoding is the row's own. */
+    private static boolean isInvalidText(SQLException e) {
+        return SqlErrors.state(e).equals(PSQLState.DATA_ERROR.getState());
+    }
+
     private static @Nullable String textOrNull(ResultSet row, int column) throws SQLException {
         try {
             return row.getString(column);
         } catch (SQLException e) {
-            if (!SqlErrors.isDataError(e)) {
+            if (!isInvalidText(e)) {
                 throw e;
             }
             return null;

@@ -1,7 +1,10 @@
 package io.eventsql.internal.sql;
 
+import io.eventsql.EventPosition;
 import io.eventsql.StoredEvent;
 import io.eventsql.UndecodableEventException;
+import java.sql.SQLException;
+import java.time.Instant;
 import java.util.List;
 import java.util.Map;
 
@@ -26,6 +29,17 @@ public record FetchedPage(
     /** Returns a range in which every event is missing. */
     public static FetchedPage ofMissing(long firstOffset, long nextOffset) {
         return new FetchedPage(firstOffset, nextOffset, List.of(), 0, Map.of());
+    }
+
+    /** Returns a page with an event of which nothing could be read, not even its key. */
+    public static FetchedPage ofUnreadable(EventPosition position, SQLException cause) {
+        long offset = position.offset();
+        return new FetchedPage(
+                offset,
+                offset + 1,
+                List.of(new StoredEvent(position, null, new byte[0], Map.of(), Instant.EPOCH)),
+                0,
+                Map.of(offset, new UndecodableEventException(position, null, cause)));
     }
 
     /** Returns whether there was nothing to read. */
