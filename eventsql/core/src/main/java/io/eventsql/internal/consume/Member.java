@@ -5,6 +5,7 @@ import io.eventsql.InvalidInputException;
 import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
 import io.eventsql.internal.shard.Shard;
+import io.eventsql.internal.sql.ConsumerTable;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.List;
@@ -86,10 +87,12 @@ final class Member implements Subscription {
             return;
         }
         int streamId = shard.ensureStream(stream);
-        int consumerId = shard.require()
-                .transaction(connection -> shard.tables()
-                        .consumers()
-                        .register(connection, streamId, stream.name(), spec.name(), spec.startPosition()));
+        int consumerId = shard.require().transaction(connection -> {
+            ConsumerTable consumers = shard.tables().consumers();
+            int id = consumers.register(connection, streamId, stream.name(), spec.name(), spec.startPosition());
+            StoppedPartitions.warn(spec, shard, consumers.stopped(connection, id));
+            return id;
+        });
         Membership membership = new Membership(id, name, shard.number(), consumerId, streamId, spec, stream);
         synchronized (this) {
             if (!closed) {
