@@ -80,11 +80,11 @@ public final class SqlErrors {
 
     /**
      * Returns whether the error can only have been raised by writing the rows of the events: a data error (22), a
-     * constraint (23), an exception of a trigger (P0, 45), or a limit that a row exceeds (54).
+     * constraint or a missing segment (23), an exception of a trigger (P0, 45), or a limit that a row exceeds (54).
      */
     public static boolean isRaisedByRows(SQLException e) {
         return switch (errorClass(e)) {
-            case "22", "23", "P0", "45", "54" -> classify(e) == ErrorKind.CONTENT;
+            case "22", "23", "P0", "45", "54" -> classify(e) == ErrorKind.CONTENT || isMissingSegment(e);
             default -> false;
         };
     }
@@ -129,26 +129,6 @@ public final class SqlErrors {
         return switch (errorClass(warning)) {
             case "", "01", "57" -> !raisedInFunction;
             default -> false;
-        };
-    }
-
-    /** Returns what an error says about the statement, or the transaction, that failed. */
-    public static ErrorKind classify(SQLException e) {
-        if (isMissingSegment(e)) {
-            return ErrorKind.PROTOCOL;
-        }
-        String state = state(e);
-        return switch (errorClass(e)) {
-            case "", "01", "08", "58" -> ErrorKind.IN_DOUBT;
-            case "40" -> state.equals("40003") ? ErrorKind.IN_DOUBT : ErrorKind.ENVIRONMENT;
-            case "53" -> ErrorKind.ENVIRONMENT;
-            case "ES", "42", "3F", "3D" -> ErrorKind.PROTOCOL;
-            default ->
-                switch (state) {
-                    case "57P01", "57P02", "57P03", "57P04", "57P05", "XX001", "XX002" -> ErrorKind.IN_DOUBT;
-                    case LOCK_NOT_AVAILABLE, "57014", "25006", "25P03", "25P04" -> ErrorKind.ENVIRONMENT;
-                    default -> ErrorKind.CONTENT;
-                };
         };
     }
 
