@@ -119,7 +119,7 @@ public final class Consumers {
             member = new Member(MemberNames.next(), spec, stream, context, owner);
             members.add(member);
         }
-        shards.all().forEach(member::join);
+        member.join(shards.all());
         return member;
     }
 
