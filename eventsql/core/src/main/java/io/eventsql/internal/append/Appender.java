@@ -6,6 +6,7 @@ import io.eventsql.internal.retain.SegmentKeeper;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.sql.AppendStatement;
 import io.eventsql.internal.sql.Database;
+import io.eventsql.internal.sql.MissingPrivilegeException;
 import io.eventsql.internal.sql.SqlErrors;
 import io.eventsql.internal.wake.WakeUp;
 import java.sql.Connection;
@@ -77,7 +78,7 @@ final class Appender {
                 return;
             } catch (SQLException e) {
                 failure = classify(batch, e);
-                shard.recordFailure(e);
+                shard.recordFailure(failure.cause());
                 listeners.appendFailed(shard.number(), e);
             } catch (UnknownStreamException e) {
                 failure = new Failure(Verdict.REJECTED, new SQLException(e.getMessage(), e));
@@ -223,7 +224,7 @@ final class Appender {
             shard.database().ifPresent(Database::requireReadCommitted);
             verdict = Verdict.RETRY_IMMEDIATELY;
         } else if (SqlErrors.isMissingSegment(e)) {
-            verdict = createSegments(batch);
+            return createSegments(batch, e);
         } else if (SqlErrors.isDataError(e)) {
             verdict = Verdict.DATA_ERROR;
         } else if (SqlErrors.isRefused(e)) {
@@ -236,16 +237,20 @@ final class Appender {
     }
 
     /** Adds the segments that the heads have reached; another process may add them at the same time. */
-    private Verdict createSegments(Batch batch) {
+    private Failure createSegments(Batch batch, SQLException missing) {
         try {
             boolean created = false;
             for (PartitionGroup group : batch.groupByPartition(shard)) {
                 created |= segments.ensureRoom(shard, group.stream(), group.streamId(), group.partition());
             }
-            return created ? Verdict.RETRY_IMMEDIATELY : Verdict.ROLLED_BACK;
+            return new Failure(created ? Verdict.RETRY_IMMEDIATELY : Verdict.ROLLED_BACK, missing);
         } catch (SQLException e) {
+            if (MissingPrivilegeException.isMissingPrivilege(e)) {
+                LOG.error("Could not add a segment on {}; failing the append: {}", shard, e.getMessage());
+                return new Failure(Verdict.DATA_ERROR, e); // a retry cannot help, and the batch was not stored
+            }
             LOG.warn("Could not add a segment on {}; retrying the append: {}", shard, e.getMessage());
-            return Verdict.ROLLED_BACK;
+            return new Failure(Verdict.ROLLED_BACK, e);
         }
     }
 
