@@ -300,6 +300,52 @@ class RolesIT {
         read(as("eventsql_reader"), "orders", 250);
     }
 
+    @Test
+    void relay_losesARightWhileItRuns_continuesWhenGranted() throws SQLException {
+        owner.close();
+        HikariDataSource pool = login("eventsql_publisher");
+        EventSql publisher = open(pool);
+        try (EventSql relay = as("eventsql_relay")) {
+            publishInTransactions(publisher, pool, 100);
+            await().untilAsserted(() -> assertThat(stored()).isEqualTo(100));
+
+            Sql.execute(ownerPool, "REVOKE DELETE ON eventsql.outbox FROM eventsql_relay");
+            publishInTransactions(publisher, pool, 50);
+            assertThat(relay.outbox().backlogs().getFirst().events()).isPositive();
+            assertThat(stored()).isEqualTo(100);
+
+            Sql.execute(ownerPool, "GRANT DELETE ON eventsql.outbox TO eventsql_relay");
+            await().untilAsserted(() -> assertThat(stored()).isEqualTo(150));
+        }
+    }
+
+    private long stored() throws SQLException {
+        return Sql.queryLong(ownerPool, "SELECT count(*) FROM eventsql.events_orders");
+    }
+
+    /** Otherwise a missing right would count as a failure of the handler, and dead-letter the event. */
+    @Test
+    void consumer_exactlyOnceMayNotCommit_isNoFailureOfTheHandler() throws SQLException {
+        EventSql consumer = as("eventsql_consumer");
+        ConsumerSpec spec = ConsumerSpec.of("orders", "c")
+                .withRetry(ONE_ATTEMPT)
+                .withFailurePolicy(FailurePolicy.DEAD_LETTER)
+                .withDeadLetterStream("orders_dead");
+        Handled handled = new Handled();
+        try (Subscription ignored = consumer.subscribeTransactional(spec, (event, connection) -> handled.add(event))) {
+            publish(owner, 0, 50);
+            await().untilAsserted(
+                            () -> assertThat(owner.positions("orders", "c")).allMatch(p -> p.nextOffset() == 50));
+            Sql.execute(ownerPool, "REVOKE INSERT ON eventsql.consumer_offset FROM eventsql_consumer");
+            publish(owner, 50, 100);
+            handled.awaitSize(51);
+            Sql.execute(ownerPool, "GRANT INSERT ON eventsql.consumer_offset TO eventsql_consumer");
+            await().untilAsserted(
+                            () -> assertThat(owner.positions("orders", "c")).allMatch(p -> p.nextOffset() == 100));
+        }
+        assertThat(owner.consumer("orders", "c").parkedEvents(10)).isEmpty();
+    }
+
     private static void publishInTransactions(EventSql publisher, DataSource pool, int events) throws SQLException {
         try (Connection connection = pool.getConnection()) {
             connection.setAutoCommit(false);

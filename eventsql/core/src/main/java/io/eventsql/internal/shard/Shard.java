@@ -4,6 +4,7 @@ import io.eventsql.ShardInfo;
 import io.eventsql.StreamSpec;
 import io.eventsql.UnknownStreamException;
 import io.eventsql.internal.sql.Database;
+import io.eventsql.internal.sql.MissingPrivilegeException;
 import io.eventsql.internal.sql.ShardIdentity;
 import io.eventsql.internal.sql.StreamTable;
 import java.sql.SQLException;
@@ -254,11 +255,19 @@ public final class Shard {
             return; // the usual case, in which the role needs no right to create tables
         }
         int missing;
-        do {
-            missing = require()
-                    .transaction(connection ->
-                            tables.streams().createPartitions(connection, row.id(), PARTITIONS_PER_TRANSACTION));
-        } while (missing > 0);
+        try {
+            do {
+                missing = require()
+                        .transaction(connection ->
+                                tables.streams().createPartitions(connection, row.id(), PARTITIONS_PER_TRANSACTION));
+            } while (missing > 0);
+        } catch (MissingPrivilegeException e) {
+            LOG.warn(
+                    "Partitions of stream {} on {} have no tables yet; publishers add those that they need: {}",
+                    row.spec().name(),
+                    name,
+                    e.getMessage());
+        }
     }
 
     @Override
