@@ -79,7 +79,7 @@ final class Member implements Subscription {
                         .call(connection -> consumers.age(connection, streamId.getAsInt(), spec.name()))
                         .ifPresent(age -> start.registered(askedAtNanos, age));
             }
-        } catch (SQLException | RuntimeException e) { // a data source may throw anything
+        } catch (SQLException | RuntimeException e) { // data sources have exceptions of their own
             LOG.debug("Could not determine since when consumer {} exists on {}", spec.name(), shard, e);
         }
     }
@@ -87,7 +87,7 @@ final class Member implements Subscription {
     private void join(Shard shard) {
         try {
             joinNow(shard, false);
-        } catch (SQLException | RuntimeException e) { // a data source may throw anything
+        } catch (SQLException | RuntimeException e) { // data sources have exceptions of their own
             LOG.warn(
                     "Consumer {} failed to join {}; retrying every {} ms: {}",
                     spec.name(),
@@ -103,9 +103,9 @@ final class Member implements Subscription {
             try {
                 joinNow(shard, true);
                 LOG.debug("Consumer {} has joined {}", spec.name(), shard);
-            } catch (SQLException | RuntimeException e) { // a data source may throw anything
-                LOG.debug("Consumer {} failed again to join {}", spec.name(), shard, e);
+            } catch (Throwable e) { // a data source may throw anything
                 joinLater(shard);
+                LOG.debug("Consumer {} failed again to join {}", spec.name(), shard, e);
             }
         });
     }
@@ -127,7 +127,9 @@ final class Member implements Subscription {
     private int register(Connection connection, Shard shard, int streamId, boolean late) {
         ConsumerTable consumers = shard.tables().consumers();
         StartPosition position = start.on(consumers, connection, late);
-        return consumers.register(connection, streamId, stream.name(), spec.name(), position);
+        int consumerId = consumers.register(connection, streamId, stream.name(), spec.name(), position);
+        StoppedPartitions.warn(spec, shard, consumers.stopped(connection, consumerId));
+        return consumerId;
     }
 
     @Override
