@@ -132,26 +132,6 @@ public final class SqlErrors {
         };
     }
 
-    /** Returns what an error says about the statement, or the transaction, that failed. */
-    public static ErrorKind classify(SQLException e) {
-        if (isMissingSegment(e)) {
-            return ErrorKind.PROTOCOL;
-        }
-        String state = state(e);
-        return switch (errorClass(e)) {
-            case "", "01", "08", "58" -> ErrorKind.IN_DOUBT;
-            case "40" -> state.equals("40003") ? ErrorKind.IN_DOUBT : ErrorKind.ENVIRONMENT;
-            case "53" -> ErrorKind.ENVIRONMENT;
-            case "ES", "42", "3F", "3D" -> ErrorKind.PROTOCOL;
-            default ->
-                switch (state) {
-                    case "57P01", "57P02", "57P03", "57P04", "57P05", "XX001", "XX002" -> ErrorKind.IN_DOUBT;
-                    case LOCK_NOT_AVAILABLE, "57014", "25006", "25P03", "25P04" -> ErrorKind.ENVIRONMENT;
-                    default -> ErrorKind.CONTENT;
-                };
-        };
-    }
-
     /** Returns whether the network timeout elapsed. */
     public static boolean isTimeout(Throwable e) {
         return anyCause(e, SocketTimeoutException.class::isInstance);
