@@ -15,6 +15,7 @@ import io.eventsql.internal.retain.SegmentKeeper;
 import io.eventsql.internal.retain.StreamCleaner;
 import io.eventsql.internal.shard.Shards;
 import io.eventsql.internal.shard.StreamRegistry;
+import io.eventsql.internal.thread.ServiceThread;
 import io.eventsql.internal.wake.WakeUp;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -259,8 +260,13 @@ public final class EventSql implements AutoCloseable {
     }
 
     private Subscription started(Subscription subscription, boolean transactional) {
-        pools.checkStarted(subscription, transactional);
-        return subscription;
+        try {
+            pools.checkStarted(subscription, transactional);
+            return subscription;
+        } catch (RuntimeException | Error e) { // the caller has nothing to close it with
+            subscription.close(Duration.ZERO);
+            throw e;
+        }
     }
 
     private static ConsumerSpec requireSpec(ConsumerSpec spec) {
@@ -275,9 +281,31 @@ public final class EventSql implements AutoCloseable {
         return InvalidInputException.requireGiven("stream", stream);
     }
 
+    /**
+     * Returns why threads of the library in this process fail unexpectedly, by the names of the threads; empty as long as
+     * all work. A failed task is repeated, and its thread leaves the result once that succeeds.
+     */
+    public static Map<String, Throwable> threadFailures() {
+        return ServiceThread.failures();
+    }
+
     /** Returns the members started by this instance and not closed since, in no particular order. */
     public List<Subscription> subscriptions() {
         return consumers.subscriptions();
+    }
+
+    /**
+     * Returns the state of all consumers on one shard, whether or not they have members, in the order of their creation.
+     * The cost is bounded by the number of their partitions and does not depend on the number of stored events.
+     *
+     * @param shard the shard's number
+     * @param max the maximum number of consumers, 1 to {@value ConsumerSummary#CONSUMERS_MAX}
+     * @throws EventSqlException if the shard is unavailable
+     */
+    public List<ConsumerSummary> consumers(int shard, int max) {
+        InvalidInputException.requireRange("shard", shard, 0, shards.size() - 1L);
+        InvalidInputException.requireRange("max", max, 1, ConsumerSummary.CONSUMERS_MAX);
+        return consumers.summaries(shard, max);
     }
 
     /**

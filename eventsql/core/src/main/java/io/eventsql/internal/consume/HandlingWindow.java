@@ -52,7 +52,7 @@ final class HandlingWindow {
                         maxEventsAhead,
                         assignment.committedOffset());
             }
-            if (assignment.isEnding() || isClosingAfterCheck()) {
+            if (assignment.isEnding() || closeSignal.isClosingAfter(CHECK_MS)) {
                 return false;
             }
         }
@@ -70,15 +70,6 @@ final class HandlingWindow {
             committer.commit();
         } catch (SQLException e) { // the commit thread retries and reports it
             LOG.debug("Committing {} before its window's end failed; retrying", assignment.name(), e);
-        }
-    }
-
-    private boolean isClosingAfterCheck() {
-        try {
-            return closeSignal.isClosingAfter(CHECK_MS);
-        } catch (InterruptedException e) {
-            LOG.debug("A handler interrupted the wait for the committed offset; still waiting", e);
-            return closeSignal.isClosing();
         }
     }
 }

@@ -13,16 +13,19 @@ record OrderedPageHandler(
         implements PageHandler {
     @Override
     public void handle(Assignment assignment, FetchedPage page, HandlerClock clock) {
+        boolean mayContinue;
         try {
-            if (window.await(assignment, page.firstOffset())) {
-                handleRuns(assignment, page, clock);
-            }
+            mayContinue = window.await(assignment, page.firstOffset()) && handleRuns(assignment, page, clock);
         } finally {
             assignment.releaseBytes(page.bytes());
         }
+        if (!mayContinue) { // no later event may be handled before those that are left, which the next owner fetches
+            assignment.drain();
+        }
     }
 
-    private void handleRuns(Assignment assignment, FetchedPage page, HandlerClock clock) {
+    /** Returns whether the next page may be handled. */
+    private boolean handleRuns(Assignment assignment, FetchedPage page, HandlerClock clock) {
         List<StoredEvent> events = page.events();
         long expected = page.firstOffset();
         boolean mayContinue = true;
@@ -41,8 +44,9 @@ record OrderedPageHandler(
             next = end;
         }
         if (mayContinue && expected < page.nextOffset()) {
-            missing.pass(assignment, expected, page.nextOffset());
+            mayContinue = missing.pass(assignment, expected, page.nextOffset());
         }
+        return mayContinue;
     }
 
     private int endOfRun(Assignment assignment, List<StoredEvent> events, int first, boolean parked) {

@@ -4,6 +4,7 @@ import io.eventsql.StoredEvent;
 import io.eventsql.TransactionalEventBatchHandler;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.sql.Database;
+import io.eventsql.internal.sql.MissingPrivilegeException;
 import io.eventsql.internal.sql.OffsetTable;
 import io.eventsql.internal.sql.OffsetTable.Handled;
 import io.eventsql.internal.sql.SqlErrors;
@@ -80,6 +81,9 @@ record TransactionalCall(
             requireOwned(assignment);
             if (e instanceof Database.UnavailableException) {
                 throw new NotHandledException("database unavailable: " + e.getMessage(), e);
+            }
+            if (commitBegun[0] && e instanceof SQLException sql && MissingPrivilegeException.isMissingPrivilege(sql)) {
+                throw new NotHandledException("the offset could not be committed: " + e.getMessage(), e);
             }
             throw e;
         }

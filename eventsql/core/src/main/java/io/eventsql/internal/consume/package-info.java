@@ -11,7 +11,7 @@
  *                        │ handled                          │
  *                        └──────────────────────────────────┤ failed for good
  *   CommitThread ──▶ OffsetCommitter                        ▼
- *   one per shard    one per ShardPipeline ◀──────────── Failures, DeadLetters, Redrive
+ *   one per shard    one per ShardPipeline ◀─ FencedSteps ◀─ Failures, DeadLetters, Redrive
  * </pre>
  *
  * <p>An {@code Assignment} keeps what is fetched ({@code PartitionPages}, within the member's {@code FetchBudget}) and what

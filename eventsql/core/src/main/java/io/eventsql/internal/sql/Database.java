@@ -134,10 +134,10 @@ public final class Database {
                 }
                 return result;
             } finally {
-                if (!committed) {
-                    rollback(connection);
+                if (committed
+                        || rollback(connection)) { // a pool may have closed it: the work's error is the one to report
+                    connection.setAutoCommit(true);
                 }
-                connection.setAutoCommit(true);
             }
         }
     }
@@ -219,13 +219,15 @@ public final class Database {
         connection.setNetworkTimeout(SAME_THREAD, networkTimeoutMs);
     }
 
-    /** jOOQ wraps the driver's exceptions; callers get them unwrapped. */
+    /** jOOQ wraps the driver's exceptions; callers get them unwrapped, and missing privileges explained. */
     private static <T> T run(Work<T> work, Connection connection) throws SQLException {
         try {
             return work.run(connection);
         } catch (DataAccessException e) {
             SQLException cause = e.getCause(SQLException.class);
-            throw cause == null ? new SQLException(e) : cause;
+            throw cause == null ? new SQLException(e) : MissingPrivilegeException.explain(cause, connection);
+        } catch (SQLException e) {
+            throw MissingPrivilegeException.explain(e, connection);
         }
     }
 

@@ -22,6 +22,9 @@ CREATE SEQUENCE eventsql.outbox_id;
 -- Events published inside a transaction, until the relay has taken them. A ring of tables: one receives new events
 -- while the others are emptied by TRUNCATE, which works next to old snapshots. A table can be emptied as soon as the
 -- transactions that wrote to it have ended.
+--
+-- vacuum_truncate is off on all tables that are written to all the time: at its end, a vacuum would lock the table
+-- exclusively to give free pages at the end of the file back, which queues publishers and cancels queries on standbys.
 CREATE TABLE eventsql.outbox (
     ring         smallint    NOT NULL,
     id           bigint      NOT NULL DEFAULT nextval('eventsql.outbox_id'),
@@ -36,13 +39,17 @@ CREATE TABLE eventsql.outbox (
 ALTER TABLE eventsql.outbox ALTER COLUMN value SET STORAGE EXTERNAL;
 
 CREATE TABLE eventsql.outbox_0 PARTITION OF eventsql.outbox FOR VALUES IN (0)
-    WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50000);
+    WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50000,
+          vacuum_truncate = false, toast.vacuum_truncate = false);
 CREATE TABLE eventsql.outbox_1 PARTITION OF eventsql.outbox FOR VALUES IN (1)
-    WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50000);
+    WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50000,
+          vacuum_truncate = false, toast.vacuum_truncate = false);
 CREATE TABLE eventsql.outbox_2 PARTITION OF eventsql.outbox FOR VALUES IN (2)
-    WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50000);
+    WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50000,
+          vacuum_truncate = false, toast.vacuum_truncate = false);
 CREATE TABLE eventsql.outbox_3 PARTITION OF eventsql.outbox FOR VALUES IN (3)
-    WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50000);
+    WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50000,
+          vacuum_truncate = false, toast.vacuum_truncate = false);
 
 CREATE SEQUENCE eventsql.outbox_transfer_number;
 
@@ -59,7 +66,8 @@ CREATE TABLE eventsql.outbox_transfer (
     headers     json,
     written_at  timestamptz NOT NULL,
     PRIMARY KEY (shard, number)
-) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50000);
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50000,
+        vacuum_truncate = false, toast.vacuum_truncate = false);
 ALTER TABLE eventsql.outbox_transfer ALTER COLUMN value SET STORAGE EXTERNAL;
 
 -- Events that can never be appended, with the reason: their stream does not exist, or the database rejects their
@@ -85,7 +93,7 @@ CREATE TABLE eventsql.outbox_relay (
     epoch       bigint      NOT NULL DEFAULT 0,
     holder      uuid,
     expires_at  timestamptz NOT NULL DEFAULT '-infinity'
-) WITH (fillfactor = 20);
+) WITH (fillfactor = 20, vacuum_truncate = false);
 INSERT INTO eventsql.outbox_relay DEFAULT VALUES;
 
 -- Returns the WAL timeline that this database writes. A failover begins a new one. Transfer numbers assigned at the
