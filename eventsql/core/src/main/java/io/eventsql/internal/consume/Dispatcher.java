@@ -50,36 +50,34 @@ final class Dispatcher {
 
     /** Handles pages until there is none or the partition ends, which then may be released. */
     private void handleAll(Assignment assignment) {
-        HandlerClock clock = new HandlerClock();
-        assignment.addClock(clock);
+        HandlerTurn turn = HandlerTurn.ofPartition(assignment, threads.permits());
+        assignment.addClock(turn.clock());
         do {
-            assignment.awaitTurn();
-            threads.acquirePermit(); // for each page anew: with few permits partitions take turns
-            assignment.beginTurn();
+            turn.begin(); // for each page anew: with few permits partitions take turns
             try {
-                handleNext(assignment, clock);
+                handleNext(assignment, turn);
             } catch (RuntimeException | Error e) { // an error of the library, not of the handler
                 LOG.error("Internal error while handling {}; stopping it", assignment.name(), e);
                 failures.stop(assignment, "internal error: " + e);
             } finally {
-                threads.releasePermit();
+                turn.end();
             }
         } while (!assignment.endHandling());
-        assignment.removeClock(clock);
+        assignment.removeClock(turn.clock());
         if (assignment.isEnding()) {
             heartbeats.requestRelease();
         }
     }
 
-    private void handleNext(Assignment assignment, HandlerClock clock) {
+    private void handleNext(Assignment assignment, HandlerTurn turn) {
         if (assignment.takeRedriveRequest()) {
-            pages.awaitIdle(assignment);
-            redrive.run(assignment, clock);
+            pages.awaitIdle(assignment, turn);
+            redrive.run(assignment, turn);
         }
         @Nullable List<StoredEvent> page = assignment.takePage();
         if (page != null) {
             fetches.signal(); // there is room for another page
-            pages.handle(assignment, page, clock);
+            pages.handle(assignment, page, turn);
         }
     }
 }

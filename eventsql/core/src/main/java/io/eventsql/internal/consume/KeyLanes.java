@@ -27,19 +27,19 @@ final class KeyLanes implements PageHandler {
         this.heartbeats = heartbeats;
     }
 
-    /** Puts a page into the lanes; returns when these have room for another one. The lanes have clocks of their own. */
+    /** Puts a page into the lanes; returns when these have room for another one. Lanes have turns of their own. */
     @Override
-    public void handle(Assignment assignment, List<StoredEvent> page, HandlerClock clock) {
+    public void handle(Assignment assignment, List<StoredEvent> page, HandlerTurn turn) {
         KeyQueues queues = assignment.keyQueues();
         for (StoredEvent event : page) {
             queues.add(event).ifPresent(lane -> start(assignment, lane));
         }
-        queues.awaitAtMost(assignment.spec().pageEvents());
+        turn.withoutPermit(() -> queues.awaitAtMost(assignment.spec().pageEvents()));
     }
 
     @Override
-    public void awaitIdle(Assignment assignment) {
-        assignment.keyQueues().awaitAtMost(0);
+    public void awaitIdle(Assignment assignment, HandlerTurn turn) {
+        turn.withoutPermit(() -> assignment.keyQueues().awaitAtMost(0));
     }
 
     private void start(Assignment assignment, Lane lane) {
@@ -54,29 +54,29 @@ final class KeyLanes implements PageHandler {
 
     private void run(Assignment assignment, Lane lane) {
         KeyQueues queues = assignment.keyQueues();
-        HandlerClock clock = new HandlerClock();
-        assignment.addClock(clock);
+        HandlerTurn turn = HandlerTurn.ofLane(assignment, queues.permits());
+        assignment.addClock(turn.clock());
         for (StoredEvent event = queues.poll(lane); event != null; event = queues.poll(lane)) {
-            queues.acquirePermit();
+            turn.begin();
             try {
-                handle(assignment, event, clock);
+                handle(assignment, event, turn);
             } catch (RuntimeException | Error e) { // an error of the library, not of the handler
                 LOG.error("Internal error while handling {}; stopping {}", event.position(), assignment.name(), e);
                 failures.stop(assignment, "internal error: " + e);
             } finally {
-                queues.releasePermit();
+                turn.end();
                 finish(assignment);
             }
         }
-        assignment.removeClock(clock);
+        assignment.removeClock(turn.clock());
     }
 
     /** Does nothing once the partition ends: its next owner handles the event. */
-    private void handle(Assignment assignment, StoredEvent event, HandlerClock clock) {
+    private void handle(Assignment assignment, StoredEvent event, HandlerTurn turn) {
         if (assignment.isParked(event.key())) {
-            failures.parkFollowing(assignment, List.of(event));
+            turn.withoutPermit(() -> failures.parkFollowing(assignment, List.of(event)));
         } else {
-            attempts.handle(assignment, List.of(event), clock);
+            attempts.handle(assignment, List.of(event), turn);
         }
     }
 
