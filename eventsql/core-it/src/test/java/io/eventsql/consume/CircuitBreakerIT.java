@@ -94,8 +94,10 @@ class CircuitBreakerIT extends ConsumerFixture {
     }
 
     private void awaitOpen(String stream) {
-        await().atMost(DEADLINE).untilAsserted(() -> assertThat(state(stream))
-                .anySatisfy(p -> assertThat(p.error()).contains("circuit breaker open", "service unavailable")));
+        await().atMost(DEADLINE)
+                .untilAsserted(() -> assertThat(state(stream))
+                        .anySatisfy(
+                                p -> assertThat(p.error()).contains("circuit breaker open", "service unavailable")));
         assertThat(state(stream)).allMatch(p -> p.status() == PartitionState.Status.RUNNING);
     }
 
@@ -118,8 +120,8 @@ class CircuitBreakerIT extends ConsumerFixture {
 
             service.available.set(true);
             awaitLag(stream, 0);
-            await().atMost(DEADLINE).untilAsserted(() -> assertThat(state(stream))
-                    .allMatch(p -> p.error() == null));
+            await().atMost(DEADLINE)
+                    .untilAsserted(() -> assertThat(state(stream)).allMatch(p -> p.error() == null));
             assertThat(openings.closed).hasValue(1);
         }
         assertOrderOfKeys(service.handled.events());
@@ -201,8 +203,8 @@ class CircuitBreakerIT extends ConsumerFixture {
     void switchedOff_everyEventIsDeadLettered() {
         String stream = newStream(1);
         publish(stream, 0, 100, 50);
-        try (Subscription ignored = eventSql.subscribe(
-                once(stream, FailurePolicy.DEAD_LETTER).withCircuitBreaker(0), new Service())) {
+        try (Subscription ignored =
+                eventSql.subscribe(once(stream, FailurePolicy.DEAD_LETTER).withCircuitBreaker(0), new Service())) {
             awaitLag(stream, 0);
         }
         assertThat(parkedEvents(stream)).isEqualTo(100);
@@ -214,8 +216,7 @@ class CircuitBreakerIT extends ConsumerFixture {
         for (int i = 0; i < 3 * FAILURES_MAX; i++) {
             eventSql.publisher().publish(stream, Event.ofText("poisoned", Integer.toString(i)));
         }
-        try (Subscription ignored =
-                eventSql.subscribe(once(stream, FailurePolicy.DEAD_LETTER), new Service())) {
+        try (Subscription ignored = eventSql.subscribe(once(stream, FailurePolicy.DEAD_LETTER), new Service())) {
             awaitLag(stream, 0);
         }
         assertThat(parkedEvents(stream)).isEqualTo(3 * FAILURES_MAX);
@@ -244,8 +245,7 @@ class CircuitBreakerIT extends ConsumerFixture {
                 eventSql.subscribe(hourly(stream).withKeyConcurrency(keyConcurrency), new Service())) {
             awaitOpen(stream);
             eventSql.consumer(stream, "c").pause();
-            await().atMost(DEADLINE)
-                    .until(() -> state(stream).getFirst().member() == null);
+            await().atMost(DEADLINE).until(() -> state(stream).getFirst().member() == null);
         }
     }
 

@@ -246,7 +246,8 @@ class TransactionalHandlerIT extends ConsumerFixture {
         AtomicBoolean first = new AtomicBoolean(true);
         ConsumerSpec spec = consumer(stream).withHandlerTimeout(Duration.ofMillis(200));
         try (EventSql process = EventSql.builder(cluster.dataSources())
-                        .settings(Settings.builder().lease(Duration.ofSeconds(1)).build())
+                        .settings(
+                                Settings.builder().lease(Duration.ofSeconds(1)).build())
                         .listener(new ConsumerListener() {
                             @Override
                             public void handlerTimedOut(ConsumerPartition partition, Duration runningFor) {

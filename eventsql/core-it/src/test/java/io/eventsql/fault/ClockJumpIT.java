@@ -94,8 +94,7 @@ class ClockJumpIT {
 
     private void publish(EventSql eventSql, int events) {
         for (int i = 0; i < events; i++) {
-            eventSql.publisher()
-                    .publish("ticks", Event.ofText("key-" + published % 20, Integer.toString(published)));
+            eventSql.publisher().publish("ticks", Event.ofText("key-" + published % 20, Integer.toString(published)));
             published++;
         }
     }
@@ -108,10 +107,11 @@ class ClockJumpIT {
     }
 
     private void awaitLagZero(EventSql eventSql) {
-        await().atMost(DEADLINE).untilAsserted(() -> assertThat(eventSql.consumer("ticks", "c").state().stream()
-                        .mapToLong(PartitionState::lag)
-                        .sum())
-                .isZero());
+        await().atMost(DEADLINE)
+                .untilAsserted(() -> assertThat(eventSql.consumer("ticks", "c").state().stream()
+                                .mapToLong(PartitionState::lag)
+                                .sum())
+                        .isZero());
     }
 
     /** Every event, and the events of each key in order when each is counted once. */

@@ -61,8 +61,8 @@ class HeartbeatIT {
     /** Creates a stream with consumers; returns their ids. */
     private List<Integer> consumers(String stream, int partitions, int consumers) throws SQLException {
         cluster.open().createStream(StreamSpec.of(stream).withPartitions(partitions));
-        int streamId = (int)
-                Sql.queryLong(database, "SELECT stream_id FROM eventsql.stream WHERE name = '" + stream + "'");
+        int streamId =
+                (int) Sql.queryLong(database, "SELECT stream_id FROM eventsql.stream WHERE name = '" + stream + "'");
         List<Integer> ids = new ArrayList<>();
         try (Connection connection = database.getConnection()) {
             for (int i = 0; i < consumers; i++) {
@@ -122,10 +122,18 @@ class HeartbeatIT {
                                 }))
                 .allSatisfy(reply -> assertThat(reply.free()).isEqualTo(4))
                 .allSatisfy(reply -> assertThat(reply.renewed()).isEmpty());
-        assertThat(replies.stream().filter(reply -> reply.member() == 0).findFirst().orElseThrow().nextExpiryMs())
+        assertThat(replies.stream()
+                        .filter(reply -> reply.member() == 0)
+                        .findFirst()
+                        .orElseThrow()
+                        .nextExpiryMs())
                 .as("no other member")
                 .isNull();
-        assertThat(replies.stream().filter(reply -> reply.member() == 1).findFirst().orElseThrow().nextExpiryMs())
+        assertThat(replies.stream()
+                        .filter(reply -> reply.member() == 1)
+                        .findFirst()
+                        .orElseThrow()
+                        .nextExpiryMs())
                 .as("the other member may die before it takes its share")
                 .isBetween(1L, LEASE.toMillis());
     }
@@ -138,7 +146,8 @@ class HeartbeatIT {
         heartbeat(owner, other);
         assertThat(take(owner, 3)).hasSize(3);
         int taken = take(other, 1).getFirst();
-        List<Integer> owned = IntStream.range(0, 4).filter(p -> p != taken).boxed().toList();
+        List<Integer> owned =
+                IntStream.range(0, 4).filter(p -> p != taken).boxed().toList();
         Sql.execute(
                 database,
                 "UPDATE eventsql.consumer_partition SET expires_at = clock_timestamp() - interval '1 s'"
@@ -204,15 +213,18 @@ class HeartbeatIT {
     }
 
     private static void assertFair(int partitions, int[] maxima, int[] shares) {
-        String all = partitions + " partitions, maxima " + Arrays.toString(maxima) + ", shares "
-                + Arrays.toString(shares);
-        long capacity =
-                Arrays.stream(maxima).mapToLong(max -> Math.min(max, partitions)).sum();
+        String all =
+                partitions + " partitions, maxima " + Arrays.toString(maxima) + ", shares " + Arrays.toString(shares);
+        long capacity = Arrays.stream(maxima)
+                .mapToLong(max -> Math.min(max, partitions))
+                .sum();
         assertThat(Arrays.stream(shares).sum()).as(all).isEqualTo((int) Math.min(partitions, capacity));
         int largest = Arrays.stream(shares).max().orElseThrow();
         for (int i = 0; i < shares.length; i++) {
             assertThat(shares[i]).as(all).isBetween(0, maxima[i]);
-            assertThat(shares[i] >= largest - 1 || shares[i] == maxima[i]).as(all).isTrue();
+            assertThat(shares[i] >= largest - 1 || shares[i] == maxima[i])
+                    .as(all)
+                    .isTrue();
         }
     }
 

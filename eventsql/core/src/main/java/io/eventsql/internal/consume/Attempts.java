@@ -168,8 +168,7 @@ final class Attempts {
     }
 
     /** Records and reports the failure; returns the delay before the next attempt, or {@link #NO_RETRY}. */
-    private long delayBeforeRetry(
-            Assignment assignment, CircuitBreaker circuit, Admission admission, Failure failure) {
+    private long delayBeforeRetry(Assignment assignment, CircuitBreaker circuit, Admission admission, Failure failure) {
         boolean isForGood = !retry.allowsAttemptAfter(failure.attempt(), failure.cause());
         boolean isNeverRetried = !retry.allowsAttemptAfter(0, failure.cause());
         if (isNeverRetried || !failure.isOfOneEvent()) {

@@ -85,7 +85,8 @@ sealed interface HandlerTransactions {
                 throw new IllegalStateException("the transaction boundary has run the work twice");
             }
             state = State.RUNNING;
-            try (NetworkTimeout ignored = limit(connection)) {
+            NetworkTimeout limit = limit(connection);
+            try (limit) {
                 runLimited(connection);
             }
         }

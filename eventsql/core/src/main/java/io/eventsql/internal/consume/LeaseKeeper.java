@@ -177,7 +177,8 @@ final class LeaseKeeper implements WakeUpTarget {
             apply(heartbeats.get(reply.member()), reply);
         }
         for (HeartbeatReply reply : replies) { // when all leases are renewed here, too: taking may fail
-            boolean asked = takeFree(heartbeats.get(reply.member()).participant().member(), reply);
+            boolean asked =
+                    takeFree(heartbeats.get(reply.member()).participant().member(), reply);
             if (asked && System.nanoTime() - sentAt > heartbeatNanos) {
                 schedule.requestHeartbeat(); // the leases of many members must not expire while they take their shares
                 return;

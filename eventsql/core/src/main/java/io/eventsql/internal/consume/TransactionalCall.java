@@ -99,7 +99,8 @@ record TransactionalCall(
      */
     private void callHandler(Assignment assignment, List<StoredEvent> events, Connection connection) throws Exception {
         Duration longest = assignment.spec().handlerTimeout().plus(lease);
-        try (NetworkTimeout ignored = NetworkTimeout.set(connection, longest)) {
+        NetworkTimeout limit = NetworkTimeout.set(connection, longest);
+        try (limit) {
             handler.handle(events, HandlerConnection.guard(connection));
         }
     }

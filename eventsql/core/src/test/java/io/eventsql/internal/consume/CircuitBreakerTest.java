@@ -113,8 +113,8 @@ class CircuitBreakerTest {
     void recordFailure_halfOpen_pausesForTwiceAsLong() throws InterruptedException {
         open();
 
-        Pause second = circuit.recordFailure(event(9, "z"), awaitHalfOpen(), false)
-                .orElseThrow();
+        Pause second =
+                circuit.recordFailure(event(9, "z"), awaitHalfOpen(), false).orElseThrow();
 
         assertThat(second.isFirst()).isFalse();
         assertThat(second.delay()).isBetween(Duration.ofSeconds(1), Duration.ofSeconds(2));
