@@ -3,6 +3,7 @@ package io.eventsql.internal.consume;
 import io.eventsql.ConsumerControl;
 import io.eventsql.ConsumerPosition;
 import io.eventsql.ConsumerSpec;
+import io.eventsql.ConsumerSummary;
 import io.eventsql.EventBatchHandler;
 import io.eventsql.EventHandler;
 import io.eventsql.EventSqlException;
@@ -20,6 +21,7 @@ import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.shard.Shards;
 import io.eventsql.internal.shard.StreamRegistry;
 import io.eventsql.internal.wake.WakeUp;
+import java.sql.SQLException;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.List;
@@ -119,8 +121,13 @@ public final class Consumers {
             member = new Member(MemberNames.next(), spec, stream, context, owner);
             members.add(member);
         }
-        shards.all().forEach(member::join);
-        return member;
+        try {
+            shards.all().forEach(member::join);
+            return member;
+        } catch (RuntimeException | Error e) { // the caller has nothing to close it with
+            member.close(Duration.ZERO);
+            throw e;
+        }
     }
 
     private @Nullable StreamSpec findOrCreateDeadLetterStream(ConsumerSpec spec, StreamSpec stream) {
@@ -152,6 +159,16 @@ public final class Consumers {
 
     public ConsumerControl control(String stream, String consumer) {
         return new Control(shards, streams.require(stream), consumer, wakeUp);
+    }
+
+    /** See {@link io.eventsql.EventSql#consumers}. */
+    public List<ConsumerSummary> summaries(int number, int max) {
+        Shard shard = shards.get(number);
+        try {
+            return shard.require().call(c -> shard.tables().consumers().summaries(c, number, max));
+        } catch (SQLException e) {
+            throw new EventSqlException("Reading the consumers of " + shard + " failed: " + e.getMessage(), e);
+        }
     }
 
     /** Returns the members that are not closed. */
@@ -201,9 +218,22 @@ public final class Consumers {
         synchronized (this) {
             started = List.copyOf(threads.values());
         }
-        for (ShardThreads one : started) {
-            one.close(deadline);
-        }
+        closeAll(started, deadline);
         return ended;
+    }
+
+    /** Closes all of them, also if the caller is interrupted. */
+    private static void closeAll(List<ShardThreads> started, CloseDeadline deadline) throws InterruptedException {
+        @Nullable InterruptedException interrupt = null;
+        for (ShardThreads one : started) {
+            try {
+                one.close(deadline);
+            } catch (InterruptedException e) {
+                interrupt = e;
+            }
+        }
+        if (interrupt != null) {
+            throw interrupt;
+        }
     }
 }

@@ -5,6 +5,7 @@ import io.eventsql.InvalidInputException;
 import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
 import io.eventsql.internal.shard.Shard;
+import io.eventsql.internal.sql.ConsumerTable;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.List;
@@ -58,7 +59,7 @@ final class Member implements Subscription {
     void join(Shard shard) {
         try {
             joinNow(shard);
-        } catch (SQLException | RuntimeException e) { // a data source may throw anything
+        } catch (SQLException | RuntimeException e) { // data sources have exceptions of their own
             LOG.warn(
                     "Consumer {} failed to join {}; retrying every {} ms: {}",
                     spec.name(),
@@ -74,9 +75,9 @@ final class Member implements Subscription {
             try {
                 joinNow(shard);
                 LOG.debug("Consumer {} has joined {}", spec.name(), shard);
-            } catch (SQLException | RuntimeException e) { // a data source may throw anything
-                LOG.debug("Consumer {} failed again to join {}", spec.name(), shard, e);
+            } catch (Throwable e) { // a data source may throw anything
                 joinLater(shard);
+                LOG.debug("Consumer {} failed again to join {}", spec.name(), shard, e);
             }
         });
     }
@@ -86,10 +87,12 @@ final class Member implements Subscription {
             return;
         }
         int streamId = shard.ensureStream(stream);
-        int consumerId = shard.require()
-                .transaction(connection -> shard.tables()
-                        .consumers()
-                        .register(connection, streamId, stream.name(), spec.name(), spec.startPosition()));
+        int consumerId = shard.require().transaction(connection -> {
+            ConsumerTable consumers = shard.tables().consumers();
+            int id = consumers.register(connection, streamId, stream.name(), spec.name(), spec.startPosition());
+            StoppedPartitions.warn(spec, shard, consumers.stopped(connection, id));
+            return id;
+        });
         Membership membership = new Membership(id, name, shard.number(), consumerId, streamId, spec, stream);
         synchronized (this) {
             if (!closed) {

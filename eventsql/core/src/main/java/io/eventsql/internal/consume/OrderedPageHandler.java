@@ -17,6 +17,9 @@ record OrderedPageHandler(boolean inBatches, Attempts attempts, Failures failure
                     : attempts.handle(assignment, run, turn);
             next = end;
         }
+        if (!mayContinue) { // no later event may be handled before those that are left, which the next owner fetches
+            assignment.drain();
+        }
     }
 
     private int endOfRun(Assignment assignment, List<StoredEvent> page, int first, boolean parked) {

@@ -1,5 +1,9 @@
 package io.eventsql.internal.thread;
 
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
@@ -18,6 +22,8 @@ public final class ServiceThread {
     private static final long RETRY_MIN_MS = 50;
     private static final long RETRY_MAX_MS = 5_000;
     private static final int RETRY_DOUBLINGS_MAX = 10;
+    /** Those of this process whose last repetition failed. */
+    private static final Set<ServiceThread> FAILING = ConcurrentHashMap.newKeySet();
 
     private final String name;
     private final Task task;
@@ -28,7 +34,11 @@ public final class ServiceThread {
     /** One repetition; usually waits until there is something to do. */
     @FunctionalInterface
     public interface Task {
-        /** @throws InterruptedException ends the thread only while it is being closed */
+        /**
+         * Runs one repetition.
+         *
+         * @throws InterruptedException ends the thread only while it is being closed
+         */
         void run() throws Exception;
     }
 
@@ -51,13 +61,22 @@ public final class ServiceThread {
                 clearStrayInterrupt();
                 task.run();
                 failures = 0;
-                failure = null;
+                recordSuccess();
             } catch (InterruptedException e) {
                 reportInterrupt(e);
             } catch (Throwable e) {
                 failure = e;
+                FAILING.add(this);
                 pauseAfter(e, failures++);
             }
+        }
+        FAILING.remove(this);
+    }
+
+    private void recordSuccess() {
+        if (failure != null) {
+            failure = null;
+            FAILING.remove(this);
         }
     }
 
@@ -86,6 +105,18 @@ public final class ServiceThread {
         }
     }
 
+    /** Returns the threads of this process whose last repetition failed, by name, with the failures. */
+    public static Map<String, Throwable> failures() {
+        Map<String, Throwable> failures = new TreeMap<>();
+        for (ServiceThread thread : FAILING) {
+            @Nullable Throwable failure = thread.failure;
+            if (failure != null) {
+                failures.put(thread.name, failure);
+            }
+        }
+        return failures;
+    }
+
     /** Returns why the last repetition failed; {@code null} if it did not. */
     public @Nullable Throwable failure() {
         return failure;
@@ -93,6 +124,11 @@ public final class ServiceThread {
 
     public boolean isAlive() {
         return thread.isAlive();
+    }
+
+    @Override
+    public String toString() {
+        return "Thread " + name;
     }
 
     /** Returns whether the caller runs on this thread. */

@@ -52,14 +52,20 @@ CREATE TABLE eventsql.consumer_member (
 ) WITH (fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
         autovacuum_vacuum_cost_delay = 0);
 
+-- Returns what identifies a key in an index, whose entries are limited to a third of a page; keys may be longer.
+CREATE FUNCTION eventsql.key_hash_v1(key text) RETURNS bytea
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN sha256(convert_to(key, 'UTF8'));
+
 -- Keys whose next events are parked, too.
 CREATE TABLE eventsql.parked_key (
     consumer_id int         NOT NULL REFERENCES eventsql.consumer ON DELETE CASCADE,
     partition   int         NOT NULL,
     key         text        NOT NULL,
+    key_hash    bytea       NOT NULL GENERATED ALWAYS AS (eventsql.key_hash_v1(key)) STORED,
     parked_at   timestamptz NOT NULL DEFAULT now(),
     redrive     boolean     NOT NULL DEFAULT false,    -- a redrive of its events was requested
-    PRIMARY KEY (consumer_id, partition, key)
+    PRIMARY KEY (consumer_id, partition, key_hash)
 );
 
 -- Copies of events that could not be handled, and of later events of parked keys. A dead-lettered event is in the
@@ -69,6 +75,7 @@ CREATE TABLE eventsql.parked_event (
     partition          int         NOT NULL,
     event_offset       bigint      NOT NULL,
     key                text,
+    key_hash           bytea       GENERATED ALWAYS AS (eventsql.key_hash_v1(key)) STORED,
     value              bytea       NOT NULL,
     headers            json,
     published_at       timestamptz NOT NULL,
@@ -80,11 +87,58 @@ CREATE TABLE eventsql.parked_event (
     redrive            boolean     NOT NULL DEFAULT false, -- of dead letters; others go with their key
     PRIMARY KEY (consumer_id, partition, event_offset)
 );
-CREATE INDEX parked_event_of_key ON eventsql.parked_event (consumer_id, partition, key, event_offset)
+CREATE INDEX parked_event_of_key ON eventsql.parked_event (consumer_id, partition, key_hash, event_offset)
     WHERE dead_letter_offset IS NULL;
 -- Partial indexes, empty most of the time: they make it cheap to find that there is nothing to redrive.
 CREATE INDEX parked_key_to_redrive ON eventsql.parked_key (consumer_id, partition) WHERE redrive;
 CREATE INDEX parked_event_to_redrive ON eventsql.parked_event (consumer_id, partition, event_offset) WHERE redrive;
+
+-- Returns the parked keys of some partitions. A key is parked as long as one of its events is, so a missing row of
+-- parked_key is inserted first: without it no redrive would find those events, and later ones would overtake them. The
+-- hashes of the parked events are read one after the other from their index, so the cost depends on the number of keys,
+-- not on that of events. Locks the inserted rows.
+CREATE FUNCTION eventsql.parked_keys_v1(p_consumer_id int, p_partitions int[])
+RETURNS TABLE (partition int, key text)
+LANGUAGE plpgsql
+SET enable_seqscan = off
+SET enable_bitmapscan = off
+SET enable_sort = off
+SET jit = off
+AS $$
+#variable_conflict use_column
+BEGIN
+    WITH RECURSIVE parked (partition, key_hash, event_offset) AS (
+        SELECT p.partition, f.key_hash, f.event_offset
+        FROM unnest(p_partitions) AS p (partition)
+        CROSS JOIN LATERAL (
+            SELECT e.key_hash, e.event_offset
+            FROM eventsql.parked_event e
+            WHERE e.consumer_id = p_consumer_id AND e.partition = p.partition AND e.dead_letter_offset IS NULL
+            ORDER BY e.key_hash, e.event_offset LIMIT 1) f
+        UNION ALL
+        SELECT k.partition, n.key_hash, n.event_offset
+        FROM parked k
+        CROSS JOIN LATERAL (
+            SELECT e.key_hash, e.event_offset
+            FROM eventsql.parked_event e
+            WHERE e.consumer_id = p_consumer_id AND e.partition = k.partition AND e.dead_letter_offset IS NULL
+              AND e.key_hash > k.key_hash
+            ORDER BY e.key_hash, e.event_offset LIMIT 1) n
+    )
+    INSERT INTO eventsql.parked_key (consumer_id, partition, key)
+    SELECT p_consumer_id, k.partition, e.key
+    FROM parked k
+    JOIN eventsql.parked_event e ON e.consumer_id = p_consumer_id AND e.partition = k.partition
+        AND e.event_offset = k.event_offset
+    WHERE e.key IS NOT NULL AND NOT EXISTS (
+        SELECT FROM eventsql.parked_key m
+        WHERE m.consumer_id = p_consumer_id AND m.partition = k.partition AND m.key_hash = k.key_hash)
+    ON CONFLICT DO NOTHING;
+    RETURN QUERY
+    SELECT k.partition, k.key
+    FROM eventsql.parked_key k
+    WHERE k.consumer_id = p_consumer_id AND k.partition = ANY (p_partitions);
+END $$;
 
 -- The offset, lag, state and member of each consumer by partition.
 CREATE VIEW eventsql.consumer_lag AS
@@ -93,7 +147,7 @@ SELECT h.stream,
        p.partition,
        o.next_offset,
        h.next_offset AS head,
-       h.next_offset - greatest(o.next_offset, h.log_start) AS lag,
+       greatest(0, h.next_offset - greatest(o.next_offset, h.log_start)) AS lag,
        p.state,
        p.error,
        o.epoch,
@@ -110,6 +164,54 @@ CROSS JOIN LATERAL (
     FROM eventsql.consumer_offset n
     WHERE n.consumer_id = p.consumer_id AND n.partition = p.partition
     ORDER BY n.commit_number DESC LIMIT 1) o;
+
+-- Returns the state of the consumers on this shard, in sums over their partitions: the first p_consumers_max, in the order
+-- of their creation. The cost is bounded: heads and offsets are the last entries of their index ranges, and the parked
+-- events of each consumer are counted up to p_parked_events_max.
+CREATE FUNCTION eventsql.consumer_summaries_v1(p_consumers_max int, p_parked_events_max int)
+RETURNS TABLE (
+    stream text, consumer text, partitions int, stopped_partitions int, paused_partitions int,
+    unassigned_partitions int, lag bigint, next_offsets bigint, parked_events int, dead_letters int)
+LANGUAGE plpgsql STABLE
+SET enable_seqscan = off
+SET enable_bitmapscan = off
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+SET jit = off
+AS $$
+BEGIN
+    RETURN QUERY
+    SELECT s.name, c.name, sums.partitions, sums.stopped, sums.paused, sums.unassigned, sums.lag, sums.next_offsets,
+           parked.events, parked.dead_letters
+    FROM (SELECT * FROM eventsql.consumer k ORDER BY k.consumer_id LIMIT p_consumers_max) c
+    JOIN eventsql.stream s USING (stream_id)
+    CROSS JOIN LATERAL (
+        SELECT count(*)::int AS partitions,
+               (count(*) FILTER (WHERE p.state = 'stopped'))::int AS stopped,
+               (count(*) FILTER (WHERE p.state = 'paused'))::int AS paused,
+               (count(*) FILTER (WHERE p.state = 'running'
+                   AND (p.member_id IS NULL OR p.expires_at <= clock_timestamp())))::int AS unassigned,
+               coalesce(sum(greatest(0, h.next_offset - greatest(o.next_offset, t.log_start))), 0)::bigint AS lag,
+               coalesce(sum(o.next_offset), 0)::bigint AS next_offsets
+        FROM eventsql.consumer_partition p
+        JOIN eventsql.stream_partition t ON t.stream_id = c.stream_id AND t.partition = p.partition
+        CROSS JOIN LATERAL (
+            SELECT n.next_offset FROM eventsql.consumer_offset n
+            WHERE n.consumer_id = p.consumer_id AND n.partition = p.partition
+            ORDER BY n.commit_number DESC LIMIT 1) o
+        CROSS JOIN LATERAL (
+            SELECT b.next_offset FROM eventsql.producer_batch b
+            WHERE b.stream_id = c.stream_id AND b.partition = p.partition
+            ORDER BY b.next_offset DESC LIMIT 1) h
+        WHERE p.consumer_id = c.consumer_id) sums
+    CROSS JOIN LATERAL (
+        SELECT (count(*) - count(e.dead_letter_offset))::int AS events, count(e.dead_letter_offset)::int AS dead_letters
+        FROM (
+            SELECT q.dead_letter_offset FROM eventsql.parked_event q
+            WHERE q.consumer_id = c.consumer_id
+            LIMIT p_parked_events_max) e) parked
+    ORDER BY c.consumer_id;
+END $$;
 
 -- Returns the status of a consumer on this shard, by partition. The cost is bounded: heads and offsets are the last
 -- entries of their index ranges, and parked events are counted up to p_parked_events_max.
