@@ -215,7 +215,7 @@ final class Appender {
             return Remedy.RETRY;
         }
         boolean othersAreStored = lastSuccessNanos.get() - batch.firstTimeoutNanos() > 0;
-        if (single && othersAreStored || !single && !inDoubt) {
+        if ((single && othersAreStored) || (!single && !inDoubt)) {
             return Remedy.REJECT;
         }
         return inDoubt ? Remedy.RETRY : Remedy.DEFER;

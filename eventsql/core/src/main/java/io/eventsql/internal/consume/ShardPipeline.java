@@ -37,8 +37,8 @@ final class ShardPipeline {
                 ? new KeyLanes(attempts, failures, handlers, heartbeats)
                 : new OrderedPageHandler(call.takesBatches(), attempts, failures);
         Redrive redrive = new Redrive(shard, attempts, failures);
-        Dispatcher dispatcher = new Dispatcher(
-                shard, pages, redrive, failures, handlers, threads.fetchSchedule(), heartbeats);
+        Dispatcher dispatcher =
+                new Dispatcher(shard, pages, redrive, failures, handlers, threads.fetchSchedule(), heartbeats);
 
         ShardPipeline pipeline = new ShardPipeline(member, threads);
         pipeline.fetcher.add(member, dispatcher, new OutOfRangeResolver(shard, member, failures, handlers, heartbeats));

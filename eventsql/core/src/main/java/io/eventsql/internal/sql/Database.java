@@ -134,7 +134,8 @@ public final class Database {
                 }
                 return result;
             } finally {
-                if (committed || rollback(connection)) { // a pool may have closed it: the work's error is the one to report
+                if (committed
+                        || rollback(connection)) { // a pool may have closed it: the work's error is the one to report
                     connection.setAutoCommit(true);
                 }
             }

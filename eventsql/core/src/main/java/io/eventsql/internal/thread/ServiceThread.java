@@ -34,11 +34,15 @@ public final class ServiceThread {
     /** One repetition; usually waits until there is something to do. */
     @FunctionalInterface
     public interface Task {
-        /** @throws InterruptedException ends the thread only while it is being closed */
+        /**
+         * Does one repetition.
+         *
+         * @throws InterruptedException ends the thread only while it is being closed
+         */
         void run() throws Exception;
     }
 
-    /** @param name the thread's name */
+    /** Creates the thread, which {@link #start} starts. */
     public ServiceThread(String name, Task task) {
         this.name = name;
         this.task = task;
