@@ -34,7 +34,11 @@ public final class ServiceThread {
     /** One repetition; usually waits until there is something to do. */
     @FunctionalInterface
     public interface Task {
-        /** @throws InterruptedException ends the thread only while it is being closed */
+        /**
+         * Runs one repetition.
+         *
+         * @throws InterruptedException ends the thread only while it is being closed
+         */
         void run() throws Exception;
     }
 
