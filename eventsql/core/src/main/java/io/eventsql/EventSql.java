@@ -1,5 +1,6 @@
 package io.eventsql;
 
+import io.eventsql.internal.append.PublishContext;
 import io.eventsql.internal.append.PublishListeners;
 import io.eventsql.internal.append.Publisher;
 import io.eventsql.internal.consume.CloseDeadline;
@@ -21,8 +22,6 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.UUID;
-import java.util.concurrent.Executors;
-import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.stream.Stream;
 import javax.sql.DataSource;
@@ -62,7 +61,6 @@ public final class EventSql implements AutoCloseable {
     private final Consumers consumers;
     private final RangeReader reader;
     private final StreamCleaner cleaner;
-    private final ScheduledExecutorService timer;
     private final PoolCheck pools;
     private final AtomicBoolean closed = new AtomicBoolean();
 
@@ -74,22 +72,12 @@ public final class EventSql implements AutoCloseable {
         SegmentKeeper segments = new SegmentKeeper(settings.maxBatchEvents());
         relays = new Relays(shards, streams, settings, segments, wakeUp, builder.outboxes);
         outbox = new OutboxPublisher(streams, shards.tables().outbox(), settings, relays, builder.withOutbox());
-        timer = Executors.newSingleThreadScheduledExecutor(task -> {
-            Thread thread = new Thread(task, "eventsql-timer");
-            thread.setDaemon(true);
-            return thread;
-        });
         UUID producer = UUID.randomUUID();
+        PublishListeners publishListeners = new PublishListeners(builder.publishListeners);
         publisher = new Publisher(
-                producer,
                 shards,
-                streams,
                 builder.preferredShard,
-                settings,
-                segments,
-                wakeUp,
-                timer,
-                new PublishListeners(builder.publishListeners));
+                new PublishContext(producer, settings, streams, segments, wakeUp, publishListeners));
         consumers = new Consumers(shards, streams, settings, segments, wakeUp, new Listeners(builder.listeners));
         reader = new RangeReader(shards, streams);
         cleaner = new StreamCleaner(shards, streams);
@@ -272,8 +260,13 @@ public final class EventSql implements AutoCloseable {
     }
 
     private Subscription started(Subscription subscription, boolean transactional) {
-        pools.checkStarted(subscription, transactional);
-        return subscription;
+        try {
+            pools.checkStarted(subscription, transactional);
+            return subscription;
+        } catch (RuntimeException | Error e) { // the caller has nothing to close it with
+            subscription.close(Duration.ZERO);
+            throw e;
+        }
     }
 
     private static ConsumerSpec requireSpec(ConsumerSpec spec) {
@@ -385,7 +378,6 @@ public final class EventSql implements AutoCloseable {
             Thread.currentThread().interrupt();
             return false;
         } finally {
-            timer.shutdownNow();
             shards.close(deadline);
         }
     }

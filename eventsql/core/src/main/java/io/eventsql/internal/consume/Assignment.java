@@ -7,6 +7,7 @@ import io.eventsql.internal.sql.FetchStatement.Request;
 import io.eventsql.internal.sql.LeaseTable.TakenPartition;
 import io.eventsql.internal.sql.OffsetTable.Handled;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -331,6 +332,11 @@ final class Assignment {
 
     boolean isParked(@Nullable String key) {
         return key != null && !parkedKeys.isEmpty() && parkedKeys.contains(key);
+    }
+
+    /** Returns a copy of the parked keys. */
+    Set<String> parkedKeys() {
+        return new HashSet<>(parkedKeys);
     }
 
     void parkKey(String key) {

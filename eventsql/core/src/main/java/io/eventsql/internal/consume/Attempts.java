@@ -98,7 +98,7 @@ final class Attempts {
                         Math.min(NOT_HANDLED_RETRY_MAX_MS, NOT_HANDLED_RETRY_MIN_MS << Math.min(notHandled++, 10));
                 LOG.warn("{}: {}; retrying in {} ms", assignment.name(), e.getMessage(), delayMs);
                 attempt--;
-                if (isClosingAfter(delayMs)) {
+                if (closeSignal.isClosingAfter(delayMs)) {
                     return false;
                 }
             } catch (Throwable e) { // nothing that a handler throws, not even an Error, may end the member
@@ -119,7 +119,7 @@ final class Attempts {
                             ? outcome.failed(left.getFirst(), attempt, cause)
                             : handleEach(assignment, left, clock, outcome);
                 }
-                if (isClosingAfter(delayMs)) {
+                if (closeSignal.isClosingAfter(delayMs)) {
                     return false;
                 }
             }
@@ -208,22 +208,11 @@ final class Attempts {
             if (assignment.isLeaseValid()) {
                 return true;
             }
-            if (isClosingAfter(LEASE_CHECK_MS)) {
+            if (closeSignal.isClosingAfter(LEASE_CHECK_MS)) {
                 return false;
             }
         }
         return false;
-    }
-
-    /** Waits before the next attempt. Only handlers interrupt these threads, and that must not end the member. */
-    private boolean isClosingAfter(long delayMs) {
-        Thread.interrupted();
-        try {
-            return closeSignal.isClosingAfter(delayMs);
-        } catch (InterruptedException e) {
-            LOG.debug("A handler interrupted the delay before the next attempt", e);
-            return closeSignal.isClosing();
-        }
     }
 
     /** Returns a delay of which half is fixed and the rest random. */

@@ -59,7 +59,7 @@ final class Member implements Subscription {
     void join(Shard shard) {
         try {
             joinNow(shard);
-        } catch (SQLException | RuntimeException e) { // a data source may throw anything
+        } catch (SQLException | RuntimeException e) { // data sources have exceptions of their own
             LOG.warn(
                     "Consumer {} failed to join {}; retrying every {} ms: {}",
                     spec.name(),
@@ -75,9 +75,9 @@ final class Member implements Subscription {
             try {
                 joinNow(shard);
                 LOG.debug("Consumer {} has joined {}", spec.name(), shard);
-            } catch (SQLException | RuntimeException e) { // a data source may throw anything
-                LOG.debug("Consumer {} failed again to join {}", spec.name(), shard, e);
+            } catch (Throwable e) { // a data source may throw anything
                 joinLater(shard);
+                LOG.debug("Consumer {} failed again to join {}", spec.name(), shard, e);
             }
         });
     }

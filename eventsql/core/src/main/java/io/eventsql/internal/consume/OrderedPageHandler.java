@@ -15,6 +15,9 @@ record OrderedPageHandler(boolean inBatches, Attempts attempts, Failures failure
             mayContinue = parked ? failures.parkFollowing(assignment, run) : attempts.handle(assignment, run, clock);
             next = end;
         }
+        if (!mayContinue) { // no later event may be handled before those that are left, which the next owner fetches
+            assignment.drain();
+        }
     }
 
     private int endOfRun(Assignment assignment, List<StoredEvent> page, int first, boolean parked) {

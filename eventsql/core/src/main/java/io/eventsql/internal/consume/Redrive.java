@@ -78,8 +78,9 @@ final class Redrive {
             public boolean handled(StoredEvent first, StoredEvent last) {
                 return failures.commitWith(
                         assignment,
-                        connection -> table.remove(
-                                connection, assignment.consumerId(), assignment.partition(), row.offset()));
+                        connection ->
+                                table.remove(connection, assignment.consumerId(), assignment.partition(), row.offset()),
+                        "that the parked event at offset " + row.offset() + " is handled");
             }
 
             @Override
@@ -95,19 +96,32 @@ final class Redrive {
                                 assignment.partition(),
                                 row,
                                 Failures.text(error),
-                                count));
+                                count),
+                        "that the parked event at offset " + row.offset() + " failed again");
             }
         });
     }
 
-    /** Frees parked keys of which no event is parked any more. */
+    /**
+     * Frees parked keys of which no event is parked any more. A further attempt cannot know by what it deletes whether
+     * the first one was committed, so it reads which keys are still parked.
+     */
     private void freeKeys(Assignment assignment) {
+        int consumerId = assignment.consumerId();
+        int partition = assignment.partition();
+        int[] attempt = {0};
         List<String> freed = new ArrayList<>();
-        boolean committed = failures.commitWith(assignment, connection -> {
+        TransactionStep free = connection -> {
             freed.clear();
-            freed.addAll(table.freeKeys(connection, assignment.consumerId(), assignment.partition()));
-        });
-        if (committed) {
+            freed.addAll(table.freeKeys(connection, consumerId, partition));
+            if (++attempt[0] > 1) {
+                Set<String> gone = assignment.parkedKeys();
+                gone.removeAll(table.parkedKeys(connection, consumerId, List.of(partition))
+                        .getOrDefault(partition, Set.of()));
+                freed.addAll(gone);
+            }
+        };
+        if (failures.commitWith(assignment, free, "which keys are no longer parked")) {
             assignment.freeKeys(freed);
         }
     }

@@ -37,10 +37,11 @@ final class ShardPipeline {
                 ? new KeyLanes(attempts, failures, handlers, heartbeats)
                 : new OrderedPageHandler(call.takesBatches(), attempts, failures);
         Redrive redrive = new Redrive(shard, attempts, failures);
-        Dispatcher dispatcher = new Dispatcher(pages, redrive, failures, handlers, threads.fetchSchedule(), heartbeats);
+        Dispatcher dispatcher = new Dispatcher(
+                shard, pages, redrive, failures, handlers, threads.fetchSchedule(), heartbeats);
 
         ShardPipeline pipeline = new ShardPipeline(member, threads);
-        pipeline.fetcher.add(member, dispatcher, new OutOfRangeResolver(shard, member, failures, heartbeats));
+        pipeline.fetcher.add(member, dispatcher, new OutOfRangeResolver(shard, member, failures, handlers, heartbeats));
         pipeline.leases.add(member, committer, dispatcher);
         return pipeline;
     }
@@ -62,6 +63,6 @@ final class ShardPipeline {
 
     /** Waits no longer for handlers that are running. */
     void leaveNow() {
-        member.leaveNow();
+        leases.leaveNow(member);
     }
 }

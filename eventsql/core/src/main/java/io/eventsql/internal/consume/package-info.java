@@ -11,7 +11,7 @@
  *                        │ handled                          │
  *                        └──────────────────────────────────┤ failed for good
  *   CommitThread ──▶ OffsetCommitter                        ▼
- *   one per shard    one per ShardPipeline ◀──────────── Failures, DeadLetters, Redrive
+ *   one per shard    one per ShardPipeline ◀─ FencedSteps ◀─ Failures, DeadLetters, Redrive
  * </pre>
  *
  * <p>A {@code Member} is a running instance of a consumer. On each shard it has a {@code ShardPipeline}, which connects the

@@ -7,6 +7,7 @@ import io.eventsql.internal.append.PartitionGroup;
 import io.eventsql.internal.retain.SegmentKeeper;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.shard.StreamRegistry;
+import io.eventsql.internal.sql.ErrorKind;
 import io.eventsql.internal.sql.RelayTable.RelayLease;
 import io.eventsql.internal.sql.SqlErrors;
 import io.eventsql.internal.sql.TransferTable.Row;
@@ -310,7 +311,7 @@ final class Sender {
             }
             return changed;
         }
-        if (!SqlErrors.isRefusedContent(e)) {
+        if (SqlErrors.classify(e) != ErrorKind.CONTENT) {
             return false;
         }
         if (page.size() > 1) {

@@ -12,6 +12,7 @@ import io.eventsql.internal.shard.StreamRegistry;
 import io.eventsql.internal.sql.ClearStatements;
 import io.eventsql.internal.sql.ClearStatements.Attachment;
 import io.eventsql.internal.sql.ClearStatements.Segment;
+import io.eventsql.internal.sql.ErrorKind;
 import io.eventsql.internal.sql.PartitionTable.Head;
 import io.eventsql.internal.sql.SqlErrors;
 import java.security.MessageDigest;
@@ -171,7 +172,7 @@ public final class StreamCleaner {
                 step.run();
                 return;
             } catch (SQLException e) {
-                if (attempt == ATTEMPTS_MAX || !SqlErrors.isRolledBack(e)) {
+                if (attempt == ATTEMPTS_MAX || SqlErrors.classify(e) != ErrorKind.ENVIRONMENT) {
                     throw new EventSqlException(failure + "; retry the call: " + e.getMessage(), e);
                 }
                 pause();

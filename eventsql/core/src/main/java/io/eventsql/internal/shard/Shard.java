@@ -4,11 +4,12 @@ import io.eventsql.ShardInfo;
 import io.eventsql.StreamSpec;
 import io.eventsql.UnknownStreamException;
 import io.eventsql.internal.sql.Database;
+import io.eventsql.internal.sql.NotSentException;
 import io.eventsql.internal.sql.ShardIdentity;
+import io.eventsql.internal.sql.SqlErrors;
 import io.eventsql.internal.sql.StreamTable;
 import java.sql.Connection;
 import java.sql.SQLException;
-import java.sql.SQLTransientConnectionException;
 import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalInt;
@@ -133,8 +134,8 @@ public final class Shard {
                             () -> {
                                 try {
                                     task.run();
-                                } catch (RuntimeException e) {
-                                    LOG.error("Background task of shard {} failed", name, e);
+                                } catch (Throwable e) { // an Error would otherwise disappear in the task's future
+                                    LOG.error("Background task of shard {} failed; continuing with others", name, e);
                                 }
                             },
                             delayMs,
@@ -176,13 +177,12 @@ public final class Shard {
     /**
      * Returns the database.
      *
-     * @throws SQLTransientConnectionException if the database has not been reached since this process started
+     * @throws NotSentException if the database has not been reached since this process started
      */
-    public Database require() throws SQLTransientConnectionException {
+    public Database require() throws NotSentException {
         Database current = database;
         if (current == null) {
-            throw new SQLTransientConnectionException(
-                    "shard " + name + " has not been reached since this process started", "08001");
+            throw new NotSentException("shard " + name + " has not been reached since this process started");
         }
         return current;
     }
@@ -190,15 +190,17 @@ public final class Shard {
     /**
      * Returns the public description of the shard.
      *
-     * @throws SQLTransientConnectionException if the database has not been reached since this process started
+     * @throws NotSentException if the database has not been reached since this process started
      */
-    public ShardInfo info() throws SQLTransientConnectionException {
+    public ShardInfo info() throws NotSentException {
         return new ShardInfo(number, name, require().dataSource());
     }
 
     /**
      * Returns the stream's id on this shard; empty if the shard does not have the stream, because it was unavailable
      * when the stream was created.
+     *
+     * @throws SQLException {@link SqlErrors#NO_PARTITION} if the shard has a stream of this name with another definition
      */
     public OptionalInt findStreamId(StreamSpec stream) throws SQLException {
         Integer known = streamIds.get(stream.name());
@@ -206,8 +208,14 @@ public final class Shard {
             return OptionalInt.of(known);
         }
         Optional<StreamTable.Row> row = findStream(stream.name());
-        row.ifPresent(r -> streamIds.put(r.spec().name(), r.id()));
-        return row.isPresent() ? OptionalInt.of(row.get().id()) : OptionalInt.empty();
+        if (row.isEmpty()) {
+            return OptionalInt.empty();
+        }
+        if (!row.get().spec().equals(stream)) { // its events would be routed to other partitions
+            throw new SQLException("the stream was created anew with another definition", SqlErrors.NO_PARTITION);
+        }
+        streamIds.put(stream.name(), row.get().id());
+        return OptionalInt.of(row.get().id());
     }
 
     /** Creates the stream if the shard does not have it. Returns its id on this shard. */

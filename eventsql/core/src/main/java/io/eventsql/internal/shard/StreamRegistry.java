@@ -107,6 +107,11 @@ public final class StreamRegistry {
         throw new UnknownStreamException(name);
     }
 
+    /** Forgets a stream because a shard does not have it: it may have been dropped. */
+    public void forget(String name) {
+        known.remove(name);
+    }
+
     /** Returns whether the name is valid: the databases are queried only for those. */
     private static boolean isValidName(String name) {
         try {

@@ -89,8 +89,8 @@ public final class AppendStatement {
             try (ResultSet result = statement.executeQuery()) {
                 result.next();
                 Array bases = result.getArray(1);
-                if (failIfWarned && statement.getWarnings() != null) {
-                    throw new WarnedException(statement.getWarnings());
+                if (failIfWarned) {
+                    SqlErrors.requireNoDoubt(statement.getWarnings());
                 }
                 return unboxed((Long[]) bases.getArray());
             }

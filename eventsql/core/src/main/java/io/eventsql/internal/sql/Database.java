@@ -47,8 +47,15 @@ public final class Database {
     }
 
     /** Returns a connection in autocommit mode; closing it returns it to the pool. */
-    public Connection borrow() throws SQLException {
-        Connection connection = dataSource.getConnection();
+    public Connection borrow() throws NotSentException {
+        try {
+            return prepare(dataSource.getConnection());
+        } catch (SQLException | RuntimeException e) { // pools throw exceptions of their own
+            throw new NotSentException(e);
+        }
+    }
+
+    private Connection prepare(Connection connection) throws SQLException {
         try {
             if (!connection.getAutoCommit()) {
                 connection.setAutoCommit(true);
@@ -102,7 +109,7 @@ public final class Database {
     /**
      * Runs the work in one READ COMMITTED transaction.
      *
-     * @throws AppendStatement.WarnedException if the commit returned a warning: the replicas may not have the
+     * @throws AppendStatement.WarnedException if the commit's warning leaves it in doubt whether the replicas have the
      *     transaction
      */
     public <T> T replicatedTransaction(Work<T> work) throws SQLException {
@@ -121,17 +128,15 @@ public final class Database {
                     connection.clearWarnings();
                     connection.commit();
                     committed = true;
-                    SQLException warning = connection.getWarnings();
-                    if (failIfWarned && warning != null) {
-                        throw new AppendStatement.WarnedException(warning);
+                    if (failIfWarned) {
+                        SqlErrors.requireNoDoubt(connection.getWarnings());
                     }
                 }
                 return result;
             } finally {
-                if (!committed) {
-                    rollback(connection);
+                if (committed || rollback(connection)) { // a pool may have closed it: the work's error is the one to report
+                    connection.setAutoCommit(true);
                 }
-                connection.setAutoCommit(true);
             }
         }
     }
@@ -220,6 +225,16 @@ public final class Database {
         } catch (DataAccessException e) {
             SQLException cause = e.getCause(SQLException.class);
             throw cause == null ? new SQLException(e) : cause;
+        }
+    }
+
+    /** Closes a borrowed connection for good, so that its pool does not lend it again. */
+    public static void discard(Connection connection) {
+        try {
+            connection.abort(SAME_THREAD);
+            connection.getAutoCommit(); // a pool notices that a connection is closed when a call fails
+        } catch (SQLException | RuntimeException e) {
+            System.getLogger(Database.class.getName()).log(System.Logger.Level.DEBUG, "The connection is closed", e);
         }
     }
 

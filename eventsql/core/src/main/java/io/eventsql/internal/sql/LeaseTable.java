@@ -41,7 +41,7 @@ public final class LeaseTable {
     private static final String STOP = """
             UPDATE eventsql.consumer_partition
             SET state = 'stopped', error = ?, state_since = clock_timestamp(), member_id = NULL, expires_at = NULL
-            WHERE consumer_id = ? AND partition = ? AND member_id = ?""";
+            WHERE consumer_id = ? AND partition = ? AND (member_id = ? OR state = 'stopped')""";
 
     // Index: the primary key, in its order: the lock order of all statements.
     private static final String LOCK_ALL = """
@@ -192,7 +192,7 @@ public final class LeaseTable {
     /**
      * Stops a partition: records the error and frees the partition, in the caller's transaction.
      *
-     * @return whether the member still held it
+     * @return whether the member still held it, or it is stopped already
      */
     public boolean stop(Connection connection, int consumerId, UUID memberId, int partition, String error) {
         return Jooq.using(connection)

@@ -126,6 +126,11 @@ public final class ServiceThread {
         return thread.isAlive();
     }
 
+    @Override
+    public String toString() {
+        return "Thread " + name;
+    }
+
     /** Returns whether the caller runs on this thread. */
     public boolean isCurrent() {
         return thread.equals(Thread.currentThread());
