@@ -83,6 +83,7 @@ class HandlerStartIT {
                         HandlerCall.ofSingle(handled::add),
                         null,
                         threads,
+                        new FetchBudget(spec),
                         new CloseSignal(),
                         new SegmentKeeper(settings.maxBatchEvents()),
                         wakeUp,

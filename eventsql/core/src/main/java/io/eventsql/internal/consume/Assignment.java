@@ -12,6 +12,8 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -36,7 +38,7 @@ final class Assignment {
     private enum HandlerState {
         /** There is no such thread. */
         IDLE,
-        /** It waits for its turn while other partitions are handled; nothing is begun. */
+        /** It waits for its turn or for the next attempt of an event; no call of the handler has begun. */
         WAITING,
         /** It may be in a call of the handler. */
         RUNNING
@@ -50,7 +52,11 @@ final class Assignment {
     private final UndecodableEvents undecodable = new UndecodableEvents();
     private boolean redriveRequested;
     private final KeyQueues keyQueues;
+    private final CircuitBreaker circuit;
     private volatile State state = State.ACTIVE;
+    /** Opens when the partition is no longer ACTIVE; it never is again. */
+    private final CountDownLatch ending = new CountDownLatch(1);
+
     private HandlerState handlerState = HandlerState.IDLE;
     private volatile long leaseEndNanos;
     private final Set<HandlerClock> clocks = ConcurrentHashMap.newKeySet();
@@ -70,6 +76,7 @@ final class Assignment {
         ConsumerSpec spec = membership.spec();
         this.membership = membership;
         this.keyQueues = new KeyQueues(spec.keyConcurrency());
+        this.circuit = new CircuitBreaker(spec.circuitBreaker(), spec.retry());
         this.partition = taken.partition();
         this.epoch = taken.epoch();
         this.pages = new PartitionPages(partition, spec, membership.stream().segmentSize(), budget, taken.nextOffset());
@@ -124,6 +131,11 @@ final class Assignment {
         return state != State.ACTIVE;
     }
 
+    /** Waits until no further event is handled, at most for the given time. */
+    void awaitEnding(long nanos) throws InterruptedException {
+        ending.await(nanos, TimeUnit.NANOSECONDS);
+    }
+
     boolean isDraining() {
         return state == State.DRAINING;
     }
@@ -137,6 +149,7 @@ final class Assignment {
         if (state == State.ACTIVE) {
             state = State.DRAINING;
             pages.drop();
+            ending.countDown();
         }
     }
 
@@ -151,6 +164,7 @@ final class Assignment {
         }
         state = State.STOPPING;
         pages.drop();
+        ending.countDown();
         return true;
     }
 
@@ -166,6 +180,7 @@ final class Assignment {
         if (state != State.ENDED) {
             state = State.ENDED;
             pages.end();
+            ending.countDown();
         }
     }
 
@@ -289,7 +304,7 @@ final class Assignment {
         return pages.take();
     }
 
-    /** The handler waits for its turn: until {@link #beginTurn} it counts as not running. */
+    /** The handler waits: until {@link #beginTurn} it counts as not running. */
     synchronized void awaitTurn() {
         handlerState = HandlerState.WAITING;
     }
@@ -314,6 +329,11 @@ final class Assignment {
     /** Whether a handler may be running; not while it waits for its turn, which it then finds to be over. */
     synchronized boolean isHandling() {
         return handlerState == HandlerState.RUNNING || !keyQueues.isEmpty();
+    }
+
+    /** Pauses the partition after many failures in a row; shared by the partition's lanes. */
+    CircuitBreaker circuit() {
+        return circuit;
     }
 
     /** The events waiting in lanes; used only when keys are handled in parallel. */

@@ -131,12 +131,7 @@ final class Failures {
         return connection -> {
             table.parkKeys(connection, assignment.consumerId(), assignment.partition(), keys);
             table.park(
-                    connection,
-                    assignment.consumerId(),
-                    events,
-                    assignment.undecodable()::headersJson,
-                    text,
-                    attempts);
+                    connection, assignment.consumerId(), events, assignment.undecodable()::headersJson, text, attempts);
         };
     }
 

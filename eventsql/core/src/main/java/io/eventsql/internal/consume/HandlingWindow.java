@@ -24,6 +24,11 @@ final class HandlingWindow {
         this.closeSignal = closeSignal;
     }
 
+    /** Returns whether the event at the offset may be handled now. */
+    boolean hasRoom(Assignment assignment, long offset) {
+        return offset < end(assignment);
+    }
+
     /** Returns the offset from which on an event must wait. */
     long end(Assignment assignment) {
         return assignment.committedOffset() + maxEventsAhead;

@@ -38,9 +38,9 @@ final class KeyLanes implements PageHandler {
         this.heartbeats = heartbeats;
     }
 
-    /** Puts a page into the lanes; returns when these have room for another one. The lanes have clocks of their own. */
+    /** Puts a page into the lanes; returns when these have room for another one. Lanes have turns of their own. */
     @Override
-    public void handle(Assignment assignment, FetchedPage page, HandlerClock clock) {
+    public void handle(Assignment assignment, FetchedPage page, HandlerTurn turn) {
         long notAdded = page.events().stream().mapToLong(KeyLanes::bytes).sum();
         assignment.exchangeBytes(page.bytes(), notAdded); // each event releases its own
         long expected = page.firstOffset();
@@ -48,9 +48,9 @@ final class KeyLanes implements PageHandler {
         try {
             for (StoredEvent event : page.events()) {
                 long offset = event.offset();
-                boolean mayContinue = offset == expected || passMissing(assignment, expected, offset);
+                boolean mayContinue = offset == expected || passMissing(assignment, expected, offset, turn);
                 if (mayContinue && offset >= windowEnd) {
-                    mayContinue = window.await(assignment, offset);
+                    mayContinue = turn.withoutPermit(() -> window.await(assignment, offset));
                     windowEnd = window.end(assignment);
                 }
                 if (!mayContinue) {
@@ -61,20 +61,22 @@ final class KeyLanes implements PageHandler {
                 assignment.keyQueues().add(event).ifPresent(lane -> start(assignment, lane));
                 expected = offset + 1;
             }
-            if (expected < page.nextOffset() && !passMissing(assignment, expected, page.nextOffset())) {
+            if (expected < page.nextOffset() && !passMissing(assignment, expected, page.nextOffset(), turn)) {
                 assignment.drain();
             }
         } finally {
             assignment.releaseBytes(notAdded);
         }
-        assignment.keyQueues().awaitAtMost(assignment.spec().pageEvents());
+        turn.withoutPermit(
+                () -> assignment.keyQueues().awaitAtMost(assignment.spec().pageEvents()));
     }
 
-    private boolean passMissing(Assignment assignment, long first, long next) {
+    private boolean passMissing(Assignment assignment, long first, long next, HandlerTurn turn) {
         if (missing.stops()) {
-            awaitIdle(assignment); // the partition stops after everything before
+            awaitIdle(assignment, turn); // the partition stops after everything before
         }
-        return !assignment.isEnding() && window.await(assignment, first) && missing.pass(assignment, first, next);
+        return turn.withoutPermit(() ->
+                !assignment.isEnding() && window.await(assignment, first) && missing.pass(assignment, first, next));
     }
 
     /** Returns the memory that an event takes in its lane. */
@@ -87,8 +89,8 @@ final class KeyLanes implements PageHandler {
     }
 
     @Override
-    public void awaitIdle(Assignment assignment) {
-        assignment.keyQueues().awaitAtMost(0);
+    public void awaitIdle(Assignment assignment, HandlerTurn turn) {
+        turn.withoutPermit(() -> assignment.keyQueues().awaitAtMost(0));
     }
 
     private void start(Assignment assignment, Lane lane) {
@@ -115,27 +117,29 @@ final class KeyLanes implements PageHandler {
     }
 
     private void handleAll(Assignment assignment, Lane lane, KeyQueues queues) {
-        HandlerClock clock = new HandlerClock();
-        assignment.addClock(clock);
+        HandlerTurn turn = HandlerTurn.ofLane(assignment, queues.permits());
+        assignment.addClock(turn.clock());
         for (StoredEvent event = queues.poll(lane); event != null; event = queues.poll(lane)) {
-            queues.acquirePermit();
+            turn.begin();
             try {
-                handle(assignment, event, clock);
+                handle(assignment, event, turn);
             } catch (Throwable e) { // an error of the library, not of the handler
+                turn.end();
                 failures.abort(assignment, e);
             } finally {
-                queues.releasePermit();
+                turn.end();
                 finish(assignment, event);
             }
         }
-        assignment.removeClock(clock);
+        assignment.removeClock(turn.clock());
     }
 
     /** Does nothing once the partition ends: its next owner handles the event. */
-    private void handle(Assignment assignment, StoredEvent event, HandlerClock clock) {
+    private void handle(Assignment assignment, StoredEvent event, HandlerTurn turn) {
+        List<StoredEvent> one = List.of(event);
         boolean mayContinue = assignment.isParked(event.key())
-                ? failures.parkFollowing(assignment, List.of(event))
-                : attempts.handle(assignment, List.of(event), clock);
+                ? turn.withoutPermit(() -> failures.parkFollowing(assignment, one))
+                : attempts.handle(assignment, one, turn);
         if (!mayContinue) { // no later event of the key may be handled before this one, which the next owner fetches
             assignment.drain();
         }

@@ -12,10 +12,12 @@ record OrderedPageHandler(
         boolean inBatches, Attempts attempts, Failures failures, MissingEvents missing, HandlingWindow window)
         implements PageHandler {
     @Override
-    public void handle(Assignment assignment, FetchedPage page, HandlerClock clock) {
+    public void handle(Assignment assignment, FetchedPage page, HandlerTurn turn) {
         boolean mayContinue;
         try {
-            mayContinue = window.await(assignment, page.firstOffset()) && handleRuns(assignment, page, clock);
+            mayContinue = (window.hasRoom(assignment, page.firstOffset())
+                            || turn.withoutPermit(() -> window.await(assignment, page.firstOffset())))
+                    && handleRuns(assignment, page, turn);
         } finally {
             assignment.releaseBytes(page.bytes());
         }
@@ -25,28 +27,34 @@ record OrderedPageHandler(
     }
 
     /** Returns whether the next page may be handled. */
-    private boolean handleRuns(Assignment assignment, FetchedPage page, HandlerClock clock) {
+    private boolean handleRuns(Assignment assignment, FetchedPage page, HandlerTurn turn) {
         List<StoredEvent> events = page.events();
         long expected = page.firstOffset();
         boolean mayContinue = true;
         for (int next = 0; next < events.size() && mayContinue; ) {
             long offset = events.get(next).offset();
             if (offset > expected) {
-                mayContinue = missing.pass(assignment, expected, offset);
+                mayContinue = passMissing(assignment, expected, offset, turn);
                 expected = offset;
                 continue;
             }
             boolean parked = assignment.isParked(events.get(next).key());
             int end = endOfRun(assignment, events, next, parked);
             List<StoredEvent> run = events.subList(next, end);
-            mayContinue = parked ? failures.parkFollowing(assignment, run) : attempts.handle(assignment, run, clock);
+            mayContinue = parked
+                    ? turn.withoutPermit(() -> failures.parkFollowing(assignment, run))
+                    : attempts.handle(assignment, run, turn);
             expected = run.getLast().offset() + 1;
             next = end;
         }
         if (mayContinue && expected < page.nextOffset()) {
-            mayContinue = missing.pass(assignment, expected, page.nextOffset());
+            mayContinue = passMissing(assignment, expected, page.nextOffset(), turn);
         }
         return mayContinue;
+    }
+
+    private boolean passMissing(Assignment assignment, long first, long next, HandlerTurn turn) {
+        return turn.withoutPermit(() -> missing.pass(assignment, first, next));
     }
 
     private int endOfRun(Assignment assignment, List<StoredEvent> events, int first, boolean parked) {
@@ -67,7 +75,7 @@ record OrderedPageHandler(
     }
 
     @Override
-    public void awaitIdle(Assignment assignment) {
+    public void awaitIdle(Assignment assignment, HandlerTurn turn) {
         // Each page is handled when handle returns.
     }
 }

@@ -32,7 +32,8 @@ final class ShardPipeline {
                 new DeadLetters(context.deadLetterStream(), shard, context.segments(), context.wakeUp());
         Failures failures = new Failures(shard, member, committer, deadLetters, listeners, closeSignal);
         HandlerCall call = context.handler().create(shard, committer);
-        Attempts attempts = new Attempts(spec, call, failures, committer, listeners, closeSignal);
+        CircuitReports circuitReports = new CircuitReports(shard, listeners);
+        Attempts attempts = new Attempts(spec, call, failures, committer, circuitReports, listeners);
         MissingEvents missing = new MissingEvents(spec.missingEventPolicy(), failures, listeners);
         HandlingWindow window = new HandlingWindow(spec.maxEventsAhead(), committer, closeSignal);
         PageHandler pages = spec.keyConcurrency() > 1

@@ -214,9 +214,9 @@ public final class Database {
         }
     }
 
-    /** Sets the network timeout of a connection that was borrowed by other code. */
-    public void setNetworkTimeout(Connection connection) throws SQLException {
-        connection.setNetworkTimeout(SAME_THREAD, networkTimeoutMs);
+    /** Sets the network timeout of a connection that was borrowed by other code, until the result is closed. */
+    public NetworkTimeout limit(Connection connection) throws SQLException {
+        return NetworkTimeout.set(connection, Duration.ofMillis(networkTimeoutMs));
     }
 
     /** jOOQ wraps the driver's exceptions; callers get them unwrapped, and missing privileges explained. */

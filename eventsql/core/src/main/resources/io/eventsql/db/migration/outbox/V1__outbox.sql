@@ -115,12 +115,15 @@ SET enable_bitmapscan = off
 SET lock_timeout = '2s'
 AS $$
 DECLARE
-    relay record;
+    relay    record;
+    is_valid boolean;
 BEGIN
     SELECT r.epoch, r.holder, r.expires_at, r.timeline INTO STRICT relay FROM eventsql.outbox_relay r;
+    -- A lease that ends far later than one that begins now is not valid: the clock was set back after it was renewed.
+    is_valid := relay.expires_at BETWEEN clock_timestamp() AND clock_timestamp() + 10 * p_lease;
 
     IF relay.holder = p_holder AND relay.epoch = p_epoch AND relay.timeline = eventsql.wal_timeline() THEN
-        IF relay.expires_at < clock_timestamp() + p_lease * 2 / 3 THEN
+        IF relay.expires_at NOT BETWEEN clock_timestamp() + p_lease * 2 / 3 AND clock_timestamp() + p_lease THEN
             UPDATE eventsql.outbox_relay r
             SET expires_at = clock_timestamp() + p_lease
             WHERE r.holder = p_holder AND r.epoch = p_epoch
@@ -128,7 +131,7 @@ BEGIN
         ELSE
             held_epoch := p_epoch;
         END IF;
-    ELSIF relay.holder IS NULL OR relay.holder = p_holder OR relay.expires_at < clock_timestamp() THEN
+    ELSIF relay.holder IS NULL OR relay.holder = p_holder OR NOT is_valid THEN
         UPDATE eventsql.outbox_relay r
         SET epoch = r.epoch + 1,
             holder = p_holder,
@@ -136,7 +139,7 @@ BEGIN
             producer_id = CASE WHEN r.timeline = eventsql.wal_timeline() THEN r.producer_id ELSE gen_random_uuid() END,
             timeline = eventsql.wal_timeline()
         WHERE r.epoch = relay.epoch AND r.holder IS NOT DISTINCT FROM relay.holder
-          AND (relay.holder IS NULL OR relay.holder = p_holder OR r.expires_at < clock_timestamp())
+          AND r.expires_at = relay.expires_at
         RETURNING r.epoch INTO held_epoch;
     ELSIF p_channel IS NOT NULL THEN
         PERFORM pg_notify(p_channel, '');
