@@ -51,6 +51,18 @@ public interface ConsumerListener {
     /** Called after the event and its key were parked. */
     default void keyParked(StoredEvent event, String consumer, int attempts, Throwable error) {}
 
+    /**
+     * Called when the circuit breaker of a partition opens ({@link ConsumerSpec#circuitBreaker()}), and again for each
+     * further pause, when the event that was handled after the last one has failed, too.
+     *
+     * @param failures the number of failures in a row
+     * @param delay the duration of the pause
+     */
+    default void circuitBreakerOpened(ConsumerPartition partition, int failures, Duration delay) {}
+
+    /** Called when a call of the handler has succeeded and so closed the partition's circuit breaker. */
+    default void circuitBreakerClosed(ConsumerPartition partition) {}
+
     /** Called when the partition was stopped; it stays stopped until {@link ConsumerControl#resume}. */
     default void partitionStopped(ConsumerPartition partition, long nextOffset, String error) {}
 

@@ -122,7 +122,7 @@ public final class Consumers {
             members.add(member);
         }
         try {
-            shards.all().forEach(member::join);
+            member.join(shards.all());
             return member;
         } catch (RuntimeException | Error e) { // the caller has nothing to close it with
             member.close(Duration.ZERO);

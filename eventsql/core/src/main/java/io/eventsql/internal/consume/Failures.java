@@ -227,7 +227,8 @@ final class Failures {
         try {
             text = "" + error;
         } catch (RuntimeException | Error e) { // an application's exception may fail to describe itself
-            text = error.getClass().getName() + ", whose message fails with " + e.getClass().getName();
+            text = error.getClass().getName() + ", whose message fails with "
+                    + e.getClass().getName();
         }
         return text.length() <= ERROR_LENGTH_MAX ? text : text.substring(0, ERROR_LENGTH_MAX);
     }

@@ -76,7 +76,7 @@ final class FencedSteps {
             } catch (SQLException e) {
                 otherOffsets = 0;
                 if (SqlErrors.state(e).equals(SqlErrors.PARTITION_TAKEN)) {
-                    committer.lose(assignment, e.getMessage());
+                    committer.lose(assignment, SqlErrors.message(e));
                     return Outcome.ENDED;
                 }
                 ErrorKind kind = SqlErrors.classify(e);

@@ -26,19 +26,19 @@ final class KeyLanes implements PageHandler {
         this.heartbeats = heartbeats;
     }
 
-    /** Puts a page into the lanes; returns when these have room for another one. The lanes have clocks of their own. */
+    /** Puts a page into the lanes; returns when these have room for another one. Lanes have turns of their own. */
     @Override
-    public void handle(Assignment assignment, List<StoredEvent> page, HandlerClock clock) {
+    public void handle(Assignment assignment, List<StoredEvent> page, HandlerTurn turn) {
         KeyQueues queues = assignment.keyQueues();
         for (StoredEvent event : page) {
             queues.add(event).ifPresent(lane -> start(assignment, lane));
         }
-        queues.awaitAtMost(assignment.spec().pageEvents());
+        turn.withoutPermit(() -> queues.awaitAtMost(assignment.spec().pageEvents()));
     }
 
     @Override
-    public void awaitIdle(Assignment assignment) {
-        assignment.keyQueues().awaitAtMost(0);
+    public void awaitIdle(Assignment assignment, HandlerTurn turn) {
+        turn.withoutPermit(() -> assignment.keyQueues().awaitAtMost(0));
     }
 
     private void start(Assignment assignment, Lane lane) {
@@ -65,27 +65,29 @@ final class KeyLanes implements PageHandler {
     }
 
     private void handleAll(Assignment assignment, Lane lane, KeyQueues queues) {
-        HandlerClock clock = new HandlerClock();
-        assignment.addClock(clock);
+        HandlerTurn turn = HandlerTurn.ofLane(assignment, queues.permits());
+        assignment.addClock(turn.clock());
         for (StoredEvent event = queues.poll(lane); event != null; event = queues.poll(lane)) {
-            queues.acquirePermit();
+            turn.begin();
             try {
-                handle(assignment, event, clock);
+                handle(assignment, event, turn);
             } catch (Throwable e) { // an error of the library, not of the handler
+                turn.end();
                 failures.abort(assignment, e);
             } finally {
-                queues.releasePermit();
+                turn.end();
                 finish(assignment);
             }
         }
-        assignment.removeClock(clock);
+        assignment.removeClock(turn.clock());
     }
 
     /** Does nothing once the partition ends: its next owner handles the event. */
-    private void handle(Assignment assignment, StoredEvent event, HandlerClock clock) {
+    private void handle(Assignment assignment, StoredEvent event, HandlerTurn turn) {
+        List<StoredEvent> one = List.of(event);
         boolean mayContinue = assignment.isParked(event.key())
-                ? failures.parkFollowing(assignment, List.of(event))
-                : attempts.handle(assignment, List.of(event), clock);
+                ? turn.withoutPermit(() -> failures.parkFollowing(assignment, one))
+                : attempts.handle(assignment, one, turn);
         if (!mayContinue) { // no later event of the key may be handled before this one, which the next owner fetches
             assignment.drain();
         }

@@ -36,7 +36,7 @@ final class Redrive {
     }
 
     /** Redrives a page of the events for which that was requested. */
-    void run(Assignment assignment, HandlerClock clock) {
+    void run(Assignment assignment, HandlerTurn turn) {
         List<Row> rows;
         try {
             rows = shard.require()
@@ -52,7 +52,7 @@ final class Redrive {
         Set<String> failedKeys = new HashSet<>();
         for (Row row : rows) {
             boolean waits = row.deadLetterOffset() == null && failedKeys.contains(row.key());
-            boolean mayContinue = waits || redrive(assignment, row, clock, failedKeys);
+            boolean mayContinue = waits || redrive(assignment, row, turn, failedKeys);
             if (!mayContinue) {
                 return;
             }
@@ -63,8 +63,8 @@ final class Redrive {
         }
     }
 
-    private boolean redrive(Assignment assignment, Row row, HandlerClock clock, Set<String> failedKeys) {
-        return attempts.handle(assignment, List.of(event(assignment, row)), clock, new Attempts.Outcome() {
+    private boolean redrive(Assignment assignment, Row row, HandlerTurn turn, Set<String> failedKeys) {
+        return attempts.handle(assignment, List.of(event(assignment, row)), turn, new Attempts.Outcome() {
             @Override
             public TransactionStep alsoCommit() {
                 return connection -> {

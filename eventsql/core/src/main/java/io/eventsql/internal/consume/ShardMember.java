@@ -147,8 +147,8 @@ final class ShardMember {
 
     /** Returns the assignments with a handler that is running, or with handled events whose offset is not committed. */
     synchronized List<Assignment> unfinished() {
-        Stream<Assignment> owned = assignments.stream()
-                .filter(assignment -> assignment.isHandling() || assignment.uncommitted() != null);
+        Stream<Assignment> owned =
+                assignments.stream().filter(assignment -> assignment.isHandling() || assignment.uncommitted() != null);
         return Stream.concat(endedAndHandling(), owned).distinct().toList();
     }
 

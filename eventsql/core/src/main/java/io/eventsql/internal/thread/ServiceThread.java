@@ -35,14 +35,14 @@ public final class ServiceThread {
     @FunctionalInterface
     public interface Task {
         /**
-         * Runs one repetition.
+         * Runs once.
          *
          * @throws InterruptedException ends the thread only while it is being closed
          */
         void run() throws Exception;
     }
 
-    /** @param name the thread's name */
+    /** Creates the thread, which {@link #start} starts. */
     public ServiceThread(String name, Task task) {
         this.name = name;
         this.task = task;

@@ -23,7 +23,7 @@ CREATE TABLE eventsql.consumer_offset (
     committed_at    timestamptz NOT NULL,
     CONSTRAINT consumer_offset_newest PRIMARY KEY (consumer_id, partition, commit_number)
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0,
-        autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 100000);
+        autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 100000, vacuum_truncate = false);
 
 -- The lease and the state of each partition of a consumer. Not part of consumer_offset, because the open transaction of
 -- an exactly-once handler would block the heartbeat.
@@ -38,7 +38,7 @@ CREATE TABLE eventsql.consumer_partition (
     state_since timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (consumer_id, partition)
 ) WITH (fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
-        autovacuum_vacuum_cost_delay = 0);
+        autovacuum_vacuum_cost_delay = 0, vacuum_truncate = false);
 
 -- The members of each consumer, including those without a partition.
 CREATE TABLE eventsql.consumer_member (
@@ -50,7 +50,7 @@ CREATE TABLE eventsql.consumer_member (
     expires_at     timestamptz NOT NULL,
     PRIMARY KEY (consumer_id, member_id)
 ) WITH (fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
-        autovacuum_vacuum_cost_delay = 0);
+        autovacuum_vacuum_cost_delay = 0, vacuum_truncate = false);
 
 -- Returns what identifies a key in an index, whose entries are limited to a third of a page; keys may be longer.
 CREATE FUNCTION eventsql.key_hash_v1(key text) RETURNS bytea
