@@ -211,18 +211,17 @@ class EventSqlAutoConfigurationIT extends AutoConfigurationFixture {
 
     @Test
     void eventTypes_ofPropertiesAndBeans_areRegistered_andAClashIsFoundAtStart() {
-        ApplicationContextRunner one = application.withBean(DataSource.class, EventSqlAutoConfigurationIT::newDatabase)
+        ApplicationContextRunner one = application
+                .withBean(DataSource.class, EventSqlAutoConfigurationIT::newDatabase)
                 .withPropertyValues("eventsql.event-types=" + Published.class.getName());
 
-        one.run(context -> assertThat(context.getBean(EventTypes.class).find("Published"))
-                .isEqualTo(Published.class));
+        one.run(context ->
+                assertThat(context.getBean(EventTypes.class).find("Published")).isEqualTo(Published.class));
         one.withBean(EventTypes.class, () -> new EventTypes(Elsewhere.class))
-                .run(context -> assertThat(context)
-                        .getBean(EventTypes.class)
-                        .satisfies(types -> {
-                            assertThat(types.find("Published")).isEqualTo(Published.class);
-                            assertThat(types.find("Elsewhere")).isEqualTo(Elsewhere.class);
-                        }));
+                .run(context -> assertThat(context).getBean(EventTypes.class).satisfies(types -> {
+                    assertThat(types.find("Published")).isEqualTo(Published.class);
+                    assertThat(types.find("Elsewhere")).isEqualTo(Elsewhere.class);
+                }));
         one.withBean(EventTypes.class, () -> new EventTypes(Elsewhere.Published.class))
                 .run(context -> assertThat(context)
                         .getFailure()
