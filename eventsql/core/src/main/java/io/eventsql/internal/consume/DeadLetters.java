@@ -139,7 +139,8 @@ final class DeadLetters {
         if (stream == null) {
             return false;
         }
-        if (SqlErrors.state(failure).equals(SqlErrors.NO_PARTITION)) {
+        String state = SqlErrors.state(failure);
+        if (state.equals(SqlErrors.NO_PARTITION) || state.equals(SqlErrors.OTHER_STREAM)) {
             shard.forgetStream(stream.name());
             return true;
         }
