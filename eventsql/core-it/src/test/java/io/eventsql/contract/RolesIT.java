@@ -230,7 +230,7 @@ class RolesIT {
 
             assertThat(handled.awaitSize(1_350).positions())
                     .doesNotHaveDuplicates()
-                    .isSortedAccordingTo(Comparator.comparing(EventPosition::offset));
+                    .isSortedAccordingTo(Comparator.comparingLong(EventPosition::offset));
             await().untilAsserted(() -> {
                 assertThat(consumer.consumer("orders", "parking").parkedEvents(1_000))
                         .hasSize(150);
