@@ -15,7 +15,7 @@ public interface ConsumerListener {
         RELEASED,
         /** Lost: the lease expired and another member took over, or {@link ConsumerControl} moved the partition. */
         LOST,
-        /** Stopped by the failure policy or by an offset out of range. */
+        /** Stopped by the failure policy, by an offset out of range, or by missing events. */
         STOPPED
     }
 
@@ -51,8 +51,28 @@ public interface ConsumerListener {
     /** Called after the event and its key were parked. */
     default void keyParked(StoredEvent event, String consumer, int attempts, Throwable error) {}
 
+    /**
+     * Called when the circuit breaker of a partition opens ({@link ConsumerSpec#circuitBreaker()}), and again for each
+     * further pause, when the event that was handled after the last one has failed, too.
+     *
+     * @param failures the number of failures in a row
+     * @param delay the duration of the pause
+     */
+    default void circuitBreakerOpened(ConsumerPartition partition, int failures, Duration delay) {}
+
+    /** Called when a call of the handler has succeeded and so closed the partition's circuit breaker. */
+    default void circuitBreakerClosed(ConsumerPartition partition) {}
+
     /** Called when the partition was stopped; it stays stopped until {@link ConsumerControl#resume}. */
     default void partitionStopped(ConsumerPartition partition, long nextOffset, String error) {}
+
+    /**
+     * Called after events that are missing from the log were skipped ({@link MissingEventPolicy#SKIP}).
+     *
+     * @param firstOffset the offset of the first missing event
+     * @param nextOffset the offset after the last one
+     */
+    default void eventsMissing(ConsumerPartition partition, long firstOffset, long nextOffset) {}
 
     /**
      * Called once per {@link Settings#pollInterval()} for each partition assigned to this process.

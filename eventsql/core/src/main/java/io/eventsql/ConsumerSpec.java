@@ -15,6 +15,8 @@ public final class ConsumerSpec {
     public static final int DEFAULT_PAGE_EVENTS = 1_000;
     public static final int PAGE_EVENTS_MAX = 100_000;
     public static final long DEFAULT_PAGE_BYTES = 4L << 20;
+    public static final long DEFAULT_MAX_FETCHED_BYTES = 64L << 20;
+    public static final int DEFAULT_MAX_EVENTS_AHEAD = 20_000;
     public static final Duration DEFAULT_COMMIT_INTERVAL = Duration.ofMillis(50);
     public static final int DEFAULT_CONCURRENCY = 64;
     public static final int CONCURRENCY_MAX = 10_000;
@@ -22,8 +24,11 @@ public final class ConsumerSpec {
     public static final int KEY_CONCURRENCY_MAX = 10_000;
     public static final int DEFAULT_MAX_PARTITIONS = Integer.MAX_VALUE;
     public static final Duration DEFAULT_HANDLER_TIMEOUT = Duration.ofMinutes(5);
+    public static final int DEFAULT_CIRCUIT_BREAKER = 20;
+    public static final int CIRCUIT_BREAKER_MAX = 1_000_000;
     public static final FailurePolicy DEFAULT_FAILURE_POLICY = FailurePolicy.STOP;
     public static final OutOfRangePolicy DEFAULT_OUT_OF_RANGE_POLICY = OutOfRangePolicy.FAIL;
+    public static final MissingEventPolicy DEFAULT_MISSING_EVENT_POLICY = MissingEventPolicy.STOP;
     /** The suffix of a stream's name in the default name of its dead-letter stream. */
     public static final String DEAD_LETTER_SUFFIX = "_dead_letter";
 
@@ -70,11 +75,32 @@ public final class ConsumerSpec {
     }
 
     /**
-     * Returns the maximum number of bytes of values of one partition in a fetch, 1 KiB to 1 GiB; default 4 MiB. At least
-     * one event is always fetched. A member keeps at most two such pages of each of its partitions in memory.
+     * Returns the maximum number of bytes of values, keys and headers of one partition in a fetch, 1 KiB to 1 GiB; default 4
+     * MiB. At least one event is always fetched. A member keeps at most two such pages of each of its partitions in memory,
+     * within {@link #maxFetchedBytes()}.
      */
     public long pageBytes() {
         return values.pageBytes;
+    }
+
+    /**
+     * Returns the maximum number of bytes of values, keys and headers that this member keeps in memory, fetched and not yet
+     * handled, of all its partitions on all shards; 64 KiB to 64 GiB; default 64 MiB. A quarter of it is reserved in equal
+     * shares for the partitions, so that none waits for the handlers of the others. One event per partition is always
+     * fetched, even if it exceeds that.
+     */
+    public long maxFetchedBytes() {
+        return values.maxFetchedBytes;
+    }
+
+    /**
+     * Returns the maximum number of events by which the handling of a partition runs ahead of its committed offset, 1 to
+     * 10,000,000; default {@value #DEFAULT_MAX_EVENTS_AHEAD}. No more events of a partition, and at most a page, are handled
+     * again after a crash. It limits {@link #keyConcurrency()} behind an event whose handler takes long or is retried: the
+     * partition then waits for that event.
+     */
+    public int maxEventsAhead() {
+        return values.maxEventsAhead;
     }
 
     /**
@@ -88,7 +114,8 @@ public final class ConsumerSpec {
 
     /**
      * Returns the maximum number of partitions that this member handles concurrently, 1 to {@value #CONCURRENCY_MAX};
-     * default {@value #DEFAULT_CONCURRENCY}. Handlers run on virtual threads.
+     * default {@value #DEFAULT_CONCURRENCY}. A partition that waits for the next attempt of an event does not count.
+     * Handlers run on virtual threads.
      */
     public int concurrency() {
         return values.concurrency;
@@ -111,13 +138,16 @@ public final class ConsumerSpec {
     /**
      * Returns the maximum duration of a handler call, 10 ms to 1 day; default 5 minutes. If a handler exceeds it, the
      * member reports this and releases the partition to other members. The handler is not interrupted; its result is
-     * ignored.
+     * ignored. It also limits the statements of a transactional handler: {@link Settings#networkTimeout()} does not.
      */
     public Duration handlerTimeout() {
         return values.handlerTimeout;
     }
 
-    /** Returns the retry policy for failed events; default: unlimited attempts. */
+    /**
+     * Returns the retry policy for failed events; default: {@link RetryPolicy#defaults()}, which limits the attempts with
+     * every failure policy except {@link FailurePolicy#STOP}.
+     */
     public RetryPolicy retry() {
         return values.retry;
     }
@@ -125,6 +155,19 @@ public final class ConsumerSpec {
     /** Returns what happens to an event that is not retried any more; default {@link FailurePolicy#STOP}. */
     public FailurePolicy failurePolicy() {
         return values.failurePolicy;
+    }
+
+    /**
+     * Returns the number of events in a row, without a success in between and of more than one key, that must fail for
+     * good in a partition to open its circuit breaker; 0 (none) to {@value #CIRCUIT_BREAKER_MAX}, default {@value
+     * #DEFAULT_CIRCUIT_BREAKER}. That many failures suggest an outage of a service behind the handler: the partition then
+     * pauses instead of dead-lettering or parking the whole stream. Pauses grow from {@link RetryPolicy#maxDelay()}, at
+     * least 1 s, to 1 minute; after each, the failed event is handled again, and a success closes the circuit. Exceptions
+     * that are never retried ({@link RetryPolicy#fatal()}, {@link RetryPolicy#retryable()}) do not count. Irrelevant with
+     * {@link FailurePolicy#STOP}.
+     */
+    public int circuitBreaker() {
+        return values.circuitBreaker;
     }
 
     /**
@@ -140,6 +183,11 @@ public final class ConsumerSpec {
     /** Returns where to resume if retention has removed the next event; default {@link OutOfRangePolicy#FAIL}. */
     public OutOfRangePolicy outOfRangePolicy() {
         return values.outOfRangePolicy;
+    }
+
+    /** Returns what happens where events are missing from the log; default {@link MissingEventPolicy#STOP}. */
+    public MissingEventPolicy missingEventPolicy() {
+        return values.missingEventPolicy;
     }
 
     /** Returns a copy with another {@link #startPosition()}. */
@@ -158,6 +206,18 @@ public final class ConsumerSpec {
     public ConsumerSpec withPageBytes(long value) {
         InvalidInputException.requireRange("consumer.pageBytes", value, 1 << 10, 1L << 30);
         return with(v -> v.pageBytes = value);
+    }
+
+    /** Returns a copy with another {@link #maxFetchedBytes()}. */
+    public ConsumerSpec withMaxFetchedBytes(long value) {
+        InvalidInputException.requireRange("consumer.maxFetchedBytes", value, 64L << 10, 64L << 30);
+        return with(v -> v.maxFetchedBytes = value);
+    }
+
+    /** Returns a copy with another {@link #maxEventsAhead()}. */
+    public ConsumerSpec withMaxEventsAhead(int value) {
+        InvalidInputException.requireRange("consumer.maxEventsAhead", value, 1, 10_000_000);
+        return with(v -> v.maxEventsAhead = value);
     }
 
     /** Returns a copy with another {@link #commitInterval()}. */
@@ -207,6 +267,12 @@ public final class ConsumerSpec {
         return with(v -> v.failurePolicy = value);
     }
 
+    /** Returns a copy with another {@link #circuitBreaker()}; 0 switches it off. */
+    public ConsumerSpec withCircuitBreaker(int failuresInARow) {
+        InvalidInputException.requireRange("consumer.circuitBreaker", failuresInARow, 0, CIRCUIT_BREAKER_MAX);
+        return with(v -> v.circuitBreaker = failuresInARow);
+    }
+
     /** Returns a copy with another {@link #deadLetterStream()}. */
     public ConsumerSpec withDeadLetterStream(String value) {
         Names.requireName("consumer.deadLetterStream", value, StreamSpec.NAME_LENGTH_MAX);
@@ -217,6 +283,12 @@ public final class ConsumerSpec {
     public ConsumerSpec withOutOfRangePolicy(OutOfRangePolicy value) {
         InvalidInputException.requireGiven("consumer.outOfRangePolicy", value);
         return with(v -> v.outOfRangePolicy = value);
+    }
+
+    /** Returns a copy with another {@link #missingEventPolicy()}. */
+    public ConsumerSpec withMissingEventPolicy(MissingEventPolicy value) {
+        InvalidInputException.requireGiven("consumer.missingEventPolicy", value);
+        return with(v -> v.missingEventPolicy = value);
     }
 
     private ConsumerSpec with(Consumer<Values> change) {
@@ -247,6 +319,8 @@ public final class ConsumerSpec {
         private StartPosition startPosition = StartPosition.EARLIEST;
         private int pageEvents = DEFAULT_PAGE_EVENTS;
         private long pageBytes = DEFAULT_PAGE_BYTES;
+        private long maxFetchedBytes = DEFAULT_MAX_FETCHED_BYTES;
+        private int maxEventsAhead = DEFAULT_MAX_EVENTS_AHEAD;
         private Duration commitInterval = DEFAULT_COMMIT_INTERVAL;
         private int concurrency = DEFAULT_CONCURRENCY;
         private int keyConcurrency = DEFAULT_KEY_CONCURRENCY;
@@ -254,8 +328,10 @@ public final class ConsumerSpec {
         private Duration handlerTimeout = DEFAULT_HANDLER_TIMEOUT;
         private RetryPolicy retry = RetryPolicy.defaults();
         private FailurePolicy failurePolicy = DEFAULT_FAILURE_POLICY;
+        private int circuitBreaker = DEFAULT_CIRCUIT_BREAKER;
         private @Nullable String deadLetterStream;
         private OutOfRangePolicy outOfRangePolicy = DEFAULT_OUT_OF_RANGE_POLICY;
+        private MissingEventPolicy missingEventPolicy = DEFAULT_MISSING_EVENT_POLICY;
 
         private Values(String stream, String name) {
             this.stream = stream;
@@ -269,6 +345,8 @@ public final class ConsumerSpec {
                     startPosition,
                     pageEvents,
                     pageBytes,
+                    maxFetchedBytes,
+                    maxEventsAhead,
                     commitInterval,
                     concurrency,
                     keyConcurrency,
@@ -276,8 +354,10 @@ public final class ConsumerSpec {
                     handlerTimeout,
                     retry,
                     failurePolicy,
+                    circuitBreaker,
                     deadLetterStream == null ? stream + DEAD_LETTER_SUFFIX : deadLetterStream,
-                    outOfRangePolicy);
+                    outOfRangePolicy,
+                    missingEventPolicy);
         }
 
         private Values(Values other) {
@@ -285,6 +365,8 @@ public final class ConsumerSpec {
             startPosition = other.startPosition;
             pageEvents = other.pageEvents;
             pageBytes = other.pageBytes;
+            maxFetchedBytes = other.maxFetchedBytes;
+            maxEventsAhead = other.maxEventsAhead;
             commitInterval = other.commitInterval;
             concurrency = other.concurrency;
             keyConcurrency = other.keyConcurrency;
@@ -292,8 +374,10 @@ public final class ConsumerSpec {
             handlerTimeout = other.handlerTimeout;
             retry = other.retry;
             failurePolicy = other.failurePolicy;
+            circuitBreaker = other.circuitBreaker;
             deadLetterStream = other.deadLetterStream;
             outOfRangePolicy = other.outOfRangePolicy;
+            missingEventPolicy = other.missingEventPolicy;
         }
     }
 }

@@ -323,8 +323,11 @@ public final class EventSql implements AutoCloseable {
      *
      * @param from the position of the first event; at the partition's head the result is empty
      * @param maxEvents the maximum number of events, 1 to {@value ConsumerSpec#PAGE_EVENTS_MAX}; fewer are returned at the
-     *     end of the log, or once their values reach {@link ConsumerSpec#DEFAULT_PAGE_BYTES}
+     *     end of the log, before an event that is missing or cannot be decoded, or once their values, keys and headers
+     *     reach {@link ConsumerSpec#DEFAULT_PAGE_BYTES}
      * @throws OffsetOutOfRangeException if the offset is below the start of the log or beyond its head
+     * @throws EventsMissingException if the first event is missing from the log
+     * @throws UndecodableEventException if the first event cannot be decoded
      */
     public List<StoredEvent> read(EventPosition from, int maxEvents) {
         InvalidInputException.requireGiven("position", from);

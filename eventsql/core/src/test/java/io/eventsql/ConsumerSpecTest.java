@@ -32,8 +32,12 @@ class ConsumerSpecTest {
         assertThat(SPEC.handlerTimeout()).isEqualTo(Duration.ofMinutes(5));
         assertThat(SPEC.retry()).isEqualTo(RetryPolicy.defaults());
         assertThat(SPEC.failurePolicy()).isEqualTo(FailurePolicy.STOP);
+        assertThat(SPEC.circuitBreaker()).isEqualTo(20);
         assertThat(SPEC.deadLetterStream()).isEqualTo("orders_dead_letter");
         assertThat(SPEC.outOfRangePolicy()).isEqualTo(OutOfRangePolicy.FAIL);
+        assertThat(SPEC.missingEventPolicy()).isEqualTo(MissingEventPolicy.STOP);
+        assertThat(SPEC.maxFetchedBytes()).isEqualTo(64L << 20);
+        assertThat(SPEC.maxEventsAhead()).isEqualTo(20_000);
     }
 
     /** A change and what shows it. */
@@ -56,6 +60,17 @@ class ConsumerSpecTest {
                 new Change("pageEvents", s -> s.withPageEvents(7), ConsumerSpec::pageEvents, 7),
                 new Change("pageBytes", s -> s.withPageBytes(4_096), ConsumerSpec::pageBytes, 4_096L),
                 new Change(
+                        "maxFetchedBytes",
+                        s -> s.withMaxFetchedBytes(1 << 20),
+                        ConsumerSpec::maxFetchedBytes,
+                        1L << 20),
+                new Change("maxEventsAhead", s -> s.withMaxEventsAhead(9), ConsumerSpec::maxEventsAhead, 9),
+                new Change(
+                        "missingEventPolicy",
+                        s -> s.withMissingEventPolicy(MissingEventPolicy.SKIP),
+                        ConsumerSpec::missingEventPolicy,
+                        MissingEventPolicy.SKIP),
+                new Change(
                         "commitInterval",
                         s -> s.withCommitInterval(Duration.ofMillis(3)),
                         ConsumerSpec::commitInterval,
@@ -74,6 +89,7 @@ class ConsumerSpecTest {
                         s -> s.withFailurePolicy(FailurePolicy.PARK_KEY),
                         ConsumerSpec::failurePolicy,
                         FailurePolicy.PARK_KEY),
+                new Change("circuitBreaker", s -> s.withCircuitBreaker(7), ConsumerSpec::circuitBreaker, 7),
                 new Change("deadLetterStream", s -> s.withDeadLetterStream("d"), ConsumerSpec::deadLetterStream, "d"),
                 new Change(
                         "outOfRangePolicy",
@@ -112,6 +128,10 @@ class ConsumerSpecTest {
                 SPEC.withPageEvents(100_000),
                 SPEC.withPageBytes(1_024),
                 SPEC.withPageBytes(1L << 30),
+                SPEC.withMaxFetchedBytes(64L << 10),
+                SPEC.withMaxFetchedBytes(64L << 30),
+                SPEC.withMaxEventsAhead(1),
+                SPEC.withMaxEventsAhead(10_000_000),
                 SPEC.withCommitInterval(Duration.ofMillis(1)),
                 SPEC.withCommitInterval(Duration.ofMinutes(1)),
                 SPEC.withConcurrency(1),
@@ -120,6 +140,8 @@ class ConsumerSpecTest {
                 SPEC.withRetryDelay(Duration.ofHours(1), Duration.ofHours(24)),
                 SPEC.withKeyConcurrency(10_000),
                 SPEC.withMaxPartitions(1),
+                SPEC.withCircuitBreaker(0),
+                SPEC.withCircuitBreaker(1_000_000),
                 SPEC.withHandlerTimeout(Duration.ofMillis(10)),
                 SPEC.withHandlerTimeout(Duration.ofDays(1)),
                 ConsumerSpec.of("orders", "a".repeat(60)));
@@ -147,6 +169,11 @@ class ConsumerSpecTest {
                 new Wrong(
                         "consumer.pageBytes", "between 1024 and 1073741824", () -> SPEC.withPageBytes((1L << 30) + 1)),
                 new Wrong("consumer.pageBytes", "between 1024 and 1073741824", () -> SPEC.withPageBytes(-1)),
+                new Wrong("consumer.maxFetchedBytes", "between 65536 and", () -> SPEC.withMaxFetchedBytes(65_535)),
+                new Wrong("consumer.maxEventsAhead", "between 1 and 10000000", () -> SPEC.withMaxEventsAhead(0)),
+                new Wrong(
+                        "consumer.maxEventsAhead", "between 1 and 10000000", () -> SPEC.withMaxEventsAhead(10_000_001)),
+                new Wrong("consumer.missingEventPolicy", "null", () -> SPEC.withMissingEventPolicy(null)),
                 new Wrong("consumer.concurrency", "between 1 and 10000", () -> SPEC.withConcurrency(0)),
                 new Wrong("consumer.concurrency", "between 1 and 10000", () -> SPEC.withConcurrency(10_001)),
                 new Wrong("consumer.commitInterval", "PT0.001S", () -> SPEC.withCommitInterval(Duration.ZERO)),
@@ -187,6 +214,7 @@ class ConsumerSpecTest {
                 new Wrong("consumer.handlerTimeout", "PT0.01S", () -> SPEC.withHandlerTimeout(Duration.ofMillis(9))),
                 new Wrong("consumer.handlerTimeout", "PT24H", () -> SPEC.withHandlerTimeout(Duration.ofDays(2))),
                 new Wrong("consumer.deadLetterStream", "at most 36 characters", () -> SPEC.withDeadLetterStream("A")),
+                new Wrong("consumer.circuitBreaker", "-1", () -> SPEC.withCircuitBreaker(-1)),
                 new Wrong("consumer.retry", "null", () -> SPEC.withRetry(null)),
                 new Wrong("consumer.failurePolicy", "null", () -> SPEC.withFailurePolicy(null)),
                 new Wrong("consumer.outOfRangePolicy", "null", () -> SPEC.withOutOfRangePolicy(null)),

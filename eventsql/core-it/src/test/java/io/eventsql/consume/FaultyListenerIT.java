@@ -81,7 +81,9 @@ class FaultyListenerIT extends ConsumerFixture {
 
     private static ConsumerListener faultyListener(String callback, Fault fault, AtomicInteger faults) {
         return (ConsumerListener) Proxy.newProxyInstance(
-                ConsumerListener.class.getClassLoader(), new Class<?>[] {ConsumerListener.class}, (self, method, args) -> {
+                ConsumerListener.class.getClassLoader(),
+                new Class<?>[] {ConsumerListener.class},
+                (self, method, args) -> {
                     if (method.getName().equals(callback)) {
                         faults.incrementAndGet();
                         fault.happen();
@@ -145,7 +147,8 @@ class FaultyListenerIT extends ConsumerFixture {
                 process.consumer(stream, "c").resume();
             } else {
                 await().atMost(DEADLINE)
-                        .until(() -> eventSql.consumer(stream, "c").parkedEvents(10).size() == 1);
+                        .until(() ->
+                                eventSql.consumer(stream, "c").parkedEvents(10).size() == 1);
             }
             await().atMost(DEADLINE).until(() -> faults.get() > 0);
             publishTexts(stream, texts(0, 20).toArray(String[]::new));
@@ -159,7 +162,9 @@ class FaultyListenerIT extends ConsumerFixture {
         eventSql.publisher()
                 .publishAll(
                         stream,
-                        Stream.of(texts).map(text -> Event.ofText("key-" + text, text)).toList());
+                        Stream.of(texts)
+                                .map(text -> Event.ofText("key-" + text, text))
+                                .toList());
     }
 
     private static List<String> texts(List<StoredEvent> events) {

@@ -93,7 +93,8 @@ class InterruptedHandlerIT {
                         });
                 dataSource.setAvailable(true);
                 awaitDrained(eventSql);
-                assertThat(eventSql.consumer("interrupts", "c").parkedEvents(100)).hasSize(1);
+                assertThat(eventSql.consumer("interrupts", "c").parkedEvents(100))
+                        .hasSize(1);
             }
             assertThat(handled.texts())
                     .containsExactlyElementsOf(IntStream.range(0, EVENTS)

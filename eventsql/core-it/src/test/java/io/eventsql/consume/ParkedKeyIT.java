@@ -94,8 +94,7 @@ class ParkedKeyIT extends ConsumerFixture {
             awaitParked(process, stream, 0);
             await().until(() -> state(stream).getFirst().parkedKeys() == 0);
         }
-        assertThat(handled.texts())
-                .containsExactly("1.0", "2.0", "1.1", "1.2", "0.0", "0.1", "2.1", "0.2", "2.2");
+        assertThat(handled.texts()).containsExactly("1.0", "2.0", "1.1", "1.2", "0.0", "0.1", "2.1", "0.2", "2.2");
     }
 
     @Test

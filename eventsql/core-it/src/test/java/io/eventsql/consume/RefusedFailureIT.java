@@ -87,7 +87,9 @@ class RefusedFailureIT extends ConsumerFixture {
     private void createObstacle(String table, String what) throws SQLException {
         switch (what) {
             case "check" -> {
-                Sql.execute(dataSource(), "ALTER TABLE " + table + " ADD CONSTRAINT obstacle CHECK (length(key) > 3) NOT VALID");
+                Sql.execute(
+                        dataSource(),
+                        "ALTER TABLE " + table + " ADD CONSTRAINT obstacle CHECK (length(key) > 3) NOT VALID");
                 cleanup.add("ALTER TABLE " + table + " DROP CONSTRAINT obstacle");
             }
             case "index" -> {
@@ -103,7 +105,8 @@ class RefusedFailureIT extends ConsumerFixture {
                 dataSource(),
                 "CREATE OR REPLACE FUNCTION public.obstacle() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN " + statement
                         + " RETURN NEW; END $$",
-                "CREATE TRIGGER obstacle BEFORE INSERT ON " + table + " FOR EACH ROW EXECUTE FUNCTION public.obstacle()");
+                "CREATE TRIGGER obstacle BEFORE INSERT ON " + table
+                        + " FOR EACH ROW EXECUTE FUNCTION public.obstacle()");
         cleanup.add("DROP TRIGGER obstacle ON " + table);
     }
 
@@ -150,12 +153,11 @@ class RefusedFailureIT extends ConsumerFixture {
             publishBad(process, stream, LONG_HEADER);
             awaitStatus(stream, Status.STOPPED);
             assertThat(state(stream).getFirst().nextOffset()).isZero();
-            String sentence =
-                    switch (what) {
-                        case "check" -> "violates check constraint";
-                        case "index" -> "index row";
-                        default -> "refused here";
-                    };
+            String sentence = switch (what) {
+                case "check" -> "violates check constraint";
+                case "index" -> "index row";
+                default -> "refused here";
+            };
             assertThat(state(stream).getFirst().error()).contains(sentence);
             await().atMost(DEADLINE).until(() -> stops.size() == 1);
             assertThat(stops.getFirst()).contains(sentence);
@@ -215,7 +217,8 @@ class RefusedFailureIT extends ConsumerFixture {
         eventSql.publisher().publish(stream, Event.ofText("bad", "bad"));
         awaitLag(stream, 0);
         assertThat(parkedTexts(stream)).containsExactly("bad");
-        assertThat(Sql.queryLong(dataSource(), "SELECT last_value FROM public.tries")).isEqualTo(4);
+        assertThat(Sql.queryLong(dataSource(), "SELECT last_value FROM public.tries"))
+                .isEqualTo(4);
     }
 
     @Test
@@ -268,7 +271,9 @@ class RefusedFailureIT extends ConsumerFixture {
             publishBad(process, stream, "short");
             awaitLag(stream, 0);
             assertThat(parkedTexts(stream)).containsExactly("bad");
-            assertThat(handled.texts()).startsWith(texts(0, 10).toArray(String[]::new)).endsWith("good");
+            assertThat(handled.texts())
+                    .startsWith(texts(0, 10).toArray(String[]::new))
+                    .endsWith("good");
             assertThat(handled.texts().subList(10, handled.size() - 1)).containsExactlyElementsOf(texts(4, 10));
             assertThat(lost).contains("LOST");
         }

@@ -115,7 +115,8 @@ class ConsumerThreadsIT {
     @MethodSource("faultsOfThreads")
     void connection_failsUnexpectedly_threadContinues(String thread, Fault fault) {
         try (TestCluster cluster = TestCluster.ofShards(1)) {
-            FaultyDataSource dataSource = new FaultyDataSource(cluster.dataSources().getFirst());
+            FaultyDataSource dataSource =
+                    new FaultyDataSource(cluster.dataSources().getFirst());
             try (EventSql eventSql =
                     EventSql.builder(dataSource).settings(settings()).build()) {
                 eventSql.createStream(StreamSpec.of(STREAM).withPartitions(2));
@@ -139,16 +140,18 @@ class ConsumerThreadsIT {
     @Test
     void fetchThread_keepsFailing_otherMembersGetItsPartitions() {
         try (TestCluster cluster = TestCluster.ofShards(1)) {
-            FaultyDataSource dataSource = new FaultyDataSource(cluster.dataSources().getFirst());
-            EventSql good = cluster.open(settings ->
-                    settings.pollInterval(Duration.ofMillis(100)).lease(Duration.ofSeconds(3)));
+            FaultyDataSource dataSource =
+                    new FaultyDataSource(cluster.dataSources().getFirst());
+            EventSql good = cluster.open(
+                    settings -> settings.pollInterval(Duration.ofMillis(100)).lease(Duration.ofSeconds(3)));
             good.createStream(StreamSpec.of(STREAM).withPartitions(4));
             Handled handled = new Handled();
             Settings settings = Settings.builder()
                     .pollInterval(Duration.ofMillis(100))
                     .lease(Duration.ofSeconds(3))
                     .build();
-            try (EventSql faulty = EventSql.builder(dataSource).settings(settings).build()) {
+            try (EventSql faulty =
+                    EventSql.builder(dataSource).settings(settings).build()) {
                 faulty.subscribe(ConsumerSpec.of(STREAM, "c"), handled::add);
                 publish(good, 0, 20);
                 handled.awaitSize(20);
@@ -176,8 +179,8 @@ class ConsumerThreadsIT {
     @Test
     void close_callerInterrupted_memberLeavesAtOnce() throws Exception {
         try (TestCluster cluster = TestCluster.ofShards(1)) {
-            EventSql eventSql = cluster.open(settings ->
-                    settings.lease(Duration.ofMinutes(10)).heartbeat(Duration.ofMinutes(5)));
+            EventSql eventSql = cluster.open(
+                    settings -> settings.lease(Duration.ofMinutes(10)).heartbeat(Duration.ofMinutes(5)));
             eventSql.createStream(StreamSpec.of(STREAM).withPartitions(1));
             CountDownLatch begun = new CountDownLatch(1);
             CountDownLatch release = new CountDownLatch(1);

@@ -98,7 +98,10 @@ public @interface EventSqlListener {
     /** {@link ConsumerSpec#outOfRangePolicy()}: a name of {@link OutOfRangePolicy}. */
     String outOfRangePolicy() default "";
 
-    /** {@link RetryPolicy#maxAttempts()}; default: unlimited. */
+    /** {@link ConsumerSpec#circuitBreaker()}: failures in a row after which a partition pauses; 0: never. */
+    String circuitBreaker() default "";
+
+    /** {@link RetryPolicy#maxAttempts()}; default: unlimited with {@code stop}, otherwise 10. */
     String maxAttempts() default "";
 
     /** {@link RetryPolicy#initialDelay()}: delay before the second attempt, doubled with each further one, such as {@code 100ms}. */

@@ -141,6 +141,26 @@ class EventSqlTemplateWithoutBootIT {
                 .containsExactlyInAnyOrder("in the transaction", "after the commit");
     }
 
+    record Order(String id) {}
+
+    @EventType(value = "order-paid", version = 2)
+    record Paid(String id) {}
+
+    @Test
+    void publish_object_storesItsType() {
+        EventSqlTemplate events = application.getBean(EventSqlTemplate.class);
+        events.publish("orders", new Order("4711"));
+        events.publish("orders", new Paid("4711"));
+        events.publish("orders", OutgoingEvent.of(new Order("4712")).withHeader(EventTypes.TYPE_HEADER, "mine"));
+
+        assertThat(stored())
+                .extracting(event -> event.headers().get("eventsql-type"))
+                .containsExactly("Order", "order-paid", "mine");
+        assertThat(stored())
+                .extracting(event -> event.headers().get("eventsql-type-version"))
+                .containsExactly(null, "2", null);
+    }
+
     @Test
     void publish_unknownStream_fails() {
         assertThatThrownBy(() -> application.getBean(EventSqlTemplate.class).publish("invoices", "x"))

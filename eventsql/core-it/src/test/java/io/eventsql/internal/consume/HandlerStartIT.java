@@ -65,8 +65,8 @@ class HandlerStartIT {
                 }
             }));
             AtomicInteger starts = new AtomicInteger();
-            HandlerThreads threads = new HandlerThreads(
-                    spec, task -> start(task, starts.incrementAndGet(), firstFailure, outOfMemory));
+            HandlerThreads threads =
+                    new HandlerThreads(spec, task -> start(task, starts.incrementAndGet(), firstFailure, outOfMemory));
 
             Shards shards = Shards.open(cluster.dataSources(), List.of(), settings);
             WakeUp wakeUp = new WakeUp(shards, settings);
@@ -83,6 +83,7 @@ class HandlerStartIT {
                         HandlerCall.ofSingle(handled::add),
                         null,
                         threads,
+                        new FetchBudget(spec),
                         new CloseSignal(),
                         new SegmentKeeper(settings.maxBatchEvents()),
                         wakeUp,

@@ -159,7 +159,7 @@ class FetchPlanIT {
             Connection connection, String stream, long from, int maxEvents, long maxBytes, List<String> plans)
             throws SQLException {
         String sql = "SELECT event_offset FROM eventsql.fetch_v1("
-                + "(SELECT stream_id FROM eventsql.stream WHERE name = ?), ?, ?, ARRAY[0], ARRAY[?], ?, ?)";
+                + "(SELECT stream_id FROM eventsql.stream WHERE name = ?), ?, ?, ARRAY[0], ARRAY[?], ?, ARRAY[?])";
         try (PreparedStatement statement = connection.prepareStatement(sql)) {
             statement.setString(1, stream);
             statement.setString(2, stream);

@@ -73,7 +73,7 @@ class OffsetPlanIT {
         for (long next = from; next < to; next++) {
             long offset = next;
             List<Handled> handled = IntStream.range(0, PARTITIONS)
-                    .mapToObj(partition -> new Handled(partition, 0, offset, offset + 1))
+                    .mapToObj(partition -> new Handled(partition, 0, offset, offset + 1, 1))
                     .toList();
             assertThat(offsets.commit(connection, consumer, handled)).isEqualTo(Set.of(all));
         }
@@ -85,7 +85,7 @@ class OffsetPlanIT {
         return blocks(
                 connection,
                 "SELECT * FROM eventsql.commit_offsets_v1(" + consumer + ", " + partitions + ", " + array(0, 0) + ", "
-                        + array(from, 0) + ", " + array(from + 1, 0) + ")");
+                        + array(from, 0) + ", " + array(from + 1, 0) + ", " + array(1, 0) + ")");
     }
 
     private static String array(long first, int step) {

@@ -2,18 +2,18 @@ package io.eventsql.internal.consume;
 
 import io.eventsql.ConsumerPartition;
 import io.eventsql.ConsumerSpec;
-import io.eventsql.StoredEvent;
 import io.eventsql.internal.sql.FetchStatement.Request;
+import io.eventsql.internal.sql.FetchedPage;
 import io.eventsql.internal.sql.LeaseTable.TakenPartition;
 import io.eventsql.internal.sql.OffsetTable.Handled;
-import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
-import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -38,7 +38,7 @@ final class Assignment {
     private enum HandlerState {
         /** There is no such thread. */
         IDLE,
-        /** It waits for its turn while other partitions are handled; nothing is begun. */
+        /** It waits for its turn or for the next attempt of an event; no call of the handler has begun. */
         WAITING,
         /** It may be in a call of the handler. */
         RUNNING
@@ -47,19 +47,16 @@ final class Assignment {
     private final Membership membership;
     private final int partition;
     private final long epoch;
-    private long fetchedOffset;
-    private long handledOffset;
-    private long committedOffset;
-    /** Handled while events before them are not, which only happens when keys are handled in parallel: first → next. */
-    private final Map<Long, Long> handledAhead = new HashMap<>();
-
-    private @Nullable List<StoredEvent> waitingPage;
-    /** Set by a signal or a full page, cleared when a fetch begins: a signal that comes during a fetch is kept. */
-    private boolean mayHaveMore = true;
-
+    private final PartitionPages pages;
+    private final PartitionProgress progress;
+    private final UndecodableEvents undecodable = new UndecodableEvents();
     private boolean redriveRequested;
     private final KeyQueues keyQueues;
+    private final CircuitBreaker circuit;
     private volatile State state = State.ACTIVE;
+    /** Opens when the partition is no longer ACTIVE; it never is again. */
+    private final CountDownLatch ending = new CountDownLatch(1);
+
     private HandlerState handlerState = HandlerState.IDLE;
     private volatile long leaseEndNanos;
     private final Set<HandlerClock> clocks = ConcurrentHashMap.newKeySet();
@@ -68,15 +65,22 @@ final class Assignment {
     /**
      * @param parkedKeys as they are when the epoch is raised: only the owner changes them
      * @param leaseEndNanos when the lease expires, at the latest (nano time)
+     * @param budget the memory for fetched events, shared by all partitions of the member
      */
-    Assignment(Membership membership, TakenPartition taken, Set<String> parkedKeys, long leaseEndNanos) {
+    Assignment(
+            Membership membership,
+            TakenPartition taken,
+            Set<String> parkedKeys,
+            long leaseEndNanos,
+            FetchBudget budget) {
+        ConsumerSpec spec = membership.spec();
         this.membership = membership;
-        this.keyQueues = new KeyQueues(membership.spec().keyConcurrency());
+        this.keyQueues = new KeyQueues(spec.keyConcurrency());
+        this.circuit = new CircuitBreaker(spec.circuitBreaker(), spec.retry());
         this.partition = taken.partition();
         this.epoch = taken.epoch();
-        this.fetchedOffset = taken.nextOffset();
-        this.handledOffset = taken.nextOffset();
-        this.committedOffset = taken.nextOffset();
+        this.pages = new PartitionPages(partition, spec, membership.stream().segmentSize(), budget, taken.nextOffset());
+        this.progress = new PartitionProgress(partition, epoch, taken.nextOffset());
         this.parkedKeys = ConcurrentHashMap.newKeySet();
         this.parkedKeys.addAll(parkedKeys);
         this.leaseEndNanos = leaseEndNanos;
@@ -127,6 +131,11 @@ final class Assignment {
         return state != State.ACTIVE;
     }
 
+    /** Waits until no further event is handled, at most for the given time. */
+    void awaitEnding(long nanos) throws InterruptedException {
+        ending.await(nanos, TimeUnit.NANOSECONDS);
+    }
+
     boolean isDraining() {
         return state == State.DRAINING;
     }
@@ -139,7 +148,8 @@ final class Assignment {
     synchronized void drain() {
         if (state == State.ACTIVE) {
             state = State.DRAINING;
-            waitingPage = null;
+            pages.drop();
+            ending.countDown();
         }
     }
 
@@ -153,7 +163,8 @@ final class Assignment {
             return false;
         }
         state = State.STOPPING;
-        waitingPage = null;
+        pages.drop();
+        ending.countDown();
         return true;
     }
 
@@ -166,71 +177,99 @@ final class Assignment {
 
     /** Ends the assignment: no further event is handled, nothing more is committed. */
     synchronized void end() {
-        state = State.ENDED;
-        waitingPage = null;
+        if (state != State.ENDED) {
+            state = State.ENDED;
+            pages.end();
+            ending.countDown();
+        }
     }
 
     // Fetching
 
     synchronized long fetchedOffset() {
-        return fetchedOffset;
+        return pages.fetchedOffset();
     }
 
     /** Whether a page should be fetched: there may be events, and none wait for the handler. */
     synchronized boolean wantsPage() {
-        return mayHaveMore && waitingPage == null && !isEnding();
+        return pages.isWanted() && !isEnding();
     }
 
     synchronized boolean isIdle() {
-        return !mayHaveMore && !isEnding();
+        return !pages.mayHaveMore() && !isEnding();
     }
 
     /** There may be something to fetch. */
     synchronized void wake() {
-        mayHaveMore = true;
+        pages.wake();
     }
 
     /** There may be something to fetch; worth asking for only where nothing waits. */
     synchronized void probe() {
-        mayHaveMore |= waitingPage == null;
+        if (!pages.isWaiting()) {
+            pages.wake();
+        }
     }
 
-    /** Begins a fetch; returns the offset to fetch from, or nothing if no page is wanted. */
+    /** Begins a fetch; returns what to fetch, or nothing if no page is wanted or its member has no memory for it now. */
     synchronized Optional<Request> beginFetch() {
-        if (!wantsPage()) {
-            return Optional.empty();
-        }
-        mayHaveMore = false;
-        return Optional.of(new Request(partition, fetchedOffset));
+        return wantsPage() ? pages.beginFetch() : Optional.empty();
+    }
+
+    /** Ends a fetch that failed: the page is still wanted. */
+    synchronized void abortFetch() {
+        pages.abortFetch();
     }
 
     /**
-     * Accepts a fetched page, which was limited to the page size of the consumer.
+     * Ends a fetch with its page.
      *
      * @return whether the handler must be started, because it is idle
      */
-    synchronized boolean acceptPage(List<StoredEvent> page) {
-        if (page.isEmpty() || isEnding() || page.getFirst().offset() != fetchedOffset) {
+    synchronized boolean acceptPage(FetchedPage page) {
+        if (isEnding()) {
+            pages.discard();
             return false;
         }
-        long bytes = 0;
-        for (StoredEvent event : page) {
-            bytes += event.value().length;
+        if (!pages.accept(page)) {
+            return false;
         }
-        fetchedOffset += page.size();
-        waitingPage = page;
-        boolean isSegmentEnd = fetchedOffset % membership.stream().segmentSize() == 0;
-        mayHaveMore |= page.size() >= spec().pageEvents() || bytes >= spec().pageBytes() || isSegmentEnd;
+        undecodable.record(page.firstOffset(), page.nextOffset(), page.undecodable());
         return beginHandling();
+    }
+
+    /** Whether a fetch found a range without events: they are missing, unless the log starts above it. */
+    synchronized boolean hasEmptyRange() {
+        return pages.hasEmptyRange();
+    }
+
+    /**
+     * Accepts such a range as missing: the log does not start above it.
+     *
+     * @return whether the handler must be started, because it is idle
+     */
+    synchronized boolean acceptEmptyRange() {
+        return !isEnding() && pages.acceptEmptyRange() && beginHandling();
     }
 
     /** Drops the page that waits, to be fetched again: the log may have another history now. */
     synchronized void dropPage() {
-        if (waitingPage != null) {
-            fetchedOffset = waitingPage.getFirst().offset();
-            waitingPage = null;
-        }
-        mayHaveMore = true;
+        pages.drop();
+    }
+
+    /** Releases memory of fetched events that are handled, or left to the next owner. */
+    synchronized void releaseBytes(long bytes) {
+        pages.exchangeBytes(bytes, 0);
+    }
+
+    /** Counts the memory of fetched events in another way. */
+    synchronized void exchangeBytes(long before, long now) {
+        pages.exchangeBytes(before, now);
+    }
+
+    /** The fetched events that cannot be decoded. */
+    UndecodableEvents undecodable() {
+        return undecodable;
     }
 
     // Handling
@@ -260,14 +299,12 @@ final class Assignment {
         return requested;
     }
 
-    /** Takes the page that waits; returns {@code null} if there is none. */
-    synchronized @Nullable List<StoredEvent> takePage() {
-        List<StoredEvent> page = isEnding() ? null : waitingPage;
-        waitingPage = null;
-        return page;
+    /** Takes the page that waits, whose memory the caller releases; returns {@code null} if there is none. */
+    synchronized @Nullable FetchedPage takePage() {
+        return pages.take();
     }
 
-    /** The handler waits for its turn: until {@link #beginTurn} it counts as not running. */
+    /** The handler waits: until {@link #beginTurn} it counts as not running. */
     synchronized void awaitTurn() {
         handlerState = HandlerState.WAITING;
     }
@@ -282,7 +319,7 @@ final class Assignment {
      * @return whether it has ended
      */
     synchronized boolean endHandling() {
-        if (!isEnding() && (waitingPage != null || redriveRequested)) {
+        if (!isEnding() && (pages.isWaiting() || redriveRequested)) {
             return false;
         }
         handlerState = HandlerState.IDLE;
@@ -294,6 +331,11 @@ final class Assignment {
         return handlerState == HandlerState.RUNNING || !keyQueues.isEmpty();
     }
 
+    /** Pauses the partition after many failures in a row; shared by the partition's lanes. */
+    CircuitBreaker circuit() {
+        return circuit;
+    }
+
     /** The events waiting in lanes; used only when keys are handled in parallel. */
     KeyQueues keyQueues() {
         return keyQueues;
@@ -301,18 +343,13 @@ final class Assignment {
 
     /** Records that the events from {@code first} up to but not {@code next} are handled. */
     synchronized void recordHandled(long first, long next) {
-        if (first > handledOffset) {
-            handledAhead.put(first, next);
-            return;
-        }
-        handledOffset = Math.max(handledOffset, next);
-        if (!handledAhead.isEmpty()) {
-            for (Long after = handledAhead.remove(handledOffset);
-                    after != null;
-                    after = handledAhead.remove(handledOffset)) {
-                handledOffset = after;
-            }
-        }
+        undecodable.remove(first, next);
+        progress.recordHandled(first, next);
+    }
+
+    /** Records that the events from {@code first} up to but not {@code next} are missing from the log. */
+    synchronized void recordMissing(long first, long next) {
+        progress.recordMissing(first, next);
     }
 
     void addClock(HandlerClock clock) {
@@ -355,26 +392,25 @@ final class Assignment {
 
     /** Returns what is handled and not committed; {@code null} if nothing is, or if the assignment has ended. */
     synchronized @Nullable Handled uncommitted() {
-        return hasEnded() || handledOffset == committedOffset ? null : progress();
+        return hasEnded() || progress.handledOffset() == progress.committedOffset() ? null : progress();
     }
 
     /** Returns what is handled, even if all of it is committed: committing it again proves that the epoch still holds. */
     synchronized Handled progress() {
-        return new Handled(partition, epoch, committedOffset, handledOffset);
+        return progress.commitUpTo(progress.handledOffset());
     }
 
     /** Returns what {@link #progress()} will be once these events are handled, too. */
     synchronized Handled progressWith(long first, long next) {
-        return new Handled(partition, epoch, committedOffset, first == handledOffset ? next : handledOffset);
+        return progress.commitUpTo(first == progress.handledOffset() ? next : progress.handledOffset());
     }
 
     /** Records a committed offset. Within an epoch offsets only rise: an older one that was read late changes nothing. */
     synchronized void recordCommitted(long nextOffset) {
-        committedOffset = Math.max(committedOffset, nextOffset);
-        handledOffset = Math.max(handledOffset, nextOffset);
+        progress.recordCommitted(nextOffset);
     }
 
     synchronized long committedOffset() {
-        return committedOffset;
+        return progress.committedOffset();
     }
 }

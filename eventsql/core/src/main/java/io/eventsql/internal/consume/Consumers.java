@@ -114,6 +114,7 @@ public final class Consumers {
                     handler,
                     deadLetterStream,
                     new HandlerThreads(spec),
+                    new FetchBudget(spec),
                     new CloseSignal(),
                     segments,
                     wakeUp,
@@ -122,7 +123,7 @@ public final class Consumers {
             members.add(member);
         }
         try {
-            shards.all().forEach(member::join);
+            member.join(shards.all());
             return member;
         } catch (RuntimeException | Error e) { // the caller has nothing to close it with
             member.close(Duration.ZERO);

@@ -4,6 +4,7 @@ import io.eventsql.EventPosition;
 import io.eventsql.EventSqlException;
 import io.eventsql.StoredEvent;
 import io.eventsql.StreamSpec;
+import io.eventsql.UndecodableEventException;
 import io.eventsql.internal.retain.SegmentKeeper;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.sql.AppendStatement.Rows;
@@ -100,6 +101,7 @@ final class DeadLetters {
                     connection,
                     assignment.consumerId(),
                     event,
+                    assignment.undecodable().headersJson(event),
                     new EventPosition(stream().name(), event.shard(), event.partition(), bases[0]),
                     error,
                     attempts);
@@ -117,6 +119,11 @@ final class DeadLetters {
         headers.put(HEADER_PREFIX + "error", error.replace('\0', ' '));
         headers.put(HEADER_PREFIX + "attempts", Integer.toString(attempts));
         headers.put(HEADER_PREFIX + "time", Instant.now().toString());
+        UndecodableEventException undecodable = assignment.undecodable().failure(event);
+        String storedHeaders = undecodable == null ? null : undecodable.storedHeaders();
+        if (storedHeaders != null) {
+            headers.put(HEADER_PREFIX + "headers", storedHeaders);
+        }
         return headers;
     }
 
@@ -139,7 +146,8 @@ final class DeadLetters {
         if (stream == null) {
             return false;
         }
-        if (SqlErrors.state(failure).equals(SqlErrors.NO_PARTITION)) {
+        String state = SqlErrors.state(failure);
+        if (state.equals(SqlErrors.NO_PARTITION) || state.equals(SqlErrors.OTHER_STREAM)) {
             shard.forgetStream(stream.name());
             return true;
         }

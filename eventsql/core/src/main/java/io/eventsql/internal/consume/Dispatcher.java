@@ -1,9 +1,8 @@
 package io.eventsql.internal.consume;
 
 import io.eventsql.ConsumerSpec;
-import io.eventsql.StoredEvent;
 import io.eventsql.internal.shard.Shard;
-import java.util.List;
+import io.eventsql.internal.sql.FetchedPage;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -45,8 +44,8 @@ final class Dispatcher {
     /** Starts the handler on a partition that has work and whose handler is idle. */
     void start(Assignment assignment) {
         try {
-            HandlerClock clock = new HandlerClock();
-            threads.execute(() -> run(assignment, clock));
+            HandlerTurn turn = HandlerTurn.ofPartition(assignment, threads.permits());
+            threads.execute(() -> run(assignment, turn));
         } catch (Throwable e) { // the member is closed, or there is no memory for a thread
             releaseLater(assignment, e);
         }
@@ -76,45 +75,45 @@ final class Dispatcher {
         heartbeats.requestRelease();
     }
 
-    private void run(Assignment assignment, HandlerClock clock) {
+    private void run(Assignment assignment, HandlerTurn turn) {
         try {
-            handleAll(assignment, clock);
+            handleAll(assignment, turn);
         } catch (Throwable e) { // the partition must not keep its lease without a thread
+            turn.end();
             failures.abort(assignment, e);
             releaseUnhandled(assignment);
         }
-        assignment.removeClock(clock);
+        assignment.removeClock(turn.clock());
         if (assignment.isEnding()) {
             heartbeats.requestRelease();
         }
     }
 
     /** Handles pages until there is none or the partition ends, which then may be released. */
-    private void handleAll(Assignment assignment, HandlerClock clock) {
-        assignment.addClock(clock);
+    private void handleAll(Assignment assignment, HandlerTurn turn) {
+        assignment.addClock(turn.clock());
         do {
-            assignment.awaitTurn();
-            threads.acquirePermit(); // for each page anew: with few permits partitions take turns
-            assignment.beginTurn();
+            turn.begin(); // for each page anew: with few permits partitions take turns
             try {
-                handleNext(assignment, clock);
+                handleNext(assignment, turn);
             } catch (Throwable e) { // an error of the library, not of the handler
+                turn.end();
                 failures.abort(assignment, e);
             } finally {
-                threads.releasePermit();
+                turn.end();
             }
         } while (!assignment.endHandling());
     }
 
-    private void handleNext(Assignment assignment, HandlerClock clock) {
+    private void handleNext(Assignment assignment, HandlerTurn turn) {
         if (assignment.takeRedriveRequest()) {
-            pages.awaitIdle(assignment);
-            redrive.run(assignment, clock);
+            pages.awaitIdle(assignment, turn);
+            redrive.run(assignment, turn);
         }
-        @Nullable List<StoredEvent> page = assignment.takePage();
+        @Nullable FetchedPage page = assignment.takePage();
         if (page != null) {
             fetches.signal(); // there is room for another page
-            pages.handle(assignment, page, clock);
+            pages.handle(assignment, page, turn);
         }
     }
 }

@@ -130,18 +130,33 @@ final class Failures {
         }
         return connection -> {
             table.parkKeys(connection, assignment.consumerId(), assignment.partition(), keys);
-            table.park(connection, assignment.consumerId(), events, text, attempts);
+            table.park(
+                    connection, assignment.consumerId(), events, assignment.undecodable()::headersJson, text, attempts);
         };
     }
 
-    /** Runs the step and advances the offset in one transaction, until it succeeds or the partition ends. */
+    /**
+     * Advances the offset past events that are missing from the log.
+     *
+     * @param next the offset after the missing events
+     * @return whether the next event may be handled
+     */
+    boolean passMissing(Assignment assignment, long first, long next) {
+        assignment.recordMissing(first, next);
+        return pass(assignment, first, next, TransactionStep.NONE, "the offset after missing events");
+    }
+
     private boolean pass(
             Assignment assignment, StoredEvent first, StoredEvent last, TransactionStep step, String stored) {
-        long next = last.offset() + 1;
-        if (!stopIfRefused(assignment, stored, steps.commit(assignment, first.offset(), next, step, stored))) {
+        return pass(assignment, first.offset(), last.offset() + 1, step, stored);
+    }
+
+    /** Runs the step and advances the offset in one transaction, until it succeeds or the partition ends. */
+    private boolean pass(Assignment assignment, long first, long next, TransactionStep step, String stored) {
+        if (!stopIfRefused(assignment, stored, steps.commit(assignment, first, next, step, stored))) {
             return false;
         }
-        assignment.recordHandled(first.offset(), next);
+        assignment.recordHandled(first, next);
         committer.request();
         return true;
     }
@@ -227,7 +242,8 @@ final class Failures {
         try {
             text = "" + error;
         } catch (RuntimeException | Error e) { // an application's exception may fail to describe itself
-            text = error.getClass().getName() + ", whose message fails with " + e.getClass().getName();
+            text = error.getClass().getName() + ", whose message fails with "
+                    + e.getClass().getName();
         }
         return text.length() <= ERROR_LENGTH_MAX ? text : text.substring(0, ERROR_LENGTH_MAX);
     }

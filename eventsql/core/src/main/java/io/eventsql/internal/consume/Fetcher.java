@@ -1,9 +1,10 @@
 package io.eventsql.internal.consume;
 
-import io.eventsql.ConsumerSpec;
-import io.eventsql.StoredEvent;
+import io.eventsql.EventPosition;
 import io.eventsql.internal.shard.Shard;
+import io.eventsql.internal.sql.FetchStatement;
 import io.eventsql.internal.sql.FetchStatement.Request;
+import io.eventsql.internal.sql.FetchedPage;
 import io.eventsql.internal.sql.PartitionTable.Head;
 import io.eventsql.internal.thread.ServiceThread;
 import io.eventsql.internal.wake.WakeUpTarget;
@@ -23,6 +24,9 @@ import org.slf4j.LoggerFactory;
 /**
  * Fetches from one shard for all members of this process: one platform thread. It fetches for a member when one of its
  * partitions may have events and room for a page, all such partitions in one round trip.
+ *
+ * <p>A page that begins with a range without events is not passed on: at once the heads are read, which show whether the
+ * log starts above it ({@link OutOfRangeResolver}) or whether its events are missing ({@link MissingEvents}).
  *
  * <p>Signals name the partitions with new events. Partitions of a stream that has just had events are fetched
  * again without a signal, after a moment and then some times more, because a signal from another process takes longer
@@ -137,41 +141,76 @@ final class Fetcher implements WakeUpTarget {
             more = false;
             for (Subscriber subscriber : subscribers) {
                 if (subscriber.member().wantsPages()) {
-                    fetch(subscriber);
-                    more = true;
+                    more |= fetch(subscriber);
                 }
             }
         }
         schedule.endFetch();
     }
 
-    private void fetch(Subscriber subscriber) throws SQLException {
+    /** Returns whether anything was requested: nothing is while the member has no memory for further pages. */
+    private boolean fetch(Subscriber subscriber) throws SQLException {
         List<Assignment> assignments = new ArrayList<>();
         List<Request> requests = new ArrayList<>();
-        for (Assignment assignment : subscriber.member().rotateAssignments()) {
-            Optional<Request> request = assignment.beginFetch();
-            if (request.isPresent()) {
-                assignments.add(assignment);
-                requests.add(request.get());
-            }
-        }
-        if (requests.isEmpty()) {
-            return;
-        }
-        List<List<StoredEvent>> pages;
+        int delivered = 0;
         try {
-            pages = fetch(subscriber.member().membership(), requests);
-        } catch (SQLException | RuntimeException | Error e) {
-            assignments.forEach(Assignment::wake); // the requested pages are still wanted
-            throw e;
+            for (Assignment assignment : subscriber.member().rotateAssignments()) {
+                Optional<Request> request = assignment.beginFetch();
+                if (request.isPresent()) {
+                    assignments.add(assignment);
+                    requests.add(request.get());
+                }
+            }
+            if (!requests.isEmpty()) {
+                for (FetchedPage page : fetch(subscriber.member().membership(), requests)) {
+                    deliver(subscriber, assignments.get(delivered++), page);
+                }
+            }
+        } finally { // whatever happened, the other pages are still wanted
+            assignments.subList(delivered, assignments.size()).forEach(Assignment::abortFetch);
         }
-        for (int i = 0; i < pages.size(); i++) {
-            deliver(subscriber, assignments.get(i), requests.get(i), pages.get(i));
+        return !requests.isEmpty();
+    }
+
+    private List<FetchedPage> fetch(Membership membership, List<Request> requests) throws SQLException {
+        try {
+            return fetch(membership, requests, membership.spec().pageEvents());
+        } catch (SQLException e) {
+            if (!FetchStatement.isCausedByRow(e)) {
+                throw e;
+            }
+            LOG.debug("Fetching from {} failed because of a row; fetching each partition by itself", shard, e);
+        }
+        List<FetchedPage> pages = new ArrayList<>();
+        for (Request request : requests) {
+            pages.add(fetchAlone(membership, request));
+        }
+        return pages;
+    }
+
+    /**
+     * Fetches one page; if a row of it cannot be read, only its first event. If not even that can be read, it becomes an
+     * event that cannot be decoded.
+     */
+    private FetchedPage fetchAlone(Membership membership, Request request) throws SQLException {
+        for (int maxEvents = membership.spec().pageEvents(); ; maxEvents = 1) {
+            try {
+                return fetch(membership, List.of(request), maxEvents).getFirst();
+            } catch (SQLException e) {
+                if (!FetchStatement.isCausedByRow(e)) {
+                    throw e;
+                }
+                wake(membership.streamId(), request.partition()); // more events follow the first one
+                if (maxEvents == 1) {
+                    EventPosition position = new EventPosition(
+                            membership.stream().name(), shard.number(), request.partition(), request.fromOffset());
+                    return FetchedPage.ofUnreadable(position, e);
+                }
+            }
         }
     }
 
-    private List<List<StoredEvent>> fetch(Membership membership, List<Request> requests) throws SQLException {
-        ConsumerSpec spec = membership.spec();
+    private List<FetchedPage> fetch(Membership membership, List<Request> requests, int maxEvents) throws SQLException {
         return shard.require()
                 .call(connection -> shard.tables()
                         .fetch()
@@ -181,19 +220,19 @@ final class Fetcher implements WakeUpTarget {
                                 membership.stream(),
                                 shard.number(),
                                 requests,
-                                spec.pageEvents(),
-                                spec.pageBytes()));
+                                maxEvents));
     }
 
-    private void deliver(Subscriber subscriber, Assignment assignment, Request request, List<StoredEvent> page) {
-        if (!page.isEmpty() && page.getFirst().offset() != request.fromOffset()) {
-            schedule.requestPoll(); // the offset is below the log's start, which the heads show
-            return;
-        }
-        boolean isFull = page.size() >= assignment.spec().pageEvents();
-        schedule.recordPage(subscriber.member().streamId(), page.size(), isFull);
+    private void deliver(Subscriber subscriber, Assignment assignment, FetchedPage page) {
+        int events = page.events().size();
+        schedule.recordPage(
+                subscriber.member().streamId(),
+                events,
+                events >= assignment.spec().pageEvents());
         if (assignment.acceptPage(page)) {
             subscriber.dispatcher().start(assignment);
+        } else if (assignment.hasEmptyRange()) {
+            schedule.requestPoll();
         }
     }
 
@@ -243,6 +282,10 @@ final class Fetcher implements WakeUpTarget {
         long next = assignment.fetchedOffset();
         if (next < head.logStart() || next > head.head()) {
             subscriber.outOfRange().resolve(assignment, next, head.logStart(), head.head());
+        } else if (assignment.hasEmptyRange()) { // found before the heads were read
+            if (assignment.acceptEmptyRange()) {
+                subscriber.dispatcher().start(assignment);
+            }
         } else if (assignment.isIdle() && next < head.head()) {
             assignment.wake();
             schedule.signal();

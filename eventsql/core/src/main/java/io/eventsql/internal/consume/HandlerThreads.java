@@ -38,12 +38,9 @@ final class HandlerThreads {
         executor.execute(task);
     }
 
-    void acquirePermit() {
-        permits.acquireUninterruptibly();
-    }
-
-    void releasePermit() {
-        permits.release();
+    /** The permits to handle pages: one for each partition that is handled at the same time. */
+    Semaphore permits() {
+        return permits;
     }
 
     void shutdown() {

@@ -2,7 +2,9 @@ package io.eventsql.internal.consume;
 
 import io.eventsql.StoredEvent;
 import io.eventsql.internal.consume.KeyQueues.Lane;
+import io.eventsql.internal.sql.FetchedPage;
 import java.util.List;
+import java.util.Map;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -16,29 +18,79 @@ final class KeyLanes implements PageHandler {
 
     private final Attempts attempts;
     private final Failures failures;
+    private final MissingEvents missing;
+    private final HandlingWindow window;
     private final HandlerThreads threads;
     private final HeartbeatSchedule heartbeats;
 
-    KeyLanes(Attempts attempts, Failures failures, HandlerThreads threads, HeartbeatSchedule heartbeats) {
+    KeyLanes(
+            Attempts attempts,
+            Failures failures,
+            MissingEvents missing,
+            HandlingWindow window,
+            HandlerThreads threads,
+            HeartbeatSchedule heartbeats) {
         this.attempts = attempts;
         this.failures = failures;
+        this.missing = missing;
+        this.window = window;
         this.threads = threads;
         this.heartbeats = heartbeats;
     }
 
-    /** Puts a page into the lanes; returns when these have room for another one. The lanes have clocks of their own. */
+    /** Puts a page into the lanes; returns when these have room for another one. Lanes have turns of their own. */
     @Override
-    public void handle(Assignment assignment, List<StoredEvent> page, HandlerClock clock) {
-        KeyQueues queues = assignment.keyQueues();
-        for (StoredEvent event : page) {
-            queues.add(event).ifPresent(lane -> start(assignment, lane));
+    public void handle(Assignment assignment, FetchedPage page, HandlerTurn turn) {
+        long notAdded = page.events().stream().mapToLong(KeyLanes::bytes).sum();
+        assignment.exchangeBytes(page.bytes(), notAdded); // each event releases its own
+        long expected = page.firstOffset();
+        long windowEnd = window.end(assignment);
+        try {
+            for (StoredEvent event : page.events()) {
+                long offset = event.offset();
+                boolean mayContinue = offset == expected || passMissing(assignment, expected, offset, turn);
+                if (mayContinue && offset >= windowEnd) {
+                    mayContinue = turn.withoutPermit(() -> window.await(assignment, offset));
+                    windowEnd = window.end(assignment);
+                }
+                if (!mayContinue) {
+                    assignment.drain(); // no later event may be handled before those that are left
+                    return;
+                }
+                notAdded -= bytes(event);
+                assignment.keyQueues().add(event).ifPresent(lane -> start(assignment, lane));
+                expected = offset + 1;
+            }
+            if (expected < page.nextOffset() && !passMissing(assignment, expected, page.nextOffset(), turn)) {
+                assignment.drain();
+            }
+        } finally {
+            assignment.releaseBytes(notAdded);
         }
-        queues.awaitAtMost(assignment.spec().pageEvents());
+        turn.withoutPermit(
+                () -> assignment.keyQueues().awaitAtMost(assignment.spec().pageEvents()));
+    }
+
+    private boolean passMissing(Assignment assignment, long first, long next, HandlerTurn turn) {
+        if (missing.stops()) {
+            awaitIdle(assignment, turn); // the partition stops after everything before
+        }
+        return turn.withoutPermit(() ->
+                !assignment.isEnding() && window.await(assignment, first) && missing.pass(assignment, first, next));
+    }
+
+    /** Returns the memory that an event takes in its lane. */
+    private static long bytes(StoredEvent event) {
+        long characters = event.key() == null ? 0 : event.key().length();
+        for (Map.Entry<String, String> header : event.headers().entrySet()) {
+            characters += header.getKey().length() + header.getValue().length();
+        }
+        return event.value().length + characters * FetchedPage.CHARACTER_BYTES;
     }
 
     @Override
-    public void awaitIdle(Assignment assignment) {
-        assignment.keyQueues().awaitAtMost(0);
+    public void awaitIdle(Assignment assignment, HandlerTurn turn) {
+        turn.withoutPermit(() -> assignment.keyQueues().awaitAtMost(0));
     }
 
     private void start(Assignment assignment, Lane lane) {
@@ -58,40 +110,43 @@ final class KeyLanes implements PageHandler {
             handleAll(assignment, lane, queues);
         } catch (Throwable e) { // the partition must not keep its lease without a thread that handles this lane
             failures.abort(assignment, e);
-            while (queues.poll(lane) != null) {
-                finish(assignment);
+            for (StoredEvent event = queues.poll(lane); event != null; event = queues.poll(lane)) {
+                finish(assignment, event);
             }
         }
     }
 
     private void handleAll(Assignment assignment, Lane lane, KeyQueues queues) {
-        HandlerClock clock = new HandlerClock();
-        assignment.addClock(clock);
+        HandlerTurn turn = HandlerTurn.ofLane(assignment, queues.permits());
+        assignment.addClock(turn.clock());
         for (StoredEvent event = queues.poll(lane); event != null; event = queues.poll(lane)) {
-            queues.acquirePermit();
+            turn.begin();
             try {
-                handle(assignment, event, clock);
+                handle(assignment, event, turn);
             } catch (Throwable e) { // an error of the library, not of the handler
+                turn.end();
                 failures.abort(assignment, e);
             } finally {
-                queues.releasePermit();
-                finish(assignment);
+                turn.end();
+                finish(assignment, event);
             }
         }
-        assignment.removeClock(clock);
+        assignment.removeClock(turn.clock());
     }
 
     /** Does nothing once the partition ends: its next owner handles the event. */
-    private void handle(Assignment assignment, StoredEvent event, HandlerClock clock) {
+    private void handle(Assignment assignment, StoredEvent event, HandlerTurn turn) {
+        List<StoredEvent> one = List.of(event);
         boolean mayContinue = assignment.isParked(event.key())
-                ? failures.parkFollowing(assignment, List.of(event))
-                : attempts.handle(assignment, List.of(event), clock);
+                ? turn.withoutPermit(() -> failures.parkFollowing(assignment, one))
+                : attempts.handle(assignment, one, turn);
         if (!mayContinue) { // no later event of the key may be handled before this one, which the next owner fetches
             assignment.drain();
         }
     }
 
-    private void finish(Assignment assignment) {
+    private void finish(Assignment assignment, StoredEvent event) {
+        assignment.releaseBytes(bytes(event));
         assignment.keyQueues().finish();
         if (assignment.isEnding() && !assignment.isHandling()) {
             heartbeats.requestRelease();

@@ -196,7 +196,12 @@ final class LeaseKeeper implements WakeUpTarget {
             apply(heartbeats.get(reply.member()), reply);
         }
         for (HeartbeatReply reply : replies) { // when all leases are renewed here, too: taking may fail
-            takeFree(heartbeats.get(reply.member()).participant().member(), reply);
+            boolean asked =
+                    takeFree(heartbeats.get(reply.member()).participant().member(), reply);
+            if (asked && System.nanoTime() - sentAt > heartbeatNanos) {
+                schedule.requestHeartbeat(); // the leases of many members must not expire while they take their shares
+                return;
+            }
         }
     }
 
@@ -287,10 +292,11 @@ final class LeaseKeeper implements WakeUpTarget {
         }
     }
 
-    private void takeFree(ShardMember member, HeartbeatReply reply) throws SQLException {
+    /** Takes what the member lacks of its share; returns whether there was something to take. */
+    private boolean takeFree(ShardMember member, HeartbeatReply reply) throws SQLException {
         int wanted = reply.share() - member.assignments().size();
         if (wanted <= 0 || reply.free() == 0) {
-            return;
+            return false;
         }
         int taken = transfers.take(member, wanted);
         if (taken < wanted) {
@@ -300,6 +306,7 @@ final class LeaseKeeper implements WakeUpTarget {
             fetches.signal();
             schedule.requestHeartbeat(); // there may be events to redrive
         }
+        return true;
     }
 
     private void releaseDrained() throws SQLException {

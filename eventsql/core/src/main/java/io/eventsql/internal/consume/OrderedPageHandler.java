@@ -1,37 +1,81 @@
 package io.eventsql.internal.consume;
 
 import io.eventsql.StoredEvent;
+import io.eventsql.internal.sql.FetchedPage;
 import java.util.List;
 
-/** Handles the events of a page one after the other, or in batches. Events of parked keys are parked. Thread-safe. */
-record OrderedPageHandler(boolean inBatches, Attempts attempts, Failures failures) implements PageHandler {
+/**
+ * Handles the events of a page one after the other, or in batches. Events of parked keys are parked. A batch has no gap,
+ * and an event that cannot be decoded is not part of one. Thread-safe.
+ */
+record OrderedPageHandler(
+        boolean inBatches, Attempts attempts, Failures failures, MissingEvents missing, HandlingWindow window)
+        implements PageHandler {
     @Override
-    public void handle(Assignment assignment, List<StoredEvent> page, HandlerClock clock) {
-        boolean mayContinue = true;
-        for (int next = 0; next < page.size() && mayContinue; ) {
-            boolean parked = assignment.isParked(page.get(next).key());
-            int end = endOfRun(assignment, page, next, parked);
-            List<StoredEvent> run = page.subList(next, end);
-            mayContinue = parked ? failures.parkFollowing(assignment, run) : attempts.handle(assignment, run, clock);
-            next = end;
+    public void handle(Assignment assignment, FetchedPage page, HandlerTurn turn) {
+        boolean mayContinue;
+        try {
+            mayContinue = (window.hasRoom(assignment, page.firstOffset())
+                            || turn.withoutPermit(() -> window.await(assignment, page.firstOffset())))
+                    && handleRuns(assignment, page, turn);
+        } finally {
+            assignment.releaseBytes(page.bytes());
         }
         if (!mayContinue) { // no later event may be handled before those that are left, which the next owner fetches
             assignment.drain();
         }
     }
 
-    private int endOfRun(Assignment assignment, List<StoredEvent> page, int first, boolean parked) {
+    /** Returns whether the next page may be handled. */
+    private boolean handleRuns(Assignment assignment, FetchedPage page, HandlerTurn turn) {
+        List<StoredEvent> events = page.events();
+        long expected = page.firstOffset();
+        boolean mayContinue = true;
+        for (int next = 0; next < events.size() && mayContinue; ) {
+            long offset = events.get(next).offset();
+            if (offset > expected) {
+                mayContinue = passMissing(assignment, expected, offset, turn);
+                expected = offset;
+                continue;
+            }
+            boolean parked = assignment.isParked(events.get(next).key());
+            int end = endOfRun(assignment, events, next, parked);
+            List<StoredEvent> run = events.subList(next, end);
+            mayContinue = parked
+                    ? turn.withoutPermit(() -> failures.parkFollowing(assignment, run))
+                    : attempts.handle(assignment, run, turn);
+            expected = run.getLast().offset() + 1;
+            next = end;
+        }
+        if (mayContinue && expected < page.nextOffset()) {
+            mayContinue = passMissing(assignment, expected, page.nextOffset(), turn);
+        }
+        return mayContinue;
+    }
+
+    private boolean passMissing(Assignment assignment, long first, long next, HandlerTurn turn) {
+        return turn.withoutPermit(() -> missing.pass(assignment, first, next));
+    }
+
+    private int endOfRun(Assignment assignment, List<StoredEvent> events, int first, boolean parked) {
         int end = first + 1;
-        while ((inBatches || parked)
-                && end < page.size()
-                && assignment.isParked(page.get(end).key()) == parked) {
+        if (!parked && (!inBatches || assignment.undecodable().contains(events.get(first)))) {
+            return end;
+        }
+        while (end < events.size() && isOfRun(assignment, events.get(end - 1), events.get(end), parked)) {
             end++;
         }
         return end;
     }
 
+    private static boolean isOfRun(Assignment assignment, StoredEvent before, StoredEvent event, boolean parked) {
+        return event.offset() == before.offset() + 1
+                && assignment.isParked(event.key()) == parked
+                && (parked || !assignment.undecodable().contains(event));
+    }
+
     @Override
-    public void awaitIdle(Assignment assignment) {
+    public void awaitIdle(Assignment assignment, HandlerTurn turn) {
         // Each page is handled when handle returns.
     }
 }

@@ -14,6 +14,7 @@ record PipelineContext(
         HandlerCall.Factory handler,
         @Nullable StreamSpec deadLetterStream,
         HandlerThreads handlerThreads,
+        FetchBudget budget,
         CloseSignal closeSignal,
         SegmentKeeper segments,
         WakeUp wakeUp,

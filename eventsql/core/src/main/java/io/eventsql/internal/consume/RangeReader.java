@@ -2,14 +2,17 @@ package io.eventsql.internal.consume;
 
 import io.eventsql.EventPosition;
 import io.eventsql.EventSqlException;
+import io.eventsql.EventsMissingException;
 import io.eventsql.InvalidInputException;
 import io.eventsql.OffsetOutOfRangeException;
 import io.eventsql.StoredEvent;
 import io.eventsql.StreamSpec;
+import io.eventsql.UndecodableEventException;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.shard.Shards;
 import io.eventsql.internal.shard.StreamRegistry;
 import io.eventsql.internal.sql.FetchStatement.Request;
+import io.eventsql.internal.sql.FetchedPage;
 import io.eventsql.internal.sql.PartitionTable.Head;
 import java.sql.SQLException;
 import java.util.ArrayList;
@@ -45,40 +48,62 @@ public final class RangeReader {
         long next = from.offset();
         long bytesLeft = maxBytes;
         while (events.size() < maxEvents && bytesLeft > 0) {
-            List<StoredEvent> page =
-                    fetchPage(shard, stream, from.partition(), next, maxEvents - events.size(), bytesLeft);
-            if (page.isEmpty() || page.getFirst().offset() != next) {
-                if (events.isEmpty()) {
-                    requireInRange(shard, stream, from);
-                }
-                return events;
+            FetchedPage page = fetchPage(shard, stream, from.partition(), next, maxEvents - events.size(), bytesLeft);
+            List<StoredEvent> readable = readable(page);
+            if (readable.isEmpty() && events.isEmpty()) {
+                requireReadable(shard, stream, from, page);
             }
-            events.addAll(page);
-            for (StoredEvent event : page) {
-                bytesLeft -= event.value().length;
-            }
-            next += page.size();
-            if (next % stream.segmentSize() != 0) {
-                return events; // not at a segment's end: at the head or at a limit
+            events.addAll(readable);
+            bytesLeft -= page.bytes();
+            next += readable.size();
+            if (readable.isEmpty() || next < page.nextOffset() || next % stream.segmentSize() != 0) {
+                return events; // not at a segment's end: at the head, at a limit, or before what cannot be read
             }
         }
         return events;
     }
 
-    /** Fetches a page of one segment; empty if the segment does not exist. */
-    private static List<StoredEvent> fetchPage(
+    /** Returns the events of a page up to the first one that is missing or cannot be decoded. */
+    private static List<StoredEvent> readable(FetchedPage page) {
+        if (page.firstEventOffset() != page.firstOffset()) {
+            return List.of();
+        }
+        List<StoredEvent> events = page.events().subList(0, page.gaplessEvents());
+        if (page.undecodable().isEmpty()) {
+            return events;
+        }
+        return events.stream()
+                .takeWhile(event -> !page.undecodable().containsKey(event.offset()))
+                .toList();
+    }
+
+    /** Fetches a page of one segment. */
+    private static FetchedPage fetchPage(
             Shard shard, StreamSpec stream, int partition, long from, int maxEvents, long maxBytes)
             throws SQLException {
         OptionalInt streamId = shard.findStreamId(stream);
         if (streamId.isEmpty()) {
-            return List.of();
+            return FetchedPage.ofMissing(from, from);
         }
-        Request request = new Request(partition, from);
+        Request request = new Request(partition, from, maxBytes);
         return shard.require()
                 .call(c -> shard.tables()
                         .fetch()
-                        .execute(c, streamId.getAsInt(), stream, shard.number(), List.of(request), maxEvents, maxBytes))
+                        .execute(c, streamId.getAsInt(), stream, shard.number(), List.of(request), maxEvents))
                 .getFirst();
+    }
+
+    /** Throws the reason why the first event cannot be read, unless it is not stored yet. */
+    private static void requireReadable(Shard shard, StreamSpec stream, EventPosition from, FetchedPage page)
+            throws SQLException {
+        UndecodableEventException undecodable = page.undecodable().get(from.offset());
+        if (undecodable != null) {
+            throw undecodable;
+        }
+        requireInRange(shard, stream, from); // after the page was read: the log does not start above it
+        if (!page.isEmpty()) {
+            throw new EventsMissingException(from, page.firstEventOffset());
+        }
     }
 
     private static void requireInRange(Shard shard, StreamSpec stream, EventPosition from) throws SQLException {

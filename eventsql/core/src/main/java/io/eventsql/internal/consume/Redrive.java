@@ -2,6 +2,7 @@ package io.eventsql.internal.consume;
 
 import io.eventsql.EventPosition;
 import io.eventsql.StoredEvent;
+import io.eventsql.UndecodableEventException;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.sql.ParkedEventTable;
 import io.eventsql.internal.sql.ParkedEventTable.Row;
@@ -36,7 +37,7 @@ final class Redrive {
     }
 
     /** Redrives a page of the events for which that was requested. */
-    void run(Assignment assignment, HandlerClock clock) {
+    void run(Assignment assignment, HandlerTurn turn) {
         List<Row> rows;
         try {
             rows = shard.require()
@@ -52,7 +53,7 @@ final class Redrive {
         Set<String> failedKeys = new HashSet<>();
         for (Row row : rows) {
             boolean waits = row.deadLetterOffset() == null && failedKeys.contains(row.key());
-            boolean mayContinue = waits || redrive(assignment, row, clock, failedKeys);
+            boolean mayContinue = waits || redrive(assignment, row, turn, failedKeys);
             if (!mayContinue) {
                 return;
             }
@@ -63,8 +64,25 @@ final class Redrive {
         }
     }
 
-    private boolean redrive(Assignment assignment, Row row, HandlerClock clock, Set<String> failedKeys) {
-        return attempts.handle(assignment, List.of(event(assignment, row)), clock, new Attempts.Outcome() {
+    private boolean redrive(Assignment assignment, Row row, HandlerTurn turn, Set<String> failedKeys) {
+        StoredEvent parked = event(assignment, row);
+        IllegalArgumentException undecodable = row.undecodable();
+        if (undecodable == null) {
+            return handle(assignment, parked, row, turn, failedKeys);
+        }
+        assignment
+                .undecodable()
+                .add(new UndecodableEventException(parked.position(), row.storedHeaders(), undecodable));
+        try {
+            return handle(assignment, parked, row, turn, failedKeys);
+        } finally {
+            assignment.undecodable().remove(row.offset(), row.offset() + 1);
+        }
+    }
+
+    private boolean handle(
+            Assignment assignment, StoredEvent parked, Row row, HandlerTurn turn, Set<String> failedKeys) {
+        return attempts.handle(assignment, List.of(parked), turn, new Attempts.Outcome() {
             @Override
             public TransactionStep alsoCommit() {
                 return connection -> {

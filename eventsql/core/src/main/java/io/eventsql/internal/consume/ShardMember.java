@@ -36,6 +36,7 @@ final class ShardMember {
     }
 
     private final Membership membership;
+    private final FetchBudget budget;
     private final Listeners listeners;
     private final AtomicInteger rotation = new AtomicInteger();
     /** Sorted by partition, so that fetches are alike from one to the next. Replaced as a whole. */
@@ -48,8 +49,9 @@ final class ShardMember {
     private boolean handlersEnded;
     private final CountDownLatch left = new CountDownLatch(1);
 
-    ShardMember(Membership membership, Listeners listeners) {
+    ShardMember(Membership membership, FetchBudget budget, Listeners listeners) {
         this.membership = membership;
+        this.budget = budget;
         this.listeners = listeners;
     }
 
@@ -121,7 +123,7 @@ final class ShardMember {
         List<Assignment> changed = new ArrayList<>(assignments);
         for (TakenPartition one : taken) {
             Set<String> keys = parkedKeys.getOrDefault(one.partition(), Set.of());
-            changed.add(new Assignment(membership, one, keys, leaseEndNanos));
+            changed.add(new Assignment(membership, one, keys, leaseEndNanos, budget));
         }
         changed.sort(Comparator.comparingInt(Assignment::partition));
         assignments = List.copyOf(changed);
@@ -147,8 +149,8 @@ final class ShardMember {
 
     /** Returns the assignments with a handler that is running, or with handled events whose offset is not committed. */
     synchronized List<Assignment> unfinished() {
-        Stream<Assignment> owned = assignments.stream()
-                .filter(assignment -> assignment.isHandling() || assignment.uncommitted() != null);
+        Stream<Assignment> owned =
+                assignments.stream().filter(assignment -> assignment.isHandling() || assignment.uncommitted() != null);
         return Stream.concat(endedAndHandling(), owned).distinct().toList();
     }
 

@@ -26,20 +26,24 @@ final class ShardPipeline {
         HandlerThreads handlers = context.handlerThreads();
         HeartbeatSchedule heartbeats = threads.heartbeatSchedule();
 
-        ShardMember member = new ShardMember(membership, listeners);
+        ShardMember member = new ShardMember(membership, context.budget(), listeners);
         OffsetCommitter committer = new OffsetCommitter(shard, member, threads.commits(), heartbeats);
         DeadLetters deadLetters =
                 new DeadLetters(context.deadLetterStream(), shard, context.segments(), context.wakeUp());
         Failures failures = new Failures(shard, member, committer, deadLetters, listeners, closeSignal);
         HandlerCall call = context.handler().create(shard, committer);
-        Attempts attempts = new Attempts(spec, call, failures, committer, listeners, closeSignal);
+        CircuitReports circuitReports = new CircuitReports(shard, listeners);
+        Attempts attempts = new Attempts(spec, call, failures, committer, circuitReports, listeners);
+        MissingEvents missing = new MissingEvents(spec.missingEventPolicy(), failures, listeners);
+        HandlingWindow window = new HandlingWindow(spec.maxEventsAhead(), committer, closeSignal);
         PageHandler pages = spec.keyConcurrency() > 1
-                ? new KeyLanes(attempts, failures, handlers, heartbeats)
-                : new OrderedPageHandler(call.takesBatches(), attempts, failures);
+                ? new KeyLanes(attempts, failures, missing, window, handlers, heartbeats)
+                : new OrderedPageHandler(call.takesBatches(), attempts, failures, missing, window);
         Redrive redrive = new Redrive(shard, attempts, failures);
-        Dispatcher dispatcher = new Dispatcher(
-                shard, pages, redrive, failures, handlers, threads.fetchSchedule(), heartbeats);
+        Dispatcher dispatcher =
+                new Dispatcher(shard, pages, redrive, failures, handlers, threads.fetchSchedule(), heartbeats);
 
+        context.budget().add(threads.fetchSchedule());
         ShardPipeline pipeline = new ShardPipeline(member, threads);
         pipeline.fetcher.add(member, dispatcher, new OutOfRangeResolver(shard, member, failures, handlers, heartbeats));
         pipeline.leases.add(member, committer, dispatcher);

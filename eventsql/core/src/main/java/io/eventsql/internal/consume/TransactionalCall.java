@@ -4,6 +4,8 @@ import io.eventsql.StoredEvent;
 import io.eventsql.TransactionalEventBatchHandler;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.sql.Database;
+import io.eventsql.internal.sql.MissingPrivilegeException;
+import io.eventsql.internal.sql.NetworkTimeout;
 import io.eventsql.internal.sql.OffsetTable;
 import io.eventsql.internal.sql.OffsetTable.Handled;
 import io.eventsql.internal.sql.SqlErrors;
@@ -50,11 +52,11 @@ record TransactionalCall(
             // From these events' own offset: what is known to be committed may change at any moment.
             Handled handled = isRedrive
                     ? assignment.progress()
-                    : new Handled(assignment.partition(), assignment.epoch(), first, next);
+                    : new Handled(assignment.partition(), assignment.epoch(), first, next, events.size());
             boolean committed = transactions.run(shard, connection -> {
                 String token = UUID.randomUUID().toString();
                 beginHandling(connection, assignment, token);
-                handler.handle(events, HandlerConnection.guard(connection));
+                callHandler(assignment, events, connection);
                 Thread.interrupted(); // left by the handler: it would close the connection
                 alsoCommit.run(connection);
                 commitBegun[0] = true;
@@ -81,6 +83,9 @@ record TransactionalCall(
             if (e instanceof Database.UnavailableException) {
                 throw new NotHandledException("database unavailable: " + e.getMessage(), e);
             }
+            if (commitBegun[0] && e instanceof SQLException sql && MissingPrivilegeException.isMissingPrivilege(sql)) {
+                throw new NotHandledException("the offset could not be committed: " + e.getMessage(), e);
+            }
             throw e;
         }
         // Refused: the partition is lost, or an earlier commit, whose answer was lost, was stored.
@@ -89,6 +94,18 @@ record TransactionalCall(
         if (isRedrive || assignment.committedOffset() < next) {
             throw new NotHandledException(
                     "the offset had changed, everything was rolled back", new SQLException("commit refused", "40001"));
+        }
+    }
+
+    /**
+     * The handler's own statements may take as long as the handler. The network timeout is longer by the lease, so that
+     * the lease keeper reports a handler that exceeds its timeout before the timeout aborts its statement.
+     */
+    private void callHandler(Assignment assignment, List<StoredEvent> events, Connection connection) throws Exception {
+        Duration longest = assignment.spec().handlerTimeout().plus(lease);
+        NetworkTimeout limit = NetworkTimeout.set(connection, longest);
+        try (limit) {
+            handler.handle(events, HandlerConnection.guard(connection));
         }
     }
 

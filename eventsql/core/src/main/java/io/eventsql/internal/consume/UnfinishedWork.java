@@ -25,7 +25,8 @@ record UnfinishedWork(String consumer, List<String> partitions) {
             text += " (handled up to " + progress.toOffset() + ", not committed)";
         }
         if (assignment.isHandling()) {
-            Duration running = Duration.ofMillis(Duration.ofNanos(assignment.longestCallNanos()).toMillis());
+            Duration running = Duration.ofMillis(
+                    Duration.ofNanos(assignment.longestCallNanos()).toMillis());
             text += ", whose handler has been running for " + running;
         }
         return text;

@@ -14,6 +14,10 @@
  *   one per shard    one per ShardPipeline ◀─ FencedSteps ◀─ Failures, DeadLetters, Redrive
  * </pre>
  *
+ * <p>An {@code Assignment} keeps what is fetched ({@code PartitionPages}, within the member's {@code FetchBudget}) and what
+ * is handled and committed ({@code PartitionProgress}, within the {@code HandlingWindow}). A page may have gaps, which
+ * {@code MissingEvents} passes or stops at, and {@code UndecodableEvents}, which fail before their handler.
+ *
  * <p>A {@code Member} is a running instance of a consumer. On each shard it has a {@code ShardPipeline}, which connects the
  * services of that shard; they receive their collaborators in constructors. {@code LeaseKeeper} decides which partitions
  * the member owns. {@code ShardMember}, {@code Assignment} and {@code Membership} keep the state that services share and
@@ -53,8 +57,10 @@
  * partition that is taken again is a new assignment with a higher epoch (rule 1); that happens only after the handler of
  * the former one has ended.
  *
- * <p>The thread that handles an assignment's pages is IDLE, WAITING for its turn, or RUNNING. A release waits for it only
- * in RUNNING, and while events are in lanes (rule 5).
+ * <p>The thread that handles an assignment's pages is IDLE, WAITING for its turn, for the next attempt of an event or for
+ * the end of a pause of the {@code CircuitBreaker}, or RUNNING. A release waits for it only in RUNNING, and while events
+ * are in lanes (rule 5). Only in RUNNING it has a permit; {@code HandlerTurn} gives that up for every wait, which ends at
+ * once when the partition is no longer ACTIVE.
  *
  * <p>Not API: may change in any release.
  */

@@ -213,29 +213,29 @@ public final class Database {
         }
     }
 
-    /** Sets the network timeout of a connection that was borrowed by other code. */
-    public void setNetworkTimeout(Connection connection) throws SQLException {
-        connection.setNetworkTimeout(SAME_THREAD, networkTimeoutMs);
+    /** Sets the network timeout of a connection that was borrowed by other code, until the result is closed. */
+    public NetworkTimeout limit(Connection connection) throws SQLException {
+        return NetworkTimeout.set(connection, Duration.ofMillis(networkTimeoutMs));
     }
 
-    /** jOOQ wraps the driver's exceptions; callers get them unwrapped. */
+    /** jOOQ wraps the driver's exceptions; callers get them unwrapped, and missing privileges explained. */
     private static <T> T run(Work<T> work, Connection connection) throws SQLException {
         try {
             return work.run(connection);
         } catch (DataAccessException e) {
             SQLException cause = e.getCause(SQLException.class);
-            throw cause == null ? new SQLException(e) : discardIfReadOnly(connection, cause);
+            throw cause == null ? new SQLException(e) : explain(connection, cause);
         } catch (SQLException e) {
-            throw discardIfReadOnly(connection, e);
+            throw explain(connection, e);
         }
     }
 
-    /** A new connection may find the primary server, after a failover that made this one a standby. */
-    private static SQLException discardIfReadOnly(Connection connection, SQLException e) {
+    /** Returns the error with its remedy. Discards a connection to a standby: a new one may find the primary server. */
+    private static SQLException explain(Connection connection, SQLException e) {
         if (SqlErrors.state(e).equals(SqlErrors.READ_ONLY)) {
             discard(connection);
         }
-        return e;
+        return MissingPrivilegeException.explain(e, connection);
     }
 
     /** Closes a borrowed connection for good, so that its pool does not lend it again. */

@@ -3,6 +3,7 @@ package io.eventsql.internal.sql;
 import io.eventsql.EventPosition;
 import io.eventsql.StoredEvent;
 import io.eventsql.StreamSpec;
+import io.eventsql.UndecodableEventException;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
@@ -10,9 +11,12 @@ import java.sql.SQLException;
 import java.time.Instant;
 import java.time.OffsetDateTime;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import org.jspecify.annotations.Nullable;
 import org.postgresql.PGConnection;
+import org.postgresql.util.PSQLState;
 
 /**
  * The statement that reads events: a page of each of several partitions in one round trip.
@@ -30,32 +34,32 @@ public final class FetchStatement {
         fetch = schema.sql(FETCH);
     }
 
-    /** The first offset of a page of one partition. A page ends at the end of its segment at the latest. */
-    public record Request(int partition, long fromOffset) {}
+    /**
+     * A page of one partition to be fetched. It ends at the end of its segment at the latest.
+     *
+     * @param maxBytes the page ends with the event that brings its values, keys and headers to this number of bytes
+     */
+    public record Request(int partition, long fromOffset, long maxBytes) {}
 
     /**
      * Reads a page for each request, in their order. A page is empty if there are no events from its first offset on.
      *
      * @param streamId the stream's id on this shard
      * @param maxEvents the maximum number of events of each page
-     * @param maxBytes a page ends with the event that brings its values to this number of bytes
      */
-    public List<List<StoredEvent>> execute(
-            Connection connection,
-            int streamId,
-            StreamSpec stream,
-            int shard,
-            List<Request> requests,
-            int maxEvents,
-            long maxBytes)
+    public List<FetchedPage> execute(
+            Connection connection, int streamId, StreamSpec stream, int shard, List<Request> requests, int maxEvents)
             throws SQLException {
-        List<List<StoredEvent>> pages = new ArrayList<>(requests.size());
+        List<Rows> pages = new ArrayList<>(requests.size());
         int[] partitions = new int[requests.size()];
         long[] offsets = new long[requests.size()];
+        long[] maxBytes = new long[requests.size()];
         for (int i = 0; i < requests.size(); i++) {
-            pages.add(new ArrayList<>());
-            partitions[i] = requests.get(i).partition();
-            offsets[i] = requests.get(i).fromOffset();
+            Request request = requests.get(i);
+            pages.add(new Rows(stream.name(), shard, request));
+            partitions[i] = request.partition();
+            offsets[i] = request.fromOffset();
+            maxBytes[i] = request.maxBytes();
         }
         PGConnection pg = connection.unwrap(PGConnection.class);
         try (PreparedStatement statement = connection.prepareStatement(fetch)) {
@@ -65,28 +69,111 @@ public final class FetchStatement {
             statement.setArray(4, pg.createArrayOf("int4", partitions));
             statement.setArray(5, pg.createArrayOf("int8", offsets));
             statement.setInt(6, maxEvents);
-            statement.setLong(7, maxBytes);
-            try (ResultSet rows = statement.executeQuery()) {
-                while (rows.next()) {
-                    int page = rows.getInt(1);
-                    pages.get(page).add(event(rows, stream.name(), shard, partitions[page]));
+            statement.setArray(7, pg.createArrayOf("int8", maxBytes));
+            try (ResultSet row = statement.executeQuery()) {
+                while (row.next()) {
+                    pages.get(row.getInt(1)).add(row);
                 }
             }
         }
-        return pages;
+        return pages.stream().map(Rows::page).toList();
     }
 
-    private static StoredEvent event(ResultSet row, String stream, int shard, int partition) throws SQLException {
-        @Nullable String headers = row.getString(5);
-        return new StoredEvent(
-                new EventPosition(stream, shard, partition, row.getLong(2)),
-                row.getString(3),
-                row.getBytes(4),
-                headers == null ? java.util.Map.of() : HeadersJson.decode(headers),
-                instant(row));
+    /**
+     * Returns whether the server could not return a row, because its text is invalid (class 22) or its data are corrupted
+     * (XX001, XX002); other rows it can.
+     */
+    public static boolean isCausedByRow(SQLException e) {
+        String state = SqlErrors.state(e);
+        return state.startsWith("22") || state.equals("XX001") || state.equals("XX002");
     }
 
-    private static Instant instant(ResultSet row) throws SQLException {
+    /** The rows of one page. */
+    private static final class Rows {
+        private final String stream;
+        private final int shard;
+        private final Request request;
+        private final List<StoredEvent> events = new ArrayList<>();
+        private Map<Long, UndecodableEventException> undecodable = Map.of();
+        private long nextOffset;
+        private long bytes;
+
+        Rows(String stream, int shard, Request request) {
+            this.stream = stream;
+            this.shard = shard;
+            this.request = request;
+            this.nextOffset = request.fromOffset();
+        }
+
+        FetchedPage page() {
+            return new FetchedPage(request.fromOffset(), nextOffset, events, bytes, undecodable);
+        }
+
+        /** Adds an event, or, from a row without a value, the end of a range without events. */
+        void add(ResultSet row) throws SQLException {
+            long offset = row.getLong(2);
+            byte @Nullable [] value = row.getBytes(4);
+            if (value == null) {
+                nextOffset = offset;
+                return;
+            }
+            events.add(event(row, new EventPosition(stream, shard, request.partition(), offset), value));
+            bytes += value.length;
+            nextOffset = offset + 1;
+        }
+
+        private StoredEvent event(ResultSet row, EventPosition position, byte[] value) throws SQLException {
+            try {
+                @Nullable String key = row.getString(3);
+                @Nullable String headers = row.getString(5);
+                bytes += textBytes(key) + textBytes(headers);
+                return new StoredEvent(
+                        position,
+                        key,
+                        value,
+                        headers == null ? Map.of() : HeadersJson.decode(headers),
+                        publishedAt(row));
+            } catch (SQLException e) {
+                if (!isInvalidText(e)) {
+                    throw e;
+                }
+                return undecodable(row, position, value, e);
+            } catch (IllegalArgumentException e) {
+                return undecodable(row, position, value, e);
+            }
+        }
+
+        private StoredEvent undecodable(ResultSet row, EventPosition position, byte[] value, Exception cause)
+                throws SQLException {
+            if (undecodable.isEmpty()) {
+                undecodable = new HashMap<>();
+            }
+            undecodable.put(position.offset(), new UndecodableEventException(position, textOrNull(row, 5), cause));
+            return new StoredEvent(position, textOrNull(row, 3), value, Map.of(), publishedAt(row));
+        }
+    }
+
+    private static long textBytes(@Nullable String text) {
+        return text == null ? 0 : (long) text.length() * FetchedPage.CHARACTER_BYTES;
+    }
+
+    /** The rows are in memory, so that of all errors only that of the driver's decoding is the row's own. */
+    private static boolean isInvalidText(SQLException e) {
+        return SqlErrors.state(e).equals(PSQLState.DATA_ERROR.getState());
+    }
+
+    private static @Nullable String textOrNull(ResultSet row, int column) throws SQLException {
+        try {
+            return row.getString(column);
+        } catch (SQLException e) {
+            if (!isInvalidText(e)) {
+                throw e;
+            }
+            return null;
+        }
+    }
+
+    private static Instant publishedAt(ResultSet row) throws SQLException {
         return row.getObject(6, OffsetDateTime.class).toInstant();
     }
 }

@@ -22,10 +22,10 @@ import org.postgresql.PGConnection;
  */
 public final class LeaseTable {
     // Indexes: the primary keys of consumer_member and consumer_partition, the partial indexes on what is to be
-    // redriven. Locks the members' rows, then those of the partitions they hold.
+    // redriven. Locks the members' rows, then those of the partitions they hold, by consumer and partition.
     private static final String HEARTBEAT = """
             SELECT member, renewed, revoked, to_redrive, share, free, next_expiry_ms, history
-            FROM eventsql.heartbeat_v1(?, make_interval(secs => ?), ?, ?, ?, ?, ?, ?)""";
+            FROM eventsql.heartbeat_v1(?, make_interval(secs => ?), ?, ?, ?, ?, ?)""";
 
     // Index: the primary key. Locks free rows, and skips locked ones.
     private static final String TAKE = """
@@ -42,6 +42,12 @@ public final class LeaseTable {
             UPDATE eventsql.consumer_partition
             SET state = 'stopped', error = ?, state_since = clock_timestamp(), member_id = NULL, expires_at = NULL
             WHERE consumer_id = ? AND partition = ? AND (member_id = ? OR state = 'stopped')""";
+
+    // Index: the primary key. Locks the updated row.
+    private static final String SET_CONDITION = """
+            UPDATE eventsql.consumer_partition
+            SET error = ?
+            WHERE consumer_id = ? AND partition = ? AND member_id = ? AND state = 'running'""";
 
     // Index: the primary key, in its order: the lock order of all statements.
     private static final String LOCK_ALL = """
@@ -112,14 +118,6 @@ public final class LeaseTable {
     public List<HeartbeatReply> heartbeat(
             Connection connection, int shard, Duration lease, List<HeartbeatRequest> requests) throws SQLException {
         PGConnection pg = connection.unwrap(PGConnection.class);
-        List<Integer> heldMembers = new ArrayList<>();
-        List<Integer> heldPartitions = new ArrayList<>();
-        for (int i = 0; i < requests.size(); i++) {
-            for (int partition : requests.get(i).held()) {
-                heldMembers.add(i + 1);
-                heldPartitions.add(partition);
-            }
-        }
         try (PreparedStatement statement = connection.prepareStatement(heartbeat)) {
             statement.setInt(1, shard);
             statement.setDouble(2, lease.toMillis() / 1e3);
@@ -135,8 +133,13 @@ public final class LeaseTable {
                             "text",
                             requests.stream().map(HeartbeatRequest::name).toArray()));
             statement.setArray(6, pg.createArrayOf("int4", ints(requests, HeartbeatRequest::maxPartitions)));
-            statement.setArray(7, pg.createArrayOf("int4", ints(heldMembers, Integer::intValue)));
-            statement.setArray(8, pg.createArrayOf("int4", ints(heldPartitions, Integer::intValue)));
+            statement.setArray(
+                    7,
+                    connection.createArrayOf(
+                            "text",
+                            requests.stream()
+                                    .map(request -> arrayText(request.held()))
+                                    .toArray()));
             List<HeartbeatReply> replies = new ArrayList<>();
             try (ResultSet rows = statement.executeQuery()) {
                 while (rows.next()) {
@@ -201,6 +204,17 @@ public final class LeaseTable {
     }
 
     /**
+     * Stores why a running partition makes no progress; {@code null}: it does.
+     *
+     * @return whether the member still held it
+     */
+    public boolean setCondition(
+            Connection connection, int consumerId, UUID memberId, int partition, @Nullable String condition) {
+        String text = condition == null ? null : condition.replace('\0', ' ');
+        return Jooq.using(connection).execute(schema.sql(SET_CONDITION), text, consumerId, partition, memberId) == 1;
+    }
+
+    /**
      * Moves the consumer in one partition and frees the partition: its holder loses it.
      *
      * @param epoch the epoch that the partition must have; {@code null}: any
@@ -228,6 +242,11 @@ public final class LeaseTable {
 
     private void lockAll(Connection connection, int consumerId) {
         Jooq.using(connection).fetch(schema.sql(LOCK_ALL), consumerId);
+    }
+
+    /** Arrays of different lengths cannot be the elements of an array, except as text. */
+    private static String arrayText(List<Integer> partitions) {
+        return partitions.stream().map(String::valueOf).collect(Collectors.joining(",", "{", "}"));
     }
 
     private static <T> int[] ints(List<T> list, java.util.function.ToIntFunction<T> value) {

@@ -17,7 +17,7 @@ import org.postgresql.PGConnection;
  */
 public final class OffsetTable {
     // Index: consumer_offset_newest. Locks the deleted rows, in the order of the partitions.
-    private static final String COMMIT = "SELECT * FROM eventsql.commit_offsets_v1(?, ?, ?, ?, ?)";
+    private static final String COMMIT = "SELECT * FROM eventsql.commit_offsets_v1(?, ?, ?, ?, ?, ?)";
 
     // Reads no table. Takes a shared advisory lock.
     private static final String BEGIN_HANDLING = "SELECT eventsql.begin_handling_v1(?, ?, ?, ?)";
@@ -28,7 +28,7 @@ public final class OffsetTable {
             FROM eventsql.shard s""";
 
     // Index: consumer_offset_newest. Locks the deleted row.
-    private static final String COMMIT_HANDLED = "SELECT eventsql.commit_handled_v1(?, ?, ?, ?, ?, ?, ?)";
+    private static final String COMMIT_HANDLED = "SELECT eventsql.commit_handled_v1(?, ?, ?, ?, ?, ?, ?, ?)";
 
     private final String commit;
     private final String beginHandling;
@@ -42,8 +42,12 @@ public final class OffsetTable {
         commitHandled = schema.sql(COMMIT_HANDLED);
     }
 
-    /** The handled offsets of one partition: from {@code fromOffset} to {@code toOffset}, exclusive. */
-    public record Handled(int partition, long epoch, long fromOffset, long toOffset) {}
+    /**
+     * The handled offsets of one partition: from {@code fromOffset} to {@code toOffset}, exclusive.
+     *
+     * @param events the number of events between them: fewer than offsets where events are missing from the log
+     */
+    public record Handled(int partition, long epoch, long fromOffset, long toOffset, long events) {}
 
     /**
      * Commits offsets, each only if the partition's epoch and previous offset are still the given ones.
@@ -73,6 +77,10 @@ public final class OffsetTable {
                     pg.createArrayOf(
                             "int8",
                             handled.stream().mapToLong(Handled::toOffset).toArray()));
+            statement.setArray(
+                    6,
+                    pg.createArrayOf(
+                            "int8", handled.stream().mapToLong(Handled::events).toArray()));
             Set<Integer> committed = new HashSet<>();
             try (ResultSet rows = statement.executeQuery()) {
                 while (rows.next()) {
@@ -136,8 +144,9 @@ public final class OffsetTable {
             statement.setLong(3, handled.epoch());
             statement.setLong(4, handled.fromOffset());
             statement.setLong(5, handled.toOffset());
-            statement.setString(6, token);
-            statement.setLong(7, idleMs);
+            statement.setLong(6, handled.events());
+            statement.setString(7, token);
+            statement.setLong(8, idleMs);
             try (ResultSet row = statement.executeQuery()) {
                 return row.next() && row.getBoolean(1);
             }

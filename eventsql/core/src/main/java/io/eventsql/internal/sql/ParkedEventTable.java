@@ -150,6 +150,9 @@ public final class ParkedEventTable {
     /**
      * One row.
      *
+     * @param headers empty if the stored ones cannot be decoded
+     * @param storedHeaders the headers as they are stored
+     * @param undecodable why they cannot be decoded; {@code null}: they can
      * @param deadLetterStream {@code null}: parked with its key
      */
     @SuppressWarnings("ArrayRecordComponent") // goes to the event as it is
@@ -159,6 +162,8 @@ public final class ParkedEventTable {
             @Nullable String key,
             byte[] value,
             Map<String, String> headers,
+            @Nullable String storedHeaders,
+            @Nullable IllegalArgumentException undecodable,
             Instant publishedAt,
             @Nullable String deadLetterStream,
             @Nullable Long deadLetterOffset,
@@ -173,28 +178,47 @@ public final class ParkedEventTable {
                 Jooq.using(connection).fetchValue(schema.sql(IS_PARKED), consumerId, partition, offset));
     }
 
-    /** Adds an event that was dead-lettered: its copy is in the dead-letter stream. */
+    /**
+     * Adds an event that was dead-lettered: its copy is in the dead-letter stream.
+     *
+     * @param headers the event's headers as JSON; {@code null}: none
+     */
     public void addDeadLetter(
             Connection connection,
             int consumerId,
             StoredEvent event,
+            @Nullable String headers,
             EventPosition deadLetter,
             String error,
             int attempts)
             throws SQLException {
-        insert(connection, consumerId, List.of(event), deadLetter, error, attempts);
+        insert(connection, consumerId, List.of(event), e -> headers, deadLetter, error, attempts);
+    }
+
+    /** Returns the headers of an event as JSON; {@code null} if it has none. */
+    @FunctionalInterface
+    public interface Headers {
+        @Nullable
+        String json(StoredEvent event);
     }
 
     /** Adds events of parked keys. */
-    public void park(Connection connection, int consumerId, List<StoredEvent> events, String error, int attempts)
+    public void park(
+            Connection connection,
+            int consumerId,
+            List<StoredEvent> events,
+            Headers headers,
+            String error,
+            int attempts)
             throws SQLException {
-        insert(connection, consumerId, events, null, error, attempts);
+        insert(connection, consumerId, events, headers, null, error, attempts);
     }
 
     private void insert(
             Connection connection,
             int consumerId,
             List<StoredEvent> events,
+            Headers headers,
             @Nullable EventPosition deadLetter,
             String error,
             int attempts)
@@ -206,7 +230,7 @@ public final class ParkedEventTable {
                 statement.setLong(3, event.offset());
                 statement.setString(4, event.key());
                 statement.setBytes(5, event.value());
-                statement.setString(6, event.headers().isEmpty() ? null : HeadersJson.encode(event.headers()));
+                statement.setString(6, headers.json(event));
                 statement.setObject(7, OffsetDateTime.ofInstant(event.publishedAt(), ZoneOffset.UTC));
                 statement.setString(8, deadLetter == null ? null : deadLetter.stream());
                 statement.setObject(9, deadLetter == null ? null : deadLetter.offset(), Types.BIGINT);
@@ -249,12 +273,22 @@ public final class ParkedEventTable {
     }
 
     private static Row row(Record r) {
+        @Nullable String json = r.get(4, String.class);
+        Map<String, String> headers = Map.of();
+        @Nullable IllegalArgumentException undecodable = null;
+        try {
+            headers = json == null ? Map.of() : HeadersJson.decode(json);
+        } catch (IllegalArgumentException e) {
+            undecodable = e;
+        }
         return new Row(
                 r.get(0, Integer.class),
                 r.get(1, Long.class),
                 r.get(2, String.class),
                 r.get(3, byte[].class),
-                headers(r.get(4, String.class)),
+                headers,
+                json,
+                undecodable,
                 r.get(5, OffsetDateTime.class).toInstant(),
                 r.get(6, String.class),
                 r.get(7, Long.class),
@@ -262,10 +296,6 @@ public final class ParkedEventTable {
                 r.get(9, Integer.class),
                 r.get(10, OffsetDateTime.class).toInstant(),
                 r.get(11, Boolean.class));
-    }
-
-    private static Map<String, String> headers(@Nullable String json) {
-        return json == null ? Map.of() : HeadersJson.decode(json);
     }
 
     /** Removes an event that was handled. Returns whether it was still parked. */

@@ -42,7 +42,7 @@ public final class ServiceThread {
         void run() throws Exception;
     }
 
-    /** @param name the thread's name */
+    /** Creates the thread, which {@link #start} starts. */
     public ServiceThread(String name, Task task) {
         this.name = name;
         this.task = task;

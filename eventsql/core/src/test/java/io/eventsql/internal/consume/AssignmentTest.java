@@ -4,6 +4,7 @@ import static io.eventsql.internal.consume.Fixtures.assignment;
 import static io.eventsql.internal.consume.Fixtures.page;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.eventsql.internal.sql.FetchedPage;
 import java.util.Set;
 import org.junit.jupiter.api.Test;
 
@@ -22,11 +23,11 @@ class AssignmentTest {
     @Test
     void acceptPage_handlerIsRunning_leavesThePageToIt() {
         assignment.acceptPage(page(10, 2));
-        assertThat(assignment.takePage()).hasSize(2);
+        assertThat(assignment.takePage().events()).hasSize(2);
 
         assertThat(assignment.acceptPage(page(12, 1))).isFalse();
         assertThat(assignment.endHandling()).isFalse();
-        assertThat(assignment.takePage()).hasSize(1);
+        assertThat(assignment.takePage().events()).hasSize(1);
         assertThat(assignment.endHandling()).isTrue();
     }
 
@@ -34,6 +35,94 @@ class AssignmentTest {
     void acceptPage_beginsElsewhere_isRefused() {
         assertThat(assignment.acceptPage(page(11, 2))).isFalse();
         assertThat(assignment.fetchedOffset()).isEqualTo(10);
+    }
+
+    @Test
+    void acceptPage_gapInside_fetchesFromItsEnd() {
+        assignment.beginFetch();
+
+        assignment.acceptPage(page(10, 20, 10, 11, 17, 19));
+
+        assertThat(assignment.fetchedOffset()).isEqualTo(20);
+    }
+
+    @Test
+    void acceptPage_beginsWithAGap_isKeptUntilTheGapIsAccepted() {
+        assignment.beginFetch();
+
+        assertThat(assignment.acceptPage(page(10, 20, 15, 16))).isFalse();
+        assertThat(assignment.hasEmptyRange()).isTrue();
+        assertThat(assignment.fetchedOffset()).isEqualTo(10);
+        assignment.wake();
+        assertThat(assignment.wantsPage())
+                .as("fetched again while the heads are read")
+                .isFalse();
+
+        assertThat(assignment.acceptEmptyRange()).isTrue();
+        assertThat(assignment.hasEmptyRange()).isFalse();
+        assertThat(assignment.fetchedOffset()).isEqualTo(15);
+        FetchedPage missing = assignment.takePage();
+        assertThat(missing.firstOffset()).isEqualTo(10);
+        assertThat(missing.nextOffset()).isEqualTo(15);
+        assertThat(missing.events()).isEmpty();
+        assertThat(assignment.wantsPage()).isTrue();
+    }
+
+    @Test
+    void acceptEmptyRange_isEnding_isRefused() {
+        assignment.beginFetch();
+        assignment.acceptPage(page(10, 20));
+        assignment.drain();
+
+        assertThat(assignment.acceptEmptyRange()).isFalse();
+    }
+
+    @Test
+    void progress_eventsAreMissing_countsOnlyEvents() {
+        assignment.recordMissing(12, 15);
+        assignment.recordHandled(10, 16);
+
+        assertThat(assignment.progress().toOffset()).isEqualTo(16);
+        assertThat(assignment.progress().events()).isEqualTo(3);
+
+        assignment.recordCommitted(16);
+        assignment.recordHandled(16, 20);
+
+        assertThat(assignment.progress().events()).isEqualTo(4);
+    }
+
+    @Test
+    void budget_whateverEndsAPage_isReleased() {
+        FetchBudget budget = Fixtures.budget();
+        Assignment owned =
+                new Assignment(Fixtures.membership(), Fixtures.taken(0, 0), Set.of(), Fixtures.leaseEnd(), budget);
+        owned.beginFetch();
+        assertThat(budget.usedBytes()).isPositive();
+        owned.abortFetch();
+        assertThat(budget.usedBytes()).as("fetch failed").isZero();
+
+        owned.beginFetch();
+        owned.acceptPage(page(0, 0));
+        assertThat(budget.usedBytes()).as("page is empty").isZero();
+
+        owned.wake();
+        owned.beginFetch();
+        owned.acceptPage(page(0, 3));
+        assertThat(budget.usedBytes()).as("page waits").isEqualTo(3);
+        owned.dropPage();
+        assertThat(budget.usedBytes()).as("page is dropped").isZero();
+
+        owned.beginFetch();
+        owned.acceptPage(page(0, 3));
+        owned.drain();
+        assertThat(budget.usedBytes()).as("partition drains").isZero();
+
+        Assignment lost =
+                new Assignment(Fixtures.membership(), Fixtures.taken(0, 0), Set.of(), Fixtures.leaseEnd(), budget);
+        lost.beginFetch();
+        lost.end();
+        lost.acceptPage(page(0, 3));
+        assertThat(budget.usedBytes()).as("partition ended during the fetch").isZero();
     }
 
     @Test
@@ -168,8 +257,8 @@ class AssignmentTest {
 
     @Test
     void isLeaseValid_expiredAndRenewed() {
-        Assignment expired =
-                new Assignment(Fixtures.membership(), Fixtures.taken(0, 0), Set.of(), System.nanoTime() - 1);
+        Assignment expired = new Assignment(
+                Fixtures.membership(), Fixtures.taken(0, 0), Set.of(), System.nanoTime() - 1, Fixtures.budget());
         assertThat(expired.isLeaseValid()).isFalse();
 
         expired.renewLease(Fixtures.leaseEnd());

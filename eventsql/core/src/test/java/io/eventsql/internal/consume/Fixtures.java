@@ -4,6 +4,7 @@ import io.eventsql.ConsumerSpec;
 import io.eventsql.EventPosition;
 import io.eventsql.StoredEvent;
 import io.eventsql.StreamSpec;
+import io.eventsql.internal.sql.FetchedPage;
 import io.eventsql.internal.sql.LeaseTable.TakenPartition;
 import java.time.Instant;
 import java.util.List;
@@ -35,11 +36,15 @@ final class Fixtures {
     }
 
     static Assignment assignment(long nextOffset) {
-        return new Assignment(membership(), taken(0, nextOffset), Set.of(), leaseEnd());
+        return new Assignment(membership(), taken(0, nextOffset), Set.of(), leaseEnd(), budget());
+    }
+
+    static FetchBudget budget() {
+        return new FetchBudget(SPEC);
     }
 
     static ShardMember member(Listeners listeners, int... partitions) {
-        ShardMember member = new ShardMember(membership(), listeners);
+        ShardMember member = new ShardMember(membership(), budget(), listeners);
         for (int partition : partitions) {
             member.add(List.of(taken(partition, 0)), Map.of(), leaseEnd());
         }
@@ -50,9 +55,15 @@ final class Fixtures {
         return new StoredEvent(new EventPosition("orders", 0, 0, offset), key, new byte[] {1}, Map.of(), Instant.EPOCH);
     }
 
-    static List<StoredEvent> page(long first, int events) {
-        return LongStream.range(first, first + events)
-                .mapToObj(offset -> event(offset, null))
-                .toList();
+    static FetchedPage page(long first, int events) {
+        return page(
+                first, first + events, LongStream.range(first, first + events).toArray());
+    }
+
+    /** Returns a page of a range, with events at these offsets. */
+    static FetchedPage page(long first, long next, long... offsets) {
+        List<StoredEvent> events =
+                LongStream.of(offsets).mapToObj(offset -> event(offset, null)).toList();
+        return new FetchedPage(first, next, events, events.size(), Map.of());
     }
 }

@@ -25,11 +25,12 @@ class UnfinishedWorkTest {
     void of_handlersAndHandledOffsets_namesThemAndWhatIsRepeated() {
         run(member.assignment(0).orElseThrow());
         member.assignment(1).orElseThrow().recordHandled(0, 7);
-        assertThat(UnfinishedWork.of(member).partitions()).satisfiesExactly(
-                running -> assertThat(running)
-                        .startsWith("partition 0 from offset 0 on, whose handler has been running for PT"),
-                handled -> assertThat(handled)
-                        .isEqualTo("partition 1 from offset 0 on (handled up to 7, not committed)"));
+        assertThat(UnfinishedWork.of(member).partitions())
+                .satisfiesExactly(
+                        running -> assertThat(running)
+                                .startsWith("partition 0 from offset 0 on, whose handler has been running for PT"),
+                        handled -> assertThat(handled)
+                                .isEqualTo("partition 1 from offset 0 on (handled up to 7, not committed)"));
     }
 
     @Test

@@ -2,6 +2,7 @@ package io.eventsql.spring.boot;
 
 import io.eventsql.EventSql;
 import io.eventsql.spring.internal.actuate.EventSqlHealthIndicator;
+import io.eventsql.spring.internal.actuate.OpenCircuitBreakers;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
@@ -22,8 +23,16 @@ public final class EventSqlHealthAutoConfiguration {
     /** Its bean name is its name in the health response. */
     @Bean
     @ConditionalOnMissingBean(name = {"eventsqlHealthIndicator", "eventsqlHealthContributor"})
-    EventSqlHealthIndicator eventsqlHealthIndicator(EventSql eventSql, EventSqlHealthProperties properties) {
+    EventSqlHealthIndicator eventsqlHealthIndicator(
+            EventSql eventSql, EventSqlHealthProperties properties, OpenCircuitBreakers circuitBreakers) {
         return new EventSqlHealthIndicator(
-                eventSql, properties.timeout(), new Status(properties.stoppedPartitionsStatus()));
+                eventSql, properties.timeout(), new Status(properties.stoppedPartitionsStatus()), circuitBreakers);
+    }
+
+    /** {@link EventSqlAutoConfiguration} registers it with the library. */
+    @Bean
+    @ConditionalOnMissingBean
+    OpenCircuitBreakers eventSqlOpenCircuitBreakers() {
+        return new OpenCircuitBreakers();
     }
 }

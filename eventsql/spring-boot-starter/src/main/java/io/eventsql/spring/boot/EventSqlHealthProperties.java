@@ -8,8 +8,8 @@ import org.springframework.boot.context.properties.bind.DefaultValue;
  * Settings of the health indicator {@code eventsql}.
  *
  * @param timeout Longest wait for the responses of all shards and consumers.
- * @param stoppedPartitionsStatus Status while a failure has stopped a partition of a consumer of this process; UP by
- *     default, because a restart does not help. A more severe status takes precedence.
+ * @param stoppedPartitionsStatus Status while a partition of a consumer of this process is stopped or its circuit breaker
+ *     is open; UP by default, because a restart does not help. A more severe status takes precedence.
  */
 @ConfigurationProperties("eventsql.health")
 record EventSqlHealthProperties(

@@ -8,6 +8,7 @@ import io.eventsql.ConsumerPartition;
 import io.eventsql.ConsumerSpec;
 import io.eventsql.EventPublisher;
 import io.eventsql.EventSql;
+import io.eventsql.InvalidInputException;
 import io.eventsql.Outbox;
 import io.eventsql.Settings;
 import io.eventsql.ShardInfo;
@@ -200,6 +201,33 @@ class EventSqlAutoConfigurationIT extends AutoConfigurationFixture {
                     assertThat(context.getBean(EventSerializer.class)).isSameAs(serializer);
                     assertThat(context).hasSingleBean(EventSqlTemplate.class).hasSingleBean(CloudEventHeaders.class);
                 });
+    }
+
+    record Published(String id) {}
+
+    static final class Elsewhere {
+        record Published(String id) {}
+    }
+
+    @Test
+    void eventTypes_ofPropertiesAndBeans_areRegistered_andAClashIsFoundAtStart() {
+        ApplicationContextRunner one = application
+                .withBean(DataSource.class, EventSqlAutoConfigurationIT::newDatabase)
+                .withPropertyValues("eventsql.event-types=" + Published.class.getName());
+
+        one.run(context ->
+                assertThat(context.getBean(EventTypes.class).find("Published")).isEqualTo(Published.class));
+        one.withBean(EventTypes.class, () -> new EventTypes(Elsewhere.class))
+                .run(context -> assertThat(context).getBean(EventTypes.class).satisfies(types -> {
+                    assertThat(types.find("Published")).isEqualTo(Published.class);
+                    assertThat(types.find("Elsewhere")).isEqualTo(Elsewhere.class);
+                }));
+        one.withBean(EventTypes.class, () -> new EventTypes(Elsewhere.Published.class))
+                .run(context -> assertThat(context)
+                        .getFailure()
+                        .rootCause()
+                        .isInstanceOf(InvalidInputException.class)
+                        .hasMessageContainingAll(Published.class.getName(), Elsewhere.Published.class.getName()));
     }
 
     @Test

@@ -8,6 +8,7 @@ import io.eventsql.Settings;
 import io.eventsql.ShardIdentityException;
 import io.eventsql.StreamSpec;
 import io.eventsql.UnknownStreamException;
+import io.eventsql.spring.EventTypes;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.List;
@@ -75,6 +76,20 @@ class FailureAnalyzersTest {
                 .contains("eventsql.streams[<name>].segment-size");
         assertThat(analyze(new InvalidInputException("consumer.name", "is odd")).getAction())
                 .isEqualTo("Change consumer.name.");
+    }
+
+    private static final class Elsewhere {
+        record Order(String id) {}
+    }
+
+    record Order(String id) {}
+
+    @Test
+    void eventTypes_withOneName_areBothNamed() {
+        FailureAnalysis analysis = analyze(thrownBy(() -> new EventTypes(Order.class, Elsewhere.Order.class)));
+
+        assertThat(analysis.getDescription()).contains(Order.class.getName(), Elsewhere.Order.class.getName());
+        assertThat(analysis.getAction()).contains("@EventType");
     }
 
     @Test

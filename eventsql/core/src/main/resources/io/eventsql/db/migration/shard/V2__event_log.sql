@@ -35,7 +35,7 @@ CREATE TABLE eventsql.stream_partition (
     log_start   bigint NOT NULL DEFAULT 0,             -- the first offset that still exists
     map_version int    NOT NULL,                       -- publishers with another version of the slot map are rejected
     PRIMARY KEY (stream_id, partition)
-) WITH (fillfactor = 50);
+) WITH (fillfactor = 50, vacuum_truncate = false);
 
 -- The last batch of each producer in each partition. The newest row of a partition is its head; a producer's own row
 -- makes a repeated append harmless. Rows are inserted and deleted but never updated: the newest row is always the last
@@ -51,7 +51,7 @@ CREATE TABLE eventsql.producer_batch (
     CONSTRAINT producer_batch_head PRIMARY KEY (stream_id, partition, next_offset),
     CONSTRAINT producer_batch_of_producer UNIQUE (producer_id, stream_id, partition, batch_number)
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0,
-        autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 100000);
+        autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 100000, vacuum_truncate = false);
 
 -- Where the log of each partition starts, where it ends, and when it was last appended to.
 CREATE VIEW eventsql.partition_head AS
@@ -208,20 +208,24 @@ END $$;
 
 -- Reads a page of each of several partitions of one stream in one round trip.
 --
--- p_partitions, p_offsets: one element for each page: the partition and its first offset. A page has at most
--- p_max_events events and ends with the event that brings its values to p_max_bytes bytes, or at the end of its
--- segment. It is empty if the segment or the offset does not exist yet. Rows are returned page by page, in the order of
--- the offsets.
+-- p_partitions, p_offsets, p_max_bytes: one element for each page: the partition, its first offset, and its size. A page
+-- has at most p_max_events events and ends with the event that brings its values, keys and headers to p_max_bytes
+-- bytes, or at the end of its segment. It is empty if the head does not exceed its first offset. Rows are returned page
+-- by page, in the order of the offsets.
+--
+-- Where the head says that there are events but the segment has none from the first offset on, or does not exist, the
+-- page is one row without a value: its event_offset is the end of the range that was read. The log may start above it,
+-- or the events are missing.
 --
 -- The head is read first, by a cached plan: fetching from a partition without new events costs almost nothing. Each
 -- segment is named, so the cost does not depend on the number of segments, and its query is planned when it is read: a
 -- plan made while a segment was small would be kept when it is large. The settings leave only a scan of the primary key
 -- in its order, also on tables that were never analyzed. Bytes are counted row by row only for a page that may be too
--- large, because counting costs time: values are stored uncompressed, and one of more than 2,000 bytes makes the TOAST
+-- large, because counting costs time: rows are stored uncompressed, and one of more than 2,000 bytes makes the TOAST
 -- table grow.
 CREATE FUNCTION eventsql.fetch_v1(
     p_stream_id int, p_stream text, p_segment_size bigint, p_partitions int[], p_offsets bigint[], p_max_events int,
-    p_max_bytes bigint)
+    p_max_bytes bigint[])
 RETURNS TABLE (page int, event_offset bigint, key text, value bytea, headers json, published_at timestamptz)
 LANGUAGE plpgsql STABLE -- one snapshot: a large value that is not counted is not seen either
 SET enable_seqscan = off
@@ -237,6 +241,8 @@ DECLARE
     segment       text;
     largest_bytes bigint;
     events        text;
+    event_bytes   text := '(octet_length(value) + coalesce(octet_length(key), 0)'
+                          ' + coalesce(octet_length(headers::text), 0))';
 BEGIN
     FOR i IN 1 .. cardinality(p_partitions) LOOP
         SELECT b.next_offset INTO head
@@ -252,25 +258,28 @@ BEGIN
         SELECT CASE WHEN pg_relation_size(c.reltoastrelid) = 0 THEN 2000 * least(p_max_events, head - p_offsets[i]) END
         INTO largest_bytes
         FROM pg_class c WHERE c.oid = to_regclass(segment);
-        IF NOT FOUND THEN
-            CONTINUE;
-        END IF;
-
-        events := format(
-            'SELECT %s AS page, event_offset, key, value, headers, published_at FROM %s'
-            ' WHERE event_offset >= $1 ORDER BY event_offset LIMIT $2', i - 1, segment);
-        IF largest_bytes IS NULL OR largest_bytes > p_max_bytes THEN
-            EXECUTE format('SELECT sum(octet_length(value)) FROM (%s) AS events', events)
-            INTO largest_bytes USING p_offsets[i], p_max_events;
-        END IF;
-        IF largest_bytes > p_max_bytes THEN
+        IF FOUND THEN
             events := format(
-                'SELECT page, event_offset, key, value, headers, published_at FROM ('
-                '  SELECT *, sum(octet_length(value)) OVER (ORDER BY event_offset ROWS UNBOUNDED PRECEDING)'
-                '            - octet_length(value) AS bytes_before FROM (%s) AS events'
-                ') AS counted WHERE bytes_before < $3', events);
+                'SELECT %s AS page, event_offset, key, value, headers, published_at FROM %s'
+                ' WHERE event_offset >= $1 ORDER BY event_offset LIMIT $2', i - 1, segment);
+            IF largest_bytes IS NULL OR largest_bytes > p_max_bytes[i] THEN
+                EXECUTE format('SELECT sum(%s) FROM (%s) AS events', event_bytes, events)
+                INTO largest_bytes USING p_offsets[i], p_max_events;
+            END IF;
+            IF largest_bytes > p_max_bytes[i] THEN
+                events := format(
+                    'SELECT page, event_offset, key, value, headers, published_at FROM ('
+                    '  SELECT *, sum(%1$s) OVER (ORDER BY event_offset ROWS UNBOUNDED PRECEDING) - %1$s AS bytes_before'
+                    '  FROM (%2$s) AS events'
+                    ') AS counted WHERE bytes_before < $3', event_bytes, events);
+            END IF;
+            RETURN QUERY EXECUTE events USING p_offsets[i], p_max_events, p_max_bytes[i];
         END IF;
-        RETURN QUERY EXECUTE events USING p_offsets[i], p_max_events, p_max_bytes;
+        IF NOT FOUND THEN -- neither the segment nor, in it, an event
+            page := i - 1;
+            event_offset := least(head, (p_offsets[i] / p_segment_size + 1) * p_segment_size);
+            RETURN NEXT;
+        END IF;
     END LOOP;
 END $$;
 

@@ -23,7 +23,7 @@ CREATE TABLE eventsql.consumer_offset (
     committed_at    timestamptz NOT NULL,
     CONSTRAINT consumer_offset_newest PRIMARY KEY (consumer_id, partition, commit_number)
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0,
-        autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 100000);
+        autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 100000, vacuum_truncate = false);
 
 -- The lease and the state of each partition of a consumer. Not part of consumer_offset, because the open transaction of
 -- an exactly-once handler would block the heartbeat.
@@ -38,7 +38,7 @@ CREATE TABLE eventsql.consumer_partition (
     state_since timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (consumer_id, partition)
 ) WITH (fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
-        autovacuum_vacuum_cost_delay = 0);
+        autovacuum_vacuum_cost_delay = 0, vacuum_truncate = false);
 
 -- The members of each consumer, including those without a partition.
 CREATE TABLE eventsql.consumer_member (
@@ -50,7 +50,7 @@ CREATE TABLE eventsql.consumer_member (
     expires_at     timestamptz NOT NULL,
     PRIMARY KEY (consumer_id, member_id)
 ) WITH (fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
-        autovacuum_vacuum_cost_delay = 0);
+        autovacuum_vacuum_cost_delay = 0, vacuum_truncate = false);
 
 -- Returns what identifies a key in an index, whose entries are limited to a third of a page; keys may be longer.
 CREATE FUNCTION eventsql.key_hash_v1(key text) RETURNS bytea
@@ -231,6 +231,7 @@ AS $$
 #variable_conflict use_column
 DECLARE
     published timestamptz;
+    segment   text;
 BEGIN
     FOR partition, state, error, log_start, next_offset, committed_at, epoch, member, expires_at, head IN
         -- The offset is read before the head: in the other order it could be beyond the head.
@@ -254,10 +255,11 @@ BEGIN
         ORDER BY b.next_offset DESC LIMIT 1;
 
         lag_ms := 0;
-        IF next_offset < head AND head > log_start THEN
-            EXECUTE format('SELECT published_at FROM eventsql.%I WHERE event_offset = $1',
-                'events_' || p_stream || '__p' || partition
-                    || '_s' || greatest(next_offset, log_start) / p_segment_size)
+        segment := format('eventsql.%I', 'events_' || p_stream || '__p' || partition
+            || '_s' || greatest(next_offset, log_start) / p_segment_size);
+        IF next_offset < head AND head > log_start AND to_regclass(segment) IS NOT NULL THEN
+            -- The next event that exists: events may be missing from the log.
+            EXECUTE format('SELECT published_at FROM %s WHERE event_offset >= $1 ORDER BY event_offset LIMIT 1', segment)
             INTO published USING greatest(next_offset, log_start);
             lag_ms := coalesce(greatest(0, extract(epoch FROM clock_timestamp() - published) * 1000)::bigint, 0);
         END IF;

@@ -3,7 +3,8 @@
 INSERT INTO eventsql.schema_version (version, description) VALUES (5, 'offset functions');
 
 -- Returns the first offset of a partition whose event was published at p_time or later; the head if there is none. A
--- binary search, because published_at never runs backwards within a partition.
+-- binary search, because published_at never runs backwards within a partition. Where the middle is missing from the
+-- log, the next event that exists takes its place.
 CREATE FUNCTION eventsql.offset_at_v1(p_stream text, p_partition int, p_time timestamptz)
 RETURNS bigint
 LANGUAGE plpgsql STABLE
@@ -13,23 +14,41 @@ DECLARE
     high      bigint;
     middle    bigint;
     size      bigint;
+    result    bigint;
+    probed    bigint;
+    found     bigint;
     published timestamptz;
+    segment   text;
 BEGIN
     SELECT h.log_start, h.next_offset, s.segment_size INTO STRICT low, high, size
     FROM eventsql.partition_head h JOIN eventsql.stream s ON s.name = h.stream
     WHERE h.stream = p_stream AND h.partition = p_partition;
+    result := high;
     WHILE low < high LOOP
         middle := low + (high - low) / 2;
-        EXECUTE format('SELECT published_at FROM eventsql.%I WHERE event_offset = $1',
-            'events_' || p_stream || '__p' || p_partition || '_s' || middle / size)
-        INTO STRICT published USING middle;
-        IF published < p_time THEN
-            low := middle + 1;
+        probed := middle;
+        found := NULL;
+        WHILE found IS NULL AND probed < high LOOP
+            segment := format('eventsql.%I',
+                'events_' || p_stream || '__p' || p_partition || '_s' || probed / size);
+            IF to_regclass(segment) IS NOT NULL THEN
+                EXECUTE format(
+                    'SELECT event_offset, published_at FROM %s WHERE event_offset >= $1 AND event_offset < $2'
+                    ' ORDER BY event_offset LIMIT 1', segment)
+                INTO found, published USING probed, high;
+            END IF;
+            probed := (probed / size + 1) * size;
+        END LOOP;
+        IF found IS NULL THEN
+            high := middle;
+        ELSIF published < p_time THEN
+            low := found + 1;
         ELSE
+            result := found;
             high := middle;
         END IF;
     END LOOP;
-    RETURN low;
+    RETURN result;
 END $$;
 
 -- Replaces the newest offset row of a partition: raises the epoch, and moves the offset if p_next_offset is given.
@@ -64,9 +83,11 @@ END $$;
 
 -- Commits offsets of a consumer, each only if epoch and previous offset are still the given ones. Returns the
 -- partitions that were committed; the others were lost to another member. Two commits of one partition meet at the
--- DELETE: the second finds no row.
+-- DELETE: the second finds no row. p_events: the number of events between the two offsets, which is less than their
+-- difference where events are missing from the log.
 CREATE FUNCTION eventsql.commit_offsets_v1(
-    p_consumer_id int, p_partitions int[], p_epochs bigint[], p_from_offsets bigint[], p_to_offsets bigint[])
+    p_consumer_id int, p_partitions int[], p_epochs bigint[], p_from_offsets bigint[], p_to_offsets bigint[],
+    p_events bigint[])
 RETURNS SETOF int
 LANGUAGE plpgsql
 SET enable_seqscan = off
@@ -79,8 +100,8 @@ AS $$
 BEGIN
     RETURN QUERY
     WITH requested AS MATERIALIZED (
-        SELECT * FROM unnest(p_partitions, p_epochs, p_from_offsets, p_to_offsets)
-            AS r (partition, epoch, from_offset, to_offset)
+        SELECT * FROM unnest(p_partitions, p_epochs, p_from_offsets, p_to_offsets, p_events)
+            AS r (partition, epoch, from_offset, to_offset, events)
         ORDER BY 1
     ), newest AS MATERIALIZED (
         SELECT r.*, o.*
@@ -96,12 +117,12 @@ BEGIN
         USING newest n
         WHERE o.ctid = n.tid AND o.consumer_id = p_consumer_id AND o.partition = n.partition
           AND o.commit_number = n.commit_number
-        RETURNING o.partition, o.commit_number, o.epoch, o.consumed_events, n.from_offset, n.to_offset
+        RETURNING o.partition, o.commit_number, o.epoch, o.consumed_events, n.events, n.to_offset
     )
     INSERT INTO eventsql.consumer_offset AS inserted
         (consumer_id, partition, commit_number, next_offset, epoch, consumed_events, committed_at)
     SELECT p_consumer_id, f.partition, f.commit_number + 1, f.to_offset, f.epoch,
-           f.consumed_events + (f.to_offset - f.from_offset), clock_timestamp()
+           f.consumed_events + f.events, clock_timestamp()
     FROM former f
     RETURNING inserted.partition;
 END $$;
@@ -154,8 +175,8 @@ END $$;
 --
 -- Errors: ES006 this is another transaction, because the handler has ended that one.
 CREATE FUNCTION eventsql.commit_handled_v1(
-    p_consumer_id int, p_partition int, p_epoch bigint, p_from_offset bigint, p_to_offset bigint, p_token text,
-    p_idle_timeout_ms bigint)
+    p_consumer_id int, p_partition int, p_epoch bigint, p_from_offset bigint, p_to_offset bigint, p_events bigint,
+    p_token text, p_idle_timeout_ms bigint)
 RETURNS boolean
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -164,7 +185,8 @@ BEGIN
     END IF;
     PERFORM set_config('idle_in_transaction_session_timeout', p_idle_timeout_ms::text, true);
     RETURN EXISTS (SELECT FROM eventsql.commit_offsets_v1(
-        p_consumer_id, ARRAY[p_partition], ARRAY[p_epoch], ARRAY[p_from_offset], ARRAY[p_to_offset]));
+        p_consumer_id, ARRAY[p_partition], ARRAY[p_epoch], ARRAY[p_from_offset], ARRAY[p_to_offset],
+        ARRAY[p_events]));
 END $$;
 
 -- Terminates the transactions in which a former holder still handles events of the partition: a frozen process would

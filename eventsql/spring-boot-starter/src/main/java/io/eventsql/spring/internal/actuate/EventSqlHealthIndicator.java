@@ -32,11 +32,17 @@ public final class EventSqlHealthIndicator implements HealthIndicator {
     private final EventSql eventSql;
     private final Duration timeout;
     private final Status statusIfStopped;
+    private final OpenCircuitBreakers circuitBreakers;
     private final Map<String, BoundedCheck<Boolean>> shards = new LinkedHashMap<>();
     private final BoundedCheck<Map<String, List<String>>> stopped;
 
-    /** @param statusIfStopped the status while a partition of a consumer of this process is stopped */
-    public EventSqlHealthIndicator(EventSql eventSql, Duration timeout, Status statusIfStopped) {
+    /**
+     * @param statusIfStopped the status while a partition of a consumer of this process is stopped or its circuit breaker is
+     *     open
+     */
+    public EventSqlHealthIndicator(
+            EventSql eventSql, Duration timeout, Status statusIfStopped, OpenCircuitBreakers circuitBreakers) {
+        this.circuitBreakers = circuitBreakers;
         this.eventSql = eventSql;
         this.timeout = timeout;
         this.statusIfStopped = statusIfStopped;
@@ -55,6 +61,9 @@ public final class EventSqlHealthIndicator implements HealthIndicator {
 
         Health.Builder health = Health.up();
         addStopped(health, stoppedCheck, deadline);
+        if (!circuitBreakers.isEmpty()) {
+            health.status(statusIfStopped).withDetail("openCircuitBreakers", circuitBreakers.details());
+        }
         Map<String, String> statuses = new LinkedHashMap<>();
         checks.forEach((name, check) -> statuses.put(name, status(check, deadline)));
         Map<String, String> consumers = consumers();

@@ -37,6 +37,7 @@ import org.springframework.util.unit.DataSize;
  * @param retryable Only these exceptions are retried; empty: all.
  * @param fatal These exceptions are never retried.
  * @param handlerTimeout Longest duration of a call; a longer one loses its partition.
+ * @param circuitBreaker Number of failures in a row after which a partition pauses; 0: never.
  * @param requireTypeHeader Whether an event without a stored type goes the way of the failure policy; otherwise it is read
  *     as the type that the method takes.
  * @param autoStartup Whether the listener starts with the application.
@@ -58,11 +59,13 @@ public record ListenerSettings(
         @Nullable Set<Class<? extends Throwable>> retryable,
         @Nullable Set<Class<? extends Throwable>> fatal,
         @Nullable Duration handlerTimeout,
+        @Nullable Integer circuitBreaker,
         @Nullable Boolean requireTypeHeader,
         @Nullable Boolean autoStartup) {
     /** Sets nothing. */
     public static final ListenerSettings NONE = new ListenerSettings(
-            null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null);
+            null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null,
+            null);
 
     /** Returns these settings, completed by the others. */
     ListenerSettings orElse(ListenerSettings others) {
@@ -83,6 +86,7 @@ public record ListenerSettings(
                 first(retryable, others.retryable),
                 first(fatal, others.fatal),
                 first(handlerTimeout, others.handlerTimeout),
+                first(circuitBreaker, others.circuitBreaker),
                 first(requireTypeHeader, others.requireTypeHeader),
                 first(autoStartup, others.autoStartup));
     }
@@ -108,6 +112,7 @@ public record ListenerSettings(
         spec = with(spec, failurePolicy, ConsumerSpec::withFailurePolicy);
         spec = with(spec, deadLetterStream, ConsumerSpec::withDeadLetterStream);
         spec = with(spec, outOfRangePolicy, ConsumerSpec::withOutOfRangePolicy);
+        spec = with(spec, circuitBreaker, ConsumerSpec::withCircuitBreaker);
         spec = with(spec, handlerTimeout, ConsumerSpec::withHandlerTimeout);
         return spec.withRetry(
                 spec.retry().withFatal(withPayloadException(spec.retry().fatal())));

@@ -166,6 +166,14 @@ public final class EventSqlMeters implements ConsumerListener, PublishListener, 
         count("eventsql.partition.stops", "Partitions stopped by a failure", consumer(partition));
     }
 
+    @Override
+    public void circuitBreakerOpened(ConsumerPartition partition, int failures, Duration delay) {
+        count(
+                "eventsql.circuit.breaker.pauses",
+                "Pauses of partitions whose events fail in a row",
+                consumer(partition));
+    }
+
     private void count(String name, String description, Consumer consumer) {
         Counter.builder(name)
                 .description(description)

@@ -162,6 +162,43 @@ class EventSqlHealthIndicatorIT {
     }
 
     @Test
+    void circuitBreakerOpen_isShownUntilAnEventIsHandled() {
+        application()
+                .withPropertyValues("eventsql.health.stopped-partitions-status=OUT_OF_SERVICE")
+                .run(context -> {
+                    EventSql eventSql = context.getBean(EventSql.class);
+                    eventSql.createStream(StreamSpec.of("orders").withPartitions(1));
+                    AtomicBoolean failing = new AtomicBoolean(true);
+                    eventSql.subscribe(
+                            ConsumerSpec.of("orders", "mailer")
+                                    .withFailurePolicy(FailurePolicy.DEAD_LETTER)
+                                    .withCircuitBreaker(2)
+                                    .withRetry(RetryPolicy.defaults().withMaxAttempts(1)),
+                            event -> {
+                                if (failing.get()) {
+                                    throw new IllegalStateException("thrown by the test");
+                                }
+                            });
+                    for (int i = 0; i < 20; i++) {
+                        eventSql.publisher().publish("orders", Event.ofText("key " + i, "x"));
+                    }
+                    await().atMost(Duration.ofSeconds(20)).untilAsserted(() -> {
+                        Health health = health(context);
+                        assertThat(health.getStatus()).isEqualTo(Status.OUT_OF_SERVICE);
+                        assertThat(health.getDetails()
+                                        .get("openCircuitBreakers")
+                                        .toString())
+                                .contains("orders/mailer, shard 0, partition 0", "failures in a row", "pausing for");
+                    });
+                    failing.set(false);
+                    await().atMost(Duration.ofSeconds(60)).untilAsserted(() -> {
+                        assertThat(health(context).getStatus()).isEqualTo(Status.UP);
+                        assertThat(health(context).getDetails()).doesNotContainKey("openCircuitBreakers");
+                    });
+                });
+    }
+
+    @Test
     void threadOfTheLibraryFails_isDownUntilItSucceeds() {
         application().run(context -> {
             AtomicBoolean failing = new AtomicBoolean(true);

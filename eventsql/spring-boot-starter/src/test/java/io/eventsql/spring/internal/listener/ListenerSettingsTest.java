@@ -52,6 +52,7 @@ class ListenerSettingsTest {
                 retryable = IOException.class,
                 fatal = {IllegalStateException.class, IllegalArgumentException.class},
                 handlerTimeout = "8m",
+                circuitBreaker = "6",
                 requireTypeHeader = "true",
                 autoStartup = "false")
         void all() {}
@@ -105,6 +106,7 @@ class ListenerSettingsTest {
                         .withCommitInterval(Duration.ofMillis(10))
                         .withStartPosition(StartPosition.LATEST)
                         .withFailurePolicy(FailurePolicy.PARK_KEY)
+                        .withCircuitBreaker(6)
                         .withDeadLetterStream("letters")
                         .withOutOfRangePolicy(OutOfRangePolicy.EARLIEST)
                         .withRetry(SPEC.retry()
@@ -144,7 +146,7 @@ class ListenerSettingsTest {
                                 .get(),
                         new ListenerSettings(
                                 9, 9, null, null, null, null, null, null, null, null, null, null, null, null, null,
-                                null, null, null),
+                                null, null, null, null),
                         properties
                                 .bind("eventsql.listener", ListenerSettings.class)
                                 .get())

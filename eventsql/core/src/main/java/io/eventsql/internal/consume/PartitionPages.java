@@ -1,0 +1,174 @@
+package io.eventsql.internal.consume;
+
+import io.eventsql.ConsumerSpec;
+import io.eventsql.internal.sql.FetchStatement.Request;
+import io.eventsql.internal.sql.FetchedPage;
+import java.util.Optional;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * What is fetched of a partition: the page that waits for the handler, the memory that fetched events take, and whether
+ * there may be more. Not thread-safe.
+ */
+final class PartitionPages {
+    /** The database counts the bytes of a page only where an event may be larger. */
+    private static final long SMALL_EVENT_BYTES_MAX = 2_000;
+
+    private final int partition;
+    private final ConsumerSpec spec;
+    private final long segmentSize;
+    private final FetchBudget budget;
+    private long fetchedOffset;
+    /** Set by a signal or a full page, cleared when a fetch begins: a signal that comes during a fetch is kept. */
+    private boolean mayHaveMore = true;
+
+    private boolean hasLargeEvents;
+    /** The bytes of the page being fetched, the page that waits, and the events being handled. */
+    private long heldBytes;
+
+    private long requestedBytes;
+    private @Nullable FetchedPage waiting;
+    /** A range that a fetch found without events: missing, unless the log starts above it, which the heads show. */
+    private @Nullable FetchedPage emptyRange;
+
+    PartitionPages(int partition, ConsumerSpec spec, long segmentSize, FetchBudget budget, long nextOffset) {
+        this.partition = partition;
+        this.spec = spec;
+        this.segmentSize = segmentSize;
+        this.budget = budget;
+        this.fetchedOffset = nextOffset;
+        budget.addPartition();
+    }
+
+    long fetchedOffset() {
+        return fetchedOffset;
+    }
+
+    boolean isWaiting() {
+        return waiting != null;
+    }
+
+    boolean hasEmptyRange() {
+        return emptyRange != null;
+    }
+
+    /** Whether a page should be fetched: there may be events, and none wait for the handler. */
+    boolean isWanted() {
+        return mayHaveMore && waiting == null && emptyRange == null;
+    }
+
+    boolean mayHaveMore() {
+        return mayHaveMore;
+    }
+
+    void wake() {
+        mayHaveMore = true;
+    }
+
+    /** Begins a fetch; returns nothing if the member has no memory for a page now. */
+    Optional<Request> beginFetch() {
+        long smallPageBytes = Math.min(spec.pageBytes(), SMALL_EVENT_BYTES_MAX * spec.pageEvents());
+        requestedBytes = budget.reserve(hasLargeEvents ? spec.pageBytes() : smallPageBytes, heldBytes);
+        if (requestedBytes == 0) {
+            return Optional.empty();
+        }
+        heldBytes += requestedBytes;
+        mayHaveMore = false;
+        return Optional.of(new Request(partition, fetchedOffset, requestedBytes));
+    }
+
+    /** Ends a fetch that failed: the page is still wanted. */
+    void abortFetch() {
+        endRequest(0);
+        mayHaveMore = true;
+    }
+
+    /** Ends a fetch whose page is not wanted any more. */
+    void discard() {
+        endRequest(0);
+    }
+
+    private long endRequest(long fetchedBytes) {
+        long limit = requestedBytes;
+        requestedBytes = 0;
+        exchangeBytes(limit, fetchedBytes);
+        return limit;
+    }
+
+    /**
+     * Ends a fetch with its page. If that begins with a range without events, the range is kept until {@link
+     * #acceptEmptyRange}.
+     *
+     * @return whether a page waits for the handler
+     */
+    boolean accept(FetchedPage page) {
+        if (page.isEmpty() || page.firstOffset() != fetchedOffset) {
+            discard();
+            return false;
+        }
+        if (page.firstEventOffset() != fetchedOffset) {
+            discard();
+            emptyRange = FetchedPage.ofMissing(fetchedOffset, page.firstEventOffset());
+            return false;
+        }
+        long limit = endRequest(page.bytes());
+        hasLargeEvents = page.bytes() * 2 > SMALL_EVENT_BYTES_MAX * spec.pageEvents();
+        mayHaveMore |= page.events().size() >= spec.pageEvents()
+                || page.bytes() >= limit
+                || page.nextOffset() % segmentSize == 0;
+        setWaiting(page);
+        return true;
+    }
+
+    /**
+     * Accepts the empty range: its events are missing, because the log does not start above it.
+     *
+     * @return {@code false} if there is none
+     */
+    boolean acceptEmptyRange() {
+        FetchedPage range = emptyRange;
+        if (range == null) {
+            return false;
+        }
+        emptyRange = null;
+        mayHaveMore = true;
+        setWaiting(range);
+        return true;
+    }
+
+    private void setWaiting(FetchedPage page) {
+        waiting = page;
+        fetchedOffset = page.nextOffset();
+    }
+
+    /** Takes the page that waits, whose memory the caller releases. */
+    @Nullable
+    FetchedPage take() {
+        FetchedPage page = waiting;
+        waiting = null;
+        return page;
+    }
+
+    /** Drops the page that waits, to be fetched again. */
+    void drop() {
+        FetchedPage page = take();
+        if (page != null) {
+            fetchedOffset = page.firstOffset();
+            exchangeBytes(page.bytes(), 0);
+        }
+        emptyRange = null;
+        mayHaveMore = true;
+    }
+
+    /** Replaces the memory that events are counted with. */
+    void exchangeBytes(long before, long now) {
+        heldBytes += now - before;
+        budget.replace(before, now);
+    }
+
+    /** The partition is no longer owned. */
+    void end() {
+        drop();
+        budget.removePartition();
+    }
+}

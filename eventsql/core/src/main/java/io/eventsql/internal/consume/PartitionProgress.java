@@ -1,0 +1,69 @@
+package io.eventsql.internal.consume;
+
+import io.eventsql.internal.sql.OffsetTable.Handled;
+
+/**
+ * What is handled of a partition, and what of that is committed. Events beyond {@link #handledOffset} are handled only
+ * where keys are handled in parallel. Not thread-safe.
+ */
+final class PartitionProgress {
+    private final int partition;
+    private final long epoch;
+    private long handledOffset;
+    private long committedOffset;
+    /** At most one range more than there are unfinished events. */
+    private final OffsetRanges handledAhead = new OffsetRanges();
+    /** Without an event in the log, since the committed offset. */
+    private final OffsetRanges missing = new OffsetRanges();
+
+    PartitionProgress(int partition, long epoch, long nextOffset) {
+        this.partition = partition;
+        this.epoch = epoch;
+        this.handledOffset = nextOffset;
+        this.committedOffset = nextOffset;
+    }
+
+    /** Returns the offset below which everything is handled. */
+    long handledOffset() {
+        return handledOffset;
+    }
+
+    long committedOffset() {
+        return committedOffset;
+    }
+
+    void recordHandled(long first, long next) {
+        if (first > handledOffset) {
+            handledAhead.add(first, next);
+        } else {
+            advanceHandled(next);
+        }
+    }
+
+    private void advanceHandled(long next) {
+        handledOffset = Math.max(handledOffset, next);
+        if (!handledAhead.isEmpty()) {
+            handledOffset = handledAhead.endOfRangeAt(handledOffset);
+            handledAhead.removeBelow(handledOffset);
+        }
+    }
+
+    void recordMissing(long first, long next) {
+        missing.add(first, next);
+    }
+
+    void recordCommitted(long nextOffset) {
+        committedOffset = Math.max(committedOffset, nextOffset);
+        advanceHandled(nextOffset);
+        missing.removeBelow(committedOffset);
+    }
+
+    /** Returns a commit up to {@code next}, and of as many events as are not missing. */
+    Handled commitUpTo(long next) {
+        long events = next - committedOffset;
+        if (!missing.isEmpty()) {
+            events -= missing.count(committedOffset, next);
+        }
+        return new Handled(partition, epoch, committedOffset, next, events);
+    }
+}

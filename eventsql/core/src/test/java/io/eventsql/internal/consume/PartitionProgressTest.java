@@ -1,0 +1,31 @@
+package io.eventsql.internal.consume;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import org.junit.jupiter.api.Test;
+
+class PartitionProgressTest {
+    private final PartitionProgress progress = new PartitionProgress(0, 1, 0);
+
+    @Test
+    void recordHandled_lastOfAll_advancesPastAllOthers() {
+        for (int offset = 9; offset > 0; offset--) {
+            progress.recordHandled(offset, offset + 1);
+        }
+        assertThat(progress.handledOffset()).isZero();
+
+        progress.recordHandled(0, 1);
+
+        assertThat(progress.handledOffset()).isEqualTo(10);
+    }
+
+    @Test
+    void recordCommitted_insideARangeAhead_continuesAtItsEnd() {
+        progress.recordHandled(5, 10);
+
+        progress.recordCommitted(7);
+
+        assertThat(progress.committedOffset()).isEqualTo(7);
+        assertThat(progress.handledOffset()).isEqualTo(10);
+    }
+}
