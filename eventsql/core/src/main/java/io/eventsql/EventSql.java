@@ -71,7 +71,7 @@ public final class EventSql implements AutoCloseable {
         wakeUp = new WakeUp(shards, settings);
         SegmentKeeper segments = new SegmentKeeper(settings.maxBatchEvents());
         relays = new Relays(shards, streams, settings, segments, wakeUp, builder.outboxes);
-        outbox = new OutboxPublisher(streams, shards.tables().outbox(), settings, relays, builder.withOutbox());
+        outbox = new OutboxPublisher(streams, shards, settings, relays, builder.withOutbox());
         UUID producer = UUID.randomUUID();
         PublishListeners publishListeners = new PublishListeners(builder.publishListeners);
         publisher = new Publisher(

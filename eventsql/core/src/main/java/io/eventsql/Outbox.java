@@ -21,7 +21,11 @@ import org.jooq.DSLContext;
  *   <li>The connection must belong to a database with an outbox: that of a shard, or one given to {@link
  *       EventSql.Builder#outbox}. It must be in a transaction, at any isolation level. Its state does not change: the
  *       library neither commits nor closes it.
- *   <li>Exactly once: each committed event is appended to its stream once, whatever fails on the way.
+ *   <li>Exactly once: each committed event is appended to its stream once, whatever fails on the way. An event that the
+ *       stream's database rejects, for example by a constraint of the application, is refused: it is kept with the reason
+ *       ({@link OutboxBacklog#refusedEvents()}) and delays no other event.
+ *   <li>One connection: publishing uses only the given one if the stream was used before, or if that connection's database
+ *       is a shard that has the stream.
  *   <li>Order: events published by one transaction keep their order per key, and so do the events without a key of one
  *       call. Across transactions, events of a key are ordered by the time they were written, but those of a transaction
  *       that commits later may be appended later. The order matches that of the business operations only if transactions

@@ -8,8 +8,8 @@ import javax.sql.DataSource;
  *
  * @param database where the outbox is
  * @param events the number of waiting events; {@value #COUNTED_MAX} means at least that many
- * @param refusedEvents the number of events that can never be appended, kept in the table {@code outbox_refused} with
- *     the reason; counted up to the same limit
+ * @param refusedEvents the number of events that cannot be appended, kept in the table {@code outbox_refused} with the
+ *     reason until they are retried ({@code docs/outbox.md}); counted up to the same limit
  * @param oldestAge the time since the oldest waiting event was written, by the database's clock; zero if none waits
  */
 public record OutboxBacklog(DataSource database, int events, int refusedEvents, Duration oldestAge) {

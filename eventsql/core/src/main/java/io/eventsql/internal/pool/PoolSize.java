@@ -12,7 +12,7 @@ import org.slf4j.LoggerFactory;
  * Determines the maximum size of a connection pool. Calls the pool's getter by name, because the library depends on no
  * pool: an unknown pool only means that its size is not checked.
  */
-final class PoolSize {
+public final class PoolSize {
     private static final Logger LOG = LoggerFactory.getLogger(PoolSize.class);
     /** Of HikariCP, Commons DBCP, Tomcat JDBC and c3p0. */
     private static final List<String> GETTERS =
@@ -25,7 +25,7 @@ final class PoolSize {
     private PoolSize() {}
 
     /** Returns the maximum size of the pool; empty if it is unlimited or cannot be determined. */
-    static OptionalInt max(DataSource dataSource) {
+    public static OptionalInt max(DataSource dataSource) {
         @Nullable Object candidate = dataSource;
         for (int depth = 0; candidate != null && depth < WRAPPERS_MAX; depth++) {
             for (String getter : GETTERS) {

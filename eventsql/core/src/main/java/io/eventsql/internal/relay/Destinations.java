@@ -31,7 +31,7 @@ final class Destinations {
     private final Shards shards;
     private final StreamRegistry streams;
     private final @Nullable Shard own;
-    private final Map<String, StreamSpec> known = new HashMap<>();
+    private final Map<String, Known> known = new HashMap<>();
     private final Set<String> missing = new HashSet<>();
 
     /** @param own the shard of the outbox; {@code null} if the outbox is standalone */
@@ -41,8 +41,19 @@ final class Destinations {
         this.own = own;
     }
 
-    /** The destination of an event. */
-    record Destination(StreamSpec stream, Shard shard, int partition) {}
+    /**
+     * A stream that exists.
+     *
+     * @param ownId its id on the outbox's own shard; 0 if the outbox is standalone
+     */
+    private record Known(StreamSpec stream, int ownId) {}
+
+    /**
+     * The destination of an event.
+     *
+     * @param streamId the stream's id if this is the outbox's own shard
+     */
+    record Destination(StreamSpec stream, Shard shard, int partition, int streamId) {}
 
     boolean isKnown(String stream) {
         return known.containsKey(stream) || missing.contains(stream);
@@ -55,19 +66,22 @@ final class Destinations {
      */
     @Nullable
     Destination of(Row event) {
-        StreamSpec stream = known.get(event.stream());
-        if (stream == null) {
+        Known found = known.get(event.stream());
+        if (found == null) {
             return null;
         }
+        StreamSpec stream = found.stream();
         String key = event.key();
         if (key == null) {
             return new Destination(
                     stream,
                     shardFor(event.routingHash()),
-                    (event.routingHash() >>> HASH_PARTITION_SHIFT) % stream.partitions());
+                    (event.routingHash() >>> HASH_PARTITION_SHIFT) % stream.partitions(),
+                    found.ownId());
         }
         long hash = KeyHash.of(key);
-        return new Destination(stream, shards.ofSlot(KeyHash.slot(hash)), KeyHash.partition(hash, stream.partitions()));
+        return new Destination(
+                stream, shards.ofSlot(KeyHash.slot(hash)), KeyHash.partition(hash, stream.partitions()), found.ownId());
     }
 
     private Shard shardFor(int routingHash) {
@@ -84,10 +98,7 @@ final class Destinations {
         for (String name : names) {
             try {
                 StreamSpec stream = streams.require(name);
-                if (own != null) {
-                    own.ensureStream(stream);
-                }
-                known.put(name, stream);
+                known.put(name, new Known(stream, own == null ? 0 : own.ensureStream(stream)));
             } catch (UnknownStreamException e) {
                 missing.add(name);
             } catch (EventSqlException e) {
@@ -107,16 +118,16 @@ final class Destinations {
             return changed;
         }
         for (StreamSpec stream : appended) {
-            int before = own.ensureStream(stream);
+            Known before = known.get(stream.name());
             own.forgetStream(stream.name());
             Optional<StreamTable.Row> now = own.findStream(stream.name());
             if (now.isEmpty()) {
                 known.remove(stream.name());
                 missing.add(stream.name());
             } else {
-                known.put(stream.name(), now.get().spec());
+                known.put(stream.name(), new Known(now.get().spec(), now.get().id()));
             }
-            changed |= now.isEmpty() || now.get().id() != before;
+            changed |= now.isEmpty() || before == null || now.get().id() != before.ownId();
         }
         return changed;
     }

@@ -10,6 +10,7 @@ import io.eventsql.StreamSpec;
 import io.eventsql.internal.append.EventValidator;
 import io.eventsql.internal.append.EventValidator.Valid;
 import io.eventsql.internal.shard.OutboxTables;
+import io.eventsql.internal.shard.Shards;
 import io.eventsql.internal.shard.StreamRegistry;
 import io.eventsql.internal.sql.MissingPrivilegeException;
 import io.eventsql.internal.sql.OutboxTable;
@@ -18,6 +19,7 @@ import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.List;
+import java.util.UUID;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.atomic.AtomicInteger;
 import javax.sql.DataSource;
@@ -30,6 +32,7 @@ public final class OutboxPublisher implements Outbox {
 
     private final StreamRegistry streams;
     private final OutboxTables tables;
+    private final UUID clusterId;
     private final EventValidator validator;
     private final Relays relays;
     private final List<DataSource> dataSources;
@@ -39,13 +42,10 @@ public final class OutboxPublisher implements Outbox {
 
     /** @param dataSources the data sources of all databases with an outbox */
     public OutboxPublisher(
-            StreamRegistry streams,
-            OutboxTables tables,
-            Settings settings,
-            Relays relays,
-            List<DataSource> dataSources) {
+            StreamRegistry streams, Shards shards, Settings settings, Relays relays, List<DataSource> dataSources) {
         this.streams = streams;
-        this.tables = tables;
+        this.tables = shards.tables().outbox();
+        this.clusterId = shards.clusterId();
         this.validator = new EventValidator(settings);
         this.relays = relays;
         this.dataSources = List.copyOf(dataSources);
@@ -56,7 +56,7 @@ public final class OutboxPublisher implements Outbox {
         Valid valid = validator.validate(stream, event);
         write(
                 transaction,
-                streams.require(stream),
+                stream,
                 (connection, name) -> tables.events()
                         .insert(connection, name, valid.key(), valid.value(), valid.headers(), nextRoutingHash()));
     }
@@ -64,7 +64,6 @@ public final class OutboxPublisher implements Outbox {
     @Override
     public void publishAll(Connection transaction, String stream, List<Event> events) {
         List<Valid> valid = validator.validateAll(stream, events);
-        StreamSpec spec = streams.require(stream);
         @Nullable String[] keys = new String[valid.size()];
         byte[][] values = new byte[valid.size()][];
         @Nullable String[] headers = new String[valid.size()];
@@ -73,7 +72,7 @@ public final class OutboxPublisher implements Outbox {
             values[i] = valid.get(i).value();
             headers[i] = valid.get(i).headers();
         }
-        write(transaction, spec, (connection, name) -> {
+        write(transaction, stream, (connection, name) -> {
             if (values.length > 0) {
                 tables.events().insertAll(connection, name, keys, values, headers, nextRoutingHash());
             }
@@ -84,7 +83,7 @@ public final class OutboxPublisher implements Outbox {
         void execute(Connection connection, String stream) throws SQLException;
     }
 
-    private void write(@Nullable Connection transaction, StreamSpec stream, OutboxInsert insert) {
+    private void write(@Nullable Connection transaction, String stream, OutboxInsert insert) {
         if (transaction == null) {
             throw new InvalidInputException("transaction", "must not be null");
         }
@@ -98,7 +97,9 @@ public final class OutboxPublisher implements Outbox {
                         "is a connection in autocommit mode, so the event would not share your transaction; begin one"
                                 + " (setAutoCommit(false)), or use EventSql.publisher()");
             }
-            insert.execute(transaction, stream.name());
+            // Looked up on the caller's connection, because the caller may have the pool's last one.
+            StreamSpec spec = streams.require(stream, name -> tables.events().findStream(transaction, name, clusterId));
+            insert.execute(transaction, spec.name());
             relays.published(transaction);
         } catch (SQLException e) {
             throw new EventSqlException(problem(MissingPrivilegeException.explain(e, transaction)), e);

@@ -30,10 +30,12 @@ import org.slf4j.LoggerFactory;
 
 /**
  * Moves pages of events out of the outbox, each in one transaction: locks the relay's row, deletes the page, appends the
- * events of this database to their streams and inserts the others into the transfer table. Used by one thread.
+ * events of this database to their streams and inserts the others into the transfer table. Used by one thread. Uses one
+ * connection at a time.
  *
- * <p>An event that cannot be appended fails the whole transaction. Smaller and smaller pages isolate it; then it is moved
- * to the refused table.
+ * <p>An event that cannot be appended fails the whole transaction. Smaller and smaller pages isolate it. Alone, it is moved
+ * to the refused table: at once if the database rejected its content, otherwise as soon as it is the only one that fails
+ * ({@link SuspectEvent}).
  */
 final class PageMover {
     private static final Logger LOG = LoggerFactory.getLogger(PageMover.class);
@@ -43,10 +45,13 @@ final class PageMover {
     private final SegmentKeeper segments;
     private final WakeUp wakeUp;
     private final PageSize size;
+    private final RefusalLog refusals;
+    private final SuspectEvent suspect = new SuspectEvent();
     /** The producer of this mover's batches. A batch is never resent, so each has a new number. */
     private final UUID producer = UUID.randomUUID();
 
     private long number;
+    private int probes;
     private Attempt attempt = new Attempt();
     private @Nullable Refusal refusal;
 
@@ -56,9 +61,10 @@ final class PageMover {
         this.segments = segments;
         this.wakeUp = wakeUp;
         this.size = size;
+        this.refusals = new RefusalLog(outbox);
     }
 
-    /** An event that the database has rejected. */
+    /** An event that cannot be appended. */
     private record Refusal(long id, String error) {}
 
     /** The work of the current transaction. */
@@ -69,6 +75,8 @@ final class PageMover {
         final Set<String> unknown = new LinkedHashSet<>();
         final List<String> refused = new ArrayList<>();
         long[] firstOffsets = {};
+        /** Whether only the commit is left, so that a failure may leave the transaction in doubt. */
+        boolean isReadyToCommit;
     }
 
     /**
@@ -88,6 +96,9 @@ final class PageMover {
      * @throws SQLException {@link SqlErrors#RELAY_LOST} if the lease has ended; any other failure can be retried
      */
     Moved move(RelayLease lease) throws SQLException {
+        if (suspect.isProbeDue()) {
+            probe(lease);
+        }
         attempt = new Attempt();
         int limit = size.events();
         try {
@@ -113,21 +124,25 @@ final class PageMover {
     private Attempt take(Connection connection, RelayLease lease, int limit) throws SQLException {
         RelayTable.Page page = outbox.tables().relay().take(connection, lease, limit, size.bytes());
         attempt.page = page.rows();
-        if (page.rows().isEmpty()) {
-            return attempt;
-        }
         for (Row event : page.rows()) {
             if (!destinations.isKnown(event.stream())) {
                 attempt.unknown.add(event.stream());
             }
         }
-        if (!attempt.unknown.isEmpty()) {
-            connection.rollback(); // look them up first, without holding a lock
-            return attempt;
+        if (attempt.unknown.isEmpty()) {
+            write(connection, page.producer(), page.rows());
+        } else {
+            connection.rollback(); // look them up first, without holding a lock or this connection
         }
-        route(connection, page.rows());
+        attempt.isReadyToCommit = true;
+        return attempt;
+    }
+
+    /** Writes events that were taken to where they belong. */
+    private void write(Connection connection, @Nullable UUID outboxProducer, List<Row> events) throws SQLException {
+        route(connection, events);
         if (!attempt.addressed.isEmpty()) {
-            outbox.tables().transfer().insert(connection, Objects.requireNonNull(page.producer()), attempt.addressed);
+            outbox.tables().transfer().insert(connection, Objects.requireNonNull(outboxProducer), attempt.addressed);
         }
         Shard own = outbox.shard();
         if (!attempt.groups.isEmpty() && own != null) {
@@ -136,12 +151,11 @@ final class PageMover {
                     .executeInTransaction(
                             connection, producer, ++number, own.mapVersion(), PartitionGroup.toRows(attempt.groups));
         }
-        return attempt;
     }
 
-    private void route(Connection connection, List<Row> page) throws SQLException {
+    private void route(Connection connection, List<Row> events) throws SQLException {
         Map<Destination, PartitionGroup> groups = new HashMap<>();
-        for (Row event : page) {
+        for (Row event : events) {
             Destination to = destinations.of(event);
             Refusal refused = refusal;
             if (to == null) {
@@ -151,12 +165,8 @@ final class PageMover {
             } else if (to.shard() != outbox.shard()) {
                 attempt.addressed.add(new Addressed(to.shard().number(), to.partition(), event));
             } else {
-                PartitionGroup group = groups.get(to);
-                if (group == null) {
-                    group = new PartitionGroup(to.stream(), to.shard().ensureStream(to.stream()), to.partition());
-                    groups.put(to, group);
-                }
-                group.add(event.key(), event.value(), event.headers());
+                groups.computeIfAbsent(to, t -> new PartitionGroup(t.stream(), t.streamId(), t.partition()))
+                        .add(event.key(), event.value(), event.headers());
             }
         }
         attempt.groups.addAll(groups.values());
@@ -178,14 +188,9 @@ final class PageMover {
     }
 
     private void completeCommitted() {
-        if (!attempt.refused.isEmpty()) {
-            LOG.error(
-                    "Moved {} events of outbox {} to its table outbox_refused because they can never be appended; reason of the first: {}",
-                    attempt.refused.size(),
-                    outbox,
-                    attempt.refused.getFirst());
-        }
+        refusals.refused(attempt.refused);
         refusal = null;
+        suspect.clear();
         destinations.forgetMissing();
         Shard own = outbox.shard();
         for (int i = 0; i < attempt.firstOffsets.length && own != null; i++) {
@@ -197,31 +202,84 @@ final class PageMover {
 
     /** Removes the cause of a failed transaction if possible; returns whether to retry immediately. */
     private boolean repair(SQLException e) throws SQLException {
-        Shard own = outbox.shard();
-        if (attempt.page.isEmpty()) {
+        ErrorKind kind = SqlErrors.classify(e);
+        boolean rolledBack = kind != ErrorKind.NOT_SENT && kind != ErrorKind.IN_DOUBT;
+        if (attempt.page.isEmpty() || (attempt.isReadyToCommit && !rolledBack)) {
             return false;
         }
-        if (own != null && SqlErrors.isMissingSegment(e)) {
-            boolean created = false;
-            for (PartitionGroup group : attempt.groups) {
-                created |= segments.ensureRoom(own, group.stream(), group.streamId(), group.partition());
-            }
-            return created;
-        }
-        String state = SqlErrors.state(e);
-        if (state.equals(SqlErrors.NO_PARTITION) || state.equals(SqlErrors.UNDEFINED_TABLE)) {
-            Collection<StreamSpec> appended = new LinkedHashSet<>();
-            attempt.groups.forEach(group -> appended.add(group.stream()));
-            return destinations.refreshOwn(appended);
-        }
-        if (SqlErrors.classify(e) != ErrorKind.CONTENT) {
-            return false;
+        if (addSegments(e) || refreshStreams(e)) {
+            return true;
         }
         if (attempt.page.size() > 1) {
             size.halve(attempt.page.size());
-        } else {
-            refusal = new Refusal(attempt.page.getFirst().id(), SqlErrors.message(e));
+            return rolledBack;
         }
+        if (!attempt.refused.isEmpty()) {
+            return false; // the refused table does not accept it
+        }
+        long event = attempt.page.getFirst().id();
+        if (kind != ErrorKind.CONTENT && !suspect.failed(event)) {
+            return false;
+        }
+        refusal = new Refusal(event, SqlErrors.message(e));
         return true;
+    }
+
+    private boolean addSegments(SQLException e) throws SQLException {
+        Shard own = outbox.shard();
+        boolean added = false;
+        if (own != null && SqlErrors.isMissingSegment(e)) {
+            for (PartitionGroup group : attempt.groups) {
+                added |= segments.ensureRoom(own, group.stream(), group.streamId(), group.partition());
+            }
+        }
+        return added;
+    }
+
+    private boolean refreshStreams(SQLException e) throws SQLException {
+        String state = SqlErrors.state(e);
+        if (!state.equals(SqlErrors.NO_PARTITION)
+                && !state.equals(SqlErrors.OTHER_STREAM)
+                && !state.equals(SqlErrors.UNDEFINED_TABLE)) {
+            return false;
+        }
+        Collection<StreamSpec> appended = new LinkedHashSet<>();
+        attempt.groups.forEach(group -> appended.add(group.stream()));
+        return destinations.refreshOwn(appended);
+    }
+
+    /** Finds out whether another event than the suspect one can be appended: tries that and rolls back. */
+    private void probe(RelayLease lease) {
+        attempt = new Attempt();
+        try {
+            outbox.database().transactionIf(connection -> {
+                RelayTable.Page page = outbox.tables().relay().take(connection, lease, size.eventsMax(), size.bytes());
+                List<Row> others = findComparable(page.rows());
+                if (!others.isEmpty()) {
+                    write(connection, page.producer(), List.of(others.get(probes++ % others.size())));
+                    suspect.anotherSucceeded();
+                }
+                return false;
+            });
+        } catch (SQLException e) { // the attempt that follows reports its own failure
+            LOG.debug("No other event of outbox {} can be appended, either", outbox, e);
+        }
+    }
+
+    /** Returns the events that need the same tables as the suspect one. */
+    private List<Row> findComparable(List<Row> page) {
+        List<Row> suspects =
+                page.stream().filter(event -> suspect.is(event.id())).toList();
+        Destination to = suspects.isEmpty() ? null : destinations.of(suspects.getFirst());
+        if (to == null) {
+            return List.of();
+        }
+        return page.stream()
+                .filter(event -> !suspect.is(event.id()) && isSame(to, destinations.of(event)))
+                .toList();
+    }
+
+    private static boolean isSame(Destination one, @Nullable Destination other) {
+        return other != null && other.shard() == one.shard() && other.stream().equals(one.stream());
     }
 }

@@ -16,6 +16,10 @@ final class PageSize {
         return events;
     }
 
+    int eventsMax() {
+        return eventsMax;
+    }
+
     /** Returns the number of bytes of values after which a page takes no further event. */
     long bytes() {
         return bytes;

@@ -5,10 +5,10 @@ import io.eventsql.Settings;
 import io.eventsql.internal.sql.RelayTable.Polled;
 import io.eventsql.internal.sql.RelayTable.RelayLease;
 import io.eventsql.internal.sql.SqlErrors;
+import io.eventsql.internal.thread.ServiceThread;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.UUID;
-import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
@@ -26,10 +26,9 @@ import org.slf4j.LoggerFactory;
 final class Relay {
     private static final Logger LOG = LoggerFactory.getLogger(Relay.class);
     private static final int LEASE_PARTS = 3;
-    private static final Duration ERROR_PAUSE = Duration.ofSeconds(1);
     private static final long RECENTLY_NANOS = TimeUnit.MINUTES.toNanos(1);
-    private static final long BACKOFF_MIN_MS = 20;
-    private static final long BACKOFF_MAX_MS = 1_000;
+    /** The number of consecutive polls that find events but cannot take them, after which that is logged. */
+    private static final int UNTAKEN_POLLS = 3;
 
     private final OutboxDatabase outbox;
     private final Settings settings;
@@ -38,18 +37,19 @@ final class Relay {
     private final Senders senders;
     private final RingKeeper ring;
     private final RelayListener listener;
-    private final Thread thread;
+    private final ServiceThread thread;
+    private final FailureSeries failures = new FailureSeries();
     private final UUID self = UUID.randomUUID();
     /** The lease of this process; {@code null} while it does not relay. */
     private final AtomicReference<@Nullable RelayLease> lease = new AtomicReference<>();
 
     private volatile long publishedAtNanos = System.nanoTime() - RECENTLY_NANOS;
-    private int failures;
     /** Whether the last poll found events. */
     private boolean foundLast;
     /** Whether the last poll reported waiting events. */
     private boolean waiting;
 
+    private int untakenPolls;
     private long polledAtNanos;
 
     /** The collaborators of a relay. */
@@ -63,8 +63,7 @@ final class Relay {
         this.senders = context.senders();
         this.ring = context.ring();
         this.listener = context.listener();
-        this.thread = new Thread(this::run, "eventsql-relay-" + outbox);
-        thread.setDaemon(true);
+        this.thread = new ServiceThread("eventsql-relay-" + outbox, this::run);
     }
 
     OutboxDatabase outbox() {
@@ -91,57 +90,45 @@ final class Relay {
         schedule.committed();
     }
 
-    private void run() {
-        try {
-            while (!schedule.isClosed()) {
-                boolean hinted = schedule.await();
-                if (!schedule.isClosed()) {
-                    pollSafely(hinted);
-                }
-                if (outbox.isDuplicate()) {
-                    return;
-                }
-            }
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt(); // close() has reached its deadline
-        } finally {
+    private void run() throws InterruptedException {
+        boolean hinted = schedule.await();
+        if (schedule.isClosed() || outbox.isDuplicate()) {
             end();
+        } else {
+            pollSafely(hinted);
         }
     }
 
-    private void pollSafely(boolean hinted) throws InterruptedException {
+    private void pollSafely(boolean hinted) {
         try {
             poll(hinted);
-            failures = 0;
+            int ended = lease.get() == null ? 0 : failures.end();
+            if (ended > 0) {
+                LOG.info("Relaying outbox {} works again after {} failed attempts", outbox, ended);
+            }
         } catch (SQLException e) {
-            failed(e);
-        } catch (EventSqlException e) {
-            LOG.error(
-                    "Relaying outbox {} failed; retrying in {} ms: {}", outbox, ERROR_PAUSE.toMillis(), e.getMessage());
-            resign();
-            schedule.scheduleNext(ERROR_PAUSE, ERROR_PAUSE);
-        } catch (RuntimeException | Error e) { // the thread must survive any failure
-            LOG.error("Relaying outbox {} failed; retrying in {} ms", outbox, ERROR_PAUSE.toMillis(), e);
-            resign();
-            schedule.scheduleNext(ERROR_PAUSE, ERROR_PAUSE);
+            if (SqlErrors.state(e).equals(SqlErrors.RELAY_LOST)) {
+                lost(lease.get());
+            } else {
+                failed(e, SqlErrors.message(e));
+            }
+        } catch (RuntimeException | Error e) { // the lease must not outlive the work, whatever failed
+            failed(e, e.toString());
         }
     }
 
-    private void failed(SQLException e) {
-        if (SqlErrors.state(e).equals(SqlErrors.RELAY_LOST)) {
-            lost(lease.get());
-            return;
-        }
+    private void failed(Throwable e, String reason) {
         resign();
-        long backoff = Math.min(BACKOFF_MIN_MS << Math.min(failures, 10), BACKOFF_MAX_MS);
-        Duration pause =
-                Duration.ofMillis(backoff / 2 + ThreadLocalRandom.current().nextLong(backoff / 2 + 1));
-        if (failures++ == 0) {
-            LOG.warn("Relaying outbox {} failed; retrying in {} ms: {}", outbox, pause.toMillis(), e.getMessage());
-        } else {
-            LOG.debug("Relaying outbox {} failed again; retrying in {} ms", outbox, pause.toMillis(), e);
-        }
+        FailureSeries.Failure failure = failures.add(reason);
+        Duration pause = Duration.ofMillis(failure.retryMs());
         schedule.scheduleNext(pause, pause);
+        if (!failure.isNew()) {
+            LOG.debug("Relaying outbox {} failed again; retrying in {} ms", outbox, failure.retryMs(), e);
+        } else if (e instanceof SQLException || e instanceof EventSqlException) {
+            LOG.warn("Relaying outbox {} failed; retrying in {} ms: {}", outbox, failure.retryMs(), reason);
+        } else {
+            LOG.error("Relaying outbox {} failed; retrying in {} ms", outbox, failure.retryMs(), e);
+        }
     }
 
     /** Ends the lease, because the last commit may be in doubt: acquiring the lease again finds all events to send. */
@@ -151,7 +138,7 @@ final class Relay {
     }
 
     /** Acquires or renews the lease if necessary, and moves events if this process has it. */
-    private void poll(boolean hinted) throws SQLException, InterruptedException {
+    private void poll(boolean hinted) throws SQLException {
         outbox.open();
         if (!outbox.isReady()) {
             return;
@@ -171,12 +158,24 @@ final class Relay {
         }
         foundLast = waiting && moveAll(current) > 0;
         long took = System.nanoTime() - begun;
+        checkTaken(polledAtNanos == begun && waiting && !foundLast);
         if (foundLast) {
             schedule.found(took);
         } else {
             schedule.foundNothing(took, pollInterval());
         }
         ring.maintain(current);
+    }
+
+    /** Reports events that the database shows but does not let the relay delete. */
+    private void checkTaken(boolean untaken) {
+        untakenPolls = untaken ? untakenPolls + 1 : 0;
+        if (untakenPolls == UNTAKEN_POLLS) {
+            LOG.warn(
+                    "The relay cannot take the events of outbox {}, because its DELETE returns none; a trigger or a row"
+                            + " security policy of the table outbox may prevent it; the relay keeps polling",
+                    outbox);
+        }
     }
 
     /** Acquires, renews or loses the lease, and determines whether events wait. */
@@ -248,20 +247,20 @@ final class Relay {
     }
 
     private void end() {
+        thread.close();
         senders.close();
+        listener.end();
         RelayLease held = lease.getAndSet(null);
+        if (held == null) {
+            return;
+        }
         try {
-            listener.end();
-            if (held != null) {
-                outbox.database().call(c -> {
-                    outbox.tables().relay().release(c, held);
-                    return held;
-                });
-            }
+            outbox.database().call(c -> {
+                outbox.tables().relay().release(c, held);
+                return held;
+            });
         } catch (SQLException e) {
             LOG.debug("Could not release the lease on outbox {}; it will expire", outbox, e);
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
         }
     }
 
@@ -272,12 +271,14 @@ final class Relay {
 
     /** Waits until the relay has stopped; returns {@code false} if the deadline has passed. */
     boolean awaitEnd(long deadlineNanos) throws InterruptedException {
-        long left = TimeUnit.NANOSECONDS.toMillis(deadlineNanos - System.nanoTime());
-        thread.join(Math.max(left, 1));
-        if (thread.isAlive()) {
-            thread.interrupt();
-            return false;
+        boolean inTime = thread.join(Math.max(deadlineNanos - System.nanoTime(), 1));
+        if (!inTime) {
+            thread.closeNow();
+            senders.close();
+            listener.end();
         }
-        return senders.awaitEnd(deadlineNanos);
+        inTime &= senders.awaitEnd(deadlineNanos);
+        listener.awaitEnd();
+        return inTime;
     }
 }

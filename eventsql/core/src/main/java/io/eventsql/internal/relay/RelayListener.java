@@ -1,29 +1,37 @@
 package io.eventsql.internal.relay;
 
+import io.eventsql.internal.pool.PoolSize;
+import io.eventsql.internal.sql.Notifications;
+import io.eventsql.internal.thread.ServiceThread;
 import java.sql.Connection;
 import java.sql.SQLException;
+import java.util.OptionalInt;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Listens, on a connection of its own, for signals that other processes have published, while this process relays. If
- * signals do not get through, as with PgBouncer in transaction mode, their events wait for the next poll.
+ * Listens, on a connection of its own, for signals that other processes have published, while this process relays. Without
+ * signals their events wait for the next poll: while the connection is broken, through a connection pooler, and with a pool
+ * too small to spare a connection. Used by the relay's thread.
  */
 final class RelayListener {
     private static final Logger LOG = LoggerFactory.getLogger(RelayListener.class);
     /** Short, because it bounds the time to close; waiting sends no messages. */
     private static final int WAIT_MS = 100;
+    /** A smaller pool could not relay and publish while one connection listens. */
+    private static final int POOL_SIZE_MIN = 3;
 
     private static final long RECONNECT_PAUSE_MS = 1_000;
     private static final long CHECK_INTERVAL_NANOS = TimeUnit.SECONDS.toNanos(30);
+    private static final long END_NANOS_MAX = TimeUnit.SECONDS.toNanos(1);
     private static final int CHECK_TIMEOUT_SECONDS = 5;
 
     private final OutboxDatabase outbox;
     private final PollSchedule schedule;
-    private @Nullable Thread thread;
-    private volatile boolean listening;
+    private volatile @Nullable Listening current;
+    private volatile boolean reported;
 
     RelayListener(OutboxDatabase outbox, PollSchedule schedule) {
         this.outbox = outbox;
@@ -31,68 +39,94 @@ final class RelayListener {
     }
 
     /** Starts to listen, unless it already does. */
-    void begin() {
-        if (thread == null || !thread.isAlive()) {
-            listening = true;
-            thread = new Thread(this::run, "eventsql-relay-listen-" + outbox);
-            thread.setDaemon(true);
-            thread.start();
+    void begin() throws SQLException {
+        Listening running = current;
+        if (running != null && !running.thread.isClosing()) {
+            return;
         }
+        OptionalInt poolSize = PoolSize.max(outbox.dataSource());
+        if (poolSize.isPresent() && poolSize.getAsInt() < POOL_SIZE_MIN) {
+            report("its pool has only " + poolSize.getAsInt() + " connections");
+            return;
+        }
+        Listening started = new Listening();
+        current = started;
+        started.thread.start();
     }
 
-    /** Stops listening and waits briefly for the thread to end. */
-    void end() throws InterruptedException {
-        listening = false;
-        Thread running = thread;
+    /** Lets the thread end. */
+    void end() {
+        Listening running = current;
         if (running != null) {
-            running.join(TimeUnit.SECONDS.toMillis(1));
-            running.interrupt();
-            thread = null;
+            running.thread.close();
         }
     }
 
-    private void run() {
-        try {
-            while (listening) {
-                listen();
-                if (listening) {
-                    TimeUnit.MILLISECONDS.sleep(RECONNECT_PAUSE_MS);
-                }
-            }
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
+    /** Waits briefly for the thread to end, because the user may close the pool next. */
+    void awaitEnd() throws InterruptedException {
+        Listening running = current;
+        if (running != null && !running.thread.join(END_NANOS_MAX)) {
+            running.thread.closeNow();
         }
     }
 
-    private void listen() {
-        try (Connection connection = outbox.database().borrow()) {
-            try {
-                listen(connection);
-            } finally {
-                // On a broken connection, too: the pool detects it only by a failing statement.
-                outbox.tables().notifications().unlisten(connection);
-            }
-        } catch (SQLException | RuntimeException e) {
-            LOG.debug(
-                    "Listening on outbox {} failed; reconnecting in {} ms, the relay polls until then",
+    private void report(String reason) {
+        if (!reported) {
+            reported = true;
+            LOG.info(
+                    "The relay does not listen to outbox {}, because {}; it finds the events of other processes by"
+                            + " polling (settings.outboxPollInterval)",
                     outbox,
-                    RECONNECT_PAUSE_MS,
-                    e);
+                    reason);
         }
     }
 
-    private void listen(Connection connection) throws SQLException {
-        outbox.tables().notifications().listen(connection);
-        long checkedAt = System.nanoTime();
-        while (listening) {
-            if (!outbox.tables().notifications().await(connection, WAIT_MS).isEmpty()) {
-                schedule.published();
+    /** Listening during one lease. */
+    private final class Listening {
+        private final ServiceThread thread = new ServiceThread("eventsql-relay-listen-" + outbox, this::run);
+
+        private void run() throws InterruptedException {
+            listen();
+            if (!thread.isClosing()) {
+                TimeUnit.MILLISECONDS.sleep(RECONNECT_PAUSE_MS);
             }
-            if (System.nanoTime() - checkedAt > CHECK_INTERVAL_NANOS) {
-                if (!connection.isValid(CHECK_TIMEOUT_SECONDS)) {
-                    throw new SQLException("the listening connection is dead");
+        }
+
+        private void listen() {
+            try (Connection connection = outbox.database().borrow()) {
+                if (Notifications.isThroughPooler(connection)) {
+                    report("its connections go through a pooler, where LISTEN would remain on a shared one");
+                    thread.close();
+                    return;
                 }
-                checkedAt = System.nanoTime();
+                try {
+                    listen(connection);
+                } finally {
+                    // On a broken connection, too: the pool detects it only by a failing statement.
+                    outbox.tables().notifications().unlisten(connection);
+                }
+            } catch (SQLException | RuntimeException e) {
+                LOG.debug(
+                        "Listening on outbox {} failed; reconnecting in {} ms, the relay polls until then",
+                        outbox,
+                        RECONNECT_PAUSE_MS,
+                        e);
+            }
+        }
+
+        private void listen(Connection connection) throws SQLException {
+            outbox.tables().notifications().listen(connection);
+            long checkedAt = System.nanoTime();
+            while (!thread.isClosing()) {
+                if (!outbox.tables().notifications().await(connection, WAIT_MS).isEmpty()) {
+                    schedule.published();
+                }
+                if (System.nanoTime() - checkedAt > CHECK_INTERVAL_NANOS) {
+                    if (!connection.isValid(CHECK_TIMEOUT_SECONDS)) {
+                        throw new SQLException("the listening connection is dead");
+                    }
+                    checkedAt = System.nanoTime();
+                }
             }
         }
     }

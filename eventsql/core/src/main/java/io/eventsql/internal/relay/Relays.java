@@ -7,6 +7,7 @@ import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.shard.Shards;
 import io.eventsql.internal.shard.StreamRegistry;
 import io.eventsql.internal.sql.Database;
+import io.eventsql.internal.sql.SqlErrors;
 import io.eventsql.internal.wake.WakeUp;
 import java.sql.Connection;
 import java.sql.SQLException;
@@ -63,10 +64,7 @@ public final class Relays {
         try {
             outbox.open();
         } catch (SQLException e) {
-            LOG.warn(
-                    "Database of outbox {} unavailable; relaying starts as soon as it is available: {}",
-                    outbox,
-                    e.getMessage());
+            LOG.warn("Opening outbox {} failed; the relay retries until it succeeds: {}", outbox, SqlErrors.message(e));
         }
         relays.add(createRelay(outbox));
     }
@@ -80,7 +78,7 @@ public final class Relays {
                 outbox,
                 shards.all().stream().filter(shard -> shard != own).toList(),
                 shard -> new Sender(outbox, shard, streams, segments, wakeUp, newPageSize()),
-                ended -> schedule.committed());
+                schedule::committed);
         RingKeeper ring = new RingKeeper(outbox, () -> senders.wake(outbox.otherShards()));
         return new Relay(
                 outbox,

@@ -1,10 +1,12 @@
 package io.eventsql.internal.relay;
 
+import io.eventsql.internal.sql.ErrorKind;
 import io.eventsql.internal.sql.OutboxTable.TableSize;
 import io.eventsql.internal.sql.RelayTable.RelayLease;
 import io.eventsql.internal.sql.SqlErrors;
 import java.sql.SQLException;
 import java.util.List;
+import java.util.Optional;
 import java.util.concurrent.TimeUnit;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -23,7 +25,7 @@ final class RingKeeper {
 
     private static final long INTERVAL_NANOS = TimeUnit.MILLISECONDS.toNanos(250);
     private static final long BLOCKED_INTERVAL_NANOS = TimeUnit.SECONDS.toNanos(2);
-    private static final String INSUFFICIENT_PRIVILEGE = "42501";
+    private static final long FAILED_INTERVAL_NANOS = TimeUnit.SECONDS.toNanos(30);
 
     /** The maximum number of events that compacting the transfer table rewrites. */
     private static final int COMPACTED_EVENTS_MAX = 2_000;
@@ -34,7 +36,7 @@ final class RingKeeper {
     private final Runnable transferCompacted;
     private boolean moved;
     private long nextNanos = System.nanoTime();
-    private boolean forbidden;
+    private boolean failed;
 
     /** @param transferCompacted called after the transfer table was compacted: its readers must read it again */
     RingKeeper(OutboxDatabase outbox, Runnable transferCompacted) {
@@ -47,11 +49,38 @@ final class RingKeeper {
         moved = true;
     }
 
-    /** Rotates and empties tables if due. */
+    /**
+     * Rotates and empties tables if due. That they cannot be does not keep events from being relayed.
+     *
+     * @throws SQLException if the lease has ended, or the database does not answer
+     */
     void maintain(RelayLease lease) throws SQLException {
-        if (!moved || forbidden || System.nanoTime() - nextNanos < 0) {
+        if (!moved || System.nanoTime() - nextNanos < 0) {
             return;
         }
+        try {
+            rotateAndEmpty(lease);
+            failed = false;
+        } catch (SQLException e) {
+            ErrorKind kind = SqlErrors.classify(e);
+            if (kind == ErrorKind.NOT_SENT
+                    || kind == ErrorKind.IN_DOUBT
+                    || SqlErrors.state(e).equals(SqlErrors.RELAY_LOST)) {
+                throw e;
+            }
+            nextNanos = System.nanoTime() + FAILED_INTERVAL_NANOS;
+            if (!failed) {
+                failed = true;
+                LOG.warn(
+                        "Emptying the tables of outbox {} failed, so they grow; retrying every {} s: {}",
+                        outbox,
+                        TimeUnit.NANOSECONDS.toSeconds(FAILED_INTERVAL_NANOS),
+                        SqlErrors.message(e));
+            }
+        }
+    }
+
+    private void rotateAndEmpty(RelayLease lease) throws SQLException {
         boolean blocked = false;
         List<TableSize> tables = outbox.database().call(outbox.tables().events()::tableSizes);
         for (TableSize table : tables) {
@@ -62,27 +91,26 @@ final class RingKeeper {
         }
         boolean full = tables.stream().anyMatch(table -> table.current() && table.bytes() >= ROTATE_FROM_BYTES);
         if (full) {
-            tables.stream()
-                    .filter(table -> !table.current() && !table.isTransfer() && table.bytes() == 0)
-                    .findFirst()
-                    .ifPresentOrElse(
-                            table -> rotate(lease, table),
-                            () -> LOG.debug("All tables of outbox {} are in use; not rotating", outbox));
+            rotate(lease, tables);
         }
         moved = full || blocked;
         nextNanos = System.nanoTime() + (blocked && !full ? BLOCKED_INTERVAL_NANOS : INTERVAL_NANOS);
     }
 
-    private void rotate(RelayLease lease, TableSize to) {
-        try {
-            outbox.database().transaction(connection -> {
-                outbox.tables().relay().lock(connection, lease);
-                outbox.tables().events().rotate(connection, to.ring());
-                return to;
-            });
-        } catch (SQLException e) {
-            LOG.debug("Rotating the tables of outbox {} failed; retrying later", outbox, e);
+    private void rotate(RelayLease lease, List<TableSize> tables) throws SQLException {
+        Optional<TableSize> next = tables.stream()
+                .filter(table -> !table.current() && !table.isTransfer() && table.bytes() == 0)
+                .findFirst();
+        if (next.isEmpty()) {
+            LOG.debug("All tables of outbox {} are in use; not rotating", outbox);
+            return;
         }
+        int ring = next.get().ring();
+        outbox.database().transaction(connection -> {
+            outbox.tables().relay().lock(connection, lease);
+            outbox.tables().events().rotate(connection, ring);
+            return ring;
+        });
     }
 
     /** Empties a table; returns {@code false} if events or open transactions prevent it. */
@@ -99,19 +127,11 @@ final class RingKeeper {
             }
             return emptied;
         } catch (SQLException e) {
-            switch (SqlErrors.state(e)) {
-                case SqlErrors.LOCK_NOT_AVAILABLE ->
-                    LOG.debug("A table of outbox {} is in use; emptying it later", outbox);
-                case INSUFFICIENT_PRIVILEGE -> {
-                    forbidden = true;
-                    LOG.warn(
-                            "The role of outbox {} may not TRUNCATE its tables; only autovacuum limits their size: {}",
-                            outbox,
-                            e.getMessage());
-                }
-                default -> throw e;
+            if (SqlErrors.state(e).equals(SqlErrors.LOCK_NOT_AVAILABLE)) {
+                LOG.debug("A table of outbox {} is in use; emptying it later", outbox, e);
+                return false;
             }
-            return false;
+            throw e;
         }
     }
 }

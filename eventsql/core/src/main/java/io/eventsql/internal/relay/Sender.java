@@ -7,6 +7,7 @@ import io.eventsql.internal.append.PartitionGroup;
 import io.eventsql.internal.retain.SegmentKeeper;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.shard.StreamRegistry;
+import io.eventsql.internal.sql.Database;
 import io.eventsql.internal.sql.ErrorKind;
 import io.eventsql.internal.sql.RelayTable.RelayLease;
 import io.eventsql.internal.sql.SqlErrors;
@@ -33,7 +34,8 @@ import org.slf4j.LoggerFactory;
  * table, appends the events that the shard does not have yet, then removes the page in a transaction of the relay.
  *
  * <p>Only the shard knows which events it has: the sender queries it at the beginning of a lease and after every failure.
- * Used by one thread at a time.
+ * An event that the shard rejects is found and refused as in {@link PageMover}; its number is then missing in the shard,
+ * which is legal. Used by one thread at a time. Uses one connection at a time.
  */
 final class Sender {
     private static final Logger LOG = LoggerFactory.getLogger(Sender.class);
@@ -52,6 +54,12 @@ final class Sender {
     private final Map<UUID, Known> known = new HashMap<>();
     /** The reasons for which the shard rejects events, by the event's number. */
     private final Map<Long, String> refusals = new HashMap<>();
+
+    private final RefusalLog refusalLog;
+    private final SuspectEvent suspect = new SuspectEvent();
+    private int probes;
+    /** Whether the shard's connections have another default isolation level than the append requires. */
+    private boolean beginsTransactions;
 
     private final Set<String> missingStreams = new HashSet<>();
 
@@ -76,6 +84,7 @@ final class Sender {
         this.segments = segments;
         this.wakeUp = wakeUp;
         this.size = size;
+        this.refusalLog = new RefusalLog(outbox);
     }
 
     /** The events of a page that the shard does not have yet. */
@@ -113,9 +122,10 @@ final class Sender {
             removed = 0;
             known.clear();
         }
-        int limit = size.events();
-        List<Row> page = ofOneProducer(outbox.database()
-                .call(c -> outbox.tables().transfer().page(c, shard.number(), removed, limit, size.bytes())));
+        if (suspect.isProbeDue()) {
+            probe();
+        }
+        List<Row> page = readPage(size.events());
         if (page.isEmpty()) {
             return false;
         }
@@ -133,8 +143,14 @@ final class Sender {
             throw new ShardFailedException(e);
         }
         remove(current, page);
+        suspect.clear();
         size.grow();
         return true;
+    }
+
+    private List<Row> readPage(int limit) throws SQLException {
+        return ofOneProducer(outbox.database()
+                .call(c -> outbox.tables().transfer().page(c, shard.number(), removed, limit, size.bytes())));
     }
 
     private static List<Row> ofOneProducer(List<Row> page) {
@@ -216,23 +232,57 @@ final class Sender {
     }
 
     private void append(UnsentEvents unsent) throws SQLException {
-        long[] firstOffsets = shard.require()
-                .call(c -> shard.tables()
-                        .outbox()
-                        .append()
-                        .execute(
-                                c,
-                                unsent.producer,
-                                shard.mapVersion(),
-                                PartitionGroup.toRows(unsent.groups),
-                                unsent.afters,
-                                unsent.numbers));
+        Database database = shard.require();
+        long[] firstOffsets = beginsTransactions
+                ? database.replicatedTransaction(c -> execute(c, unsent))
+                : database.call(c -> execute(c, unsent));
         Map<Target, Long> lastNumbers = fetchLastNumbers(unsent.producer, List.of());
         for (int i = 0; i < firstOffsets.length; i++) {
             PartitionGroup group = unsent.groups.get(i);
             lastNumbers.put(new Target(group.streamId(), group.partition()), unsent.numbers.get(i));
             segments.appended(shard, group.stream(), group.partition(), firstOffsets[i] + group.size());
             wakeUp.appended(shard, group.streamId(), group.partition());
+        }
+    }
+
+    private long[] execute(Connection connection, UnsentEvents unsent) throws SQLException {
+        return shard.tables()
+                .outbox()
+                .append()
+                .execute(
+                        connection,
+                        unsent.producer,
+                        shard.mapVersion(),
+                        PartitionGroup.toRows(unsent.groups),
+                        unsent.afters,
+                        unsent.numbers);
+    }
+
+    /** Finds out whether the shard accepts another event than the suspect one: tries that and rolls back. */
+    private void probe() throws SQLException {
+        List<Row> page = readPage(size.eventsMax());
+        List<String> streamsOfSuspect = page.stream()
+                .filter(event -> suspect.is(event.number()))
+                .map(Row::stream)
+                .toList();
+        List<Row> others = page.stream()
+                .filter(event -> !suspect.is(event.number()) && streamsOfSuspect.contains(event.stream()))
+                .toList();
+        if (others.isEmpty()) {
+            return;
+        }
+        try {
+            UnsentEvents other = findUnsent(List.of(others.get(probes++ % others.size())));
+            if (other.events > 0) {
+                shard.require().transactionIf(c -> {
+                    execute(c, other);
+                    suspect.anotherSucceeded();
+                    return false;
+                });
+            }
+        } catch (SQLException e) { // the attempt that follows reports its own failure
+            known.clear();
+            LOG.debug("Shard {} accepts no other event of outbox {}, either", shard, outbox, e);
         }
     }
 
@@ -254,15 +304,7 @@ final class Sender {
             outbox.tables().transfer().delete(connection, shard.number(), removed, last);
             return last;
         });
-        if (!errors.isEmpty()) {
-            LOG.error(
-                    "Moved {} events of outbox {} to its table outbox_refused because they can never be appended to {};"
-                            + " reason of the first: {}",
-                    errors.size(),
-                    outbox,
-                    shard,
-                    errors.getFirst());
-        }
+        refusalLog.refused(errors);
         removed = last;
         refusals.clear();
         missingStreams.clear();
@@ -290,35 +332,53 @@ final class Sender {
         if (state.equals(SqlErrors.NOT_NEXT)) {
             return true; // an earlier attempt was stored after all: query again what the shard has
         }
-        if (state.equals(SqlErrors.NOT_READ_COMMITTED)) {
-            shard.require().requireReadCommitted();
+        if (state.equals(SqlErrors.NOT_READ_COMMITTED) && !beginsTransactions) {
+            beginsTransactions = true;
             return true;
         }
-        if (SqlErrors.isMissingSegment(e)) {
-            boolean created = false;
-            for (PartitionGroup group : unsent.groups) {
-                created |= segments.ensureRoom(shard, group.stream(), group.streamId(), group.partition());
-            }
-            return created;
+        if (addSegments(e, unsent) || refreshStreams(state, unsent)) {
+            return true;
         }
-        if (state.equals(SqlErrors.NO_PARTITION) || state.equals(SqlErrors.UNDEFINED_TABLE)) {
-            boolean changed = false;
-            for (PartitionGroup group : unsent.groups) {
-                shard.forgetStream(group.stream().name());
-                if (shard.findStream(group.stream().name()).isEmpty()) {
-                    changed |= missingStreams.add(group.stream().name());
-                }
-            }
-            return changed;
-        }
-        if (SqlErrors.classify(e) != ErrorKind.CONTENT) {
+        ErrorKind kind = SqlErrors.classify(e);
+        if (kind == ErrorKind.NOT_SENT || kind == ErrorKind.IN_DOUBT) {
             return false;
         }
         if (page.size() > 1) {
             size.halve(page.size());
-        } else {
-            refusals.put(page.getFirst().number(), SqlErrors.message(e));
+            return true;
         }
+        long event = page.getFirst().number();
+        if (kind != ErrorKind.CONTENT && !suspect.failed(event)) {
+            return false;
+        }
+        refusals.put(event, SqlErrors.message(e));
         return true;
+    }
+
+    private boolean addSegments(SQLException e, UnsentEvents unsent) throws SQLException {
+        boolean added = false;
+        if (SqlErrors.isMissingSegment(e)) {
+            for (PartitionGroup group : unsent.groups) {
+                added |= segments.ensureRoom(shard, group.stream(), group.streamId(), group.partition());
+            }
+        }
+        return added;
+    }
+
+    /** Queries the streams again that the shard rejected; returns whether one is missing. */
+    private boolean refreshStreams(String state, UnsentEvents unsent) throws SQLException {
+        if (!state.equals(SqlErrors.NO_PARTITION)
+                && !state.equals(SqlErrors.OTHER_STREAM)
+                && !state.equals(SqlErrors.UNDEFINED_TABLE)) {
+            return false;
+        }
+        boolean missing = false;
+        for (PartitionGroup group : unsent.groups) {
+            shard.forgetStream(group.stream().name());
+            if (shard.findStream(group.stream().name()).isEmpty()) {
+                missing |= missingStreams.add(group.stream().name());
+            }
+        }
+        return missing;
     }
 }

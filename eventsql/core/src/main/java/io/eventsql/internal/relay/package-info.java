@@ -12,9 +12,14 @@
  *   <li>The relay takes exactly the events that its DELETE returned, that is, all that are visible, in the order of their
  *       ids. No event is skipped because of its id.
  *   <li>Numbers in the transfer table are assigned under that lock: events that become visible later get higher ones.
+ *   <li>An event is refused only after its transaction was rolled back: because its content was rejected, or because it
+ *       failed repeatedly while another event of the same stream and shard did not.
  *   <li>Another database accepts a batch only if it directly follows the number that the sender assumes to be the last one
  *       there.
  * </ol>
+ *
+ * <p>No thread of the relay ends before it is closed ({@link io.eventsql.internal.thread.ServiceThread}), and none holds more
+ * than one connection. A lease is dropped with every failure, so it never outlives the work.
  *
  * <p>Not API: may change in any release.
  */

@@ -80,12 +80,37 @@ public final class StreamRegistry {
      * @throws EventSqlException if no shard is available
      */
     public StreamSpec require(String name) {
+        try {
+            return require(name, valid -> Optional.empty());
+        } catch (SQLException e) {
+            throw new IllegalStateException("no connection was used", e);
+        }
+    }
+
+    /** Looks up a stream by its name. */
+    @FunctionalInterface
+    public interface Lookup {
+        Optional<StreamSpec> find(String name) throws SQLException;
+    }
+
+    /**
+     * Returns the stream of that name as {@link #require(String)} does, but queries {@code first} before the shards: a
+     * caller that holds a connection already may not get a second one.
+     *
+     * @throws SQLException if {@code first} fails
+     */
+    public StreamSpec require(String name, Lookup first) throws SQLException {
         StreamSpec stream = known.get(name);
         if (stream != null) {
             return stream;
         }
         if (!isValidName(name)) {
             throw new UnknownStreamException(name);
+        }
+        Optional<StreamSpec> found = first.find(name);
+        if (found.isPresent()) {
+            known.put(name, found.get());
+            return found.get();
         }
         @Nullable SQLException failure = null;
         boolean answered = false;

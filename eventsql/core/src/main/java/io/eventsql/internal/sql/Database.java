@@ -1,8 +1,8 @@
 package io.eventsql.internal.sql;
 
 import java.sql.Connection;
-import java.sql.PreparedStatement;
 import java.sql.SQLException;
+import java.sql.Statement;
 import java.time.Duration;
 import java.util.concurrent.Executor;
 import java.util.function.Predicate;
@@ -118,11 +118,10 @@ public final class Database {
 
     private <T> T transaction(Work<T> work, Predicate<T> commits, boolean failIfWarned) throws SQLException {
         try (Connection connection = borrow()) {
-            connection.setTransactionIsolation(Connection.TRANSACTION_READ_COMMITTED);
             connection.setAutoCommit(false);
             boolean committed = false;
             try {
-                limitIdleTime(connection);
+                begin(connection);
                 T result = run(work, connection);
                 if (commits.test(result)) {
                     connection.clearWarnings();
@@ -143,14 +142,14 @@ public final class Database {
     }
 
     /**
-     * A process that freezes in its transaction must not keep its locks: the server ends the transaction after this
-     * time.
+     * Sends the first statements of a transaction, which set it to READ COMMITTED and leave nothing on the session: behind
+     * a pooler, other clients use that next. A process that freezes in its transaction must not keep its locks, so the
+     * server ends it after this idle time. One round trip.
      */
-    private void limitIdleTime(Connection connection) throws SQLException {
-        try (PreparedStatement statement =
-                connection.prepareStatement("SELECT set_config('idle_in_transaction_session_timeout', ?, true)")) {
-            statement.setString(1, Integer.toString(networkTimeoutMs));
-            statement.execute();
+    private void begin(Connection connection) throws SQLException {
+        try (Statement statement = connection.createStatement()) {
+            statement.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED;"
+                    + " SET LOCAL idle_in_transaction_session_timeout = " + networkTimeoutMs);
         }
     }
 
@@ -225,10 +224,18 @@ public final class Database {
             return work.run(connection);
         } catch (DataAccessException e) {
             SQLException cause = e.getCause(SQLException.class);
-            throw cause == null ? new SQLException(e) : MissingPrivilegeException.explain(cause, connection);
+            throw cause == null ? new SQLException(e) : explain(connection, cause);
         } catch (SQLException e) {
-            throw MissingPrivilegeException.explain(e, connection);
+            throw explain(connection, e);
         }
+    }
+
+    /** Returns the error with its remedy. Discards a connection to a standby: a new one may find the primary server. */
+    private static SQLException explain(Connection connection, SQLException e) {
+        if (SqlErrors.state(e).equals(SqlErrors.READ_ONLY)) {
+            discard(connection);
+        }
+        return MissingPrivilegeException.explain(e, connection);
     }
 
     /** Closes a borrowed connection for good, so that its pool does not lend it again. */

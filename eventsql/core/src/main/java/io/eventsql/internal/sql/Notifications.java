@@ -2,6 +2,7 @@ package io.eventsql.internal.sql;
 
 import java.sql.Connection;
 import java.sql.PreparedStatement;
+import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Statement;
 import java.util.List;
@@ -40,6 +41,18 @@ public final class Notifications {
         try (PreparedStatement statement = connection.prepareStatement(notify)) {
             statement.setString(1, payload);
             statement.execute();
+        }
+    }
+
+    /**
+     * Returns whether the connection goes through a pooler: the server process that runs a statement is not the one that
+     * the connection was given. There, LISTEN may remain on a connection that other clients use next.
+     */
+    public static boolean isThroughPooler(Connection connection) throws SQLException {
+        try (PreparedStatement statement = connection.prepareStatement("SELECT pg_backend_pid()");
+                ResultSet row = statement.executeQuery()) {
+            row.next();
+            return row.getInt(1) != connection.unwrap(PGConnection.class).getBackendPID();
         }
     }
 

@@ -1,11 +1,15 @@
 package io.eventsql.internal.sql;
 
+import io.eventsql.StreamSpec;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
+import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.time.OffsetDateTime;
 import java.util.List;
 import java.util.Objects;
+import java.util.Optional;
+import java.util.UUID;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -49,6 +53,17 @@ public final class OutboxTable {
                 (3, 'eventsql.outbox_3'),
                 (-1, 'eventsql.outbox_transfer')) AS t (ring, name)""";
 
+    // Catalog lookups. NULL if there is no such table: the database is no shard.
+    private static final String MAY_READ_STREAMS = """
+            SELECT has_table_privilege(to_regclass('eventsql.stream'), 'SELECT')
+               AND has_table_privilege(to_regclass('eventsql.shard'), 'SELECT')""";
+
+    // Index: stream_name_unique. Takes no row lock.
+    private static final String FIND_STREAM = """
+            SELECT s.partitions, s.segment_size, s.json
+            FROM eventsql.stream s, eventsql.shard c
+            WHERE s.name = ? AND c.cluster_id = ?""";
+
     private final SqlSchema schema;
     private final String insertOne;
     private final String insertAll;
@@ -76,6 +91,29 @@ public final class OutboxTable {
             @Nullable String headers,
             int routingHash,
             OffsetDateTime writtenAt) {}
+
+    /**
+     * Returns a stream of a cluster, if the connection's database is one of its shards and its role may read that.
+     * Executed in the caller's transaction, which it does not make fail.
+     */
+    public Optional<StreamSpec> findStream(Connection connection, String name, UUID clusterId) throws SQLException {
+        try (PreparedStatement statement = connection.prepareStatement(schema.sql(MAY_READ_STREAMS));
+                ResultSet row = statement.executeQuery()) {
+            row.next();
+            if (!row.getBoolean(1)) {
+                return Optional.empty();
+            }
+        }
+        try (PreparedStatement statement = connection.prepareStatement(schema.sql(FIND_STREAM))) {
+            statement.setString(1, name);
+            statement.setObject(2, clusterId);
+            try (ResultSet row = statement.executeQuery()) {
+                return row.next()
+                        ? Optional.of(new StreamSpec(name, row.getInt(1), row.getLong(2), row.getBoolean(3)))
+                        : Optional.empty();
+            }
+        }
+    }
 
     /** Writes one event in the caller's transaction. */
     public void insert(

@@ -34,7 +34,13 @@ CREATE TABLE eventsql.outbox (
     headers      json,
     routing_hash int         NOT NULL,                 -- routes an event without a key; equal for one call
     written_at   timestamptz NOT NULL DEFAULT clock_timestamp(),
-    PRIMARY KEY (id, ring)
+    PRIMARY KEY (id, ring),
+    -- An object that JSON operators accept: these reject NUL characters, which only an escape can contain. The library
+    -- writes no other headers; rows that are inserted with SQL are checked here, where they enter.
+    CONSTRAINT outbox_headers_object CHECK (
+        headers IS NULL
+        OR json_typeof(headers) = 'object'
+           AND (strpos(headers::text, '\u') = 0 OR jsonb_typeof(headers::jsonb) = 'object'))
 ) PARTITION BY LIST (ring);
 ALTER TABLE eventsql.outbox ALTER COLUMN value SET STORAGE EXTERNAL;
 
@@ -70,8 +76,8 @@ CREATE TABLE eventsql.outbox_transfer (
         vacuum_truncate = false, toast.vacuum_truncate = false);
 ALTER TABLE eventsql.outbox_transfer ALTER COLUMN value SET STORAGE EXTERNAL;
 
--- Events that can never be appended, with the reason: their stream does not exist, or the database rejects their
--- content. The library never deletes them. To retry events, move them back into eventsql.outbox.
+-- Events that cannot be appended, with the reason: their stream does not exist, or the database rejects them. The
+-- library never deletes them; eventsql.retry_refused_events moves them back into the outbox.
 CREATE TABLE eventsql.outbox_refused (
     refused_id bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     stream     text        NOT NULL,
@@ -118,7 +124,11 @@ DECLARE
     relay    record;
     is_valid boolean;
 BEGIN
-    SELECT r.epoch, r.holder, r.expires_at, r.timeline INTO STRICT relay FROM eventsql.outbox_relay r;
+    SELECT r.epoch, r.holder, r.expires_at, r.timeline INTO relay FROM eventsql.outbox_relay r;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'the table outbox_relay has no row; restore it with: INSERT INTO eventsql.outbox_relay DEFAULT VALUES'
+            USING ERRCODE = 'no_data_found';
+    END IF;
     -- A lease that ends far later than one that begins now is not valid: the clock was set back after it was renewed.
     is_valid := relay.expires_at BETWEEN clock_timestamp() AND clock_timestamp() + 10 * p_lease;
 
@@ -239,4 +249,37 @@ BEGIN
     TRUNCATE ONLY eventsql.outbox_transfer;
     INSERT INTO eventsql.outbox_transfer SELECT * FROM unnest(events);
     RETURN true;
+END $$;
+
+-- Moves refused events back into the outbox, in the order in which they were refused: to be called with SQL once the
+-- cause is removed. Those that the database rejects again are refused again. Returns the number of events moved.
+--
+-- p_stream: only events of this stream; NULL: of all streams. p_max_events: the maximum number moved by this call.
+--
+-- Index: the primary key of outbox_refused, in its order. Locks the rows that it moves.
+CREATE FUNCTION eventsql.retry_refused_events(p_stream text DEFAULT NULL, p_max_events int DEFAULT 10000)
+RETURNS bigint
+LANGUAGE plpgsql AS $$
+DECLARE
+    moved bigint;
+BEGIN
+    WITH chosen AS (
+        SELECT r.refused_id
+        FROM eventsql.outbox_refused r
+        WHERE p_stream IS NULL OR r.stream = p_stream
+        ORDER BY r.refused_id
+        LIMIT p_max_events
+        FOR UPDATE
+    ), taken AS (
+        DELETE FROM eventsql.outbox_refused r
+        USING chosen c
+        WHERE r.refused_id = c.refused_id
+        RETURNING r.refused_id, r.stream, r.key, r.value, r.headers
+    )
+    INSERT INTO eventsql.outbox (ring, stream, key, value, headers, routing_hash)
+    SELECT (SELECT last_value FROM eventsql.outbox_ring), t.stream, t.key, t.value, t.headers, 0
+    FROM taken t
+    ORDER BY t.refused_id;
+    GET DIAGNOSTICS moved = ROW_COUNT;
+    RETURN moved;
 END $$;
