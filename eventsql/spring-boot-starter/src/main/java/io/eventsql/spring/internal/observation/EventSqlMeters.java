@@ -189,7 +189,7 @@ public final class EventSqlMeters implements ConsumerListener, PublishListener, 
                 .baseUnit(EVENTS)
                 .tags(tags)
                 .register(registry)
-                .increment(events);
+                .increment((double) events);
     }
 
     private void count(String name, String description, Consumer consumer) {
