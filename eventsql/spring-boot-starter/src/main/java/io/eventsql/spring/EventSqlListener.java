@@ -2,6 +2,7 @@ package io.eventsql.spring;
 
 import io.eventsql.ConsumerSpec;
 import io.eventsql.FailurePolicy;
+import io.eventsql.MissingEventPolicy;
 import io.eventsql.OutOfRangePolicy;
 import io.eventsql.RetryPolicy;
 import java.lang.annotation.Documented;
@@ -100,6 +101,9 @@ public @interface EventSqlListener {
 
     /** {@link ConsumerSpec#circuitBreaker()}: failures in a row after which a partition pauses; 0: never. */
     String circuitBreaker() default "";
+
+    /** {@link ConsumerSpec#missingEventPolicy()}: a name of {@link MissingEventPolicy}. */
+    String missingEventPolicy() default "";
 
     /** {@link RetryPolicy#maxAttempts()}; default: unlimited with {@code stop}, otherwise 10. */
     String maxAttempts() default "";

@@ -1,6 +1,7 @@
 package io.eventsql.spring.internal.listener;
 
 import io.eventsql.FailurePolicy;
+import io.eventsql.MissingEventPolicy;
 import io.eventsql.OutOfRangePolicy;
 import io.eventsql.spring.EventSqlListener;
 import java.time.Duration;
@@ -68,6 +69,7 @@ final class ListenerAttributes {
                 types(annotation.fatal()),
                 read("handlerTimeout", annotation.handlerTimeout(), Duration.class),
                 read("circuitBreaker", annotation.circuitBreaker(), Integer.class),
+                read("missingEventPolicy", annotation.missingEventPolicy(), MissingEventPolicy.class),
                 read("requireTypeHeader", annotation.requireTypeHeader(), Boolean.class),
                 read("autoStartup", annotation.autoStartup(), Boolean.class));
     }

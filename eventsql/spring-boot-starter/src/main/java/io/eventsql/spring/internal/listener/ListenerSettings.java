@@ -3,6 +3,7 @@ package io.eventsql.spring.internal.listener;
 import io.eventsql.ConsumerSpec;
 import io.eventsql.FailurePolicy;
 import io.eventsql.InvalidInputException;
+import io.eventsql.MissingEventPolicy;
 import io.eventsql.OutOfRangePolicy;
 import io.eventsql.RetryPolicy;
 import io.eventsql.StartPosition;
@@ -38,6 +39,7 @@ import org.springframework.util.unit.DataSize;
  * @param fatal These exceptions are never retried.
  * @param handlerTimeout Longest duration of a call; a longer one loses its partition.
  * @param circuitBreaker Number of failures in a row after which a partition pauses; 0: never.
+ * @param missingEventPolicy What happens where events are missing from the log.
  * @param requireTypeHeader Whether an event without a stored type goes the way of the failure policy; otherwise it is read
  *     as the type that the method takes.
  * @param autoStartup Whether the listener starts with the application.
@@ -60,12 +62,13 @@ public record ListenerSettings(
         @Nullable Set<Class<? extends Throwable>> fatal,
         @Nullable Duration handlerTimeout,
         @Nullable Integer circuitBreaker,
+        @Nullable MissingEventPolicy missingEventPolicy,
         @Nullable Boolean requireTypeHeader,
         @Nullable Boolean autoStartup) {
     /** Sets nothing. */
     public static final ListenerSettings NONE = new ListenerSettings(
             null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null,
-            null);
+            null, null);
 
     /** Returns these settings, completed by the others. */
     ListenerSettings orElse(ListenerSettings others) {
@@ -87,6 +90,7 @@ public record ListenerSettings(
                 first(fatal, others.fatal),
                 first(handlerTimeout, others.handlerTimeout),
                 first(circuitBreaker, others.circuitBreaker),
+                first(missingEventPolicy, others.missingEventPolicy),
                 first(requireTypeHeader, others.requireTypeHeader),
                 first(autoStartup, others.autoStartup));
     }
@@ -113,6 +117,7 @@ public record ListenerSettings(
         spec = with(spec, deadLetterStream, ConsumerSpec::withDeadLetterStream);
         spec = with(spec, outOfRangePolicy, ConsumerSpec::withOutOfRangePolicy);
         spec = with(spec, circuitBreaker, ConsumerSpec::withCircuitBreaker);
+        spec = with(spec, missingEventPolicy, ConsumerSpec::withMissingEventPolicy);
         spec = with(spec, handlerTimeout, ConsumerSpec::withHandlerTimeout);
         return spec.withRetry(
                 spec.retry().withFatal(withPayloadException(spec.retry().fatal())));

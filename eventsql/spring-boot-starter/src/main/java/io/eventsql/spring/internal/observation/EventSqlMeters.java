@@ -174,6 +174,24 @@ public final class EventSqlMeters implements ConsumerListener, PublishListener, 
                 consumer(partition));
     }
 
+    @Override
+    public void eventsMissing(ConsumerPartition partition, long firstOffset, long nextOffset) {
+        countEvents(
+                "eventsql.events.missing",
+                "Events missing from the log that a consumer has skipped",
+                consumer(partition).tags(),
+                nextOffset - firstOffset);
+    }
+
+    private void countEvents(String name, String description, Tags tags, long events) {
+        Counter.builder(name)
+                .description(description)
+                .baseUnit(EVENTS)
+                .tags(tags)
+                .register(registry)
+                .increment((double) events);
+    }
+
     private void count(String name, String description, Consumer consumer) {
         Counter.builder(name)
                 .description(description)

@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException
 import io.eventsql.ConsumerSpec;
 import io.eventsql.FailurePolicy;
 import io.eventsql.InvalidInputException;
+import io.eventsql.MissingEventPolicy;
 import io.eventsql.OutOfRangePolicy;
 import io.eventsql.StartPosition;
 import io.eventsql.spring.EventPayloadException;
@@ -53,6 +54,7 @@ class ListenerSettingsTest {
                 fatal = {IllegalStateException.class, IllegalArgumentException.class},
                 handlerTimeout = "8m",
                 circuitBreaker = "6",
+                missingEventPolicy = "skip",
                 requireTypeHeader = "true",
                 autoStartup = "false")
         void all() {}
@@ -107,6 +109,7 @@ class ListenerSettingsTest {
                         .withStartPosition(StartPosition.LATEST)
                         .withFailurePolicy(FailurePolicy.PARK_KEY)
                         .withCircuitBreaker(6)
+                        .withMissingEventPolicy(MissingEventPolicy.SKIP)
                         .withDeadLetterStream("letters")
                         .withOutOfRangePolicy(OutOfRangePolicy.EARLIEST)
                         .withRetry(SPEC.retry()
@@ -146,7 +149,7 @@ class ListenerSettingsTest {
                                 .get(),
                         new ListenerSettings(
                                 9, 9, null, null, null, null, null, null, null, null, null, null, null, null, null,
-                                null, null, null, null),
+                                null, null, null, null, null),
                         properties
                                 .bind("eventsql.listener", ListenerSettings.class)
                                 .get())
