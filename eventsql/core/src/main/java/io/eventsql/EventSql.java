@@ -71,6 +71,7 @@ public final class EventSql implements AutoCloseable {
         streams = new StreamRegistry(shards);
         wakeUp = new WakeUp(shards, settings);
         SegmentKeeper segments = new SegmentKeeper(settings.maxBatchEvents());
+        shards.all().forEach(shard -> shard.addAnchors(segments::forget));
         relays = new Relays(shards, streams, settings, segments, wakeUp, builder.outboxes);
         outbox = new OutboxPublisher(streams, shards.tables().outbox(), settings, relays, builder.withOutbox());
         timer = Executors.newSingleThreadScheduledExecutor(task -> {

@@ -40,6 +40,7 @@ final class Appender {
     private final WakeUp wakeUp;
     private final ShardAppender.Rerouter rerouter;
     private final PublishListeners listeners;
+    private final AcknowledgedBatches acknowledged;
     private final long hungAfterNanos;
     /** The statement in progress; {@code null} if there is none. */
     private volatile @Nullable RunningStatement running;
@@ -54,7 +55,8 @@ final class Appender {
             SegmentKeeper segments,
             WakeUp wakeUp,
             ShardAppender.Rerouter rerouter,
-            PublishListeners listeners) {
+            PublishListeners listeners,
+            AcknowledgedBatches acknowledged) {
         this.shard = shard;
         this.producer = producer;
         this.queue = queue;
@@ -62,6 +64,7 @@ final class Appender {
         this.wakeUp = wakeUp;
         this.rerouter = rerouter;
         this.listeners = listeners;
+        this.acknowledged = acknowledged;
         this.hungAfterNanos =
                 HUNG_AFTER_NETWORK_TIMEOUTS * settings.networkTimeout().toNanos();
     }
@@ -146,19 +149,33 @@ final class Appender {
         }
     }
 
+    /** Thrown if the database has rejected a statement because it has another incarnation: nothing was stored. */
+    private static final class OtherIncarnationException extends SQLException {
+        private static final long serialVersionUID = 1L;
+
+        private final String rejected;
+
+        OtherIncarnationException(SQLException cause, String rejected) {
+            super(cause.getMessage(), cause.getSQLState(), cause);
+            this.rejected = rejected;
+        }
+    }
+
     private void send(Batch batch) throws SQLException {
         try (Connection connection = borrow()) {
+            String incarnation = shard.incarnation(); // before the ids of the streams
             lookUpStreams(batch);
             if (!batch.beginSending()) {
                 return; // all calls have reached their deadline
             }
             List<PartitionGroup> groups = batch.groupByPartition(shard);
             long sentAt = System.nanoTime();
-            long[] firstOffsets = execute(connection, batch.number(), PartitionGroup.toRows(groups));
+            long[] firstOffsets = execute(connection, batch.number(), incarnation, PartitionGroup.toRows(groups));
             long nanos = System.nanoTime() - sentAt;
             for (int i = 0; i < firstOffsets.length; i++) {
                 groups.get(i).storedAt(firstOffsets[i]);
             }
+            acknowledged.record(batch.number(), groups);
             batch.complete(shard, groups);
             for (PartitionGroup group : groups) {
                 segments.appended(shard, group.stream(), group.partition(), group.nextOffset());
@@ -179,10 +196,16 @@ final class Appender {
         }
     }
 
-    private long[] execute(Connection connection, long number, AppendStatement.Rows rows) throws SQLException {
+    private long[] execute(Connection connection, long number, String incarnation, AppendStatement.Rows rows)
+            throws SQLException {
         running = new RunningStatement(connection, System.nanoTime());
         try {
-            return shard.tables().append().execute(connection, producer, number, shard.mapVersion(), rows);
+            return shard.tables().append().execute(connection, producer, number, shard.mapVersion(), incarnation, rows);
+        } catch (SQLException e) {
+            if (SqlErrors.isOtherIncarnation(e)) {
+                throw new OtherIncarnationException(e, incarnation);
+            }
+            throw e;
         } finally {
             running = null;
         }
@@ -222,6 +245,11 @@ final class Appender {
         } else if (state.equals(SqlErrors.NOT_READ_COMMITTED)) {
             shard.database().ifPresent(Database::requireReadCommitted);
             verdict = Verdict.RETRY_IMMEDIATELY;
+        } else if (e instanceof OtherIncarnationException other) {
+            verdict = recheck(other.rejected);
+        } else if (state.equals(SqlErrors.OTHER_STREAM)) {
+            batch.calls().forEach(call -> shard.forgetStream(call.stream().name()));
+            verdict = Verdict.ROLLED_BACK;
         } else if (SqlErrors.isMissingSegment(e)) {
             verdict = createSegments(batch);
         } else if (SqlErrors.isDataError(e)) {
@@ -233,6 +261,17 @@ final class Appender {
             verdict = SqlErrors.isRolledBack(e) ? Verdict.ROLLED_BACK : Verdict.IN_DOUBT;
         }
         return new Failure(verdict, e);
+    }
+
+    /** Compares what is remembered of the database; the batch is then resent with the ids that streams have now. */
+    private Verdict recheck(String rejected) {
+        try {
+            shard.recheckIncarnation(rejected);
+            return shard.incarnation().equals(rejected) ? Verdict.ROLLED_BACK : Verdict.RETRY_IMMEDIATELY;
+        } catch (SQLException e) {
+            LOG.warn("Could not compare {} after its incarnation changed; retrying the append: {}", shard, e.getMessage());
+            return Verdict.ROLLED_BACK;
+        }
     }
 
     /** Adds the segments that the heads have reached; another process may add them at the same time. */

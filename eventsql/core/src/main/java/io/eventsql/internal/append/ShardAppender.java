@@ -29,12 +29,16 @@ final class ShardAppender {
             Rerouter rerouter,
             PublishListeners listeners) {
         this.shard = shard;
+        AcknowledgedBatches acknowledged = new AcknowledgedBatches(shard, producer, listeners);
+        shard.addAnchors(acknowledged);
         this.queue = new PublishQueue(
                 new PendingCalls(settings.appendConnections(), settings.maxBatchEvents(), settings.maxBatchBytes()),
                 settings.bufferBytes());
         for (int number = 0; number < settings.appendConnections(); number++) {
             threads.add(new AppendThread(
-                    number, new Appender(shard, producer, settings, queue, segments, wakeUp, rerouter, listeners)));
+                    number,
+                    new Appender(
+                            shard, producer, settings, queue, segments, wakeUp, rerouter, listeners, acknowledged)));
         }
         threads.forEach(Thread::start);
     }

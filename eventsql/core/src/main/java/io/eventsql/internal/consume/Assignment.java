@@ -95,6 +95,16 @@ final class Assignment {
         return membership.consumerId();
     }
 
+    /** Returns the incarnation of the database in which the partition was taken. Fetches and commits count only there. */
+    String incarnation() {
+        return membership.incarnation();
+    }
+
+    /** Returns whether the partition was taken as this membership. */
+    boolean isOf(Membership taker) {
+        return membership.incarnation().equals(taker.incarnation());
+    }
+
     UUID memberId() {
         return membership.memberId();
     }
@@ -221,15 +231,6 @@ final class Assignment {
         boolean isSegmentEnd = fetchedOffset % membership.stream().segmentSize() == 0;
         mayHaveMore |= page.size() >= spec().pageEvents() || bytes >= spec().pageBytes() || isSegmentEnd;
         return beginHandling();
-    }
-
-    /** Drops the page that waits, to be fetched again: the log may have another history now. */
-    synchronized void dropPage() {
-        if (waitingPage != null) {
-            fetchedOffset = waitingPage.getFirst().offset();
-            waitingPage = null;
-        }
-        mayHaveMore = true;
     }
 
     // Handling

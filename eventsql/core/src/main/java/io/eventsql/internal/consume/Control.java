@@ -86,7 +86,7 @@ final class Control implements ConsumerControl {
             Tables tables = shard.tables();
             for (int partition = 0; partition < stream.partitions(); partition++) {
                 long offset = tables.consumers().offset(c, stream.name(), partition, position);
-                tables.leases().seek(c, id, partition, offset, null);
+                tables.leases().seek(c, null, id, partition, offset, null);
             }
             return 0L;
         });
@@ -97,7 +97,7 @@ final class Control implements ConsumerControl {
         requireOwn(position);
         Shard shard = shards.get(position.shard());
         Optional<Long> moved = changeOn("move", shard, (c, s, id) -> {
-            s.tables().leases().seek(c, id, position.partition(), position.offset(), null);
+            s.tables().leases().seek(c, null, id, position.partition(), position.offset(), null);
             return 1L;
         });
         if (moved.isEmpty()) {

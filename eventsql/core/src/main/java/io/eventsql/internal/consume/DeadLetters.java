@@ -69,7 +69,13 @@ final class DeadLetters {
                     new String[] {HeadersJson.encode(headers(assignment, event, error, attempts))});
             long[] bases = shard.tables()
                     .append()
-                    .execute(connection, producer, batchNumber.incrementAndGet(), shard.mapVersion(), rows);
+                    .execute(
+                            connection,
+                            producer,
+                            batchNumber.incrementAndGet(),
+                            shard.mapVersion(),
+                            assignment.incarnation(),
+                            rows);
             parkedEvents.addDeadLetter(
                     connection,
                     assignment.consumerId(),

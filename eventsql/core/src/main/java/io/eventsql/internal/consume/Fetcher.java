@@ -142,10 +142,11 @@ final class Fetcher implements WakeUpTarget {
     }
 
     private void fetch(Subscriber subscriber) throws SQLException {
+        Membership membership = subscriber.member().membership();
         List<Assignment> assignments = new ArrayList<>();
         List<Request> requests = new ArrayList<>();
         for (Assignment assignment : subscriber.member().rotateAssignments()) {
-            Optional<Request> request = assignment.beginFetch();
+            Optional<Request> request = assignment.isOf(membership) ? assignment.beginFetch() : Optional.empty();
             if (request.isPresent()) {
                 assignments.add(assignment);
                 requests.add(request.get());
@@ -156,9 +157,10 @@ final class Fetcher implements WakeUpTarget {
         }
         List<List<StoredEvent>> pages;
         try {
-            pages = fetch(subscriber.member().membership(), requests);
+            pages = fetch(membership, requests);
         } catch (SQLException e) {
             assignments.forEach(Assignment::wake); // the requested pages are still wanted
+            shard.recheckAfter(e, membership.incarnation());
             throw e;
         }
         for (int i = 0; i < pages.size(); i++) {
@@ -173,6 +175,7 @@ final class Fetcher implements WakeUpTarget {
                         .fetch()
                         .execute(
                                 connection,
+                                membership.incarnation(),
                                 membership.streamId(),
                                 membership.stream(),
                                 shard.number(),
@@ -195,7 +198,12 @@ final class Fetcher implements WakeUpTarget {
 
     /** Compares what each partition has fetched with what is stored, with or without a signal. */
     private void poll() throws SQLException {
-        int[] streamIds = subscribers.stream()
+        String incarnation = shard.incarnation();
+        List<Subscriber> current = subscribers.stream()
+                .filter(subscriber ->
+                        subscriber.member().membership().incarnation().equals(incarnation))
+                .toList();
+        int[] streamIds = current.stream()
                 .mapToInt(subscriber -> subscriber.member().streamId())
                 .distinct()
                 .toArray();
@@ -205,10 +213,10 @@ final class Fetcher implements WakeUpTarget {
         record Polled(Subscriber subscriber, Assignment assignment) {}
         // The assignments before the heads: one that is taken later may begin beyond them.
         List<Polled> polled = new ArrayList<>();
-        for (Subscriber subscriber : subscribers) {
+        for (Subscriber subscriber : current) {
             subscriber.member().assignments().forEach(assignment -> polled.add(new Polled(subscriber, assignment)));
         }
-        Map<StreamPartition, Head> heads = heads(streamIds);
+        Map<StreamPartition, Head> heads = heads(incarnation, streamIds);
         for (Polled one : polled) {
             int streamId = one.subscriber().member().streamId();
             @Nullable
@@ -221,11 +229,15 @@ final class Fetcher implements WakeUpTarget {
 
     private record StreamPartition(int streamId, int partition) {}
 
-    private Map<StreamPartition, Head> heads(int[] streamIds) throws SQLException {
+    private Map<StreamPartition, Head> heads(String incarnation, int[] streamIds) throws SQLException {
         Map<StreamPartition, Head> heads = new HashMap<>();
-        for (Head head :
-                shard.require().call(connection -> shard.tables().partitions().heads(connection, streamIds))) {
-            heads.put(new StreamPartition(head.streamId(), head.partition()), head);
+        try {
+            shard.require()
+                    .call(c -> shard.tables().partitions().heads(c, incarnation, streamIds))
+                    .forEach(head -> heads.put(new StreamPartition(head.streamId(), head.partition()), head));
+        } catch (SQLException e) {
+            shard.recheckAfter(e, incarnation);
+            throw e;
         }
         return heads;
     }

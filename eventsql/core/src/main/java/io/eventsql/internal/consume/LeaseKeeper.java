@@ -2,6 +2,7 @@ package io.eventsql.internal.consume;
 
 import io.eventsql.ConsumerListener.Reason;
 import io.eventsql.Settings;
+import io.eventsql.UnknownStreamException;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.sql.LeaseTable.HeartbeatReply;
 import io.eventsql.internal.sql.LeaseTable.HeartbeatRequest;
@@ -14,7 +15,6 @@ import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
-import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -37,6 +37,7 @@ final class LeaseKeeper implements WakeUpTarget {
     private static final long TAKE_RETRY_MS = 100;
     /** The delay before releasing what is drained while a commit of the member is under way. */
     private static final long RELEASE_RETRY_MS = 20;
+    private static final long RECOVERY_RETRY_MS = 1_000;
     /** The delay before the second attempt to leave: a connection may just have broken. */
     private static final long LEAVE_RETRY_MS = 50;
 
@@ -56,7 +57,8 @@ final class LeaseKeeper implements WakeUpTarget {
     private final Thread thread;
     private volatile boolean closed;
     private int failures;
-    private @Nullable String history;
+    private final HistoryRecovery recovery;
+    private int recoveryFailures;
 
     LeaseKeeper(
             Shard shard,
@@ -75,6 +77,8 @@ final class LeaseKeeper implements WakeUpTarget {
         this.fetches = fetches;
         this.wakeUp = wakeUp;
         this.listeners = listeners;
+        this.recovery = new HistoryRecovery(shard, answerTimeout);
+        shard.addAnchors(changed -> schedule::requestHeartbeat);
         this.transfers = new PartitionTransfers(shard, lease, answerTimeout, wakeUp, listeners);
         this.thread = new Thread(this::run, "eventsql-lease-" + shard.name());
         thread.setDaemon(true);
@@ -138,6 +142,7 @@ final class LeaseKeeper implements WakeUpTarget {
                 boolean isHeartbeatDue = schedule.await();
                 try {
                     letClosedLeave();
+                    recoverAll();
                     if (isHeartbeatDue) {
                         heartbeat();
                     }
@@ -156,20 +161,33 @@ final class LeaseKeeper implements WakeUpTarget {
     private void heartbeat() throws SQLException {
         long sentAt = System.nanoTime();
         schedule.scheduleAt(sentAt + heartbeatNanos);
-        List<Heartbeat> heartbeats =
-                participants.stream().map(p -> Heartbeat.of(p, sentAt)).toList();
+        String incarnation = shard.incarnation();
+        List<Heartbeat> heartbeats = participants.stream()
+                .filter(p -> p.member().membership().incarnation().equals(incarnation))
+                .map(p -> Heartbeat.of(p, sentAt))
+                .toList();
         if (heartbeats.isEmpty()) {
             return;
         }
-        List<HeartbeatReply> replies = shard.require()
-                .withNetworkTimeout(answerTimeout)
-                .call(connection -> shard.tables()
-                        .leases()
-                        .heartbeat(
-                                connection,
-                                shard.number(),
-                                lease,
-                                heartbeats.stream().map(Heartbeat::request).toList()));
+        List<HeartbeatReply> replies;
+        try {
+            replies = shard.require()
+                    .withNetworkTimeout(answerTimeout)
+                    .call(connection -> shard.tables()
+                            .leases()
+                            .heartbeat(
+                                    connection,
+                                    incarnation,
+                                    shard.number(),
+                                    lease,
+                                    heartbeats.stream().map(Heartbeat::request).toList()));
+        } catch (SQLException e) {
+            if (!shard.recheckAfter(e, incarnation)) {
+                throw e;
+            }
+            schedule.scheduleWithin(TimeUnit.MILLISECONDS.toNanos(RETRY_MIN_MS));
+            return;
+        }
         if (replies.size() < heartbeats.size()) {
             endDeleted(heartbeats, replies);
         }
@@ -193,7 +211,6 @@ final class LeaseKeeper implements WakeUpTarget {
 
     private void apply(Heartbeat heartbeat, HeartbeatReply reply) {
         ShardMember member = heartbeat.participant().member();
-        checkHistory(reply.history());
         if (member.recordAnswer()) { // only now other members can see it
             wakeUp.consumerChanged(shard, member.consumerId());
         }
@@ -285,6 +302,7 @@ final class LeaseKeeper implements WakeUpTarget {
     private void remove(Participant participant, Reason reason) {
         ShardMember member = participant.member();
         participants.remove(participant);
+        recovery.forget(member);
         fetcher.remove(member);
         member.assignments().forEach(assignment -> member.remove(assignment, reason));
         member.markLeft();
@@ -308,16 +326,31 @@ final class LeaseKeeper implements WakeUpTarget {
         }
     }
 
-    /** After a failover the log may lack events that it had: pages fetched before are dropped. */
-    private void checkHistory(String now) {
-        String before = history;
-        history = now;
-        if (before != null && !before.equals(now)) {
-            LOG.warn("The history of {} has changed from {} to {}; dropping fetched pages", shard, before, now);
-            for (Participant participant : participants) {
-                participant.member().assignments().forEach(Assignment::dropPage);
+    /** Lets the members continue that have ids of a former incarnation of the database; the others do not wait for one. */
+    private void recoverAll() throws SQLException {
+        for (Participant participant : participants) {
+            ShardMember member = participant.member();
+            if (recovery.isCurrent(member)) {
+                continue;
             }
-            fetches.requestPoll();
+            try {
+                if (recovery.recover(member)) {
+                    recoveryFailures = 0;
+                    schedule.requestHeartbeat();
+                }
+            } catch (SQLException | UnknownStreamException e) {
+                schedule.scheduleWithin(TimeUnit.MILLISECONDS.toNanos(RECOVERY_RETRY_MS));
+                if (recoveryFailures++ == 0) {
+                    LOG.error(
+                            "Consumer {} of stream {} cannot continue on {}, whose database was restarted, failed over or was"
+                                    + " restored; retrying every {} ms: {}",
+                            member.spec().name(),
+                            member.spec().stream(),
+                            shard,
+                            RECOVERY_RETRY_MS,
+                            e.toString());
+                }
+            }
         }
     }
 

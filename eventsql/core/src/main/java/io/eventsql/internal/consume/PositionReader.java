@@ -42,8 +42,8 @@ final class PositionReader {
             return List.of();
         }
         // Offsets first: read in the other order, an offset could be beyond its head.
-        List<Offset> offsets = shard.tables().consumers().offsets(connection, id.getAsInt());
-        List<Head> heads = shard.tables().partitions().heads(connection, new int[] {streamId});
+        List<Offset> offsets = shard.tables().consumers().offsets(connection, null, id.getAsInt());
+        List<Head> heads = shard.tables().partitions().heads(connection, null, new int[] {streamId});
         return offsets.stream()
                 .map(o -> {
                     Head head = heads.get(o.partition());

@@ -77,7 +77,8 @@ public final class RangeReader {
         return shard.require()
                 .call(c -> shard.tables()
                         .fetch()
-                        .execute(c, streamId.getAsInt(), stream, shard.number(), List.of(request), maxEvents, maxBytes))
+                        .execute(
+                                c, null, streamId.getAsInt(), stream, shard.number(), List.of(request), maxEvents, maxBytes))
                 .getFirst();
     }
 
@@ -86,7 +87,7 @@ public final class RangeReader {
         Head head = streamId.isEmpty()
                 ? new Head(0, from.partition(), 0, 0)
                 : shard.require()
-                        .call(c -> shard.tables().partitions().heads(c, new int[] {streamId.getAsInt()}))
+                        .call(c -> shard.tables().partitions().heads(c, null, new int[] {streamId.getAsInt()}))
                         .get(from.partition());
         if (from.offset() < head.logStart() || from.offset() > head.head()) {
             throw new OffsetOutOfRangeException(from, head.logStart(), head.head());

@@ -68,6 +68,7 @@ final class PageMover {
         final Set<String> unknown = new LinkedHashSet<>();
         final List<String> refused = new ArrayList<>();
         long[] firstOffsets = {};
+        String incarnation = "";
     }
 
     /**
@@ -124,16 +125,23 @@ final class PageMover {
             connection.rollback(); // look them up first, without holding a lock
             return attempt;
         }
+        Shard own = outbox.shard();
+        String incarnation = own == null ? "" : own.incarnation(); // before the ids of the streams
+        attempt.incarnation = incarnation;
         route(connection, page.rows());
         if (!attempt.addressed.isEmpty()) {
             outbox.tables().transfer().insert(connection, Objects.requireNonNull(page.producer()), attempt.addressed);
         }
-        Shard own = outbox.shard();
         if (!attempt.groups.isEmpty() && own != null) {
             attempt.firstOffsets = own.tables()
                     .append()
                     .executeInTransaction(
-                            connection, producer, ++number, own.mapVersion(), PartitionGroup.toRows(attempt.groups));
+                            connection,
+                            producer,
+                            ++number,
+                            own.mapVersion(),
+                            incarnation,
+                            PartitionGroup.toRows(attempt.groups));
         }
         return attempt;
     }
@@ -208,7 +216,14 @@ final class PageMover {
             return created;
         }
         String state = SqlErrors.state(e);
-        if (state.equals(SqlErrors.NO_PARTITION) || state.equals(SqlErrors.UNDEFINED_TABLE)) {
+        if (own != null && state.equals(SqlErrors.OTHER_INCARNATION)) {
+            own.recheckIncarnation(attempt.incarnation);
+            destinations.forgetAll();
+            return !own.incarnation().equals(attempt.incarnation);
+        }
+        if (state.equals(SqlErrors.NO_PARTITION)
+                || state.equals(SqlErrors.OTHER_STREAM)
+                || state.equals(SqlErrors.UNDEFINED_TABLE)) {
             Collection<StreamSpec> appended = new LinkedHashSet<>();
             attempt.groups.forEach(group -> appended.add(group.stream()));
             return destinations.refreshOwn(appended);

@@ -45,6 +45,8 @@ final class Sender {
     private final PageSize size;
 
     private @Nullable RelayLease lease;
+    /** The incarnation of the shard's database when the current page was begun. */
+    private String incarnation = "";
     /** The number up to which all events were removed. */
     private long removed;
     /** The state of the shard by producer, as far as it was queried. */
@@ -120,6 +122,7 @@ final class Sender {
         }
         UnsentEvents unsent = null;
         try {
+            incarnation = shard.incarnation(); // before the ids of the streams
             unsent = findUnsent(page);
             if (unsent.events > 0) {
                 append(unsent);
@@ -131,7 +134,12 @@ final class Sender {
             }
             throw new ShardFailedException(e);
         }
-        remove(current, page);
+        try {
+            remove(current, page);
+        } catch (SQLException e) {
+            known.clear(); // until the page is removed, only the shard knows what it has
+            throw e;
+        }
         size.grow();
         return true;
     }
@@ -208,7 +216,7 @@ final class Sender {
             ofProducer
                     .lastNumbers()
                     .putAll(shard.require()
-                            .call(c -> shard.tables().outbox().append().registerOutbox(c, producer, streamIds)));
+                            .call(c -> shard.tables().outbox().append().registerOutbox(c, incarnation, producer, streamIds)));
             ofProducer.streamIds().addAll(unknown);
         }
         return ofProducer.lastNumbers();
@@ -223,6 +231,7 @@ final class Sender {
                                 c,
                                 unsent.producer,
                                 shard.mapVersion(),
+                                incarnation,
                                 PartitionGroup.toRows(unsent.groups),
                                 unsent.afters,
                                 unsent.numbers));
@@ -282,10 +291,14 @@ final class Sender {
 
     /** Removes the cause of a failed append if possible; returns whether to resend the page immediately. */
     private boolean repair(SQLException e, List<Row> page, @Nullable UnsentEvents unsent) throws SQLException {
+        String state = SqlErrors.state(e);
+        if (state.equals(SqlErrors.OTHER_INCARNATION)) {
+            shard.recheckIncarnation(incarnation);
+            return !shard.incarnation().equals(incarnation);
+        }
         if (unsent == null) {
             return false;
         }
-        String state = SqlErrors.state(e);
         if (state.equals(SqlErrors.NOT_NEXT)) {
             return true; // an earlier attempt was stored after all: query again what the shard has
         }
@@ -300,7 +313,9 @@ final class Sender {
             }
             return created;
         }
-        if (state.equals(SqlErrors.NO_PARTITION) || state.equals(SqlErrors.UNDEFINED_TABLE)) {
+        if (state.equals(SqlErrors.NO_PARTITION)
+                || state.equals(SqlErrors.OTHER_STREAM)
+                || state.equals(SqlErrors.UNDEFINED_TABLE)) {
             boolean changed = false;
             for (PartitionGroup group : unsent.groups) {
                 shard.forgetStream(group.stream().name());

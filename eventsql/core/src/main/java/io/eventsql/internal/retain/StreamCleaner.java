@@ -95,7 +95,7 @@ public final class StreamCleaner {
         OptionalInt streamId = shard.findStreamId(stream);
         return streamId.isEmpty()
                 ? List.of()
-                : shard.require().call(c -> shard.tables().partitions().heads(c, new int[] {streamId.getAsInt()}));
+                : shard.require().call(c -> shard.tables().partitions().heads(c, null, new int[] {streamId.getAsInt()}));
     }
 
     private static ClearPreview.ShardContent readContent(Shard shard, StreamSpec stream, List<Head> heads)

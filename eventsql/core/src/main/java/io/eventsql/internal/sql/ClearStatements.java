@@ -104,7 +104,7 @@ public final class ClearStatements {
         dsl.fetch(schema.sql(LOCK_PARTITION), streamId, partition);
         // A new statement sees what was appended before the lock was granted.
         PartitionTable.Head head = new PartitionTable(schema)
-                .heads(connection, new int[] {streamId})
+                .heads(connection, null, new int[] {streamId})
                 .get(partition);
         if (head.head() == head.logStart()) {
             return;

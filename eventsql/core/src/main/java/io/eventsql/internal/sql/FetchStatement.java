@@ -22,7 +22,7 @@ public final class FetchStatement {
     // lock.
     private static final String FETCH = """
             SELECT page, event_offset, key, value, headers, published_at
-            FROM eventsql.fetch_v1(?, ?, ?, ?, ?, ?, ?)""";
+            FROM eventsql.fetch_v1(?, ?, ?, ?, ?, ?, ?, ?)""";
 
     private final String fetch;
 
@@ -36,12 +36,14 @@ public final class FetchStatement {
     /**
      * Reads a page for each request, in their order. A page is empty if there are no events from its first offset on.
      *
+     * @param incarnation that of the database when the stream's id was read; {@code null}: not compared
      * @param streamId the stream's id on this shard
      * @param maxEvents the maximum number of events of each page
      * @param maxBytes a page ends with the event that brings its values to this number of bytes
      */
     public List<List<StoredEvent>> execute(
             Connection connection,
+            @Nullable String incarnation,
             int streamId,
             StreamSpec stream,
             int shard,
@@ -59,13 +61,14 @@ public final class FetchStatement {
         }
         PGConnection pg = connection.unwrap(PGConnection.class);
         try (PreparedStatement statement = connection.prepareStatement(fetch)) {
-            statement.setInt(1, streamId);
-            statement.setString(2, stream.name());
-            statement.setLong(3, stream.segmentSize());
-            statement.setArray(4, pg.createArrayOf("int4", partitions));
-            statement.setArray(5, pg.createArrayOf("int8", offsets));
-            statement.setInt(6, maxEvents);
-            statement.setLong(7, maxBytes);
+            statement.setString(1, incarnation);
+            statement.setInt(2, streamId);
+            statement.setString(3, stream.name());
+            statement.setLong(4, stream.segmentSize());
+            statement.setArray(5, pg.createArrayOf("int4", partitions));
+            statement.setArray(6, pg.createArrayOf("int8", offsets));
+            statement.setInt(7, maxEvents);
+            statement.setLong(8, maxBytes);
             try (ResultSet rows = statement.executeQuery()) {
                 while (rows.next()) {
                     int page = rows.getInt(1);

@@ -20,6 +20,8 @@ public final class SqlErrors {
     public static final String NOT_PARKED = "ES008";
     public static final String NOT_NEXT = "ES009";
     public static final String RELAY_LOST = "ES010";
+    public static final String OTHER_INCARNATION = "ES011";
+    public static final String OTHER_STREAM = "ES012";
     private static final String CHECK_VIOLATION = "23514";
     public static final String UNDEFINED_TABLE = "42P01";
     public static final String LOCK_NOT_AVAILABLE = "55P03";
@@ -82,6 +84,12 @@ public final class SqlErrors {
             case "53", "54", "55", "25" -> true;
             default -> state(e).equals("57014");
         };
+    }
+
+    /** Returns whether the database has another incarnation than the caller knows: nothing was stored. */
+    public static boolean isOtherIncarnation(Throwable e) {
+        return anyCause(
+                e, cause -> cause instanceof SQLException sql && state(sql).equals(OTHER_INCARNATION));
     }
 
     /** Returns whether the network timeout elapsed. */

@@ -46,16 +46,6 @@ class AssignmentTest {
     }
 
     @Test
-    void dropPage_pageWaits_isFetchedAgain() {
-        assignment.beginFetch();
-        assignment.acceptPage(page(10, 2));
-
-        assignment.dropPage();
-
-        assertThat(assignment.beginFetch().orElseThrow().fromOffset()).isEqualTo(10);
-    }
-
-    @Test
     void recordHandled_inAnotherOrder_advancesOnlyPastWhatIsHandled() {
         assignment.recordHandled(11, 12);
         assignment.recordHandled(12, 13);
