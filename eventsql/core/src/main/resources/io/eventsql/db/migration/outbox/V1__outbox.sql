@@ -30,19 +30,18 @@ INSERT INTO eventsql.incarnation (id, written_in, written_to, since, reason)
 VALUES (gen_random_uuid(), pg_current_xact_id(), pg_relation_filepath('eventsql.incarnation'), clock_timestamp(),
         'created');
 
--- Returns the incarnation of this database: the id in its table, the WAL timeline, and the start time of the server.
--- NULL if the row was not written by this database: it was restored or copied, and that is not recorded yet.
+-- Returns the incarnation of this database: the id in its table, and the start time of the server, or the WAL timeline
+-- where a service withholds that. NULL if the row was not written by this database: it was restored or copied, and that is
+-- not recorded yet.
 --
--- Timeline and start time are empty where the server does not provide them, as in recovery or on a managed service. All
--- roles read the same, because the function runs with the rights of its owner. Reads one row; takes no row lock.
+-- All roles read the same, because the function runs with the rights of its owner. Reads one row by its primary key; takes
+-- no row lock.
 CREATE FUNCTION eventsql.incarnation_v1() RETURNS text
 LANGUAGE plpgsql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-    written  text;
-    timeline text := '';
-    started  text := '';
+    written text;
 BEGIN
     SELECT i.id::text INTO written
     FROM eventsql.incarnation i
@@ -51,16 +50,15 @@ BEGIN
         RETURN NULL;
     END IF;
     BEGIN
-        timeline := left(pg_walfile_name(pg_current_wal_insert_lsn()), 8);
-    EXCEPTION WHEN OTHERS THEN -- not available here
-        timeline := '';
+        RETURN written || '..' || (date_part('epoch', pg_postmaster_start_time()) * 1000000)::bigint;
+    EXCEPTION WHEN OTHERS THEN
+        NULL; -- withheld
     END;
     BEGIN
-        started := (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint::text;
-    EXCEPTION WHEN OTHERS THEN -- not available here
-        started := '';
+        RETURN written || '.' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8) || '.';
+    EXCEPTION WHEN OTHERS THEN
+        RETURN written || '..'; -- withheld, too, or in recovery
     END;
-    RETURN written || '.' || timeline || '.' || started;
 END $$;
 
 -- Records that this database was restored to an earlier state, so that running processes check what they remember of it.
