@@ -117,7 +117,7 @@ class HistoryLostIT {
                 .untilAsserted(() -> assertThat(handled.texts()).containsAll(stored(stream)));
     }
 
-    /** Shown before the fix: the fetching thread tried to stop the partition, for ever and without a log line. */
+    /** Shown before the fix: the fetching thread tried to stop the partition again and again, without a log line. */
     @Test
     void restore_headBelowCommittedOffset_isReportedAndTheMemberContinues() throws Exception {
         String stream = newStream();

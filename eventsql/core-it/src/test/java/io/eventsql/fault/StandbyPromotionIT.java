@@ -42,7 +42,7 @@ import org.junit.jupiter.api.io.TempDir;
  * Goal: an asynchronous failover that loses the end of the log, and a restored copy of the data folder, are noticed by
  * running publishers and members: what was lost is reported once, and everything that is stored is handled.
  *
- * <p>Method: a real standby stops receiving WAL, the primary goes on and is killed, the standby is promoted, and the
+ * <p>Method: a real standby stops receiving WAL, the primary keeps running and is killed, the standby is promoted, and the
  * connections lead there. Then the same with an instance that publishes more than was lost, before the member is back. Last,
  * the data folder is replaced by an older copy of itself.
  */

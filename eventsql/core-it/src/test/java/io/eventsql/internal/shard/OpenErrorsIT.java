@@ -63,15 +63,15 @@ class OpenErrorsIT {
                 "rejected the login",
                 "password authentication failed",
                 "Check the user name");
-        try (HikariDataSource pool = Pools.pool(server.jdbcUrl(), "nobody", "wrong", config -> {})) {
-            assertFails(pool, "rejected the login", "nobody");
+        try (HikariDataSource pool = Pools.pool(server.jdbcUrl(), "unknown_user", "wrong", config -> {})) {
+            assertFails(pool, "rejected the login", "unknown_user");
         }
         HikariDataSource failingFast = new HikariDataSource();
         failingFast.setJdbcUrl(server.jdbcUrl());
-        failingFast.setUsername("nobody");
+        failingFast.setUsername("unknown_user");
         failingFast.setPassword("wrong");
         try (failingFast) {
-            assertFails(failingFast, "rejected the login", "nobody");
+            assertFails(failingFast, "rejected the login", "unknown_user");
         }
     }
 

@@ -106,7 +106,7 @@ final class AcknowledgedBatches implements Anchors {
     /** Returns the offset after the last event of this publisher that is known to be stored. */
     private static long firstLost(Acknowledged acknowledged, @Nullable LastBatch stored) {
         if (stored == null) {
-            return 0; // the stream itself is gone
+            return 0; // the stream itself no longer exists
         }
         @Nullable Long lastStored = stored.nextOffset();
         return lastStored != null && lastStored < acknowledged.nextOffset()

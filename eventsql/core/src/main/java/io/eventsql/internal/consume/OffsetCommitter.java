@@ -145,7 +145,7 @@ final class OffsetCommitter {
         lock.lock();
         try {
             Membership taker = member.membership();
-            // Before the offsets: these lack what is taken later, and may lack what handlers commit meanwhile.
+            // Before the offsets: these lack what is taken later, and may lack what handlers commit in between.
             Map<Assignment, Long> committed = new LinkedHashMap<>();
             member.assignments().stream()
                     .filter(assignment -> assignment.isOf(taker))

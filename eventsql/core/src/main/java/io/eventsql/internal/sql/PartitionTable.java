@@ -84,7 +84,7 @@ public final class PartitionTable {
      * The newest batch of a producer in a partition.
      *
      * @param index the partition's place in the request, from 0
-     * @param head the offset of the partition's next event, whoever appends it
+     * @param head the offset of the partition's next event, of any producer
      * @param number the batch's number; {@code null} if the partition has no batch of this producer
      */
     public record LastBatch(
