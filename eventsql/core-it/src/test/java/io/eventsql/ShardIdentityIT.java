@@ -205,7 +205,11 @@ class ShardIdentityIT {
         List<DataSource> databases = databases(2).dataSources();
         open(databases.subList(0, 1));
         assertRefused(
-                () -> open(databases), clusterId(databases.get(0)), "1 shards already", "number is fixed", "new cluster");
+                () -> open(databases),
+                clusterId(databases.get(0)),
+                "1 shards already",
+                "number is fixed",
+                "new cluster");
         assertThat(Sql.queryLong(databases.get(1), "SELECT count(*) FROM eventsql.shard"))
                 .isZero();
     }

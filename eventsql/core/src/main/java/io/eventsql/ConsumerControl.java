@@ -29,16 +29,19 @@ public interface ConsumerControl {
      * Members need not be restarted: commits of events that were in progress are rejected. Stopped partitions stay
      * stopped.
      *
-     * @throws InvalidInputException if {@code position} is null
+     * @throws InvalidInputException if {@code position} is null, or an offset below the log start or beyond the head of a
+     *     partition; names the range. No partition was moved.
+     * @throws EventSqlException if there is no such consumer
      */
     void seek(StartPosition position);
 
     /**
      * Moves the consumer in one partition.
      *
-     * @param position the next event to handle, in this consumer's stream. If it does not exist, it is out of range and
-     *     {@link OutOfRangePolicy} applies.
-     * @throws InvalidInputException if there is no such partition; names the field
+     * @param position the next event to handle, in this consumer's stream, at most the head
+     * @throws InvalidInputException if there is no such partition, or the offset is below its log start or beyond its head;
+     *     names the field and the range
+     * @throws EventSqlException if there is no such consumer
      */
     void seek(EventPosition position);
 

@@ -15,8 +15,10 @@ import java.util.concurrent.CompletableFuture;
  *       that order and exactly once, even if the library retries an append.
  *   <li>If the buffer ({@link Settings#bufferBytes()}) is full, the caller blocks. A call ends after {@link
  *       Settings#publishTimeout()} at the latest: with {@link EventNotStoredException} if the events were never sent or
- *       the database rejected them, with {@link EventOutcomeUnknownException} if they were sent and the outcome is in
- *       doubt.
+ *       the database rolled them back, with {@link EventOutcomeUnknownException} if they were sent and the outcome is in
+ *       doubt. An event that the database rejects because of its content, for example by a trigger or a constraint of
+ *       the application, fails its call at once and no other. The message contains the database's sentence and the
+ *       time waited.
  *   <li>Invalid input is rejected with {@link InvalidInputException} and an unknown stream with {@link
  *       UnknownStreamException}. Both are thrown by the call itself, before anything is sent.
  * </ul>
@@ -36,7 +38,9 @@ public interface EventPublisher {
      * Settings#publishTimeout()}.
      *
      * @return a future that completes when the event is committed, or fails as {@link #publish} does. Continuations
-     *     without an executor run on the library's append thread: keep them short and never block there.
+     *     without an executor run on virtual threads of their own, usually one after the other in the order of the
+     *     commits. They may block and publish; the next continuation then runs on another thread, a few milliseconds
+     *     later.
      */
     CompletableFuture<EventPosition> publishAsync(String stream, Event event);
 

@@ -1,5 +1,6 @@
 package io.eventsql;
 
+import io.eventsql.internal.append.PublishContext;
 import io.eventsql.internal.append.PublishListeners;
 import io.eventsql.internal.append.Publisher;
 import io.eventsql.internal.consume.CloseDeadline;
@@ -14,14 +15,13 @@ import io.eventsql.internal.retain.SegmentKeeper;
 import io.eventsql.internal.retain.StreamCleaner;
 import io.eventsql.internal.shard.Shards;
 import io.eventsql.internal.shard.StreamRegistry;
+import io.eventsql.internal.thread.ServiceThread;
 import io.eventsql.internal.wake.WakeUp;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.UUID;
-import java.util.concurrent.Executors;
-import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.stream.Stream;
 import javax.sql.DataSource;
@@ -61,7 +61,6 @@ public final class EventSql implements AutoCloseable {
     private final Consumers consumers;
     private final RangeReader reader;
     private final StreamCleaner cleaner;
-    private final ScheduledExecutorService timer;
     private final PoolCheck pools;
     private final AtomicBoolean closed = new AtomicBoolean();
 
@@ -74,22 +73,12 @@ public final class EventSql implements AutoCloseable {
         shards.all().forEach(shard -> shard.addAnchors(segments::forget));
         relays = new Relays(shards, streams, settings, segments, wakeUp, builder.outboxes);
         outbox = new OutboxPublisher(streams, shards.tables().outbox(), settings, relays, builder.withOutbox());
-        timer = Executors.newSingleThreadScheduledExecutor(task -> {
-            Thread thread = new Thread(task, "eventsql-timer");
-            thread.setDaemon(true);
-            return thread;
-        });
         UUID producer = UUID.randomUUID();
+        PublishListeners publishListeners = new PublishListeners(builder.publishListeners);
         publisher = new Publisher(
-                producer,
                 shards,
-                streams,
                 builder.preferredShard,
-                settings,
-                segments,
-                wakeUp,
-                timer,
-                new PublishListeners(builder.publishListeners));
+                new PublishContext(producer, settings, streams, segments, wakeUp, publishListeners));
         consumers = new Consumers(shards, streams, settings, segments, wakeUp, new Listeners(builder.listeners));
         reader = new RangeReader(shards, streams);
         cleaner = new StreamCleaner(shards, streams);
@@ -288,9 +277,31 @@ public final class EventSql implements AutoCloseable {
         return InvalidInputException.requireGiven("stream", stream);
     }
 
+    /**
+     * Returns why threads of the library in this process fail unexpectedly, by the names of the threads; empty as long as
+     * all work. A failed task is repeated, and its thread leaves the result once that succeeds.
+     */
+    public static Map<String, Throwable> threadFailures() {
+        return ServiceThread.failures();
+    }
+
     /** Returns the members started by this instance and not closed since, in no particular order. */
     public List<Subscription> subscriptions() {
         return consumers.subscriptions();
+    }
+
+    /**
+     * Returns the state of all consumers on one shard, whether or not they have members, in the order of their creation.
+     * The cost is bounded by the number of their partitions and does not depend on the number of stored events.
+     *
+     * @param shard the shard's number
+     * @param max the maximum number of consumers, 1 to {@value ConsumerSummary#CONSUMERS_MAX}
+     * @throws EventSqlException if the shard is unavailable
+     */
+    public List<ConsumerSummary> consumers(int shard, int max) {
+        InvalidInputException.requireRange("shard", shard, 0, shards.size() - 1L);
+        InvalidInputException.requireRange("max", max, 1, ConsumerSummary.CONSUMERS_MAX);
+        return consumers.summaries(shard, max);
     }
 
     /**
@@ -363,7 +374,6 @@ public final class EventSql implements AutoCloseable {
             Thread.currentThread().interrupt();
             return false;
         } finally {
-            timer.shutdownNow();
             shards.close(deadline);
         }
     }

@@ -51,8 +51,8 @@ public record PartitionState(
         STOPPED
     }
 
-    /** Returns the number of stored events not yet handled. */
+    /** Returns the number of stored events not yet handled; 0 if the next offset is beyond the head. */
     public long lag() {
-        return head - Math.max(nextOffset, logStart);
+        return Math.max(0, head - Math.max(nextOffset, logStart));
     }
 }

@@ -4,8 +4,9 @@ import java.util.Map;
 
 /**
  * Callbacks for the events that this process publishes through its {@link EventPublisher}, for metrics; registered with
- * {@link EventSql.Builder#publishListener}. They are called concurrently on the library's append threads and on callers'
- * threads: methods must be thread-safe and return quickly. An exception is logged and has no other effect.
+ * {@link EventSql.Builder#publishListener}. They are called one after the other on a thread of their own. Whatever a method
+ * throws is logged and has no other effect. If the listeners are so slow that more than 10,000 callbacks wait, further ones
+ * are dropped, and their number is logged.
  *
  * <p>Callbacks are per batch, not per event, which keeps their overhead negligible. Events that the relay moves out of an
  * outbox are not reported: see {@link Outbox#backlogs()}.
@@ -24,7 +25,7 @@ public interface PublishListener {
      */
     record Appended(int shard, int calls, int events, long bytes, long nanos, Map<String, Integer> eventsByStream) {}
 
-    /** Called after a batch was committed and its calls were completed. */
+    /** Called after a batch was committed. */
     default void appended(Appended batch) {}
 
     /**

@@ -38,7 +38,7 @@ public final class StartPosition {
 
     /**
      * Returns the position at the same offset in each partition. If that offset does not exist, {@link OutOfRangePolicy}
-     * applies.
+     * applies to a new consumer, and {@link ConsumerControl#seek} is rejected.
      *
      * @param offset 0 or more
      */

@@ -6,6 +6,7 @@ import static org.awaitility.Awaitility.await;
 
 import io.eventsql.ConsumerControl;
 import io.eventsql.ConsumerSpec;
+import io.eventsql.ConsumerSummary;
 import io.eventsql.Event;
 import io.eventsql.EventPosition;
 import io.eventsql.EventSql;
@@ -133,6 +134,69 @@ class ConsumerControlIT extends ConsumerFixture {
             awaitLag(stream, 0);
         }
         assertThat(handled.texts().subList(200, 210)).containsExactlyInAnyOrderElementsOf(texts(200, 210));
+    }
+
+    @Test
+    void seek_offsetThatDoesNotExist_isRejectedAndMovesNothing() throws SQLException {
+        String stream = newStream(2);
+        int written = partitionOfKey(stream);
+        Handled handled = new Handled();
+        Subscription member = eventSql.subscribe(consumer(stream), handled::add);
+        handled.awaitSize(1);
+        awaitLag(stream, 0);
+        member.close();
+        ConsumerControl control = control(stream);
+
+        assertRejected("position.offset", () -> control.seek(new EventPosition(stream, 0, written, 2)));
+        assertRejected("position.offset", () -> control.seek(StartPosition.atOffset(1))); // the other one is empty
+        assertThatExceptionOfType(InvalidInputException.class)
+                .isThrownBy(() -> control.seek(new EventPosition(stream, 0, written, 1_000_000)))
+                .withMessageContaining("must be between 0 (log start) and 1 (head)")
+                .withMessageContaining("but is 1000000");
+        Sql.execute(
+                cluster.dataSources().getFirst(),
+                "UPDATE eventsql.stream_partition SET log_start = 1 WHERE partition = " + written
+                        + " AND stream_id = (SELECT stream_id FROM eventsql.stream WHERE name = '" + stream + "')");
+        assertRejected("position.offset", () -> control.seek(new EventPosition(stream, 0, written, 0)));
+        assertThat(state(stream)).extracting(PartitionState::lag).containsExactly(0L, 0L);
+
+        control.seek(new EventPosition(stream, 0, written, 1)); // the head
+    }
+
+    private int partitionOfKey(String stream) {
+        return eventSql.publisher().publish(stream, Event.ofText("k", "0")).partition();
+    }
+
+    @Test
+    void seek_consumerThatWasNeverStarted_isRejected() {
+        String stream = newStream(1);
+        assertThatExceptionOfType(EventSqlException.class)
+                .isThrownBy(() -> control(stream).seek(StartPosition.EARLIEST))
+                .withMessageContaining("There is no consumer c");
+    }
+
+    @Test
+    void consumers_ofAShard_areSummedUpWithoutMembers() {
+        String stream = newStream(2);
+        int written = partitionOfKey(stream);
+        eventSql.subscribe(consumer(stream), event -> {}).close();
+        ConsumerSummary before = summary(stream);
+        assertThat(before.lag() + before.nextOffsets()).isEqualTo(1);
+        control(stream).seek(new EventPosition(stream, 0, written, 0));
+
+        assertThat(summary(stream)).isEqualTo(new ConsumerSummary(stream, "c", 0, 2, 0, 0, 2, 1, 0, 0, 0));
+        control(stream).pause();
+        assertThat(summary(stream)).isEqualTo(new ConsumerSummary(stream, "c", 0, 2, 0, 2, 0, 1, 0, 0, 0));
+        assertThat(eventSql.consumers(0, 1)).hasSize(1);
+        assertRejected("shard", () -> eventSql.consumers(1, 1));
+        assertRejected("max", () -> eventSql.consumers(0, 0));
+    }
+
+    private ConsumerSummary summary(String stream) {
+        return eventSql.consumers(0, ConsumerSummary.CONSUMERS_MAX).stream()
+                .filter(summary -> summary.stream().equals(stream))
+                .findFirst()
+                .orElseThrow();
     }
 
     @Test

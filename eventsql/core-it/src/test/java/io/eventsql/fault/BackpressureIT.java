@@ -16,6 +16,7 @@ import io.eventsql.fixture.DelegatingDataSource;
 import io.eventsql.fixture.check.Ledger;
 import io.eventsql.fixture.proxy.FaultProxy.RequestFault;
 import io.eventsql.fixture.proxy.ProxiedDatabase;
+import io.eventsql.internal.append.PublishContext;
 import io.eventsql.internal.append.PublishListeners;
 import io.eventsql.internal.append.Publisher;
 import io.eventsql.internal.retain.SegmentKeeper;
@@ -31,8 +32,6 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.Executors;
-import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicLong;
@@ -91,7 +90,6 @@ class BackpressureIT {
         final Shards shards;
         final Publisher publisher;
         private final WakeUp wakeUp;
-        private final ScheduledExecutorService timer = Executors.newSingleThreadScheduledExecutor();
 
         ObservablePublisher(DataSource pool, Settings settings, StreamSpec stream) {
             shards = Shards.open(List.of(pool), settings);
@@ -99,15 +97,15 @@ class BackpressureIT {
             streams.create(stream);
             wakeUp = new WakeUp(shards, settings);
             publisher = new Publisher(
-                    UUID.randomUUID(),
                     shards,
-                    streams,
                     null,
-                    settings,
-                    new SegmentKeeper(settings.maxBatchEvents()),
-                    wakeUp,
-                    timer,
-                    PublishListeners.none());
+                    new PublishContext(
+                            UUID.randomUUID(),
+                            settings,
+                            streams,
+                            new SegmentKeeper(settings.maxBatchEvents()),
+                            wakeUp,
+                            PublishListeners.none()));
         }
 
         long bufferedBytes() {
@@ -118,7 +116,6 @@ class BackpressureIT {
         public void close() throws InterruptedException {
             publisher.close(System.nanoTime() + TimeUnit.SECONDS.toNanos(5));
             wakeUp.close(System.nanoTime() + TimeUnit.SECONDS.toNanos(5));
-            timer.shutdownNow();
             shards.close();
         }
     }

@@ -18,19 +18,16 @@ public final class CloudEventHeaders implements OutgoingEventCustomizer {
     static final String SPEC_VERSION = PREFIX + "specversion";
 
     private final String source;
-    private final String typePrefix;
-    private final Map<String, String> types;
+    private final EventTypes types;
     private final InstantSource clock;
 
     /**
      * @param source the attribute {@code ce_source}, a URI reference
-     * @param typePrefix prefix of {@code ce_type}, followed by the simple name of the payload's class
-     * @param types {@code ce_type} by the full name of the payload's class
+     * @param types the attribute {@code ce_type}; see {@link EventTypes#ofCloudEvents}
      */
-    public CloudEventHeaders(String source, String typePrefix, Map<String, String> types, InstantSource clock) {
+    public CloudEventHeaders(String source, EventTypes types, InstantSource clock) {
         this.source = source;
-        this.typePrefix = typePrefix;
-        this.types = Map.copyOf(types);
+        this.types = types;
         this.clock = clock;
     }
 
@@ -43,13 +40,8 @@ public final class CloudEventHeaders implements OutgoingEventCustomizer {
         headers.put(SPEC_VERSION, "1.0");
         headers.putIfAbsent(PREFIX + "id", UUID.randomUUID().toString());
         headers.putIfAbsent(PREFIX + "source", source);
-        headers.putIfAbsent(PREFIX + "type", type(payload.getClass()));
+        headers.putIfAbsent(PREFIX + "type", types.cloudEventType(payload.getClass()));
         headers.putIfAbsent(PREFIX + "time", clock.instant().toString());
         return new Event(event.key(), event.value(), headers);
-    }
-
-    private String type(Class<?> payload) {
-        String type = types.get(payload.getName());
-        return type == null ? typePrefix + payload.getSimpleName() : type;
     }
 }

@@ -12,7 +12,8 @@ import java.lang.annotation.RetentionPolicy;
 import java.lang.annotation.Target;
 
 /**
- * Makes a method of a singleton bean the handler of a consumer. Processes with the same consumer share its events.
+ * Makes a method of a singleton bean the handler of a consumer; on a class, its methods with {@link EventSqlHandler}, each
+ * for events of one type. Processes with the same consumer share its events.
  *
  * <p>The method returns nothing. Its parameters may be
  *
@@ -26,14 +27,15 @@ import java.lang.annotation.Target;
  *   <li>with {@link #transactional()}, the {@code java.sql.Connection} of the transaction
  * </ul>
  *
- * With {@link #batch()} it takes {@code List}s of these, with one element for each event. An event whose payload cannot be
- * deserialized is not retried: {@link #failurePolicy()} applies at once.
+ * With {@link #batch()} it takes {@code List}s of these, with one element for each event. An event of another type
+ * than the payload's ({@link EventTypes}), or whose payload cannot be deserialized, is not retried: {@link #failurePolicy()}
+ * applies at once.
  *
  * <p>Attributes of type {@code String} may contain {@code ${placeholders}}; an empty one is not set. The properties {@code
  * eventsql.listeners.<id>.*} override the attributes from {@link #concurrency()} on; the defaults of those not set are the
  * properties {@code eventsql.listener.*}, then those of {@link ConsumerSpec}.
  */
-@Target({ElementType.METHOD, ElementType.ANNOTATION_TYPE})
+@Target({ElementType.METHOD, ElementType.TYPE})
 @Retention(RetentionPolicy.RUNTIME)
 @Documented
 @Repeatable(EventSqlListeners.class)
@@ -113,6 +115,12 @@ public @interface EventSqlListener {
 
     /** {@link ConsumerSpec#handlerTimeout()}, such as {@code 5m}. */
     String handlerTimeout() default "";
+
+    /**
+     * Whether an event without a stored type ({@link EventTypes#TYPE_HEADER}) goes the way of the failure policy; {@code
+     * false} by default: it is read as the type that the method takes.
+     */
+    String requireTypeHeader() default "";
 
     /** Whether it starts with the application, {@code true} by default; otherwise {@link EventSqlListenerRegistry} starts it. */
     String autoStartup() default "";

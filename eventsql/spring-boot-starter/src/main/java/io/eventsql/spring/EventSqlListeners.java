@@ -6,8 +6,8 @@ import java.lang.annotation.Retention;
 import java.lang.annotation.RetentionPolicy;
 import java.lang.annotation.Target;
 
-/** Container of several {@link EventSqlListener} annotations of one method. */
-@Target({ElementType.METHOD, ElementType.ANNOTATION_TYPE})
+/** Container of several {@link EventSqlListener} annotations of one method or class. */
+@Target({ElementType.METHOD, ElementType.TYPE})
 @Retention(RetentionPolicy.RUNTIME)
 @Documented
 public @interface EventSqlListeners {

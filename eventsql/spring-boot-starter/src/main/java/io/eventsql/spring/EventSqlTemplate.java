@@ -9,7 +9,9 @@ import io.eventsql.Outbox;
 import io.eventsql.UnknownStreamException;
 import io.eventsql.spring.CurrentTransaction.Found;
 import java.sql.Connection;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
@@ -29,6 +31,8 @@ import org.springframework.util.ClassUtils;
  * javax.sql.DataSource} is a shard's or has an outbox. In any other transaction, and in a read-only one, publishing throws
  * {@link TransactionNotJoinableException}, unless {@link UnjoinableTransaction} says otherwise.
  *
+ * <p>The name of the payload's class is stored as header {@link EventTypes#TYPE_HEADER}; see {@link EventType}.
+ *
  * <p>All methods throw {@link EventSerializationException} if a payload cannot be serialized, {@link
  * InvalidInputException} if an event is invalid, and {@link UnknownStreamException} if the stream does not exist. Nothing
  * was written then, and the transaction can continue.
@@ -43,6 +47,7 @@ public final class EventSqlTemplate {
     private record Options(
             EventSerializer serializer,
             List<OutgoingEventCustomizer> customizers,
+            EventTypes types,
             @Nullable Consumer<String> unknownStreamHandler,
             UnaryOperator<RuntimeException> exceptionTranslator,
             UnjoinableTransaction unjoinableTransaction,
@@ -194,7 +199,24 @@ public final class EventSqlTemplate {
         for (OutgoingEventCustomizer customizer : options.customizers()) {
             serialized = customizer.customize(stream, event.payload(), serialized);
         }
-        return serialized;
+        return withType(event.payload().getClass(), serialized);
+    }
+
+    /** Adds the name of the payload's class, unless the event has one, such as the type of a CloudEvent. */
+    private Event withType(Class<?> payload, Event event) {
+        @Nullable String name = options.types().name(payload);
+        if (name == null || event.headers().containsKey(EventTypes.TYPE_HEADER)) {
+            return event;
+        }
+        Map<String, String> headers = new LinkedHashMap<>(event.headers());
+        if (EventTypes.storedName(headers) == null) {
+            headers.put(EventTypes.TYPE_HEADER, name);
+        }
+        int version = EventTypes.version(ClassUtils.getUserClass(payload));
+        if (version > 1) {
+            headers.putIfAbsent(EventTypes.VERSION_HEADER, Integer.toString(version));
+        }
+        return headers.size() == event.headers().size() ? event : new Event(event.key(), event.value(), headers);
     }
 
     private Found.Joinable write(String stream, Found.Joinable joinable, Consumer<Connection> writing) {
@@ -226,6 +248,7 @@ public final class EventSqlTemplate {
         private final EventSql eventSql;
         private @Nullable EventSerializer serializer;
         private List<OutgoingEventCustomizer> customizers = List.of();
+        private EventTypes types = new EventTypes();
         private @Nullable Consumer<String> unknownStreamHandler;
         private UnaryOperator<RuntimeException> exceptionTranslator = UnaryOperator.identity();
         private UnjoinableTransaction unjoinableTransaction = UnjoinableTransaction.FAIL;
@@ -244,6 +267,15 @@ public final class EventSqlTemplate {
         /** Customizes each event after its serialization, in this order; default: none. */
         public Builder customizers(List<OutgoingEventCustomizer> values) {
             customizers = List.copyOf(values);
+            return this;
+        }
+
+        /**
+         * The names that are stored with events, {@link EventTypes#TYPE_HEADER}; default: an instance that gets every class
+         * published.
+         */
+        public Builder eventTypes(EventTypes value) {
+            types = Objects.requireNonNull(value, "eventTypes");
             return this;
         }
 
@@ -279,6 +311,7 @@ public final class EventSqlTemplate {
             Options options = new Options(
                     serializer == null ? defaultSerializer() : serializer,
                     customizers,
+                    types,
                     unknownStreamHandler,
                     exceptionTranslator,
                     unjoinableTransaction,

@@ -23,8 +23,8 @@ class CloudEventSerializerTest {
     private static final Instant NOW = Instant.parse("2026-11-21T12:00:00Z");
 
     private final CloudEventSerializer serializer = new CloudEventSerializer(new PlainEventSerializer());
-    private final CloudEventHeaders headers =
-            new CloudEventHeaders("/orders", "com.example.", Map.of(), InstantSource.fixed(NOW));
+    private final CloudEventHeaders headers = new CloudEventHeaders(
+            "/orders", EventTypes.ofCloudEvents("com.example.", Map.of()), InstantSource.fixed(NOW));
 
     record OrderPlaced(String id) {}
 
@@ -144,7 +144,9 @@ class CloudEventSerializerTest {
     @Test
     void headers_configuredType_isUsed() {
         CloudEventHeaders named = new CloudEventHeaders(
-                "/orders", "", Map.of(OrderPlaced.class.getName(), "order.placed"), InstantSource.system());
+                "/orders",
+                EventTypes.ofCloudEvents("", Map.of(OrderPlaced.class.getName(), "order.placed")),
+                InstantSource.system());
 
         assertThat(named.customize("orders", new OrderPlaced("1"), Event.ofText("{}"))
                         .headers())

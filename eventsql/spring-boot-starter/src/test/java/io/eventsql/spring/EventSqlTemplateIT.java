@@ -33,7 +33,8 @@ class EventSqlTemplateIT extends TemplateFixture {
             StoredEvent stored = app.stored().getFirst();
             assertThat(stored.key()).isEqualTo("4711");
             assertThat(stored.text()).isEqualTo("{\"id\":\"4711\",\"total\":3}");
-            assertThat(stored.headers()).containsExactly(Map.entry("content-type", "application/json"));
+            assertThat(stored.headers())
+                    .containsOnly(Map.entry("content-type", "application/json"), Map.entry("eventsql-type", "Order"));
         });
     }
 

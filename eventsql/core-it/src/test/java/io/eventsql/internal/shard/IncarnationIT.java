@@ -4,11 +4,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.zaxxer.hikari.HikariDataSource;
+import io.eventsql.ConsumerSpec;
 import io.eventsql.Event;
 import io.eventsql.EventSql;
 import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
-import io.eventsql.ConsumerSpec;
 import io.eventsql.eventsdb.EventsDb;
 import io.eventsql.fixture.Handled;
 import io.eventsql.fixture.LogicalBackup;
@@ -93,7 +93,8 @@ class IncarnationIT {
     @Test
     void incarnation_rowOfTheFormerFileWithTheSameTransaction_isUnknown() throws SQLException {
         // A dump of a young server, restored on another young server: their transaction ids are alike.
-        Sql.execute(database, "UPDATE eventsql.incarnation SET written_in = pg_current_xact_id(), written_to = 'base/1/1'");
+        Sql.execute(
+                database, "UPDATE eventsql.incarnation SET written_in = pg_current_xact_id(), written_to = 'base/1/1'");
         assertThat(incarnation()).isNull();
     }
 
@@ -110,7 +111,8 @@ class IncarnationIT {
         assertThat(incarnation()).isEqualTo(before);
         Sql.execute(database, "SELECT eventsql.declare_restored('test')");
         assertThat(incarnation()).isNotEqualTo(before);
-        assertThat(Sql.query(database, "SELECT reason FROM eventsql.incarnation")).containsExactly("test");
+        assertThat(Sql.query(database, "SELECT reason FROM eventsql.incarnation"))
+                .containsExactly("test");
     }
 
     private AppendStatement.Rows oneEvent(String stream, int streamId) {
@@ -181,11 +183,11 @@ class IncarnationIT {
         List<OffsetTable.Handled> progress = List.of(new OffsetTable.Handled(0, epoch, 1, 2));
         OffsetTable offsets = new OffsetTable(SCHEMA);
         try (Connection connection = database.getConnection()) {
-            assertRejected(
-                    SqlErrors.OTHER_INCARNATION, () -> offsets.commit(connection, former, consumer, progress));
+            assertRejected(SqlErrors.OTHER_INCARNATION, () -> offsets.commit(connection, former, consumer, progress));
             assertThat(Sql.queryLong(database, "SELECT max(next_offset) FROM eventsql.consumer_offset"))
                     .isEqualTo(1);
-            assertThat(offsets.commit(connection, incarnation(), consumer, progress)).containsExactly(0);
+            assertThat(offsets.commit(connection, incarnation(), consumer, progress))
+                    .containsExactly(0);
         }
     }
 
@@ -224,7 +226,8 @@ class IncarnationIT {
                 }
                 handled.awaitSize(4);
                 withheld.clear("orders", awaitReleased(withheld));
-                assertThat(Sql.query(pool, "SELECT eventsql.incarnation_v1()").getFirst()).endsWith("..");
+                assertThat(Sql.query(pool, "SELECT eventsql.incarnation_v1()").getFirst())
+                        .endsWith("..");
                 Sql.execute(pool, "SELECT eventsql.declare_restored('test')");
                 withheld.publisher().publish("orders", Event.ofText("z"));
             }

@@ -31,7 +31,8 @@ class OpenErrorsIT {
     private static void assertFails(DataSource dataSource, Settings settings, String... inMessage) {
         Set<String> threads = libraryThreads();
         assertThatExceptionOfType(EventSqlException.class)
-                .isThrownBy(() -> EventSql.builder(dataSource).settings(settings).build())
+                .isThrownBy(
+                        () -> EventSql.builder(dataSource).settings(settings).build())
                 .satisfies(e -> assertThat(e.getMessage()).contains(inMessage));
         assertThat(libraryThreads()).as("threads left behind").isEqualTo(threads);
     }
@@ -92,7 +93,9 @@ class OpenErrorsIT {
         Sql.execute(server.adminDataSource(), "CREATE ROLE without_rights LOGIN PASSWORD 'secret'");
         String url = ((PGSimpleDataSource) database).getUrl();
         assertFails(
-                unpooled(url, "without_rights", "secret"), "the role lacks a right", "permission denied for schema eventsql");
+                unpooled(url, "without_rights", "secret"),
+                "the role lacks a right",
+                "permission denied for schema eventsql");
     }
 
     @Test
@@ -109,7 +112,8 @@ class OpenErrorsIT {
     @Test
     void migrationDisabledOnAnEmptySchema_namesTheFiles() {
         Settings settings = Settings.builder().migrateSchema(false).build();
-        assertFails(TestCluster.newDatabase(), settings, "lacks outbox/V1__outbox.sql", "settings.migrateSchema is off");
+        assertFails(
+                TestCluster.newDatabase(), settings, "lacks outbox/V1__outbox.sql", "settings.migrateSchema is off");
     }
 
     @Test
@@ -131,8 +135,7 @@ class OpenErrorsIT {
             public Connection getConnection() throws SQLException {
                 Connection connection = super.getConnection();
                 DatabaseMetaData metaData = connection.getMetaData();
-                DatabaseMetaData ofOther = proxy(
-                        DatabaseMetaData.class, metaData, "getDatabaseProductName", "H2");
+                DatabaseMetaData ofOther = proxy(DatabaseMetaData.class, metaData, "getDatabaseProductName", "H2");
                 return proxy(Connection.class, connection, "getMetaData", ofOther);
             }
         };
@@ -140,16 +143,17 @@ class OpenErrorsIT {
     }
 
     private static <T> T proxy(Class<T> type, T delegate, String method, Object result) {
-        return type.cast(Proxy.newProxyInstance(type.getClassLoader(), new Class<?>[] {type}, (self, called, arguments) -> {
-            if (called.getName().equals(method)) {
-                return result;
-            }
-            try {
-                return called.invoke(delegate, arguments);
-            } catch (InvocationTargetException e) {
-                throw e.getCause();
-            }
-        }));
+        return type.cast(Proxy.newProxyInstance(
+                type.getClassLoader(), new Class<?>[] {type}, (self, called, arguments) -> {
+                    if (called.getName().equals(method)) {
+                        return result;
+                    }
+                    try {
+                        return called.invoke(delegate, arguments);
+                    } catch (InvocationTargetException e) {
+                        throw e.getCause();
+                    }
+                }));
     }
 
     @Test

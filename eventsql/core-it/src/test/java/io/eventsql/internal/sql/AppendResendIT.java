@@ -2,12 +2,15 @@ package io.eventsql.internal.sql;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.awaitility.Awaitility.await;
 
 import io.eventsql.Event;
 import io.eventsql.fixture.AppendFixture;
+import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.check.Ledger;
 import io.eventsql.internal.sql.AppendStatement.Rows;
 import java.sql.Connection;
+import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
@@ -21,7 +24,8 @@ class AppendResendIT extends AppendFixture {
         try (Connection original = pool.getConnection()) {
             original.setAutoCommit(false);
             Rows rows = rows(Part.of("open_commits", 0, "a", "b"));
-            assertThat(APPEND.execute(original, producer, 2, MAP_VERSION, null, rows)).containsExactly(1);
+            assertThat(APPEND.execute(original, producer, 2, MAP_VERSION, null, rows))
+                    .containsExactly(1);
             CompletableFuture<long[]> resend = async(() -> append(2, Part.of("open_commits", 0, "a", "b")));
             CompletableFuture<long[]> resendAgain = async(() -> append(2, Part.of("open_commits", 0, "a", "b")));
             awaitAppendsWaitingForALock(2);
@@ -38,7 +42,8 @@ class AppendResendIT extends AppendFixture {
         try (Connection original = pool.getConnection()) {
             original.setAutoCommit(false);
             Rows rows = rows(Part.of("open_rolls_back", 0, "a", "b"));
-            assertThat(APPEND.execute(original, producer, 1, MAP_VERSION, null, rows)).containsExactly(0);
+            assertThat(APPEND.execute(original, producer, 1, MAP_VERSION, null, rows))
+                    .containsExactly(0);
             CompletableFuture<long[]> resend = async(() -> append(1, Part.of("open_rolls_back", 0, "a", "b")));
             awaitAppendsWaitingForALock(1);
             original.rollback();
@@ -56,18 +61,48 @@ class AppendResendIT extends AppendFixture {
         assertThat(read("late_original")).extracting(Ledger.Stored::value).containsExactly("a", "b");
     }
 
+    /** The server commits without its replica when the wait for it is canceled, and says so by a warning. */
     @Test
-    void append_committedWithWarning_isInDoubtAndResendStoresNothing() throws Exception {
+    void append_waitForReplicaIsCanceled_isInDoubtAndResendStoresNothing() throws Exception {
         createStream("warned", 1);
-        execute("CREATE FUNCTION warn() RETURNS trigger LANGUAGE plpgsql AS"
-                + " $$ BEGIN RAISE WARNING 'as if canceled while waiting for a replica'; RETURN NULL; END $$");
-        execute(
-                "CREATE TRIGGER warn AFTER INSERT ON eventsql.events_warned FOR EACH STATEMENT EXECUTE FUNCTION warn()");
-        assertThatThrownBy(() -> append(1, Part.of("warned", 0, "a")))
-                .isInstanceOf(AppendStatement.WarnedException.class);
-        assertThat(append(1, Part.of("warned", 0, "a"))).containsExactly(0);
+        Rows rows = rows(Part.of("warned", 0, "a"));
+        Sql.execute(
+                eventsDb.adminDataSource(),
+                "ALTER SYSTEM SET synchronous_standby_names = 'absent'",
+                "SELECT pg_reload_conf()");
+        try {
+            CompletableFuture<long[]> append = async(() -> append(1, Part.of("warned", 0, "a")));
+            String waiting = " FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
+            await().atMost(Duration.ofSeconds(20)).until(() -> number("SELECT count(*)" + waiting) == 1);
+            number("SELECT count(pg_cancel_backend(pid))" + waiting);
+            assertThatThrownBy(() -> append.get(20, TimeUnit.SECONDS))
+                    .cause()
+                    .isInstanceOfSatisfying(
+                            AppendStatement.WarnedException.class,
+                            e -> assertThat(SqlErrors.classify(e)).isEqualTo(ErrorKind.IN_DOUBT));
+        } finally {
+            Sql.execute(
+                    eventsDb.adminDataSource(),
+                    "ALTER SYSTEM RESET synchronous_standby_names",
+                    "SELECT pg_reload_conf()");
+        }
+        try (Connection connection = pool.getConnection()) {
+            assertThat(APPEND.execute(connection, producer, 1, MAP_VERSION, null, rows))
+                    .containsExactly(0);
+        }
         assertThat(eventSql.publisher().publish("warned", Event.ofText("b")).offset())
                 .isEqualTo(1);
         assertThat(read("warned")).extracting(Ledger.Stored::value).containsExactly("a", "b");
+    }
+
+    @Test
+    void append_triggerWarns_isNotInDoubt() throws Exception {
+        createStream("warned_by_trigger", 1);
+        execute("CREATE FUNCTION warn() RETURNS trigger LANGUAGE plpgsql AS"
+                + " $$ BEGIN RAISE WARNING 'of the application'; RETURN NULL; END $$");
+        execute("CREATE TRIGGER warn AFTER INSERT ON eventsql.events_warned_by_trigger FOR EACH STATEMENT"
+                + " EXECUTE FUNCTION warn()");
+
+        assertThat(append(1, Part.of("warned_by_trigger", 0, "a"))).containsExactly(0);
     }
 }

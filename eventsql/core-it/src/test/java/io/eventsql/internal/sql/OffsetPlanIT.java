@@ -84,8 +84,8 @@ class OffsetPlanIT {
         String partitions = array(0, 1);
         return blocks(
                 connection,
-                "SELECT * FROM eventsql.commit_offsets_v1(NULL, " + consumer + ", " + partitions + ", " + array(0, 0) + ", "
-                        + array(from, 0) + ", " + array(from + 1, 0) + ")");
+                "SELECT * FROM eventsql.commit_offsets_v1(NULL, " + consumer + ", " + partitions + ", " + array(0, 0)
+                        + ", " + array(from, 0) + ", " + array(from + 1, 0) + ")");
     }
 
     private static String array(long first, int step) {

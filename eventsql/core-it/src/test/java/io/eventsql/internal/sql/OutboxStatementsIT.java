@@ -226,7 +226,8 @@ class OutboxStatementsIT {
                 new String[count],
                 values,
                 new String[count]);
-        database.call(c -> transferred.execute(c, PRODUCER, 1, null, rows, Collections.singletonList(after), List.of(to)));
+        database.call(
+                c -> transferred.execute(c, PRODUCER, 1, null, rows, Collections.singletonList(after), List.of(to)));
     }
 
     private List<String> stored() throws SQLException {
@@ -246,7 +247,8 @@ class OutboxStatementsIT {
         assertFails(SqlErrors.NOT_NEXT, () -> send(10L, 11, 12)); // not directly after the last number
         send(9L, 10, 12);
         assertThat(stored()).containsExactly("5", "6", "9", "10", "11", "12");
-        Map<Target, Long> lastNumbers = database.call(c -> transferred.registerOutbox(c, null, PRODUCER, new int[] {1}));
+        Map<Target, Long> lastNumbers =
+                database.call(c -> transferred.registerOutbox(c, null, PRODUCER, new int[] {1}));
         assertThat(lastNumbers).isEqualTo(Map.of(new Target(1, 0), 12L));
     }
 
@@ -265,8 +267,8 @@ class OutboxStatementsIT {
                 new String[2]);
         assertFails(
                 SqlErrors.NOT_NEXT,
-                () -> database.call(c ->
-                        transferred.execute(c, PRODUCER, 1, null, rows, java.util.Arrays.asList(1L, 1L), List.of(2L, 3L))));
+                () -> database.call(c -> transferred.execute(
+                        c, PRODUCER, 1, null, rows, java.util.Arrays.asList(1L, 1L), List.of(2L, 3L))));
         assertThat(stored()).containsExactly("1");
     }
 

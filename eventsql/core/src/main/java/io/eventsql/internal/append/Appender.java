@@ -1,26 +1,30 @@
 package io.eventsql.internal.append;
 
-import io.eventsql.Settings;
-import io.eventsql.UnknownStreamException;
-import io.eventsql.internal.retain.SegmentKeeper;
 import io.eventsql.internal.shard.Shard;
-import io.eventsql.internal.sql.AppendStatement;
 import io.eventsql.internal.sql.Database;
+import io.eventsql.internal.sql.ErrorKind;
 import io.eventsql.internal.sql.SqlErrors;
-import io.eventsql.internal.wake.WakeUp;
-import java.sql.Connection;
 import java.sql.SQLException;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Deque;
+import java.util.HashSet;
 import java.util.List;
-import java.util.UUID;
+import java.util.Set;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Appends a batch and retries until its outcome is known: after a transient error or without a response, it resends the
- * unchanged batch with the same batch number. Used by one thread.
+ * Appends a batch and retries until its outcome is known. Used by one thread.
+ *
+ * <p>What happens after a failed attempt depends on its {@link ErrorKind}. Not sent, or rolled back because of the
+ * environment: the batch is sent again until its calls reach their deadlines. In doubt: it is resent unchanged under its
+ * number. Rejected because of its content: it is split by call, under new numbers, so that a bad call fails alone and at
+ * once. Rejected because library and database disagree: the cause is removed, or the batch is split, too.
  *
  * <p>Resending is safe because the database answers a batch number that it has stored with the stored offsets, and rejects
  * a number lower than the last one. A batch that is abandoned, because all its calls have reached their deadline, can
@@ -30,284 +34,284 @@ final class Appender {
     private static final Logger LOG = LoggerFactory.getLogger(Appender.class);
     private static final long BACKOFF_MIN_NANOS = TimeUnit.MILLISECONDS.toNanos(20);
     private static final long BACKOFF_MAX_NANOS = TimeUnit.SECONDS.toNanos(1);
-    /** One for sending the request, one for waiting for the response. */
-    private static final int HUNG_AFTER_NETWORK_TIMEOUTS = 2;
+    private static final int BACKOFF_DOUBLINGS_MAX = 10;
+    /** After so many repairs without success a batch is retried with a pause. */
+    private static final int REPAIRS_MAX = 3;
+    /** After so many statement timeouts a batch is split, and a single call fails. */
+    private static final int TIMEOUTS_MAX = 2;
 
     private final Shard shard;
-    private final UUID producer;
+    private final PublishContext context;
     private final PublishQueue queue;
-    private final SegmentKeeper segments;
-    private final WakeUp wakeUp;
+    private final BatchSender sender;
     private final ShardAppender.Rerouter rerouter;
-    private final PublishListeners listeners;
-    private final AcknowledgedBatches acknowledged;
-    private final long hungAfterNanos;
-    /** The statement in progress; {@code null} if there is none. */
-    private volatile @Nullable RunningStatement running;
+    /** When a batch was last stored on the shard (nano time), by any of its appenders. */
+    private final AtomicLong lastSuccessNanos;
 
-    private record RunningStatement(Connection connection, long sinceNanos) {}
-
+    /** @param lastSuccessNanos shared by the appenders of the shard */
     Appender(
             Shard shard,
-            UUID producer,
-            Settings settings,
+            PublishContext context,
             PublishQueue queue,
-            SegmentKeeper segments,
-            WakeUp wakeUp,
             ShardAppender.Rerouter rerouter,
-            PublishListeners listeners,
+            AtomicLong lastSuccessNanos,
             AcknowledgedBatches acknowledged) {
         this.shard = shard;
-        this.producer = producer;
+        this.context = context;
         this.queue = queue;
-        this.segments = segments;
-        this.wakeUp = wakeUp;
+        this.sender = new BatchSender(shard, context, acknowledged);
         this.rerouter = rerouter;
-        this.listeners = listeners;
-        this.acknowledged = acknowledged;
-        this.hungAfterNanos =
-                HUNG_AFTER_NETWORK_TIMEOUTS * settings.networkTimeout().toNanos();
+        this.lastSuccessNanos = lastSuccessNanos;
+    }
+
+    /** What follows a failed attempt. */
+    private enum Remedy {
+        /** The cause was removed: repeat immediately. */
+        REPEAT,
+        /** Repeat after a pause. */
+        RETRY,
+        /** The batch as it is will never be stored. */
+        REJECT,
+        /** A single call times out, and it is open whether others would, too: these come first. */
+        DEFER
     }
 
     /** Appends the batch. When this method returns, all its calls are completed. */
-    void append(Batch batch) throws InterruptedException {
+    void append(Batch batch) {
+        Deque<Batch> parts = new ArrayDeque<>();
+        for (Batch part = batch; part != null; part = parts.poll()) {
+            Remedy remedy = appendPart(part);
+            if (remedy == Remedy.REJECT) {
+                int calls = part.calls().size();
+                parts.addFirst(part.split(calls / 2, calls, queue.nextBatchNumber()));
+                parts.addFirst(part.split(0, calls / 2, queue.nextBatchNumber()));
+            } else if (remedy == Remedy.DEFER) {
+                defer(part, parts);
+            }
+        }
+    }
+
+    /** Returns what is to be done with the calls of the batch; {@code null} if all are completed. */
+    private @Nullable Remedy appendPart(Batch batch) {
         boolean inDoubt = false;
-        for (int attempt = 0; ; attempt++) {
-            Failure failure;
+        int repairs = 0;
+        for (int attempt = 0; !batch.isCompleted(); attempt++) {
+            SQLException failure;
             try {
-                send(batch);
+                sender.send(batch);
+                lastSuccessNanos.set(System.nanoTime());
                 shard.setHealthy(true);
-                return;
+                return null;
             } catch (SQLException e) {
-                failure = classify(batch, e);
-                shard.recordFailure(e);
-                listeners.appendFailed(shard.number(), e);
-            } catch (UnknownStreamException e) {
-                failure = new Failure(Verdict.REJECTED, new SQLException(e.getMessage(), e));
+                failure = e;
             }
-            switch (failure.verdict()) {
-                case DATA_ERROR -> {
-                    // Raised after the check of the batch number: an earlier attempt in doubt was not stored either.
-                    shard.setHealthy(true);
-                    appendHalves(batch, failure.cause());
-                    return;
-                }
-                case REJECTED -> {
-                    if (inDoubt) { // an earlier attempt may have stored it: it must not get another number
-                        failAsUnknown(batch, failure.cause());
-                    } else {
-                        appendHalves(batch, failure.cause());
+            record(batch, failure);
+            ErrorKind kind = SqlErrors.classify(failure);
+            // An error of the rows is raised after the check of the batch number: no earlier attempt was stored.
+            inDoubt = (inDoubt || kind == ErrorKind.IN_DOUBT) && !SqlErrors.isRaisedByRows(failure);
+
+            Remedy remedy = remedy(batch, failure, kind);
+            if (remedy == Remedy.REPEAT && ++repairs > REPAIRS_MAX) {
+                remedy = Remedy.RETRY;
+            }
+            if (remedy == Remedy.RETRY && isTimeout(failure, kind)) {
+                remedy = afterTimeout(batch, inDoubt);
+            }
+            if (!inDoubt) {
+                batch.beginAnew(queue.nextBatchNumber());
+            }
+            switch (remedy) {
+                case REPEAT -> {}
+                case RETRY -> {
+                    report(kind, failure, attempt);
+                    if (!batch.isPart()) {
+                        queue.releaseUnusedLanes(batch);
                     }
-                    return;
+                    pause(attempt);
                 }
-                case RETRY_IMMEDIATELY -> {
-                    continue;
+                case REJECT -> {
+                    return reject(batch, inDoubt) ? null : Remedy.REJECT;
                 }
-                case NOT_SENT, ROLLED_BACK -> LOG.debug("Append to {} failed; retrying", shard, failure.cause());
-                case IN_DOUBT -> {
-                    inDoubt = true;
-                    LOG.warn(
-                            "Append to {} is in doubt; resending with the same batch number: {}",
-                            shard,
-                            failure.cause().getMessage());
+                case DEFER -> {
+                    return Remedy.DEFER;
                 }
             }
-            if (failure.verdict() != Verdict.ROLLED_BACK) {
-                shard.setHealthy(false);
-                rerouter.reroute(shard, queue.takeReroutable());
-            }
-            if (batch.isCompleted()) {
-                return; // all calls have reached their deadline
-            }
-            pause(attempt);
         }
+        return null;
     }
 
-    private enum Verdict {
-        /** The request was not sent because there was no connection. */
-        NOT_SENT,
-        /** The database rolled it back because of a transient error. */
-        ROLLED_BACK,
-        /** The cause of the failure was removed. */
-        RETRY_IMMEDIATELY,
-        /** It may be committed or not. */
-        IN_DOUBT,
-        /** One of its events can never be stored. */
-        DATA_ERROR,
-        /** The database rejects it regardless of its content. */
-        REJECTED
+    private void record(Batch batch, SQLException failure) {
+        batch.recordFailure(failure);
+        shard.recordFailure(failure);
+        context.listeners().appendFailed(shard.number(), failure);
     }
 
-    private record Failure(Verdict verdict, SQLException cause) {}
+    private Remedy remedy(Batch batch, SQLException failure, ErrorKind kind) {
+        return switch (kind) {
+            case NOT_SENT, IN_DOUBT, ENVIRONMENT -> Remedy.RETRY;
+            case CONTENT -> Remedy.REJECT;
+            case PROTOCOL -> repair(batch, failure);
+        };
+    }
 
-    /** Thrown if an attempt failed before the statement was sent. */
-    private static final class NotSentException extends SQLException {
-        private static final long serialVersionUID = 1L;
-
-        NotSentException(SQLException cause) {
-            super(cause.getMessage(), cause.getSQLState(), cause);
+    private Remedy repair(Batch batch, SQLException failure) {
+        if (SqlErrors.isMissingSegment(failure)) {
+            return createSegments(batch, failure);
         }
+        return switch (SqlErrors.state(failure)) {
+            case SqlErrors.TIME_LIMIT -> Remedy.RETRY;
+            case SqlErrors.OTHER_INCARNATION -> recheckIncarnation();
+            case SqlErrors.NOT_READ_COMMITTED -> {
+                shard.database().ifPresent(Database::requireReadCommitted);
+                yield Remedy.REPEAT;
+            }
+            case SqlErrors.NO_PARTITION, SqlErrors.OTHER_STREAM, SqlErrors.UNDEFINED_TABLE -> forgetStreams(batch);
+            default -> Remedy.REJECT;
+        };
     }
 
-    /** Thrown if the database has rejected a statement because it has another incarnation: nothing was stored. */
-    private static final class OtherIncarnationException extends SQLException {
-        private static final long serialVersionUID = 1L;
-
-        private final String rejected;
-
-        OtherIncarnationException(SQLException cause, String rejected) {
-            super(cause.getMessage(), cause.getSQLState(), cause);
-            this.rejected = rejected;
-        }
-    }
-
-    private void send(Batch batch) throws SQLException {
-        try (Connection connection = borrow()) {
-            String incarnation = shard.incarnation(); // before the ids of the streams
-            lookUpStreams(batch);
-            if (!batch.beginSending()) {
-                return; // all calls have reached their deadline
-            }
-            List<PartitionGroup> groups = batch.groupByPartition(shard);
-            long sentAt = System.nanoTime();
-            long[] firstOffsets = execute(connection, batch.number(), incarnation, PartitionGroup.toRows(groups));
-            long nanos = System.nanoTime() - sentAt;
-            for (int i = 0; i < firstOffsets.length; i++) {
-                groups.get(i).storedAt(firstOffsets[i]);
-            }
-            acknowledged.record(batch.number(), groups);
-            batch.complete(shard, groups);
-            for (PartitionGroup group : groups) {
-                segments.appended(shard, group.stream(), group.partition(), group.nextOffset());
-                wakeUp.appended(shard, group.streamId(), group.partition());
-            }
-            listeners.appended(shard.number(), batch, groups, nanos);
-        }
-    }
-
-    /** Looks up the batch's streams on this shard, as far as they are not cached. */
-    private void lookUpStreams(Batch batch) throws SQLException {
+    /** Compares what is remembered of the database; the batch is then resent with the ids that its streams have now. */
+    private Remedy recheckIncarnation() {
         try {
-            for (PublishCall call : batch.calls()) {
-                shard.ensureStream(call.stream());
-            }
+            return sender.recheckIncarnation() ? Remedy.REPEAT : Remedy.RETRY;
         } catch (SQLException e) {
-            throw new NotSentException(e);
+            LOG.warn(
+                    "Could not compare {} after its incarnation changed; retrying the append: {}",
+                    shard,
+                    SqlErrors.message(e));
+            return Remedy.RETRY;
         }
     }
 
-    private long[] execute(Connection connection, long number, String incarnation, AppendStatement.Rows rows)
-            throws SQLException {
-        running = new RunningStatement(connection, System.nanoTime());
+    /** The streams may have been dropped, or created anew. */
+    private Remedy forgetStreams(Batch batch) {
+        for (PublishCall call : batch.calls()) {
+            shard.forgetStream(call.stream().name());
+            context.streams().forget(call.stream().name());
+        }
+        return batch.forgetStreams() ? Remedy.REPEAT : Remedy.REJECT;
+    }
+
+    /** Adds the segments that the heads have reached; another process may add them at the same time. */
+    private Remedy createSegments(Batch batch, SQLException failure) {
         try {
-            return shard.tables().append().execute(connection, producer, number, shard.mapVersion(), incarnation, rows);
-        } catch (SQLException e) {
-            if (SqlErrors.isOtherIncarnation(e)) {
-                throw new OtherIncarnationException(e, incarnation);
+            boolean created = false;
+            for (PartitionGroup group : batch.groupByPartition()) {
+                created |= context.segments().ensureRoom(shard, group.stream(), group.streamId(), group.partition());
             }
-            throw e;
-        } finally {
-            running = null;
+            return created ? Remedy.REPEAT : Remedy.RETRY;
+        } catch (SQLException e) {
+            e.addSuppressed(failure);
+            batch.recordFailure(e); // the reason that the callers need
+            LOG.warn("Could not add a segment on {}: {}", shard, SqlErrors.message(e));
+            return switch (SqlErrors.classify(e)) {
+                case NOT_SENT, IN_DOUBT, ENVIRONMENT -> Remedy.RETRY;
+                case CONTENT, PROTOCOL -> Remedy.REJECT;
+            };
+        }
+    }
+
+    private static boolean isTimeout(SQLException failure, ErrorKind kind) {
+        return switch (SqlErrors.state(failure)) {
+            case SqlErrors.QUERY_CANCELED, SqlErrors.TIME_LIMIT -> true;
+            default -> kind == ErrorKind.IN_DOUBT && SqlErrors.isTimeout(failure);
+        };
+    }
+
+    /**
+     * A batch of several calls is split after two timeouts, unless it is in doubt; a part of it after one. A single call
+     * is rejected after two if other calls were stored since: its events are the reason.
+     */
+    private Remedy afterTimeout(Batch batch, boolean inDoubt) {
+        batch.recordTimeout();
+        boolean single = batch.calls().size() == 1;
+        int timeoutsMax = batch.isPart() && !single ? 1 : TIMEOUTS_MAX;
+        if (batch.timeouts() < timeoutsMax) {
+            return Remedy.RETRY;
+        }
+        boolean othersAreStored = lastSuccessNanos.get() - batch.firstTimeoutNanos() > 0;
+        if (single && othersAreStored || !single && !inDoubt) {
+            return Remedy.REJECT;
+        }
+        return inDoubt ? Remedy.RETRY : Remedy.DEFER;
+    }
+
+    /** Puts the other parts before a call that times out, except calls that must follow it because of a common key. */
+    private void defer(Batch part, Deque<Batch> others) {
+        Set<String> keys = new HashSet<>();
+        PublishCall deferred = part.calls().getFirst();
+        deferred.addKeysTo(keys);
+        List<PublishCall> before = new ArrayList<>();
+        List<PublishCall> after = new ArrayList<>();
+        for (Batch other : others) {
+            for (PublishCall call : other.calls()) {
+                if (call.hasKeyOf(keys)) {
+                    call.addKeysTo(keys);
+                    after.add(call);
+                } else {
+                    before.add(call);
+                }
+            }
+        }
+        others.clear();
+        if (before.isEmpty()) {
+            pause(part.timeouts());
+        } else {
+            others.add(part.withCalls(before, queue.nextBatchNumber()));
+        }
+        others.add(part);
+        if (!after.isEmpty()) {
+            others.add(part.withCalls(after, queue.nextBatchNumber()));
+        }
+    }
+
+    private void report(ErrorKind kind, SQLException failure, int attempt) {
+        String sentence = SqlErrors.message(failure);
+        if (kind == ErrorKind.IN_DOUBT) {
+            LOG.warn("Append to {} is in doubt; resending with the same batch number: {}", shard, sentence);
+        } else if (attempt == 0) {
+            LOG.warn("Append to {} failed; retrying until the callers' deadlines: {}", shard, sentence);
+        } else {
+            LOG.debug("Append to {} failed again; retrying", shard, failure);
+        }
+        boolean unavailable = kind == ErrorKind.NOT_SENT
+                || kind == ErrorKind.IN_DOUBT
+                || SqlErrors.state(failure).equals(SqlErrors.READ_ONLY);
+        if (unavailable) {
+            shard.setHealthy(false);
+            rerouter.reroute(shard, queue.takeReroutable());
         }
     }
 
     /**
-     * Aborts the connection of a statement that has been running for too long. The network timeout limits the wait for a
-     * response, but not the sending, which also hangs once the network buffers are full.
+     * Fails the calls of a batch that will never be stored.
+     *
+     * @return {@code false} if one of several calls may be the reason: halving the batch isolates it
      */
+    private static boolean reject(Batch batch, boolean inDoubt) {
+        if (inDoubt) { // an earlier attempt may have stored it: it must not get another number
+            batch.calls().forEach(PublishCall::failAfterDoubt);
+            return true;
+        }
+        if (batch.calls().size() == 1) {
+            batch.calls().getFirst().failAsRejected();
+            return true;
+        }
+        return false;
+    }
+
+    /** An interrupt ends the pause, and nothing else: a closing publisher has completed the calls of the batch. */
+    private static void pause(int attempt) {
+        long backoff = Math.min(BACKOFF_MIN_NANOS << Math.min(attempt, BACKOFF_DOUBLINGS_MAX), BACKOFF_MAX_NANOS);
+        try {
+            TimeUnit.NANOSECONDS.sleep(backoff / 2 + ThreadLocalRandom.current().nextLong(backoff / 2));
+        } catch (InterruptedException e) {
+            LOG.debug("The pause before a retry was interrupted", e);
+        }
+    }
+
+    /** Aborts the connection of a statement that has been running for too long. */
     void abortIfHung(long nowNanos) {
-        RunningStatement hung = running;
-        if (hung == null || nowNanos - hung.sinceNanos() < hungAfterNanos) {
-            return;
-        }
-        running = null;
-        LOG.warn("Aborting hung connection to {}", shard);
-        try {
-            hung.connection().abort(Runnable::run);
-        } catch (SQLException | RuntimeException e) { // pools throw exceptions of their own
-            LOG.debug("The connection was returned to its pool before it could be aborted", e);
-        }
-    }
-
-    private Connection borrow() throws SQLException {
-        try {
-            return shard.require().borrow();
-        } catch (SQLException e) {
-            throw new NotSentException(e);
-        }
-    }
-
-    private Failure classify(Batch batch, SQLException e) {
-        Verdict verdict;
-        String state = SqlErrors.state(e);
-        if (e instanceof NotSentException) {
-            verdict = Verdict.NOT_SENT;
-        } else if (state.equals(SqlErrors.NOT_READ_COMMITTED)) {
-            shard.database().ifPresent(Database::requireReadCommitted);
-            verdict = Verdict.RETRY_IMMEDIATELY;
-        } else if (e instanceof OtherIncarnationException other) {
-            verdict = recheck(other.rejected);
-        } else if (state.equals(SqlErrors.OTHER_STREAM)) {
-            batch.calls().forEach(call -> shard.forgetStream(call.stream().name()));
-            verdict = Verdict.ROLLED_BACK;
-        } else if (SqlErrors.isMissingSegment(e)) {
-            verdict = createSegments(batch);
-        } else if (SqlErrors.isDataError(e)) {
-            verdict = Verdict.DATA_ERROR;
-        } else if (SqlErrors.isRefused(e)) {
-            batch.calls().forEach(call -> shard.forgetStream(call.stream().name()));
-            verdict = Verdict.REJECTED;
-        } else {
-            verdict = SqlErrors.isRolledBack(e) ? Verdict.ROLLED_BACK : Verdict.IN_DOUBT;
-        }
-        return new Failure(verdict, e);
-    }
-
-    /** Compares what is remembered of the database; the batch is then resent with the ids that streams have now. */
-    private Verdict recheck(String rejected) {
-        try {
-            shard.recheckIncarnation(rejected);
-            return shard.incarnation().equals(rejected) ? Verdict.ROLLED_BACK : Verdict.RETRY_IMMEDIATELY;
-        } catch (SQLException e) {
-            LOG.warn("Could not compare {} after its incarnation changed; retrying the append: {}", shard, e.getMessage());
-            return Verdict.ROLLED_BACK;
-        }
-    }
-
-    /** Adds the segments that the heads have reached; another process may add them at the same time. */
-    private Verdict createSegments(Batch batch) {
-        try {
-            boolean created = false;
-            for (PartitionGroup group : batch.groupByPartition(shard)) {
-                created |= segments.ensureRoom(shard, group.stream(), group.streamId(), group.partition());
-            }
-            return created ? Verdict.RETRY_IMMEDIATELY : Verdict.ROLLED_BACK;
-        } catch (SQLException e) {
-            LOG.warn("Could not add a segment on {}; retrying the append: {}", shard, e.getMessage());
-            return Verdict.ROLLED_BACK;
-        }
-    }
-
-    /** Isolates a rejected call by halving the batch, so that the other calls succeed. Keeps the order of the calls. */
-    private void appendHalves(Batch batch, SQLException cause) throws InterruptedException {
-        int calls = batch.calls().size();
-        if (calls == 1) {
-            batch.calls().getFirst().failAsNotStored("the database rejected it: " + cause.getMessage(), cause);
-            return;
-        }
-        append(batch.split(0, calls / 2, queue.nextBatchNumber()));
-        append(batch.split(calls / 2, calls, queue.nextBatchNumber()));
-    }
-
-    private static void failAsUnknown(Batch batch, SQLException cause) {
-        for (PublishCall call : batch.calls()) {
-            call.failAsUnknown(
-                    "the append was in doubt, and the database rejected the retry: " + cause.getMessage(), cause);
-        }
-    }
-
-    private static void pause(int attempt) throws InterruptedException {
-        long backoff = Math.min(BACKOFF_MIN_NANOS << Math.min(attempt, 10), BACKOFF_MAX_NANOS);
-        TimeUnit.NANOSECONDS.sleep(backoff / 2 + ThreadLocalRandom.current().nextLong(backoff / 2));
+        sender.abortIfHung(nowNanos);
     }
 }

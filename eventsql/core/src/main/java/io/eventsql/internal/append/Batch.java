@@ -20,9 +20,19 @@ import org.jspecify.annotations.Nullable;
 final class Batch {
     private final List<PublishCall> calls;
     private final Map<StreamSpec, Integer> stickyPartitions;
-    private final long number;
     private final BitSet lanes;
-    /** The calls that were not completed when the batch was first sent; does not change afterwards. */
+    private final boolean part;
+    /** The id of each stream on the shard, by its name. */
+    private final Map<String, Integer> streamIds = new HashMap<>();
+
+    /** The incarnation of the database that the ids belong to. */
+    private String incarnation = "";
+
+    private long number;
+    private boolean streamsForgotten;
+    private int timeouts;
+    private long firstTimeoutNanos;
+    /** The calls that were not completed when the batch was sent; does not change as long as it may be in doubt. */
     private @Nullable List<PublishCall> sent;
 
     /**
@@ -31,6 +41,16 @@ final class Batch {
      * @param lanes the lanes reserved for this batch until it is done
      */
     Batch(List<PublishCall> calls, Map<StreamSpec, Integer> stickyPartitions, long number, BitSet lanes) {
+        this(calls, stickyPartitions, number, lanes, false);
+    }
+
+    private Batch(
+            List<PublishCall> calls,
+            Map<StreamSpec, Integer> stickyPartitions,
+            long number,
+            BitSet lanes,
+            boolean part) {
+        this.part = part;
         this.calls = calls;
         this.stickyPartitions = stickyPartitions;
         this.number = number;
@@ -51,11 +71,55 @@ final class Batch {
 
     /** Returns a batch with some of the calls and a number of its own. */
     Batch split(int from, int to, long splitNumber) {
-        return new Batch(calls.subList(from, to), stickyPartitions, splitNumber, lanes);
+        return withCalls(calls.subList(from, to), splitNumber);
+    }
+
+    /** Returns a batch with other calls of the batch it was split off, and a number of its own. */
+    Batch withCalls(List<PublishCall> other, long splitNumber) {
+        Batch split = new Batch(other, stickyPartitions, splitNumber, lanes, true);
+        split.firstTimeoutNanos = firstTimeoutNanos;
+        return split;
+    }
+
+    /** Returns whether the batch was split off another one. */
+    boolean isPart() {
+        return part;
+    }
+
+    /** Records why an attempt failed: the reason given to calls that fail later. */
+    void recordFailure(SQLException failure) {
+        calls.forEach(call -> call.recordFailure(failure));
     }
 
     /**
-     * Marks the calls as sent. Calls completed before the first attempt are excluded from this and later attempts.
+     * Records that the batch is not stored, and no attempt of it is in doubt. Calls completed since are excluded from the
+     * next attempt, so it has a new number.
+     */
+    void beginAnew(long newNumber) {
+        calls.forEach(PublishCall::rolledBack);
+        sent = null;
+        number = newNumber;
+    }
+
+    /** Records that an attempt has timed out. */
+    void recordTimeout() {
+        timeouts++;
+        if (firstTimeoutNanos == 0) {
+            firstTimeoutNanos = System.nanoTime();
+        }
+    }
+
+    int timeouts() {
+        return timeouts;
+    }
+
+    /** Returns when the batch, or the one it was split off, has first timed out (nano time). */
+    long firstTimeoutNanos() {
+        return firstTimeoutNanos;
+    }
+
+    /**
+     * Marks the calls as sent. Calls completed before are excluded from this attempt and its repetitions.
      *
      * @return whether there is anything to send
      */
@@ -91,8 +155,47 @@ final class Batch {
         return call.hasNoKeys() ? Objects.requireNonNull(stickyPartitions.get(call.stream())) : call.partition(event);
     }
 
+    /** Finds the id of a stream on the batch's shard. */
+    @FunctionalInterface
+    interface StreamIds {
+        int idOf(StreamSpec stream) throws SQLException;
+    }
+
+    /**
+     * Looks up the ids of the streams, as far as they are not known.
+     *
+     * @param current the incarnation of the database; ids of another one are forgotten
+     */
+    void lookUpStreams(String current, StreamIds ids) throws SQLException {
+        if (!current.equals(incarnation)) {
+            streamIds.clear();
+            incarnation = current;
+        }
+        for (PublishCall call : calls) {
+            if (!streamIds.containsKey(call.stream().name())) {
+                streamIds.put(call.stream().name(), ids.idOf(call.stream()));
+            }
+        }
+    }
+
+    private int streamId(StreamSpec stream) {
+        return Objects.requireNonNull(streamIds.get(stream.name()), "lookUpStreams must be called first");
+    }
+
+    /**
+     * Forgets the ids of the streams because the database rejected them.
+     *
+     * @return {@code false} if they were looked up anew before: that does not help
+     */
+    boolean forgetStreams() {
+        streamIds.clear();
+        boolean first = !streamsForgotten;
+        streamsForgotten = true;
+        return first;
+    }
+
     /** Groups the events by partition, in the lock order: stream id, then partition; within a partition in call order. */
-    List<PartitionGroup> groupByPartition(Shard shard) throws SQLException {
+    List<PartitionGroup> groupByPartition() {
         Map<StreamSpec, @Nullable PartitionGroup[]> byStream = new HashMap<>();
         List<PartitionGroup> groups = new ArrayList<>();
         for (PublishCall call : sent()) {
@@ -103,7 +206,7 @@ final class Batch {
                 int partition = partition(call, i);
                 PartitionGroup group = ofStream[partition];
                 if (group == null) {
-                    group = new PartitionGroup(call.stream(), shard.ensureStream(call.stream()), partition);
+                    group = new PartitionGroup(call.stream(), streamId(call.stream()), partition);
                     ofStream[partition] = group;
                     groups.add(group);
                 }

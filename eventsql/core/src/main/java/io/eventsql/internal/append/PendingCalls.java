@@ -143,6 +143,31 @@ final class PendingCalls {
         return ++lastBatchNumber;
     }
 
+    /** Frees the lanes that the batch has reserved but does not use. */
+    void releaseUnusedLanes(Batch batch) {
+        BitSet used = new BitSet();
+        for (PublishCall call : batch.calls()) {
+            for (int event = 0; event < call.events().size(); event++) {
+                used.set(batch.partition(call, event) % lanes);
+            }
+        }
+        done(batch);
+        batch.lanes().and(used);
+        busyLanes.or(batch.lanes());
+    }
+
+    /** Takes the calls of a batch back, before those that wait, and frees its lanes. */
+    void putBack(Batch batch) {
+        done(batch);
+        batch.calls().reversed().forEach(this::addFirst);
+    }
+
+    private void addFirst(PublishCall call) {
+        calls++;
+        count(call, call.events().size());
+        queueOf(call).addFirst(call);
+    }
+
     /** Frees the lanes of a batch. */
     void done(Batch batch) {
         busyLanes.andNot(batch.lanes());
@@ -164,6 +189,21 @@ final class PendingCalls {
 
         @Nullable
         Batch build() {
+            try {
+                collect();
+                if (batch.isEmpty()) {
+                    return null;
+                }
+                Batch built = new Batch(batch, sticky, nextBatchNumber(), taken);
+                busyLanes.or(taken);
+                return built;
+            } catch (Throwable e) { // out of memory: without this the calls would never be completed
+                batch.reversed().forEach(PendingCalls.this::addFirst);
+                throw e;
+            }
+        }
+
+        private void collect() {
             for (Deque<PublishCall> queue = nextQueue(); queue != null; queue = nextQueue()) {
                 PublishCall call = queue.element();
                 boolean fits = batch.isEmpty()
@@ -172,19 +212,14 @@ final class PendingCalls {
                 if (!fits) {
                     break;
                 }
-                removed(queue.remove());
                 if (call.hasNoKeys()) {
                     sticky.computeIfAbsent(call.stream(), this::nextPartition);
                 }
                 batch.add(call);
+                removed(queue.remove());
                 batchEvents += call.events().size();
                 batchBytes += call.bytes();
             }
-            if (batch.isEmpty()) {
-                return null;
-            }
-            busyLanes.or(taken);
-            return new Batch(batch, sticky, nextBatchNumber(), taken);
         }
 
         /** Returns the queue with the oldest call that can be taken; {@code null} if there is none. */

@@ -6,6 +6,7 @@ import io.eventsql.PartialPublishException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Executor;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
 
@@ -14,9 +15,12 @@ final class PublishAllOutcome {
     private final @Nullable EventPosition[] positions;
     private final @Nullable EventSqlException[] failures;
     private final AtomicInteger openParts;
+    private final Executor completing;
     private final CompletableFuture<List<EventPosition>> future = new CompletableFuture<>();
 
-    PublishAllOutcome(int events, int parts) {
+    /** @param completing completes the future */
+    PublishAllOutcome(int events, int parts, Executor completing) {
+        this.completing = completing;
         positions = new EventPosition[events];
         failures = new EventSqlException[events];
         openParts = new AtomicInteger(parts);
@@ -49,9 +53,12 @@ final class PublishAllOutcome {
 
     /** The atomic counter orders the writes of all parts before the reads of the last one. */
     private void partDone() {
-        if (openParts.decrementAndGet() > 0) {
-            return;
+        if (openParts.decrementAndGet() == 0) {
+            completing.execute(this::complete);
         }
+    }
+
+    private void complete() {
         List<EventPosition> stored = new ArrayList<>(positions.length);
         List<PartialPublishException.Outcome> outcomes = new ArrayList<>(positions.length);
         @Nullable EventSqlException first = null;

@@ -6,7 +6,10 @@ import io.eventsql.EventPosition;
 import io.eventsql.EventSqlException;
 import io.eventsql.StreamSpec;
 import io.eventsql.internal.append.EventValidator.Valid;
+import io.eventsql.internal.sql.SqlErrors;
 import java.util.List;
+import java.util.Locale;
+import java.util.Set;
 import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
 
@@ -34,14 +37,17 @@ final class PublishCall {
     private final int bytes;
     private final long deadlineNanos;
     private final Outcome outcome;
+    private final long createdNanos = System.nanoTime();
     private final AtomicReference<State> state = new AtomicReference<>(State.WAITING);
+    /** Why the last attempt to append the call failed; {@code null} if there was none. */
+    private volatile @Nullable Throwable lastFailure;
     /** Orders the calls of one shard; assigned when the call enters the queue. */
     private long sequence;
 
     private enum State {
-        /** Never sent to the database. */
+        /** Never sent to the database, or rolled back by it. */
         WAITING,
-        /** Sent at least once: its outcome is unknown until the database responds. */
+        /** Sent: its outcome is unknown until the database responds. */
         SENT,
         COMPLETED
     }
@@ -78,6 +84,27 @@ final class PublishCall {
 
     int partition(int event) {
         return partitions[event];
+    }
+
+    /** Adds the keys of the events. */
+    void addKeysTo(Set<String> keys) {
+        for (Valid event : events) {
+            String key = event.key();
+            if (key != null) {
+                keys.add(key);
+            }
+        }
+    }
+
+    /** Returns whether an event has one of the keys. */
+    boolean hasKeyOf(Set<String> keys) {
+        for (Valid event : events) {
+            String key = event.key();
+            if (key != null && keys.contains(key)) {
+                return true;
+            }
+        }
+        return false;
     }
 
     int bytes() {
@@ -119,13 +146,93 @@ final class PublishCall {
         }
     }
 
-    /** Fails the call: as not stored if it was never sent, otherwise as unknown. */
-    void abort(String reasonIfNotSent, String reasonIfSent, @Nullable Throwable cause) {
+    /** Records that the database has not stored the call: until it is sent again, its outcome is certain. */
+    void rolledBack() {
+        state.compareAndSet(State.SENT, State.WAITING);
+    }
+
+    /** Records why an attempt to append the call failed. */
+    void recordFailure(Throwable failure) {
+        lastFailure = failure;
+    }
+
+    /**
+     * Fails the call at its deadline: as not stored if that is certain, otherwise as unknown.
+     *
+     * @param shardFailure why other calls of the shard have failed; {@code null} if they have not
+     */
+    void expire(long nowNanos, @Nullable Throwable shardFailure) {
+        abort("within " + waited(nowNanos) + " (settings.publishTimeout)", shardFailure);
+    }
+
+    /** Fails the call because the publisher is closed: as not stored if that is certain, otherwise as unknown. */
+    void failAsClosed(@Nullable Throwable shardFailure) {
+        abort(
+                "before the publisher was closed, after " + waited(System.nanoTime()) + " (settings.closeTimeout)",
+                shardFailure);
+    }
+
+    private void abort(String limit, @Nullable Throwable shardFailure) {
+        Throwable own = lastFailure;
+        EventNotStoredException notStored = own != null
+                ? notStoredException("no attempt succeeded " + limit + "; the last failed: " + sentence(own), own)
+                : notStoredException(
+                        "it was not sent " + limit
+                                + (shardFailure == null ? "" : "; the shard failed: " + sentence(shardFailure)),
+                        shardFailure);
         if (state.compareAndSet(State.WAITING, State.COMPLETED)) {
-            outcome.failed(notStoredException(reasonIfNotSent, cause));
+            outcome.failed(notStored);
         } else {
-            failAsUnknown(reasonIfSent, cause);
+            failAsUnknown(
+                    "the database did not confirm the commit " + limit
+                            + (own == null ? "" : "; an attempt failed: " + sentence(own)),
+                    own == null ? shardFailure : own);
         }
+    }
+
+    /** Fails the call, whose last attempt was rolled back, and would be again. */
+    void failAsRejected() {
+        Throwable own = lastFailure;
+        failAsNotStored(
+                "the database rejected it after " + waited(System.nanoTime())
+                        + (own == null ? "" : ": " + sentence(own)),
+                own);
+    }
+
+    /** Fails the call, whose last attempt was rejected, but an earlier one may have been stored. */
+    void failAfterDoubt() {
+        Throwable own = lastFailure;
+        failAsUnknown(
+                "an append was in doubt, and its retry failed after " + waited(System.nanoTime())
+                        + (own == null ? "" : ": " + sentence(own)),
+                own);
+    }
+
+    /** Fails the call because of an unexpected failure of the library: as not stored if that is certain. */
+    void failUnexpectedly(Throwable failure) {
+        String reason = "the append failed unexpectedly: " + failure;
+        if (state.compareAndSet(State.WAITING, State.COMPLETED)) {
+            outcome.failed(notStoredException(reason, failure));
+        } else {
+            failAsUnknown(reason, failure);
+        }
+    }
+
+    /** Fails the call, which has waited for room in the buffer until its deadline. */
+    void failAsBufferFull(long bufferBytes, @Nullable Throwable shardFailure) {
+        failAsNotStored(
+                "the buffer of " + bufferBytes + " bytes was full for " + waited(System.nanoTime())
+                        + " (settings.bufferBytes, settings.publishTimeout)"
+                        + (shardFailure == null ? "" : "; the shard failed: " + sentence(shardFailure)),
+                shardFailure);
+    }
+
+    private String waited(long nowNanos) {
+        return String.format(Locale.ROOT, "%.1f s", (nowNanos - createdNanos) / 1e9);
+    }
+
+    private static String sentence(Throwable failure) {
+        return SqlErrors.message(failure);
     }
 
     /** Fails the call if it was never sent, or if the database has confirmed that it is not stored. */
@@ -137,8 +244,7 @@ final class PublishCall {
         return new EventNotStoredException("Not stored in stream " + stream.name() + ": " + reason, cause);
     }
 
-    /** Fails the call if the database may have stored it. */
-    void failAsUnknown(String reason, @Nullable Throwable cause) {
+    private void failAsUnknown(String reason, @Nullable Throwable cause) {
         fail(new EventOutcomeUnknownException(
                 "It is unknown whether the event was stored in stream " + stream.name() + ": " + reason, cause));
     }

@@ -3,21 +3,41 @@ package io.eventsql.internal.append;
 import io.eventsql.EventPosition;
 import io.eventsql.EventSqlException;
 import io.eventsql.PublishListener;
+import io.eventsql.internal.thread.ServiceThread;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.ArrayBlockingQueue;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Consumer;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** Calls the user's listeners and logs their exceptions. Thread-safe. */
+/**
+ * Calls the user's listeners on a thread of their own, one callback after the other, and logs their exceptions. A listener
+ * that is too slow loses callbacks, but does not slow down publishing. Thread-safe.
+ */
 public final class PublishListeners {
     private static final Logger LOG = LoggerFactory.getLogger(PublishListeners.class);
+    private static final int WAITING_MAX = 10_000;
+    private static final long CLOSE_CHECK_MS = 5;
 
     private final List<PublishListener> listeners;
+    private final BlockingQueue<Consumer<PublishListener>> waiting;
+    private final AtomicLong dropped = new AtomicLong();
+    private final ServiceThread thread = new ServiceThread("eventsql-publish-listeners", this::callNext);
+    /** The callbacks that wait or are being called. */
+    private final AtomicInteger unfinished = new AtomicInteger();
 
     public PublishListeners(List<PublishListener> listeners) {
         this.listeners = List.copyOf(listeners);
+        this.waiting = new ArrayBlockingQueue<>(listeners.isEmpty() ? 1 : WAITING_MAX);
+        if (!listeners.isEmpty()) {
+            thread.start();
+        }
     }
 
     /** Used when there are no listeners. */
@@ -67,16 +87,64 @@ public final class PublishListeners {
         };
     }
 
-    private void notifyListeners(Consumer<PublishListener> call) {
-        for (PublishListener listener : listeners) {
-            try {
-                call.accept(listener);
-            } catch (RuntimeException | Error e) { // must not end the append thread
-                LOG.warn(
-                        "Publish listener {} failed; continuing",
-                        listener.getClass().getName(),
-                        e);
+    private void notifyListeners(Consumer<PublishListener> callback) {
+        if (listeners.isEmpty()) {
+            return;
+        }
+        unfinished.incrementAndGet();
+        if (!waiting.offer(callback)) {
+            unfinished.decrementAndGet();
+            if (dropped.getAndIncrement() == 0) {
+                LOG.warn("Publish listeners are too slow: {} callbacks wait; dropping further ones", WAITING_MAX);
             }
         }
+    }
+
+    private void callNext() throws InterruptedException {
+        Consumer<PublishListener> callback = waiting.take();
+        try {
+            for (PublishListener listener : listeners) {
+                call(listener, callback);
+            }
+        } finally {
+            unfinished.decrementAndGet();
+        }
+        if (waiting.isEmpty()) {
+            reportDropped();
+        }
+    }
+
+    private static void call(PublishListener listener, Consumer<PublishListener> callback) {
+        try {
+            callback.accept(listener);
+        } catch (Throwable e) { // the other listeners are called all the same
+            LOG.warn(
+                    "Publish listener {} failed; continuing",
+                    listener.getClass().getName(),
+                    e);
+        }
+    }
+
+    private void reportDropped() {
+        long count = dropped.getAndSet(0);
+        if (count > 0) {
+            LOG.warn("Publish listeners missed {} callbacks because they were too slow", count);
+        }
+    }
+
+    /** Waits until the listeners were called for everything that happened, at most until the deadline; ends the thread. */
+    void close(long deadlineNanos) throws InterruptedException {
+        if (listeners.isEmpty()) {
+            return;
+        }
+        while (unfinished.get() > 0 && deadlineNanos - System.nanoTime() > 0) {
+            TimeUnit.MILLISECONDS.sleep(CLOSE_CHECK_MS);
+        }
+        if (unfinished.get() > 0) {
+            LOG.warn("Publish listeners are too slow: closing without {} callbacks", unfinished.get());
+        }
+        reportDropped();
+        thread.closeNow();
+        thread.join(deadlineNanos - System.nanoTime());
     }
 }

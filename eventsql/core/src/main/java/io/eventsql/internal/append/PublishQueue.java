@@ -36,6 +36,8 @@ final class PublishQueue {
 
     private @Nullable Condition gatherer;
     private boolean closed;
+    /** Why the last append to the shard failed, as of the last check of the deadlines. */
+    private @Nullable Throwable lastFailure;
 
     PublishQueue(PendingCalls pending, long bufferBytes) {
         this.pending = pending;
@@ -53,10 +55,7 @@ final class PublishQueue {
             while (!closed && bufferedBytes > 0 && bufferedBytes + call.bytes() > bufferBytes) {
                 long left = call.deadlineNanos() - System.nanoTime();
                 if (left <= 0) {
-                    call.failAsNotStored(
-                            "the buffer of " + bufferBytes + " bytes was full until the deadline"
-                                    + " (settings.bufferBytes, settings.publishTimeout)",
-                            null);
+                    call.failAsBufferFull(bufferBytes, lastFailure);
                     return;
                 }
                 blockedCallers++;
@@ -123,14 +122,14 @@ final class PublishQueue {
     Batch finishAndTake(@Nullable Batch last) throws InterruptedException {
         lock.lockInterruptibly();
         try {
-            if (last != null) {
-                long startedAt = finish(last);
+            Long startedAt = last == null ? null : inProgress.remove(last);
+            if (last != null && startedAt != null) { // not released before by a call that was interrupted
+                release(last);
                 gather(last.calls().size(), System.nanoTime() - startedAt);
             }
             while (true) {
-                Batch batch = gatherer != null && !pending.isWorthSharing() ? null : pending.takeBatch();
+                Batch batch = gatherer != null && !pending.isWorthSharing() ? null : take();
                 if (batch != null) {
-                    inProgress.put(batch, System.nanoTime());
                     if (pending.hasFreeLane() && pending.isWorthSharing()) {
                         work.signal();
                     }
@@ -168,19 +167,43 @@ final class PublishQueue {
         }
     }
 
-    private long finish(Batch batch) {
-        Long startedAt = inProgress.remove(batch);
+    private @Nullable Batch take() {
+        Batch batch = pending.takeBatch();
+        if (batch != null) {
+            try {
+                inProgress.put(batch, System.nanoTime());
+            } catch (Throwable e) { // out of memory: without this its calls would never be completed
+                pending.putBack(batch);
+                throw e;
+            }
+        }
+        return batch;
+    }
+
+    private void release(Batch batch) {
         pending.done(batch);
         batch.calls().forEach(this::release);
         spaceFreed.signalAll();
         if (waitingThreads > 0 && pending.calls() > 0) {
             work.signal();
         }
-        return startedAt == null ? System.nanoTime() : startedAt;
     }
 
     private void release(PublishCall call) {
         bufferedBytes -= call.bytes();
+    }
+
+    /** Frees the lanes that a batch in progress has reserved but does not use: it is going to take longer. */
+    void releaseUnusedLanes(Batch batch) {
+        lock.lock();
+        try {
+            pending.releaseUnusedLanes(batch);
+            if (waitingThreads > 0 && pending.calls() > 0) {
+                work.signal();
+            }
+        } finally {
+            lock.unlock();
+        }
     }
 
     /** Returns a new number for a part of a batch in progress; greater than all previous ones. */
@@ -193,11 +216,20 @@ final class PublishQueue {
         }
     }
 
-    /** Fails the calls whose deadline has passed: as not stored if they were never sent, otherwise as unknown. */
-    void expire(long nowNanos, @Nullable Throwable lastFailure) {
+    /**
+     * Fails the calls whose deadline has passed: as not stored if that is certain, otherwise as unknown.
+     *
+     * @param shardFailure why the last append to the shard failed; {@code null} if it did not
+     */
+    void expire(long nowNanos, @Nullable Throwable shardFailure) {
+        removeExpired(nowNanos, shardFailure).forEach(call -> call.expire(nowNanos, shardFailure));
+    }
+
+    private List<PublishCall> removeExpired(long nowNanos, @Nullable Throwable shardFailure) {
         List<PublishCall> expired = new ArrayList<>();
         lock.lock();
         try {
+            lastFailure = shardFailure;
             pending.removeExpired(nowNanos, call -> {
                 release(call);
                 expired.add(call);
@@ -216,12 +248,7 @@ final class PublishQueue {
         } finally {
             lock.unlock();
         }
-        for (PublishCall call : expired) {
-            call.abort(
-                    "it was not sent before the deadline (settings.publishTimeout)",
-                    "the database did not respond before the deadline (settings.publishTimeout)",
-                    lastFailure);
-        }
+        return expired;
     }
 
     /**
@@ -291,8 +318,9 @@ final class PublishQueue {
     }
 
     /** Fails all remaining calls, sent or not. */
-    void abort() {
-        expire(System.nanoTime() + Long.MAX_VALUE / 2, null);
+    void abort(@Nullable Throwable shardFailure) {
+        removeExpired(System.nanoTime() + Long.MAX_VALUE / 2, shardFailure)
+                .forEach(call -> call.failAsClosed(shardFailure));
     }
 
     /** Waits until no call waits or is being appended; returns {@code false} if that takes longer than the given time. */

@@ -12,18 +12,15 @@ import io.eventsql.Settings;
 import io.eventsql.StreamSpec;
 import io.eventsql.internal.append.EventValidator.Valid;
 import io.eventsql.internal.append.Router.Part;
-import io.eventsql.internal.retain.SegmentKeeper;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.shard.Shards;
 import io.eventsql.internal.shard.StreamRegistry;
-import io.eventsql.internal.wake.WakeUp;
+import io.eventsql.internal.thread.ServiceThread;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
-import java.util.concurrent.ScheduledExecutorService;
-import java.util.concurrent.ScheduledFuture;
+import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
 import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
@@ -31,6 +28,8 @@ import org.jspecify.annotations.Nullable;
 /** Validates calls, routes their events to shards, and passes each part to the shard's appender. Thread-safe. */
 public final class Publisher implements EventPublisher {
     private static final long EXPIRE_EVERY_MS = 20;
+    /** For callers that wait: nothing but their thread is attached to the future. */
+    private static final Executor SAME_THREAD = Runnable::run;
 
     private final StreamRegistry streams;
     private final Router router;
@@ -38,51 +37,44 @@ public final class Publisher implements EventPublisher {
     private final Settings settings;
     private final PublishListeners listeners;
     private final List<ShardAppender> appenders = new ArrayList<>();
-    private final ScheduledFuture<?> deadlines;
+    private final ServiceThread timer = new ServiceThread("eventsql-timer", this::expire);
 
     /**
-     * @param producer identifies this instance; scope of the batch numbers
      * @param preferred the database of the shard that receives events without a key while it is healthy
-     * @param timer checks the deadlines
      */
-    public Publisher(
-            UUID producer,
-            Shards shards,
-            StreamRegistry streams,
-            @Nullable DataSource preferred,
-            Settings settings,
-            SegmentKeeper segments,
-            WakeUp wakeUp,
-            ScheduledExecutorService timer,
-            PublishListeners listeners) {
-        this.streams = streams;
+    public Publisher(Shards shards, @Nullable DataSource preferred, PublishContext context) {
+        this.streams = context.streams();
         this.router = new Router(shards, preferred);
-        this.validator = new EventValidator(settings);
-        this.settings = settings;
-        this.listeners = listeners;
+        this.validator = new EventValidator(context.settings());
+        this.settings = context.settings();
+        this.listeners = context.listeners();
         for (Shard shard : shards.all()) {
-            appenders.add(new ShardAppender(shard, producer, settings, segments, wakeUp, this::reroute, listeners));
+            appenders.add(new ShardAppender(shard, context, this::reroute));
         }
-        deadlines = timer.scheduleWithFixedDelay(this::expire, EXPIRE_EVERY_MS, EXPIRE_EVERY_MS, TimeUnit.MILLISECONDS);
+        timer.start();
     }
 
     @Override
     public EventPosition publish(String stream, Event event) {
-        return await(publishAsync(stream, event));
+        return await(submit(stream, event, true));
     }
 
     @Override
     public List<EventPosition> publishAll(String stream, List<Event> events) {
-        return await(publishAllAsync(stream, events));
+        return await(submitAll(stream, events, true));
     }
 
     @Override
     public CompletableFuture<EventPosition> publishAsync(String stream, Event event) {
+        return submit(stream, event, false);
+    }
+
+    private CompletableFuture<EventPosition> submit(String stream, Event event, boolean callerWaits) {
         long deadline = System.nanoTime() + settings.publishTimeout().toNanos();
         Valid valid = validator.validate(stream, event);
         StreamSpec spec = streams.require(stream);
         Part part = router.route(spec, valid);
-        SingleOutcome outcome = new SingleOutcome();
+        SingleOutcome outcome = new SingleOutcome(completing(part, callerWaits));
         put(
                 part.shard(),
                 new PublishCall(
@@ -92,6 +84,10 @@ public final class Publisher implements EventPublisher {
 
     @Override
     public CompletableFuture<List<EventPosition>> publishAllAsync(String stream, List<Event> events) {
+        return submitAll(stream, events, false);
+    }
+
+    private CompletableFuture<List<EventPosition>> submitAll(String stream, List<Event> events, boolean callerWaits) {
         long deadline = System.nanoTime() + settings.publishTimeout().toNanos();
         List<Valid> valid = validator.validateAll(stream, events);
         StreamSpec spec = streams.require(stream);
@@ -99,7 +95,8 @@ public final class Publisher implements EventPublisher {
             return CompletableFuture.completedFuture(List.of());
         }
         List<Part> parts = router.route(spec, valid);
-        PublishAllOutcome outcome = new PublishAllOutcome(valid.size(), parts.size());
+        PublishAllOutcome outcome =
+                new PublishAllOutcome(valid.size(), parts.size(), completing(parts.getFirst(), callerWaits));
         for (Part part : parts) {
             List<Valid> ofPart = parts.size() == 1 ? valid : pick(valid, part.indexes());
             put(
@@ -112,6 +109,11 @@ public final class Publisher implements EventPublisher {
                             listeners.observe(outcome.forPart(part.indexes()), stream, ofPart.size())));
         }
         return outcome.future();
+    }
+
+    /** The application attaches continuations to a future it was given: the append threads must not run them. */
+    private Executor completing(Part part, boolean callerWaits) {
+        return callerWaits ? SAME_THREAD : appenders.get(part.shard().number()).continuations();
     }
 
     private static List<Valid> pick(List<Valid> events, int[] indexes) {
@@ -138,7 +140,8 @@ public final class Publisher implements EventPublisher {
         appenders.get(from.number()).finishRerouting(moved, staying);
     }
 
-    private void expire() {
+    private void expire() throws InterruptedException {
+        TimeUnit.MILLISECONDS.sleep(EXPIRE_EVERY_MS);
         long now = System.nanoTime();
         appenders.forEach(appender -> appender.expire(now));
     }
@@ -159,21 +162,29 @@ public final class Publisher implements EventPublisher {
         for (ShardAppender appender : appenders) {
             all &= appender.close(deadlineNanos);
         }
-        deadlines.cancel(false);
+        timer.closeNow();
+        timer.join(deadlineNanos - System.nanoTime());
+        listeners.close(deadlineNanos);
         return all;
     }
 
     private static final class SingleOutcome implements PublishCall.Outcome {
         private final CompletableFuture<EventPosition> future = new CompletableFuture<>();
+        private final Executor completing;
+
+        /** @param completing completes the future */
+        SingleOutcome(Executor completing) {
+            this.completing = completing;
+        }
 
         @Override
         public void stored(EventPosition[] positions) {
-            future.complete(positions[0]);
+            completing.execute(() -> future.complete(positions[0]));
         }
 
         @Override
         public void failed(EventSqlException failure) {
-            future.completeExceptionally(failure);
+            completing.execute(() -> future.completeExceptionally(failure));
         }
     }
 

@@ -2,45 +2,43 @@ package io.eventsql.internal.append;
 
 import io.eventsql.BufferState;
 import io.eventsql.Settings;
-import io.eventsql.internal.retain.SegmentKeeper;
 import io.eventsql.internal.shard.Shard;
-import io.eventsql.internal.wake.WakeUp;
+import io.eventsql.internal.thread.ServiceThread;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.UUID;
+import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
+import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /** Appends to one shard: the queue of calls and the platform threads that process it. Thread-safe. */
 final class ShardAppender {
     private static final Logger LOG = LoggerFactory.getLogger(ShardAppender.class);
+    /** Granted to the threads after their connections were interrupted, even if the deadline has passed. */
+    private static final long CLOSE_NANOS_MIN = TimeUnit.MILLISECONDS.toNanos(1);
 
     private final Shard shard;
     private final PublishQueue queue;
-    private final List<AppendThread> threads = new ArrayList<>();
+    private final Continuations continuations;
+    private final List<AppendLoop> loops = new ArrayList<>();
 
-    ShardAppender(
-            Shard shard,
-            UUID producer,
-            Settings settings,
-            SegmentKeeper segments,
-            WakeUp wakeUp,
-            Rerouter rerouter,
-            PublishListeners listeners) {
+    ShardAppender(Shard shard, PublishContext context, Rerouter rerouter) {
         this.shard = shard;
-        AcknowledgedBatches acknowledged = new AcknowledgedBatches(shard, producer, listeners);
+        Settings settings = context.settings();
+        AcknowledgedBatches acknowledged = new AcknowledgedBatches(shard, context.producer(), context.listeners());
         shard.addAnchors(acknowledged);
         this.queue = new PublishQueue(
                 new PendingCalls(settings.appendConnections(), settings.maxBatchEvents(), settings.maxBatchBytes()),
                 settings.bufferBytes());
+        this.continuations = new Continuations(shard.name());
+        AtomicLong lastSuccessNanos = new AtomicLong(System.nanoTime());
         for (int number = 0; number < settings.appendConnections(); number++) {
-            threads.add(new AppendThread(
-                    number,
-                    new Appender(
-                            shard, producer, settings, queue, segments, wakeUp, rerouter, listeners, acknowledged)));
+            loops.add(new AppendLoop(
+                    number, new Appender(shard, context, queue, rerouter, lastSuccessNanos, acknowledged)));
         }
-        threads.forEach(Thread::start);
+        loops.forEach(loop -> loop.thread.start());
     }
 
     /** Moves calls without keys from an unavailable shard to others. */
@@ -49,40 +47,44 @@ final class ShardAppender {
         void reroute(Shard from, List<PublishCall> calls);
     }
 
-    private final class AppendThread extends Thread {
+    /** One append thread: takes a batch, appends it, and releases it when it takes the next one. */
+    private final class AppendLoop {
         private final Appender appender;
+        private final ServiceThread thread;
+        private @Nullable Batch last;
 
-        AppendThread(int number, Appender appender) {
-            super("eventsql-append-" + shard.name() + "-" + number);
-            setDaemon(true);
+        AppendLoop(int number, Appender appender) {
             this.appender = appender;
+            this.thread = new ServiceThread("eventsql-append-" + shard.name() + "-" + number, this::appendNext);
         }
 
-        @Override
-        public void run() {
-            try {
-                for (Batch batch = queue.finishAndTake(null); batch != null; batch = queue.finishAndTake(batch)) {
-                    append(batch);
-                }
-            } catch (InterruptedException e) {
-                Thread.currentThread().interrupt(); // close() has reached its deadline
+        private void appendNext() throws InterruptedException {
+            Batch batch = queue.finishAndTake(last);
+            last = batch;
+            if (batch == null) {
+                thread.close(); // the queue is closed and empty
+            } else {
+                append(batch);
             }
         }
 
-        /** The thread must survive any failure: otherwise the batch's lanes would stay reserved. */
-        private void append(Batch batch) throws InterruptedException {
+        private void append(Batch batch) {
             try {
                 appender.append(batch);
-            } catch (RuntimeException | Error e) {
+            } catch (Throwable e) { // its calls must be completed, whatever failed
+                batch.calls().forEach(call -> call.failUnexpectedly(e));
                 LOG.error("Append to {} failed unexpectedly; failing its calls", shard, e);
-                String reason = "the append failed unexpectedly: " + e;
-                batch.calls().forEach(call -> call.abort(reason, reason, e));
+            } finally {
+                continuations.start();
             }
         }
     }
 
     void put(PublishCall call) {
         queue.put(call);
+        if (call.isCompleted()) {
+            continuations.start();
+        }
     }
 
     /** Accepts a call rerouted from another shard if the buffer has room; otherwise returns {@code false}. */
@@ -95,10 +97,16 @@ final class ShardAppender {
         queue.finishRerouting(moved, staying);
     }
 
+    /** Returns what completes the futures of asynchronous calls. */
+    Executor continuations() {
+        return continuations;
+    }
+
     /** Fails the calls whose deadline has passed and aborts hung connections. */
     void expire(long nowNanos) {
         queue.expire(nowNanos, shard.lastFailure());
-        threads.forEach(thread -> thread.appender.abortIfHung(nowNanos));
+        continuations.overtakeBlocked();
+        loops.forEach(loop -> loop.appender.abortIfHung(nowNanos));
     }
 
     BufferState bufferState() {
@@ -118,13 +126,15 @@ final class ShardAppender {
         queue.close();
         boolean empty = queue.awaitEmpty(deadlineNanos - System.nanoTime());
         if (!empty) {
-            queue.abort();
-            threads.forEach(Thread::interrupt);
+            queue.abort(shard.lastFailure());
+            loops.forEach(loop -> loop.thread.closeNow());
         }
-        for (AppendThread thread : threads) {
-            long left = TimeUnit.NANOSECONDS.toMillis(deadlineNanos - System.nanoTime());
-            thread.join(Math.max(left, 1));
+        for (AppendLoop loop : loops) {
+            if (!loop.thread.join(Math.max(deadlineNanos - System.nanoTime(), CLOSE_NANOS_MIN))) {
+                LOG.warn("An append to {} is still running; closing without it", shard);
+            }
         }
+        continuations.close(deadlineNanos);
         return empty;
     }
 }

@@ -13,6 +13,7 @@ import io.eventsql.StreamSpec;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.shard.Shards;
 import io.eventsql.internal.shard.Tables;
+import io.eventsql.internal.sql.ConsumerTable;
 import io.eventsql.internal.sql.ParkedEventTable.Row;
 import io.eventsql.internal.wake.WakeUp;
 import java.sql.Connection;
@@ -82,14 +83,48 @@ final class Control implements ConsumerControl {
     @Override
     public void seek(StartPosition position) {
         requireGiven("position", position);
-        change("move", (c, shard, id) -> {
-            Tables tables = shard.tables();
-            for (int partition = 0; partition < stream.partitions(); partition++) {
-                long offset = tables.consumers().offset(c, stream.name(), partition, position);
-                tables.leases().seek(c, null, id, partition, offset, null);
-            }
-            return 0L;
-        });
+        if (position.offset() >= 0) {
+            requireExisting(position.offset());
+        }
+        boolean known = false;
+        for (Shard shard : shards.all()) {
+            known |= changeOn("move", shard, (c, s, id) -> seekAll(c, s, id, position))
+                    .isPresent();
+        }
+        requireKnown(known);
+    }
+
+    /** Rejects the offset before any partition is moved. One that retention removes afterwards is out of range. */
+    private void requireExisting(long offset) {
+        for (Shard shard : shards.all()) {
+            call("read the positions of", shard, (c, s, id) -> {
+                for (int partition = 0; partition < stream.partitions(); partition++) {
+                    requireExisting(c, s, partition, offset);
+                }
+                return 0L;
+            });
+        }
+    }
+
+    private void requireExisting(Connection connection, Shard shard, int partition, long offset) {
+        ConsumerTable consumers = shard.tables().consumers();
+        long logStart = consumers.offset(connection, stream.name(), partition, StartPosition.EARLIEST);
+        long head = consumers.offset(connection, stream.name(), partition, StartPosition.LATEST);
+        if (offset < logStart || offset > head) {
+            throw new InvalidInputException(
+                    "position.offset",
+                    "must be between " + logStart + " (log start) and " + head + " (head) in partition " + partition
+                            + " of stream " + stream.name() + " on " + shard + ", but is " + offset);
+        }
+    }
+
+    private long seekAll(Connection connection, Shard shard, int consumerId, StartPosition position) {
+        Tables tables = shard.tables();
+        for (int partition = 0; partition < stream.partitions(); partition++) {
+            long offset = tables.consumers().offset(connection, stream.name(), partition, position);
+            tables.leases().seek(connection, null, consumerId, partition, offset, null);
+        }
+        return stream.partitions();
     }
 
     @Override
@@ -97,10 +132,15 @@ final class Control implements ConsumerControl {
         requireOwn(position);
         Shard shard = shards.get(position.shard());
         Optional<Long> moved = changeOn("move", shard, (c, s, id) -> {
+            requireExisting(c, s, position.partition(), position.offset());
             s.tables().leases().seek(c, null, id, position.partition(), position.offset(), null);
             return 1L;
         });
-        if (moved.isEmpty()) {
+        requireKnown(moved.isPresent());
+    }
+
+    private void requireKnown(boolean known) {
+        if (!known) {
             throw new EventSqlException("There is no consumer " + consumer + " of stream " + stream.name());
         }
     }
@@ -232,7 +272,7 @@ final class Control implements ConsumerControl {
     /** Runs the statements in a transaction; returns nothing if the shard does not know the consumer. */
     private <T> Optional<T> call(String action, Shard shard, Work<T> work) {
         try {
-            OptionalInt streamId = shard.findStreamId(stream);
+            OptionalInt streamId = shard.readStreamId(stream);
             if (streamId.isEmpty()) {
                 return Optional.empty();
             }

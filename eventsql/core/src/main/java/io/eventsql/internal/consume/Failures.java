@@ -132,8 +132,11 @@ final class Failures {
     }
 
     private static boolean neverSucceeds(SQLException e) {
-        return (SqlErrors.isRefused(e) && !SqlErrors.state(e).equals(SqlErrors.STALE_BATCH))
-                || SqlErrors.isDataError(e);
+        return switch (SqlErrors.classify(e)) {
+            case NOT_SENT, IN_DOUBT, ENVIRONMENT -> false;
+            case CONTENT -> true;
+            case PROTOCOL -> !SqlErrors.state(e).equals(SqlErrors.STALE_BATCH) && !SqlErrors.isMissingSegment(e);
+        };
     }
 
     /** Retries until it succeeds or the partition ends. After a permanent error the partition is stopped. */

@@ -61,9 +61,9 @@ final class HistoryRecovery {
             stored = database.transaction(c -> {
                 Tables tables = shard.tables();
                 ConsumerSpec spec = former.spec();
-                boolean isNew = tables.consumers().id(c, stream.id(), spec.name()).isEmpty();
-                int id = tables.consumers()
-                        .register(c, stream.id(), spec.stream(), spec.name(), spec.startPosition());
+                boolean isNew =
+                        tables.consumers().id(c, stream.id(), spec.name()).isEmpty();
+                int id = tables.consumers().register(c, stream.id(), spec.stream(), spec.name(), spec.startPosition());
                 return new Stored(
                         isNew,
                         id,
@@ -96,8 +96,9 @@ final class HistoryRecovery {
         int partition = assignment.partition();
         long committed = assignment.committedOffset();
         long fetched = assignment.fetchedOffset();
-        Optional<Offset> offset =
-                stored.offsets().stream().filter(o -> o.partition() == partition).findFirst();
+        Optional<Offset> offset = stored.offsets().stream()
+                .filter(o -> o.partition() == partition)
+                .findFirst();
         long head = stored.heads().stream()
                 .filter(h -> h.partition() == partition)
                 .mapToLong(Head::head)

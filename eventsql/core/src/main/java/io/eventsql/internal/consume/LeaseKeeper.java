@@ -37,6 +37,7 @@ final class LeaseKeeper implements WakeUpTarget {
     private static final long TAKE_RETRY_MS = 100;
     /** The delay before releasing what is drained while a commit of the member is under way. */
     private static final long RELEASE_RETRY_MS = 20;
+
     private static final long RECOVERY_RETRY_MS = 1_000;
     /** The delay before the second attempt to leave: a connection may just have broken. */
     private static final long LEAVE_RETRY_MS = 50;

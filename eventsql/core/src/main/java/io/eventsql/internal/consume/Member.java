@@ -5,6 +5,7 @@ import io.eventsql.InvalidInputException;
 import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
 import io.eventsql.internal.shard.Shard;
+import io.eventsql.internal.sql.ConsumerTable;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.List;
@@ -87,11 +88,14 @@ final class Member implements Subscription {
         }
         String incarnation = shard.incarnation(); // before the ids
         int streamId = shard.readOrCreateStream(stream).id();
-        int consumerId = shard.require()
-                .transaction(connection -> shard.tables()
-                        .consumers()
-                        .register(connection, streamId, stream.name(), spec.name(), spec.startPosition()));
-        Membership membership = new Membership(id, name, shard.number(), incarnation, consumerId, streamId, spec, stream);
+        int consumerId = shard.require().transaction(connection -> {
+            ConsumerTable consumers = shard.tables().consumers();
+            int id = consumers.register(connection, streamId, stream.name(), spec.name(), spec.startPosition());
+            StoppedPartitions.warn(spec, shard, consumers.stopped(connection, id));
+            return id;
+        });
+        Membership membership =
+                new Membership(id, name, shard.number(), incarnation, consumerId, streamId, spec, stream);
         synchronized (this) {
             if (!closed) {
                 pipelines.add(ShardPipeline.start(context, shard, owner.startThreads(shard), membership));

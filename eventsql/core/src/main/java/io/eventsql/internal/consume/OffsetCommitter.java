@@ -53,9 +53,10 @@ final class OffsetCommitter {
             }
             Set<Integer> committed;
             try {
-                committed = shard.require().call(connection -> shard.tables()
-                        .offsets()
-                        .commit(connection, taker.incarnation(), taker.consumerId(), handled));
+                committed = shard.require()
+                        .call(connection -> shard.tables()
+                                .offsets()
+                                .commit(connection, taker.incarnation(), taker.consumerId(), handled));
             } catch (SQLException e) {
                 if (!isOfOtherIncarnation(e, taker.incarnation())) {
                     throw e;
@@ -152,9 +153,10 @@ final class OffsetCommitter {
                     .forEach(assignment -> committed.put(assignment, assignment.committedOffset()));
             List<Offset> stored;
             try {
-                stored = shard.require().call(connection -> shard.tables()
-                        .consumers()
-                        .offsets(connection, taker.incarnation(), taker.consumerId()));
+                stored = shard.require()
+                        .call(connection -> shard.tables()
+                                .consumers()
+                                .offsets(connection, taker.incarnation(), taker.consumerId()));
             } catch (SQLException e) {
                 if (!isOfOtherIncarnation(e, taker.incarnation())) {
                     throw e;

@@ -52,16 +52,15 @@ final class PartitionTransfers {
         var tables = shard.tables();
         record Result(List<TakenPartition> taken, Map<Integer, Set<String>> parkedKeys) {}
         Result result = database().transaction(connection -> {
-            List<TakenPartition> taken =
-                    tables.leases()
-                            .take(
-                                    connection,
-                                    membership.incarnation(),
-                                    membership.consumerId(),
-                                    membership.memberId(),
-                                    lease,
-                                    wanted,
-                                    except);
+            List<TakenPartition> taken = tables.leases()
+                    .take(
+                            connection,
+                            membership.incarnation(),
+                            membership.consumerId(),
+                            membership.memberId(),
+                            lease,
+                            wanted,
+                            except);
             return new Result(
                     taken, tables.parkedEvents().parkedKeys(connection, membership.consumerId(), partitions(taken)));
         });

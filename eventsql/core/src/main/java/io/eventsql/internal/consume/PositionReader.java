@@ -22,7 +22,7 @@ final class PositionReader {
         List<ConsumerPosition> positions = new ArrayList<>();
         for (Shard shard : shards.all()) {
             try {
-                OptionalInt streamId = shard.findStreamId(stream);
+                OptionalInt streamId = shard.readStreamId(stream);
                 if (streamId.isPresent()) {
                     positions.addAll(shard.require().call(c -> read(c, shard, streamId.getAsInt(), consumer)));
                 }

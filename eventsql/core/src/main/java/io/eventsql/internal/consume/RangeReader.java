@@ -69,7 +69,7 @@ public final class RangeReader {
     private static List<StoredEvent> fetchPage(
             Shard shard, StreamSpec stream, int partition, long from, int maxEvents, long maxBytes)
             throws SQLException {
-        OptionalInt streamId = shard.findStreamId(stream);
+        OptionalInt streamId = shard.readStreamId(stream);
         if (streamId.isEmpty()) {
             return List.of();
         }
@@ -78,12 +78,19 @@ public final class RangeReader {
                 .call(c -> shard.tables()
                         .fetch()
                         .execute(
-                                c, null, streamId.getAsInt(), stream, shard.number(), List.of(request), maxEvents, maxBytes))
+                                c,
+                                null,
+                                streamId.getAsInt(),
+                                stream,
+                                shard.number(),
+                                List.of(request),
+                                maxEvents,
+                                maxBytes))
                 .getFirst();
     }
 
     private static void requireInRange(Shard shard, StreamSpec stream, EventPosition from) throws SQLException {
-        OptionalInt streamId = shard.findStreamId(stream);
+        OptionalInt streamId = shard.readStreamId(stream);
         Head head = streamId.isEmpty()
                 ? new Head(0, from.partition(), 0, 0)
                 : shard.require()

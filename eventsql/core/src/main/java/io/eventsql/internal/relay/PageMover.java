@@ -5,6 +5,7 @@ import io.eventsql.internal.append.PartitionGroup;
 import io.eventsql.internal.relay.Destinations.Destination;
 import io.eventsql.internal.retain.SegmentKeeper;
 import io.eventsql.internal.shard.Shard;
+import io.eventsql.internal.sql.ErrorKind;
 import io.eventsql.internal.sql.OutboxTable.Row;
 import io.eventsql.internal.sql.RelayTable;
 import io.eventsql.internal.sql.RelayTable.RelayLease;
@@ -228,7 +229,7 @@ final class PageMover {
             attempt.groups.forEach(group -> appended.add(group.stream()));
             return destinations.refreshOwn(appended);
         }
-        if (!SqlErrors.isRefusedContent(e)) {
+        if (SqlErrors.classify(e) != ErrorKind.CONTENT) {
             return false;
         }
         if (attempt.page.size() > 1) {

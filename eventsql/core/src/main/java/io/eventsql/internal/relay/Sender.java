@@ -7,6 +7,7 @@ import io.eventsql.internal.append.PartitionGroup;
 import io.eventsql.internal.retain.SegmentKeeper;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.shard.StreamRegistry;
+import io.eventsql.internal.sql.ErrorKind;
 import io.eventsql.internal.sql.RelayTable.RelayLease;
 import io.eventsql.internal.sql.SqlErrors;
 import io.eventsql.internal.sql.TransferTable.Row;
@@ -216,7 +217,10 @@ final class Sender {
             ofProducer
                     .lastNumbers()
                     .putAll(shard.require()
-                            .call(c -> shard.tables().outbox().append().registerOutbox(c, incarnation, producer, streamIds)));
+                            .call(c -> shard.tables()
+                                    .outbox()
+                                    .append()
+                                    .registerOutbox(c, incarnation, producer, streamIds)));
             ofProducer.streamIds().addAll(unknown);
         }
         return ofProducer.lastNumbers();
@@ -325,7 +329,7 @@ final class Sender {
             }
             return changed;
         }
-        if (!SqlErrors.isRefusedContent(e)) {
+        if (SqlErrors.classify(e) != ErrorKind.CONTENT) {
             return false;
         }
         if (page.size() > 1) {

@@ -1,6 +1,7 @@
 package io.eventsql.internal.relay;
 
 import io.eventsql.internal.shard.Shard;
+import io.eventsql.internal.sql.ErrorKind;
 import io.eventsql.internal.sql.RelayTable.RelayLease;
 import io.eventsql.internal.sql.SqlErrors;
 import java.sql.SQLException;
@@ -155,8 +156,9 @@ final class Senders {
         }
 
         private void failed(SQLException e) {
-            boolean unavailable =
-                    e instanceof Sender.ShardFailedException && !SqlErrors.isRolledBack(e) && !SqlErrors.isRefused(e);
+            ErrorKind kind = SqlErrors.classify(e);
+            boolean unavailable = e instanceof Sender.ShardFailedException
+                    && (kind == ErrorKind.NOT_SENT || kind == ErrorKind.IN_DOUBT);
             if (unavailable) {
                 shard.setHealthy(false);
             }

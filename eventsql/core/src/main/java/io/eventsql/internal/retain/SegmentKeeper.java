@@ -24,7 +24,7 @@ public final class SegmentKeeper {
     /** For each stream of a shard, by partition: the number after the last segment known to exist or being added. */
     private final Map<StreamOnShard, AtomicLongArray> ensured = new ConcurrentHashMap<>();
 
-    private record StreamOnShard(int shard, String stream) {}
+    private record StreamOnShard(int shard, StreamSpec stream) {}
 
     public SegmentKeeper(int maxBatchEvents) {
         this.maxBatchEvents = maxBatchEvents;
@@ -58,7 +58,7 @@ public final class SegmentKeeper {
 
     private AtomicLongArray ensured(Shard shard, StreamSpec stream) {
         return ensured.computeIfAbsent(
-                new StreamOnShard(shard.number(), stream.name()), key -> new AtomicLongArray(stream.partitions()));
+                new StreamOnShard(shard.number(), stream), key -> new AtomicLongArray(stream.partitions()));
     }
 
     private void addInBackground(Shard shard, StreamSpec stream, int partition, long head) {

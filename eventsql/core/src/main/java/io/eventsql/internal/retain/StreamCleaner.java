@@ -12,6 +12,7 @@ import io.eventsql.internal.shard.StreamRegistry;
 import io.eventsql.internal.sql.ClearStatements;
 import io.eventsql.internal.sql.ClearStatements.Attachment;
 import io.eventsql.internal.sql.ClearStatements.Segment;
+import io.eventsql.internal.sql.ErrorKind;
 import io.eventsql.internal.sql.PartitionTable.Head;
 import io.eventsql.internal.sql.SqlErrors;
 import java.security.MessageDigest;
@@ -92,10 +93,11 @@ public final class StreamCleaner {
 
     /** Returns the heads of all partitions; none if the shard does not have the stream. */
     private static List<Head> readHeads(Shard shard, StreamSpec stream) throws SQLException {
-        OptionalInt streamId = shard.findStreamId(stream);
+        OptionalInt streamId = shard.readStreamId(stream);
         return streamId.isEmpty()
                 ? List.of()
-                : shard.require().call(c -> shard.tables().partitions().heads(c, null, new int[] {streamId.getAsInt()}));
+                : shard.require()
+                        .call(c -> shard.tables().partitions().heads(c, null, new int[] {streamId.getAsInt()}));
     }
 
     private static ClearPreview.ShardContent readContent(Shard shard, StreamSpec stream, List<Head> heads)
@@ -122,7 +124,7 @@ public final class StreamCleaner {
     }
 
     private static void requireNoActiveConsumer(Shard shard, StreamSpec stream) throws SQLException {
-        OptionalInt streamId = shard.findStreamId(stream);
+        OptionalInt streamId = shard.readStreamId(stream);
         if (streamId.isEmpty()) {
             return;
         }
@@ -135,7 +137,7 @@ public final class StreamCleaner {
     }
 
     private static void clear(Shard shard, StreamSpec stream, int partition) throws SQLException {
-        OptionalInt streamId = shard.findStreamId(stream);
+        OptionalInt streamId = shard.readStreamId(stream);
         if (streamId.isEmpty()) {
             return;
         }
@@ -171,7 +173,7 @@ public final class StreamCleaner {
                 step.run();
                 return;
             } catch (SQLException e) {
-                if (attempt == ATTEMPTS_MAX || !SqlErrors.isRolledBack(e)) {
+                if (attempt == ATTEMPTS_MAX || SqlErrors.classify(e) != ErrorKind.ENVIRONMENT) {
                     throw new EventSqlException(failure + "; retry the call: " + e.getMessage(), e);
                 }
                 pause();

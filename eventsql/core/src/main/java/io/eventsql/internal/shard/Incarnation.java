@@ -1,8 +1,8 @@
 package io.eventsql.internal.shard;
 
+import io.eventsql.internal.sql.NotSentException;
 import io.eventsql.internal.sql.SqlErrors;
 import java.sql.SQLException;
-import java.sql.SQLTransientConnectionException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
@@ -43,13 +43,12 @@ final class Incarnation {
     /**
      * Returns the incarnation. Read it before the ids that a statement depends on.
      *
-     * @throws SQLTransientConnectionException if the database has not been reached since this process started
+     * @throws NotSentException if the database has not been reached since this process started
      */
-    String current() throws SQLTransientConnectionException {
+    String current() throws NotSentException {
         String current = known;
         if (current == null) {
-            throw new SQLTransientConnectionException(
-                    "shard " + shard + " has not been reached since this process started", "08001");
+            throw new NotSentException("shard " + shard + " has not been reached since this process started");
         }
         return current;
     }
@@ -68,7 +67,8 @@ final class Incarnation {
             if (!rejected.equals(known)) {
                 return;
             }
-            String found = shard.require().call(c -> shard.tables().incarnations().find(c));
+            String found =
+                    shard.require().call(c -> shard.tables().incarnations().find(c));
             if (found.equals(rejected)) {
                 return; // such as behind an address that still leads to two servers
             }

@@ -25,10 +25,11 @@ record OpenFailure(String label, Exception failure) {
                 label + ": the server rejected the login (" + message
                         + "). Check the user name, the password and the server's pg_hba.conf";
             case "3D000" ->
-                label + ": the database does not exist (" + message + "). Check the database name in the JDBC URL, or create"
-                        + " the database";
+                label + ": the database does not exist (" + message
+                        + "). Check the database name in the JDBC URL, or create" + " the database";
             case "42501" ->
-                label + ": the role lacks a right (" + message + "). Grant it to the role, or migrate the schema with the"
+                label + ": the role lacks a right (" + message
+                        + "). Grant it to the role, or migrate the schema with the"
                         + " owner's role; the documentation lists the rights that each role needs";
             case "42P01", "42883", "3F000" ->
                 label + ": the schema is incomplete (" + message + "). Apply the library's SQL files, or check"
@@ -42,8 +43,7 @@ record OpenFailure(String label, Exception failure) {
     private static @Nullable SQLException findError(Throwable thrown) {
         @Nullable SQLException found = null;
         for (@Nullable Throwable cause = thrown; cause != null; cause = cause.getCause()) {
-            if (cause instanceof SQLException sql
-                    && (found == null || hasOwnState(sql) || !hasOwnState(found))) {
+            if (cause instanceof SQLException sql && (found == null || hasOwnState(sql) || !hasOwnState(found))) {
                 found = sql;
             }
         }

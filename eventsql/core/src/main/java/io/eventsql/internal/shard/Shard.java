@@ -4,12 +4,12 @@ import io.eventsql.ShardInfo;
 import io.eventsql.StreamSpec;
 import io.eventsql.UnknownStreamException;
 import io.eventsql.internal.sql.Database;
+import io.eventsql.internal.sql.NotSentException;
 import io.eventsql.internal.sql.ShardIdentity;
 import io.eventsql.internal.sql.SqlErrors;
 import io.eventsql.internal.sql.StreamTable;
 import java.sql.Connection;
 import java.sql.SQLException;
-import java.sql.SQLTransientConnectionException;
 import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalInt;
@@ -139,8 +139,8 @@ public final class Shard {
                             () -> {
                                 try {
                                     task.run();
-                                } catch (RuntimeException e) {
-                                    LOG.error("Background task of shard {} failed", name, e);
+                                } catch (Throwable e) { // an Error would otherwise disappear in the task's future
+                                    LOG.error("Background task of shard {} failed; continuing with others", name, e);
                                 }
                             },
                             delayMs,
@@ -187,9 +187,9 @@ public final class Shard {
      * Returns the incarnation of the database, to be passed to statements that depend on something remembered of it. Read
      * it before the ids that a statement depends on.
      *
-     * @throws SQLTransientConnectionException if the database has not been reached since this process started
+     * @throws NotSentException if the database has not been reached since this process started
      */
-    public String incarnation() throws SQLTransientConnectionException {
+    public String incarnation() throws NotSentException {
         return incarnation.current();
     }
 
@@ -226,13 +226,12 @@ public final class Shard {
     /**
      * Returns the database.
      *
-     * @throws SQLTransientConnectionException if the database has not been reached since this process started
+     * @throws NotSentException if the database has not been reached since this process started
      */
-    public Database require() throws SQLTransientConnectionException {
+    public Database require() throws NotSentException {
         Database current = database;
         if (current == null) {
-            throw new SQLTransientConnectionException(
-                    "shard " + name + " has not been reached since this process started", "08001");
+            throw new NotSentException("shard " + name + " has not been reached since this process started");
         }
         return current;
     }
@@ -240,20 +239,34 @@ public final class Shard {
     /**
      * Returns the public description of the shard.
      *
-     * @throws SQLTransientConnectionException if the database has not been reached since this process started
+     * @throws NotSentException if the database has not been reached since this process started
      */
-    public ShardInfo info() throws SQLTransientConnectionException {
+    public ShardInfo info() throws NotSentException {
         return new ShardInfo(number, name, require().dataSource());
     }
 
     /**
-     * Reads the stream's id on this shard; empty if the shard does not have the stream, because it was unavailable when
-     * the stream was created.
+     * Returns the stream's id on this shard, remembered or read; empty if the shard does not have the stream, because it
+     * was unavailable when the stream was created. Only for statements that take the incarnation, too.
+     *
+     * @throws SQLException {@link SqlErrors#NO_PARTITION} if the shard has a stream of this name with another definition
      */
     public OptionalInt findStreamId(StreamSpec stream) throws SQLException {
+        Integer known = streamIds.get(stream.name());
+        return known != null ? OptionalInt.of(known) : readStreamId(stream);
+    }
+
+    /** Returns the stream's id as {@link #findStreamId} does, but reads it in any case. */
+    public OptionalInt readStreamId(StreamSpec stream) throws SQLException {
         Optional<StreamTable.Row> row = findStream(stream.name());
-        row.ifPresent(r -> streamIds.put(r.spec().name(), r.id()));
-        return row.isPresent() ? OptionalInt.of(row.get().id()) : OptionalInt.empty();
+        if (row.isEmpty()) {
+            return OptionalInt.empty();
+        }
+        if (!row.get().spec().equals(stream)) { // its events would be routed to other partitions
+            throw new SQLException("the stream was created anew with another definition", SqlErrors.NO_PARTITION);
+        }
+        streamIds.put(stream.name(), row.get().id());
+        return OptionalInt.of(row.get().id());
     }
 
     /**
@@ -268,8 +281,7 @@ public final class Shard {
 
     /** Returns the stream as {@link #ensureStream} does, but reads it in any case. */
     public StreamTable.Row readOrCreateStream(StreamSpec stream) throws SQLException {
-        if (vanishedStreams.contains(stream.name())
-                && findStream(stream.name()).isEmpty()) {
+        if (vanishedStreams.contains(stream.name()) && findStream(stream.name()).isEmpty()) {
             throw new UnknownStreamException(stream.name());
         }
         return createStream(stream);

@@ -50,7 +50,10 @@ final class ShardOpener {
 
     /** A database that was reached. */
     private record Reached(
-            Database database, String label, String incarnation, @Nullable ShardIdentity identity) {
+            Database database,
+            String label,
+            String incarnation,
+            @Nullable ShardIdentity identity) {
 
         /** Returns the id by which other shards name this database. */
         UUID id() {
@@ -77,7 +80,8 @@ final class ShardOpener {
         List<@Nullable Reached> reached = new ArrayList<>();
         List<OpenFailure> failures = new ArrayList<>();
         for (int i = 0; i < databases.size(); i++) {
-            String label = names.isEmpty() ? "database " + (i + 1) + " of " + databases.size() : "shard " + names.get(i);
+            String label =
+                    names.isEmpty() ? "database " + (i + 1) + " of " + databases.size() : "shard " + names.get(i);
             try {
                 reached.add(reach(databases.get(i), label));
             } catch (SQLException | RuntimeException e) { // pools throw exceptions of their own
@@ -92,8 +96,7 @@ final class ShardOpener {
         }
         List<Reached> available = reached.stream().flatMap(Stream::ofNullable).toList();
         if (available.isEmpty()) {
-            throw OpenFailure.toException(
-                    "None of the " + databases.size() + " databases could be opened", failures);
+            throw OpenFailure.toException("None of the " + databases.size() + " databases could be opened", failures);
         }
         requireDistinct(available);
         boolean isComplete = available.stream().allMatch(r -> r.identity() != null);
@@ -178,7 +181,8 @@ final class ShardOpener {
         Reached next = remaining.getFirst();
         next.database().transaction(connection -> {
             identities.lockForIdentity(connection);
-            locked.add(new Locked(connection, next.with(identities.find(connection).orElse(null))));
+            locked.add(
+                    new Locked(connection, next.with(identities.find(connection).orElse(null))));
             lockAndAssign(given, remaining.subList(1, remaining.size()), locked);
             return next;
         });
@@ -219,9 +223,11 @@ final class ShardOpener {
                 + cluster.databaseIds() + "), to which another given one belongs. ";
         throw new ShardIdentityException(
                 cluster.shards() < given
-                        ? described + "The cluster has all of its " + cluster.shards() + " shards already, and their number"
+                        ? described + "The cluster has all of its " + cluster.shards()
+                                + " shards already, and their number"
                                 + " is fixed. To use more databases, create a new cluster from databases that are all new"
-                        : described + "The cluster is in use: with this database in place of another one, events would be"
+                        : described
+                                + "The cluster is in use: with this database in place of another one, events would be"
                                 + " missing. Give the data sources of the cluster's own databases, or restore a lost one"
                                 + " from its backup");
     }

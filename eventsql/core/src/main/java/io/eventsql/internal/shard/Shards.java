@@ -47,8 +47,11 @@ public final class Shards {
             Tables tables) {
         this.opener = opener;
         this.tables = tables;
-        this.cluster =
-                openedDatabases.stream().flatMap(Stream::ofNullable).findFirst().orElseThrow().identity();
+        this.cluster = openedDatabases.stream()
+                .flatMap(Stream::ofNullable)
+                .findFirst()
+                .orElseThrow()
+                .identity();
         if (cluster.shards() != databases.size()) {
             throw new ShardIdentityException("The cluster " + cluster.clusterId() + " has " + cluster.shards()
                     + " shards " + cluster.names() + ", but " + databases.size() + " databases are given."
@@ -152,8 +155,9 @@ public final class Shards {
         missing.removeIf(database -> {
             try {
                 Opened opened = opener.openLate(database)
-                        .orElseThrow(() -> new ShardIdentityException("The database has no identity, so it is none of the"
-                                + " shards " + cluster.names() + " of cluster " + cluster.clusterId()));
+                        .orElseThrow(
+                                () -> new ShardIdentityException("The database has no identity, so it is none of the"
+                                        + " shards " + cluster.names() + " of cluster " + cluster.clusterId()));
                 accept(database, opened);
                 LOG.info("Shard {} is available", shards.get(opened.identity().number()));
                 return true;

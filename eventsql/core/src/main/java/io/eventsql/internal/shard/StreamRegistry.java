@@ -50,7 +50,10 @@ public final class StreamRegistry {
         return () -> {
             for (String name : missing) {
                 if (vanished.contains(name)) {
-                    LOG.error("Stream {} no longer exists on {}: the database was restored to a time before it", name, shard);
+                    LOG.error(
+                            "Stream {} no longer exists on {}: the database was restored to a time before it",
+                            name,
+                            shard);
                 } else {
                     LOG.error("Stream {} no longer exists on {}; it is created again when it is used", name, shard);
                 }
@@ -153,6 +156,11 @@ public final class StreamRegistry {
             throw new EventSqlException("Stream " + name + " could not be read: no shard is available", failure);
         }
         throw new UnknownStreamException(name);
+    }
+
+    /** Forgets a stream because a shard does not have it: it may have been dropped. */
+    public void forget(String name) {
+        known.remove(name);
     }
 
     /** Returns whether the name is valid: the databases are queried only for those. */

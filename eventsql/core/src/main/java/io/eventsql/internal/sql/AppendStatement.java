@@ -60,24 +60,14 @@ public final class AppendStatement {
      * @throws SQLException see {@link SqlErrors}; {@link WarnedException} if the batch is in doubt
      */
     public long[] execute(
-            Connection connection,
-            UUID producer,
-            long number,
-            int mapVersion,
-            @Nullable String incarnation,
-            Rows rows)
+            Connection connection, UUID producer, long number, int mapVersion, @Nullable String incarnation, Rows rows)
             throws SQLException {
         return execute(connection, producer, number, mapVersion, incarnation, rows, true);
     }
 
     /** Appends the batch in the caller's transaction: it is not in doubt before that is committed. */
     public long[] executeInTransaction(
-            Connection connection,
-            UUID producer,
-            long number,
-            int mapVersion,
-            @Nullable String incarnation,
-            Rows rows)
+            Connection connection, UUID producer, long number, int mapVersion, @Nullable String incarnation, Rows rows)
             throws SQLException {
         return execute(connection, producer, number, mapVersion, incarnation, rows, false);
     }
@@ -109,8 +99,8 @@ public final class AppendStatement {
             try (ResultSet result = statement.executeQuery()) {
                 result.next();
                 Array bases = result.getArray(1);
-                if (failIfWarned && statement.getWarnings() != null) {
-                    throw new WarnedException(statement.getWarnings());
+                if (failIfWarned) {
+                    SqlErrors.requireNoDoubt(statement.getWarnings());
                 }
                 return unboxed((Long[]) bases.getArray());
             }

@@ -1,5 +1,6 @@
 package io.eventsql.internal.sql;
 
+import io.eventsql.ConsumerSummary;
 import io.eventsql.PartitionState;
 import io.eventsql.StartPosition;
 import io.eventsql.StreamSpec;
@@ -59,6 +60,19 @@ public final class ConsumerTable {
             FROM eventsql.partition_head
             WHERE stream = ? AND partition = ?""";
 
+    // Indexes: the primary key of consumer_partition, and consumer_offset_newest, of which it reads the last entries.
+    // Takes
+    // no row lock.
+    private static final String FIND_STOPPED = """
+            SELECT p.partition, o.next_offset, p.error
+            FROM eventsql.consumer_partition p
+            CROSS JOIN LATERAL (
+                SELECT n.next_offset FROM eventsql.consumer_offset n
+                WHERE n.consumer_id = p.consumer_id AND n.partition = p.partition
+                ORDER BY n.commit_number DESC LIMIT 1) o
+            WHERE p.consumer_id = ? AND p.state = 'stopped'
+            ORDER BY p.partition""";
+
     private final SqlSchema schema;
 
     public ConsumerTable(SqlSchema schema) {
@@ -67,6 +81,9 @@ public final class ConsumerTable {
 
     /** The offset of a consumer in one partition, and the partition's epoch. */
     public record Offset(int partition, long nextOffset, long epoch) {}
+
+    /** A partition that a failure has stopped. */
+    public record StoppedPartition(int partition, long nextOffset, String error) {}
 
     /**
      * Returns the consumer's id. Creates the consumer if there is none, with an offset and a free lease for each
@@ -123,6 +140,35 @@ public final class ConsumerTable {
                         incarnation,
                         consumerId)
                 .map(r -> new Offset(r.get(0, Integer.class), r.get(1, Long.class), r.get(2, Long.class)));
+    }
+
+    /** Returns the partitions of the consumer that a failure has stopped. */
+    public List<StoppedPartition> stopped(Connection connection, int consumerId) {
+        return Jooq.using(connection)
+                .fetch(schema.sql(FIND_STOPPED), consumerId)
+                .map(r -> new StoppedPartition(
+                        r.get(0, Integer.class), r.get(1, Long.class), String.valueOf(r.get(2, String.class))));
+    }
+
+    /** Returns the state of the first consumers of this shard, in the order of their creation. */
+    public List<ConsumerSummary> summaries(Connection connection, int shard, int max) {
+        return Jooq.using(connection)
+                .fetch(
+                        schema.sql("SELECT * FROM eventsql.consumer_summaries_v1(?, ?)"),
+                        max,
+                        ConsumerSummary.PARKED_EVENTS_COUNTED_MAX)
+                .map(r -> new ConsumerSummary(
+                        r.get(0, String.class),
+                        r.get(1, String.class),
+                        shard,
+                        r.get(2, Integer.class),
+                        r.get(3, Integer.class),
+                        r.get(4, Integer.class),
+                        r.get(5, Integer.class),
+                        r.get(6, Long.class),
+                        r.get(7, Long.class),
+                        r.get(8, Integer.class),
+                        r.get(9, Integer.class)));
     }
 
     /** Returns the state of the consumer in each partition of this shard. */

@@ -51,8 +51,15 @@ public final class Database {
     }
 
     /** Returns a connection in autocommit mode; closing it returns it to the pool. */
-    public Connection borrow() throws SQLException {
-        Connection connection = dataSource.getConnection();
+    public Connection borrow() throws NotSentException {
+        try {
+            return prepare(dataSource.getConnection());
+        } catch (SQLException | RuntimeException e) { // pools throw exceptions of their own
+            throw new NotSentException(e);
+        }
+    }
+
+    private Connection prepare(Connection connection) throws SQLException {
         try {
             if (!connection.getAutoCommit()) {
                 connection.setAutoCommit(true);
@@ -79,15 +86,17 @@ public final class Database {
         try (Connection connection = dataSource.getConnection()) {
             DatabaseMetaData metaData = connection.getMetaData();
             String product = metaData.getDatabaseProductName();
-            String found = "The " + label + " is " + product + " " + metaData.getDatabaseProductVersion() + ", but EventSQL";
+            String found =
+                    "The " + label + " is " + product + " " + metaData.getDatabaseProductVersion() + ", but EventSQL";
             if (!product.equals("PostgreSQL") || metaData.getDatabaseMajorVersion() < POSTGRESQL_VERSION_MIN) {
                 throw new EventSqlException(found + " needs PostgreSQL " + POSTGRESQL_VERSION_MIN
                         + " or later; check the data source's URL");
             }
             if (!connection.isWrapperFor(PGConnection.class)) {
-                throw new EventSqlException(found + " needs its JDBC driver org.postgresql, whose connections the data source"
-                        + " must return directly or as wrappers; this one returns "
-                        + connection.getClass().getName());
+                throw new EventSqlException(
+                        found + " needs its JDBC driver org.postgresql, whose connections the data source"
+                                + " must return directly or as wrappers; this one returns "
+                                + connection.getClass().getName());
             }
         }
     }
@@ -129,7 +138,7 @@ public final class Database {
     /**
      * Runs the work in one READ COMMITTED transaction.
      *
-     * @throws AppendStatement.WarnedException if the commit returned a warning: the replicas may not have the
+     * @throws AppendStatement.WarnedException if the commit's warning leaves it in doubt whether the replicas have the
      *     transaction
      */
     public <T> T replicatedTransaction(Work<T> work) throws SQLException {
@@ -148,9 +157,8 @@ public final class Database {
                     connection.clearWarnings();
                     connection.commit();
                     committed = true;
-                    SQLException warning = connection.getWarnings();
-                    if (failIfWarned && warning != null) {
-                        throw new AppendStatement.WarnedException(warning);
+                    if (failIfWarned) {
+                        SqlErrors.requireNoDoubt(connection.getWarnings());
                     }
                 }
                 return result;
@@ -247,6 +255,16 @@ public final class Database {
         } catch (DataAccessException e) {
             SQLException cause = e.getCause(SQLException.class);
             throw cause == null ? new SQLException(e) : cause;
+        }
+    }
+
+    /** Closes a borrowed connection for good, so that its pool does not lend it again. */
+    public static void discard(Connection connection) {
+        try {
+            connection.abort(SAME_THREAD);
+            connection.getAutoCommit(); // a pool notices that a connection is closed when a call fails
+        } catch (SQLException | RuntimeException e) {
+            System.getLogger(Database.class.getName()).log(System.Logger.Level.DEBUG, "The connection is closed", e);
         }
     }
 

@@ -27,7 +27,8 @@ public final class PartitionTable {
                   WHERE later.stream_id = b.stream_id AND later.partition = b.partition
                     AND later.next_offset > b.next_offset)""";
 
-    // Indexes: stream_name_unique, producer_batch_head for the last entry, producer_batch_of_producer. Takes no row lock.
+    // Indexes: stream_name_unique, producer_batch_head for the last entry, producer_batch_of_producer. Takes no row
+    // lock.
     private static final String LAST_BATCHES = """
             SELECT a.ordinal, h.next_offset, b.batch_number, b.base_offset, b.next_offset
             FROM unnest(?::text[], ?::int[]) WITH ORDINALITY AS a (stream, partition, ordinal)
@@ -88,7 +89,11 @@ public final class PartitionTable {
      * @param number the batch's number; {@code null} if the partition has no batch of this producer
      */
     public record LastBatch(
-            int index, long head, @Nullable Long number, @Nullable Long baseOffset, @Nullable Long nextOffset) {}
+            int index,
+            long head,
+            @Nullable Long number,
+            @Nullable Long baseOffset,
+            @Nullable Long nextOffset) {}
 
     /** Returns the newest batch of a producer in each partition; without those that do not exist. */
     public List<LastBatch> lastBatches(Connection connection, UUID producer, String[] streams, int[] partitions)

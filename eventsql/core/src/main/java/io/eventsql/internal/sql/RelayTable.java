@@ -79,7 +79,7 @@ public final class RelayTable {
      *
      * @param epoch the epoch of the lease that the caller believes to have; 0: none
      * @param notifyHolder whether to notify the holder if that is another process
-     * @throws SQLException also if the database returned a warning: the replicas may not have the lease
+     * @throws SQLException also if a warning leaves it in doubt whether the replicas have the lease
      */
     public Polled poll(Connection connection, UUID holder, long epoch, double leaseSeconds, boolean notifyHolder)
             throws SQLException {
@@ -91,9 +91,7 @@ public final class RelayTable {
             try (ResultSet row = statement.executeQuery()) {
                 row.next();
                 Polled polled = new Polled(row.getObject(1, Long.class), row.getBoolean(2));
-                if (statement.getWarnings() != null) {
-                    throw new AppendStatement.WarnedException(statement.getWarnings());
-                }
+                SqlErrors.requireNoDoubt(statement.getWarnings());
                 return polled;
             }
         }

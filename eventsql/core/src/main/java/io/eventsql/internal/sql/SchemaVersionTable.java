@@ -47,9 +47,7 @@ public final class SchemaVersionTable {
 
     /** Returns the other schemas of this database that have tables of the library. */
     public List<String> findOtherSchemas(Connection connection) {
-        return Jooq.using(connection)
-                .fetch(FIND_OTHER_SCHEMAS, schema.name())
-                .getValues(0, String.class);
+        return Jooq.using(connection).fetch(FIND_OTHER_SCHEMAS, schema.name()).getValues(0, String.class);
     }
 
     /**

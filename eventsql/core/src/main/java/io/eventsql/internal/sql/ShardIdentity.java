@@ -27,7 +27,8 @@ public record ShardIdentity(
 
     /** Returns the identity of another shard of the same cluster. */
     public ShardIdentity forShard(int otherNumber) {
-        return new ShardIdentity(clusterId, otherNumber, names.get(otherNumber), names, databaseIds, slotMap, mapVersion);
+        return new ShardIdentity(
+                clusterId, otherNumber, names.get(otherNumber), names, databaseIds, slotMap, mapVersion);
     }
 
     /** Returns the number of shards of the cluster. */

@@ -2,12 +2,17 @@ package io.eventsql.internal.sql;
 
 import java.net.SocketTimeoutException;
 import java.sql.SQLException;
+import java.sql.SQLWarning;
 import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 import org.postgresql.util.PSQLException;
+import org.postgresql.util.PSQLWarning;
 import org.postgresql.util.ServerErrorMessage;
 
-/** Classifies the errors of the database: the outcome of the statement, and whether a retry can help. */
+/**
+ * Classifies the errors and warnings of the database by their SQLSTATE. Their severity is never read: the driver offers only
+ * the translated text, and a connection pooler sends an ERROR of its own while a commit is in progress.
+ */
 public final class SqlErrors {
     // The codes that the library's own functions raise.
     public static final String MAP_VERSION = "ES001";
@@ -22,10 +27,14 @@ public final class SqlErrors {
     public static final String RELAY_LOST = "ES010";
     public static final String OTHER_INCARNATION = "ES011";
     public static final String OTHER_STREAM = "ES012";
+    public static final String TIME_LIMIT = "ES013";
     private static final String CHECK_VIOLATION = "23514";
     public static final String UNDEFINED_TABLE = "42P01";
     public static final String LOCK_NOT_AVAILABLE = "55P03";
+    public static final String QUERY_CANCELED = "57014";
+    public static final String READ_ONLY = "25006";
     private static final int CLASS_LENGTH = 2;
+    private static final int SENTENCES_MAX = 3;
 
     private SqlErrors() {}
 
@@ -36,53 +45,90 @@ public final class SqlErrors {
     }
 
     /**
-     * Returns whether a row has no segment ("no partition of relation found for row"). The violation of a CHECK
-     * constraint has the same SQLSTATE, but names its constraint; so may an exception of a trigger, which names no
-     * table.
+     * Returns what an error says about the statement, or the transaction, that failed.
+     *
+     * <p>An error that does not come from the server leaves the outcome open once the statement was sent: a connection
+     * that broke, a network timeout, a result that could not be read. So do the server's errors about connections (class
+     * 08), shutdowns (57P01 to 57P05), its operating system (58) and corrupted data (XX001, XX002), because they may arise
+     * after the commit. With every other error the server has rolled back.
      */
-    public static boolean isMissingSegment(SQLException e) {
-        if (!state(e).equals(CHECK_VIOLATION) || !(e instanceof PSQLException fromServer)) {
-            return false;
+    public static ErrorKind classify(SQLException e) {
+        if (anyCause(e, NotSentException.class::isInstance)) {
+            return ErrorKind.NOT_SENT;
         }
-        ServerErrorMessage message = fromServer.getServerErrorMessage();
-        return message != null && message.getConstraint() == null && message.getTable() != null;
-    }
-
-    /** Returns whether this is a data error (class 22 or 23): it was rolled back, and the same input fails again. */
-    public static boolean isDataError(SQLException e) {
-        String errorClass = errorClass(e);
-        return errorClass.equals("22") || errorClass.equals("23");
-    }
-
-    /**
-     * Returns whether the database rejected the content: a data error, or an exception of a user's trigger (class P0).
-     */
-    public static boolean isRefusedContent(SQLException e) {
-        return isDataError(e) || errorClass(e).equals("P0");
-    }
-
-    /**
-     * Returns whether the server rejected the statement for a permanent reason: a missing table, column, function or
-     * permission, or an unsupported feature.
-     */
-    public static boolean isRefused(SQLException e) {
+        if (anyCause(e, cause -> cause instanceof PSQLException ofDriver && ofDriver.getServerErrorMessage() == null)) {
+            return ErrorKind.IN_DOUBT;
+        }
+        if (isMissingSegment(e)) {
+            return ErrorKind.PROTOCOL;
+        }
+        String state = state(e);
         return switch (errorClass(e)) {
-            case "42", "0A", "3F", "3D", "ES" -> true;
+            case "", "01", "08", "58" -> ErrorKind.IN_DOUBT;
+            case "40" -> state.equals("40003") ? ErrorKind.IN_DOUBT : ErrorKind.ENVIRONMENT; // completion unknown
+            case "53" -> ErrorKind.ENVIRONMENT;
+            case "ES", "42", "3F", "3D" -> ErrorKind.PROTOCOL;
+            default ->
+                switch (state) {
+                    case "57P01", "57P02", "57P03", "57P04", "57P05", "XX001", "XX002" -> ErrorKind.IN_DOUBT;
+                    // 25P03, 25P04: the server terminated a transaction that was idle, or open, for too long
+                    case LOCK_NOT_AVAILABLE, QUERY_CANCELED, READ_ONLY, "25P03", "25P04" -> ErrorKind.ENVIRONMENT;
+                    default -> ErrorKind.CONTENT;
+                };
+        };
+    }
+
+    /**
+     * Returns whether the error can only have been raised by writing the rows of the events: a data error (22), a
+     * constraint (23), an exception of a trigger (P0, 45), or a limit that a row exceeds (54).
+     */
+    public static boolean isRaisedByRows(SQLException e) {
+        return switch (errorClass(e)) {
+            case "22", "23", "P0", "45", "54" -> classify(e) == ErrorKind.CONTENT;
             default -> false;
         };
     }
 
     /**
-     * Returns whether the server reported that it rolled the statement back, for a transient reason: deadlock or
-     * serialization failure (40), resources such as a full disk (53), lock not available (55), a read-only transaction
-     * (25), a cancelled statement (57014). Any other error, connection errors above all, leaves open whether it was
-     * committed.
+     * Returns whether a row has no segment ("no partition of relation found for row"). The violation of a CHECK
+     * constraint has the same SQLSTATE, but names its constraint; so may an exception of a trigger, which names no
+     * table.
      */
-    public static boolean isRolledBack(SQLException e) {
-        return switch (errorClass(e)) {
-            case "40" -> !state(e).equals("40003"); // statement_completion_unknown
-            case "53", "54", "55", "25" -> true;
-            default -> state(e).equals("57014");
+    public static boolean isMissingSegment(SQLException e) {
+        if (!state(e).equals(CHECK_VIOLATION)) {
+            return false;
+        }
+        return anyCause(e, cause -> {
+            ServerErrorMessage message =
+                    cause instanceof PSQLException fromServer ? fromServer.getServerErrorMessage() : null;
+            return message != null && message.getConstraint() == null && message.getTable() != null;
+        });
+    }
+
+    /**
+     * Checks the warnings of a statement that was committed, or of a commit.
+     *
+     * <p>The server commits although a wait for its synchronous replicas was canceled, and returns a warning of class 01 or
+     * 57. A warning of a user's trigger has the same SQLSTATE, but was raised inside a function, which its context states.
+     * Messages of other classes (NOTICE, INFO, LOG) mean nothing.
+     *
+     * @throws AppendStatement.WarnedException if the transaction is in doubt
+     */
+    public static void requireNoDoubt(@Nullable SQLWarning first) throws AppendStatement.WarnedException {
+        for (SQLWarning warning = first; warning != null; warning = warning.getNextWarning()) {
+            if (isDoubt(warning)) {
+                throw new AppendStatement.WarnedException(warning);
+            }
+        }
+    }
+
+    private static boolean isDoubt(SQLWarning warning) {
+        ServerErrorMessage message =
+                warning instanceof PSQLWarning fromServer ? fromServer.getServerErrorMessage() : null;
+        boolean raisedInFunction = message != null && message.getWhere() != null;
+        return switch (errorClass(warning)) {
+            case "", "01", "57" -> !raisedInFunction;
+            default -> false;
         };
     }
 
@@ -120,9 +166,25 @@ public final class SqlErrors {
         return false;
     }
 
-    /** Returns the first line of the message, without the details, which may contain the content of a row. */
-    public static String message(SQLException e) {
-        String message = String.valueOf(e.getMessage());
+    /**
+     * Returns the database's sentence: the first line of the message, without the details, which may contain the content
+     * of a row. What the causes add follows: a pool that has no connection rarely says why.
+     */
+    public static String message(Throwable e) {
+        String message = firstLine(e);
+        int sentences = 1;
+        for (Throwable cause = e.getCause(); cause != null && sentences < SENTENCES_MAX; cause = cause.getCause()) {
+            String more = firstLine(cause);
+            if (!message.contains(more)) {
+                message += ": " + more;
+                sentences++;
+            }
+        }
+        return message;
+    }
+
+    private static String firstLine(Throwable e) {
+        String message = e.getMessage() == null ? e.toString() : String.valueOf(e.getMessage());
         int end = message.indexOf('\n');
         return end < 0 ? message : message.substring(0, end);
     }

@@ -55,9 +55,7 @@ public final class TransferredAppend {
                     numbers.put(new Target(rows.getInt(1), rows.getInt(2)), rows.getLong(3));
                 }
             }
-            if (statement.getWarnings() != null) {
-                throw new AppendStatement.WarnedException(statement.getWarnings());
-            }
+            SqlErrors.requireNoDoubt(statement.getWarnings());
             return numbers;
         }
     }
@@ -98,9 +96,7 @@ public final class TransferredAppend {
             try (ResultSet result = statement.executeQuery()) {
                 result.next();
                 Long[] bases = (Long[]) result.getArray(1).getArray();
-                if (statement.getWarnings() != null) {
-                    throw new AppendStatement.WarnedException(statement.getWarnings());
-                }
+                SqlErrors.requireNoDoubt(statement.getWarnings());
                 return Arrays.stream(bases).mapToLong(Long::longValue).toArray();
             }
         }

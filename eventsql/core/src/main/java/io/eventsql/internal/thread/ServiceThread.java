@@ -1,5 +1,9 @@
 package io.eventsql.internal.thread;
 
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
@@ -18,6 +22,8 @@ public final class ServiceThread {
     private static final long RETRY_MIN_MS = 50;
     private static final long RETRY_MAX_MS = 5_000;
     private static final int RETRY_DOUBLINGS_MAX = 10;
+    /** Those of this process whose last repetition failed. */
+    private static final Set<ServiceThread> FAILING = ConcurrentHashMap.newKeySet();
 
     private final String name;
     private final Task task;
@@ -51,13 +57,22 @@ public final class ServiceThread {
                 clearStrayInterrupt();
                 task.run();
                 failures = 0;
-                failure = null;
+                recordSuccess();
             } catch (InterruptedException e) {
                 reportInterrupt(e);
             } catch (Throwable e) {
                 failure = e;
+                FAILING.add(this);
                 pauseAfter(e, failures++);
             }
+        }
+        FAILING.remove(this);
+    }
+
+    private void recordSuccess() {
+        if (failure != null) {
+            failure = null;
+            FAILING.remove(this);
         }
     }
 
@@ -84,6 +99,18 @@ public final class ServiceThread {
         } catch (Throwable again) { // out of memory, even for logging, or an interrupt
             LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(RETRY_MIN_MS));
         }
+    }
+
+    /** Returns the threads of this process whose last repetition failed, by name, with the failures. */
+    public static Map<String, Throwable> failures() {
+        Map<String, Throwable> failures = new TreeMap<>();
+        for (ServiceThread thread : FAILING) {
+            @Nullable Throwable failure = thread.failure;
+            if (failure != null) {
+                failures.put(thread.name, failure);
+            }
+        }
+        return failures;
     }
 
     /** Returns why the last repetition failed; {@code null} if it did not. */

@@ -1,12 +1,13 @@
 package io.eventsql.internal.wake;
 
 import io.eventsql.internal.shard.Shard;
+import io.eventsql.internal.sql.SqlErrors;
+import io.eventsql.internal.thread.ServiceThread;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
-import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -23,9 +24,10 @@ final class Listener {
     private final String self;
     private final int networkTimeoutSeconds;
     private final List<WakeUpTarget> targets;
-    private @Nullable Thread thread;
+    private final ServiceThread thread;
+    private boolean started;
     private boolean missingSignalsReported;
-    private volatile boolean closed;
+    private boolean failureReported;
 
     /**
      * @param self the sender id of this process; its own signals are ignored
@@ -36,30 +38,17 @@ final class Listener {
         this.self = self;
         this.networkTimeoutSeconds = (int) Math.max(1, networkTimeout.toSeconds());
         this.targets = targets;
+        this.thread = new ServiceThread("eventsql-listen-" + shard.name(), this::listenOnce);
     }
 
     synchronized void start() {
-        if (thread == null && !closed) {
-            thread = new Thread(this::run, "eventsql-listen-" + shard.name());
-            thread.setDaemon(true);
+        if (!started && !thread.isClosing()) {
             thread.start();
+            started = true;
         }
     }
 
-    private void run() {
-        try {
-            while (!closed) {
-                listen();
-                if (!closed) {
-                    TimeUnit.MILLISECONDS.sleep(RECONNECT_PAUSE_MS);
-                }
-            }
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
-        }
-    }
-
-    private void listen() {
+    private void listenOnce() throws InterruptedException {
         try (Connection connection = shard.require().borrow()) {
             try {
                 listen(connection);
@@ -68,16 +57,29 @@ final class Listener {
                 shard.tables().notifications().unlisten(connection);
             }
         } catch (SQLException | RuntimeException e) {
-            LOG.debug(
-                    "Listening on {} failed; reconnecting in {} ms, consumers poll until then",
+            report(e);
+        }
+        if (!thread.isClosing()) {
+            TimeUnit.MILLISECONDS.sleep(RECONNECT_PAUSE_MS);
+        }
+    }
+
+    private void report(Exception e) {
+        if (failureReported) {
+            LOG.debug("Listening on {} failed again; reconnecting in {} ms", shard, RECONNECT_PAUSE_MS, e);
+        } else {
+            failureReported = true;
+            LOG.warn(
+                    "Listening on {} failed; reconnecting every {} ms, consumers poll until then: {}",
                     shard,
                     RECONNECT_PAUSE_MS,
-                    e);
+                    SqlErrors.message(e));
         }
     }
 
     private void listen(Connection connection) throws SQLException {
         shard.tables().notifications().listen(connection);
+        failureReported = false;
         targets.forEach(WakeUpTarget::wakeAll); // earlier signals were missed
         String echo = self + " " + System.nanoTime();
         shard.require().call(other -> {
@@ -86,7 +88,7 @@ final class Listener {
         });
         boolean signalReceived = false;
         long checkedAt = System.nanoTime();
-        while (!closed) {
+        while (!thread.isClosing()) {
             for (String payload : shard.tables().notifications().await(connection, WAIT_MS)) {
                 signalReceived |= payload.equals(echo);
                 dispatch(payload);
@@ -129,18 +131,13 @@ final class Listener {
 
     /** Starts no further wait. */
     void close() {
-        closed = true;
+        thread.close();
     }
 
     /** Waits until the thread has ended, at most for the given time; then interrupts it. */
     void awaitClosed(long timeoutMs) throws InterruptedException {
-        Thread running;
-        synchronized (this) {
-            running = thread;
-        }
-        if (running != null) {
-            running.join(timeoutMs);
-            running.interrupt();
+        if (!thread.join(TimeUnit.MILLISECONDS.toNanos(timeoutMs))) {
+            thread.closeNow();
         }
     }
 }

@@ -1,6 +1,7 @@
 package io.eventsql.internal.wake;
 
 import io.eventsql.internal.shard.Shard;
+import io.eventsql.internal.thread.ServiceThread;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.HashSet;
@@ -26,13 +27,15 @@ final class Notifier {
     private final ReentrantLock lock = new ReentrantLock();
     private final Condition requested = lock.newCondition();
     private final Set<Signal.Change> changes = new HashSet<>();
-    private @Nullable Thread thread;
+    private final ServiceThread thread;
+    private boolean started;
     private boolean closed;
 
     Notifier(Shard shard, String self, Duration interval) {
         this.shard = shard;
         this.self = self;
         this.intervalNanos = interval.toNanos();
+        this.thread = new ServiceThread("eventsql-notify-" + shard.name(), this::sendNext);
     }
 
     void request(Signal.Change change) {
@@ -41,10 +44,9 @@ final class Notifier {
             if (closed) {
                 return;
             }
-            if (thread == null) {
-                thread = new Thread(this::run, "eventsql-notify-" + shard.name());
-                thread.setDaemon(true);
+            if (!started) {
                 thread.start();
+                started = true;
             }
             if (changes.add(change)) {
                 requested.signal();
@@ -54,14 +56,13 @@ final class Notifier {
         }
     }
 
-    private void run() {
-        try {
-            for (String payload = takePayload(); payload != null; payload = takePayload()) {
-                send(payload);
-                TimeUnit.NANOSECONDS.sleep(intervalNanos);
-            }
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
+    private void sendNext() throws InterruptedException {
+        String payload = takePayload();
+        if (payload == null) {
+            thread.close();
+        } else {
+            send(payload);
+            TimeUnit.NANOSECONDS.sleep(intervalNanos);
         }
     }
 
@@ -108,16 +109,8 @@ final class Notifier {
 
     /** Waits until the thread has ended, at most for the given time; then interrupts it. */
     void awaitClosed(long timeoutMs) throws InterruptedException {
-        Thread running;
-        lock.lockInterruptibly();
-        try {
-            running = thread;
-        } finally {
-            lock.unlock();
-        }
-        if (running != null) {
-            running.join(timeoutMs);
-            running.interrupt();
+        if (!thread.join(TimeUnit.MILLISECONDS.toNanos(timeoutMs))) {
+            thread.closeNow();
         }
     }
 }

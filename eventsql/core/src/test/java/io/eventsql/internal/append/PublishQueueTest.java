@@ -7,6 +7,7 @@ import static org.awaitility.Awaitility.await;
 import io.eventsql.EventNotStoredException;
 import io.eventsql.EventOutcomeUnknownException;
 import io.eventsql.internal.append.TestCalls.Call;
+import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
@@ -200,7 +201,7 @@ class PublishQueueTest {
         assertThat(calls)
                 .allSatisfy(c -> assertThat(c.failure())
                         .isInstanceOf(EventNotStoredException.class)
-                        .hasMessageContaining("not sent before the deadline")
+                        .hasMessageContaining("not sent within")
                         .hasCause(lastFailure));
         assertThat(queue.bufferedBytes()).isZero();
         assertThat(queue.awaitEmpty(0)).isTrue();
@@ -356,7 +357,7 @@ class PublishQueueTest {
                 put(queue, TestCalls.call(0, 1)));
         queue.close();
         assertThat(queue.awaitEmpty(1)).isFalse();
-        queue.abort();
+        queue.abort(null);
         assertThat(sent.failure()).isInstanceOf(EventOutcomeUnknownException.class);
         assertThat(unsent).allSatisfy(c -> assertThat(c.failure()).isInstanceOf(EventNotStoredException.class));
     }
@@ -387,5 +388,49 @@ class PublishQueueTest {
         await().until(() -> taker.getState() == Thread.State.WAITING);
         taker.interrupt();
         assertThatThrownBy(() -> failed.get(10, TimeUnit.SECONDS)).hasCauseInstanceOf(InterruptedException.class);
+    }
+
+    /** An append thread that was interrupted while it waited calls again with the same batch. */
+    @Test
+    void finishAndTake_againAfterInterrupt_releasesTheBatchOnce() throws Exception {
+        PublishQueue queue = queue(1);
+        put(queue, TestCalls.call(0));
+        Batch batch = queue.finishAndTake(null);
+        CompletableFuture<Void> failed = new CompletableFuture<>();
+        Thread taker = start(() -> {
+            try {
+                queue.finishAndTake(batch);
+            } catch (InterruptedException e) {
+                failed.completeExceptionally(e);
+            }
+        });
+        await().until(() -> taker.getState() == Thread.State.WAITING);
+        taker.interrupt();
+        assertThatThrownBy(() -> failed.get(10, TimeUnit.SECONDS)).hasCauseInstanceOf(InterruptedException.class);
+        Call next = put(queue, TestCalls.call(0));
+
+        assertThat(queue.finishAndTake(batch).calls()).containsExactly(next.call);
+
+        assertThat(queue.bufferedBytes()).isEqualTo(EVENT_BYTES);
+    }
+
+    @Test
+    void expire_rolledBack_failsAsNotStoredWithTheReason() throws Exception {
+        PublishQueue queue = queue(1);
+        long deadline = System.nanoTime() + FAR;
+        Call rolledBack = put(queue, TestCalls.callUntil(deadline, 0));
+        Batch batch = queue.finishAndTake(null);
+        assertThat(batch.beginSending()).isTrue();
+        batch.recordFailure(new SQLException("read-only transaction", "25006"));
+        batch.beginAnew(queue.nextBatchNumber());
+
+        queue.expire(deadline, null);
+
+        assertThat(rolledBack.failure())
+                .isInstanceOf(EventNotStoredException.class)
+                .hasMessageContaining("read-only transaction")
+                .hasMessageContaining("settings.publishTimeout")
+                .hasCauseInstanceOf(SQLException.class);
+        assertThat(batch.beginSending()).isFalse();
     }
 }

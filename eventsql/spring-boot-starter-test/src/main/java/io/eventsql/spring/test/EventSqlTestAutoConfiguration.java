@@ -2,6 +2,7 @@ package io.eventsql.spring.test;
 
 import io.eventsql.EventSql;
 import io.eventsql.spring.EventSerializer;
+import io.eventsql.spring.EventTypes;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
@@ -16,8 +17,8 @@ import org.springframework.context.annotation.Bean;
 public final class EventSqlTestAutoConfiguration {
     @Bean
     @ConditionalOnMissingBean
-    @ConditionalOnBean({EventSql.class, EventSerializer.class})
-    EventSqlTestSupport eventSqlTestSupport(EventSql eventSql, EventSerializer serializer) {
-        return new EventSqlTestSupport(eventSql, serializer);
+    @ConditionalOnBean({EventSql.class, EventSerializer.class, EventTypes.class})
+    EventSqlTestSupport eventSqlTestSupport(EventSql eventSql, EventSerializer serializer, EventTypes types) {
+        return new EventSqlTestSupport(eventSql, serializer, types);
     }
 }

@@ -12,6 +12,7 @@ import io.eventsql.StoredEvent;
 import io.eventsql.StreamSpec;
 import io.eventsql.UnknownStreamException;
 import io.eventsql.spring.EventSerializer;
+import io.eventsql.spring.EventTypes;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Comparator;
@@ -33,10 +34,12 @@ public final class EventSqlTestSupport {
 
     private final EventSql eventSql;
     private final EventSerializer serializer;
+    private final EventTypes types;
 
-    public EventSqlTestSupport(EventSql eventSql, EventSerializer serializer) {
+    public EventSqlTestSupport(EventSql eventSql, EventSerializer serializer, EventTypes types) {
         this.eventSql = eventSql;
         this.serializer = serializer;
+        this.types = types;
     }
 
     /** As {@link #awaitHandled(String, String, Duration)}, for at most 20 seconds. */
@@ -109,11 +112,11 @@ public final class EventSqlTestSupport {
     /**
      * Returns the payloads of all events of a stream, see {@link #read(String)}.
      *
-     * @throws io.eventsql.spring.EventSerializationException if one cannot be deserialized as {@code type}
+     * @throws io.eventsql.spring.EventSerializationException if one has another type or cannot be deserialized
      */
     public <T> List<T> read(String stream, Class<T> type) {
         return read(stream).stream()
-                .map(event -> type.cast(serializer.deserialize(event, type)))
+                .map(event -> type.cast(serializer.deserialize(event, types.resolve(event, type, false))))
                 .toList();
     }
 

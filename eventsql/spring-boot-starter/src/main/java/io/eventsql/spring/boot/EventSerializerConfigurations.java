@@ -2,8 +2,10 @@ package io.eventsql.spring.boot;
 
 import io.eventsql.spring.CloudEventSerializer;
 import io.eventsql.spring.EventSerializer;
+import io.eventsql.spring.EventUpcaster;
 import io.eventsql.spring.JacksonEventSerializer;
 import io.eventsql.spring.PlainEventSerializer;
+import org.springframework.beans.factory.ObjectProvider;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnSingleCandidate;
@@ -29,8 +31,9 @@ final class EventSerializerConfigurations {
     static class Json {
         @Bean
         @ConditionalOnMissingBean(EventSerializer.class)
-        EventSerializer eventSqlSerializer(JsonMapper mapper) {
-            return withCloudEvents(new JacksonEventSerializer(mapper));
+        EventSerializer eventSqlSerializer(JsonMapper mapper, ObjectProvider<EventUpcaster> upcasters) {
+            return withCloudEvents(
+                    new JacksonEventSerializer(mapper, upcasters.orderedStream().toList()));
         }
     }
 

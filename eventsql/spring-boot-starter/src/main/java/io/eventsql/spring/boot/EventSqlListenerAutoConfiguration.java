@@ -3,6 +3,7 @@ package io.eventsql.spring.boot;
 import io.eventsql.EventSql;
 import io.eventsql.spring.EventSerializer;
 import io.eventsql.spring.EventSqlObservations;
+import io.eventsql.spring.EventTypes;
 import io.eventsql.spring.internal.ShutdownBudget;
 import io.eventsql.spring.internal.StreamCreator;
 import io.eventsql.spring.internal.listener.ListenerFactory;
@@ -44,6 +45,7 @@ public final class EventSqlListenerAutoConfiguration {
             EventSql eventSql,
             ListenerRegistry registry,
             EventSerializer serializer,
+            EventTypes types,
             StreamCreator streams,
             EventSqlListenerProperties properties,
             ObjectProvider<EventSqlObservations> observations) {
@@ -52,6 +54,7 @@ public final class EventSqlListenerAutoConfiguration {
                 eventSql,
                 registry,
                 serializer,
+                types,
                 streams,
                 observations.getIfAvailable(EventSqlObservations::none));
         return new ListenerFactory(

@@ -33,6 +33,7 @@ public final class EventSqlMetricsAutoConfiguration {
     @Bean
     @ConditionalOnMissingBean
     EventSqlGauges eventSqlGauges(EventSql eventSql, EventSqlMetricsProperties properties) {
-        return new EventSqlGauges(eventSql, properties.outboxInterval());
+        return new EventSqlGauges(
+                eventSql, properties.outboxInterval(), properties.consumerInterval(), properties.maxConsumers());
     }
 }

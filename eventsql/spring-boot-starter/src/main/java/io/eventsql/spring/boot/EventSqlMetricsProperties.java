@@ -1,5 +1,6 @@
 package io.eventsql.spring.boot;
 
+import io.eventsql.InvalidInputException;
 import java.time.Duration;
 import org.springframework.boot.context.properties.ConfigurationProperties;
 import org.springframework.boot.context.properties.bind.DefaultValue;
@@ -8,6 +9,22 @@ import org.springframework.boot.context.properties.bind.DefaultValue;
  * Settings of the meters.
  *
  * @param outboxInterval Shortest time between two reads of an outbox's backlog, however often meters are scraped.
+ * @param consumerInterval Shortest time between two reads of a shard's consumers, however often meters are scraped.
+ * @param maxConsumers Maximum number of consumers of a shard whose state is read for meters, 0 to 1000; 0 switches them off.
  */
 @ConfigurationProperties("eventsql.metrics")
-record EventSqlMetricsProperties(@DefaultValue("10s") Duration outboxInterval) {}
+record EventSqlMetricsProperties(
+        @DefaultValue("10s") Duration outboxInterval,
+        @DefaultValue("10s") Duration consumerInterval,
+        @DefaultValue("100") int maxConsumers) {
+    private static final int CONSUMERS_MAX = 1_000;
+
+    /** @throws InvalidInputException if a value is out of range */
+    EventSqlMetricsProperties {
+        if (maxConsumers < 0 || maxConsumers > CONSUMERS_MAX) {
+            throw new InvalidInputException(
+                    "eventsql.metrics.max-consumers",
+                    "must be between 0 and " + CONSUMERS_MAX + ", but is " + maxConsumers);
+        }
+    }
+}

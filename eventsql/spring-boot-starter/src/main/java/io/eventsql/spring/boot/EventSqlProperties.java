@@ -41,6 +41,7 @@ import org.springframework.util.unit.DataSize;
  * @param preferredShard Name of the shard that gets the events without a key while it is healthy; by default all in turn.
  * @param streams Streams that are created at start, by name.
  * @param shards Databases of the cluster, by a name of your choice; without any, the application's DataSource is used.
+ * @param eventTypes Classes of payloads that are only published, registered at start so that a clash of names is found.
  * @param outbox Databases in whose transactions events are published.
  * @param template Options of EventSqlTemplate.
  * @param cloudEvents CloudEvents attributes of published events.
@@ -71,6 +72,7 @@ record EventSqlProperties(
         @Nullable String preferredShard,
         @DefaultValue Map<String, Stream> streams,
         @DefaultValue Map<String, Shard> shards,
+        @DefaultValue List<Class<?>> eventTypes,
         @DefaultValue Outbox outbox,
         @DefaultValue Template template,
         @DefaultValue CloudEvents cloudEvents) {
@@ -79,6 +81,7 @@ record EventSqlProperties(
     EventSqlProperties {
         streams = new LinkedHashMap<>(streams);
         shards = new LinkedHashMap<>(shards);
+        eventTypes = List.copyOf(eventTypes);
     }
 
     /**
@@ -141,7 +144,7 @@ record EventSqlProperties(
      * CloudEvents attributes that are added to every published event as headers, if there is a source.
      *
      * @param source Source attribute, a URI reference such as /orders; without it, no attributes are added.
-     * @param typePrefix Prefix of the type attribute, which is followed by the simple name of the payload's class.
+     * @param typePrefix Prefix of the type attribute, which is followed by the name of the payload's type.
      * @param types Type attribute by the full name of the payload's class.
      */
     record CloudEvents(

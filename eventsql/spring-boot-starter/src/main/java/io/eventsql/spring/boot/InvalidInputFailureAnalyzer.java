@@ -27,6 +27,12 @@ final class InvalidInputFailureAnalyzer extends AbstractFailureAnalyzer<InvalidI
         if (field.equals("shards")) {
             return "Change the name below eventsql.shards.";
         }
+        if (field.startsWith("eventType")) {
+            return "Change the class or its @EventType; the name is stored with each event.";
+        }
+        if (field.startsWith("eventUpcaster")) {
+            return "Change the EventUpcaster bean or the version in @EventType.";
+        }
         return "Change " + field + ".";
     }
 }

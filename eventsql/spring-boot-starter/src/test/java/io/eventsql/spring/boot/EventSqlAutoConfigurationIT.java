@@ -16,12 +16,12 @@ import io.eventsql.spring.CloudEventSerializer;
 import io.eventsql.spring.EventSerializer;
 import io.eventsql.spring.EventSqlBuilderCustomizer;
 import io.eventsql.spring.EventSqlTemplate;
+import io.eventsql.spring.EventTypes;
 import io.eventsql.spring.JacksonEventSerializer;
 import io.eventsql.spring.PlainEventSerializer;
 import io.eventsql.spring.TransactionTracker;
 import io.eventsql.spring.internal.StreamCreator;
 import java.time.InstantSource;
-import java.util.Map;
 import java.util.concurrent.atomic.AtomicInteger;
 import javax.sql.DataSource;
 import org.junit.jupiter.api.Test;
@@ -192,7 +192,7 @@ class EventSqlAutoConfigurationIT extends AutoConfigurationFixture {
                 .withBean(EventSerializer.class, () -> serializer)
                 .withBean(
                         CloudEventHeaders.class,
-                        () -> new CloudEventHeaders("/mine", "", Map.of(), InstantSource.system()))
+                        () -> new CloudEventHeaders("/mine", new EventTypes(), InstantSource.system()))
                 .withPropertyValues("eventsql.cloud-events.source=/theirs")
                 .run(context -> {
                     assertThat(context.getBean(EventSql.class)).isSameAs(eventSql);

@@ -114,6 +114,7 @@ class ObservedApplicationIT {
                         "spring.datasource.hikari.maximum-pool-size=20",
                         "management.endpoint.health.show-details=always",
                         "management.tracing.sampling.probability=1",
+                        "eventsql.metrics.consumer-interval=50ms",
                         "eventsql.streams.traced.partitions=10",
                         "eventsql.streams.failing_traced.partitions=1",
                         "spring.main.banner-mode=off")
@@ -168,7 +169,9 @@ class ObservedApplicationIT {
                         "eventsql_published_events_total{stream=\"scraped\"} 1.0",
                         "eventsql_handler_seconds_count{consumer=\"mailer\",stream=\"scraped\"}",
                         "eventsql_handled_events_total{consumer=\"mailer\",stream=\"scraped\"} 1.0",
-                        "eventsql_consumer_lag_events{consumer=\"mailer\",partition=\"0\",shard=\"shard0\",stream=\"scraped\"}",
+                        "eventsql_consumer_lag_events{consumer=\"mailer\",shard=\"shard0\",stream=\"scraped\"} 0.0",
+                        "eventsql_consumer_stopped_partitions{consumer=\"mailer\",shard=\"shard0\",stream=\"scraped\"} 0.0",
+                        "eventsql_partition_lag_events{consumer=\"mailer\",partition=\"0\",shard=\"shard0\",stream=\"scraped\"}",
                         "eventsql_buffer_bytes{shard=\"shard0\"}",
                         "eventsql_outbox_backlog_events{outbox=\"shard0\"} 0.0",
                         "eventsql_outbox_age_seconds"));
@@ -204,9 +207,32 @@ class ObservedApplicationIT {
                         "{\"stream\":\"shown\",\"consumer\":\"mailer\",\"running\":true}");
         await().untilAsserted(() -> assertThat(get("/eventsql/shown/mailer").body())
                 .contains("\"lag\":0", "\"head\":1", "\"status\":\"RUNNING\""));
-        assertThat(get("/eventsql/shown/unknown").statusCode()).isEqualTo(404);
-        assertThat(get("/eventsql/nowhere/mailer").statusCode()).isEqualTo(404);
-        assertThat(get("/eventsql/shown/mailer/else").statusCode()).isEqualTo(404);
+    }
+
+    @Test
+    void endpoint_unknownNames_areAnsweredWithTheReason() throws Exception {
+        newStream("named");
+        eventSql.subscribe(ConsumerSpec.of("named", "mailer"), event -> {});
+        await().untilAsserted(() -> assertThat(states("named")).hasSize(2));
+
+        assertProblem(get("/eventsql/named/unknown"), 404, "There is no consumer unknown of stream named");
+        assertProblem(get("/eventsql/nowhere/mailer"), 404, "nowhere");
+        assertProblem(get("/eventsql/named/mailer/else"), 404, "There is no else of a consumer");
+        assertProblem(get("/eventsql/named/unknown/parked"), 404, "There is no consumer unknown");
+        assertProblem(get("/eventsql/named/mailer/parked?max=0"), 400, "max must be between 1 and");
+        assertProblem(get("/eventsql/named/mailer/parked?max=x"), 400, "max must be a number");
+        for (String operation : List.of("pause", "resume", "redrive")) {
+            assertProblem(post("/eventsql/named/unknown/" + operation, "{}"), 404, "There is no consumer unknown");
+            assertProblem(post("/eventsql/nowhere/mailer/" + operation, "{}"), 404, "nowhere");
+        }
+        assertProblem(
+                post("/eventsql/named/unknown/seek", "{\"to\": \"latest\"}"), 404, "There is no consumer unknown");
+        assertProblem(post("/eventsql/named/mailer/explode", "{}"), 400, "must be pause, resume, seek or redrive");
+    }
+
+    private static void assertProblem(HttpResponse<String> response, int status, String text) {
+        assertThat(response.statusCode()).as(response.body()).isEqualTo(status);
+        assertThat(response.body()).startsWith("{\"error\":\"").contains(text);
     }
 
     @Test
@@ -248,18 +274,21 @@ class ObservedApplicationIT {
         post("/eventsql/sought/mailer/seek", "{\"to\": \"2026-01-01T00:00:00Z\"}");
         await().untilAsserted(() -> assertThat(handled).hasSize(7));
 
-        for (String wrong : List.of(
-                "{}",
-                "{\"to\": \"yesterday\"}",
-                "{\"to\": \"latest\", \"shard\": 0, \"partition\": 0}",
-                "{\"to\": \"1\", \"shard\": 0}",
-                "{\"to\": \"1\", \"shard\": 0, \"partition\": 9}")) {
-            assertThat(post("/eventsql/sought/mailer/seek", wrong).statusCode())
-                    .as(wrong)
-                    .isEqualTo(400);
-        }
-        assertThat(post("/eventsql/nowhere/mailer/pause", "{}").statusCode()).isEqualTo(400);
-        assertThat(post("/eventsql/sought/mailer/explode", "{}").statusCode()).isEqualTo(400);
+        String body = "{\"to\": \"%s\", \"shard\": 0, \"partition\": " + partition + "}";
+        assertSeekRejected("{}", "to must be earliest, latest, a time");
+        assertSeekRejected("{\"to\": \"yesterday\"}", "to must be earliest, latest, a time");
+        assertSeekRejected("{\"to\": \"latest\", \"shard\": 0, \"partition\": 0}", "to must be an offset");
+        assertSeekRejected("{\"to\": \"1\", \"shard\": 0}", "to must be an offset, with shard and partition");
+        assertSeekRejected(
+                "{\"to\": \"0\", \"shard\": 0, \"partition\": 9}", "position.partition must be between 0 and 1");
+        assertSeekRejected("{\"to\": \"0\", \"shard\": \"x\", \"partition\": 0}", "shard must be a number");
+        assertSeekRejected(body.formatted(1_000_000), "position.offset must be between 0 (log start) and 2 (head)");
+        assertSeekRejected("{\"to\": \"1000000\"}", "position.offset must be between 0 (log start)");
+        assertThat(states("sought")).allSatisfy(state -> assertThat(state.lag()).isZero());
+    }
+
+    private static void assertSeekRejected(String json, String text) throws IOException, InterruptedException {
+        assertProblem(post("/eventsql/sought/mailer/seek", json), 400, text);
     }
 
     @Test
@@ -282,9 +311,7 @@ class ObservedApplicationIT {
                         () -> assertThat(get("/eventsql/failing/mailer/parked").body())
                                 .contains("\"key\":\"k\"", "\"parked\":true", "thrown by the test")
                                 .doesNotContain("secret", "value"));
-        assertThat(get("/eventsql/failing/mailer/parked?max=0").statusCode()).isEqualTo(400);
-        assertThat(post("/eventsql/failing/mailer/redrive", "{\"shard\": 0}").statusCode())
-                .isEqualTo(400);
+        assertProblem(post("/eventsql/failing/mailer/redrive", "{\"shard\": 0}"), 400, "redrive of one event needs");
 
         repaired.set(true);
         assertThat(post("/eventsql/failing/mailer/redrive", "{}").body()).contains("\"events\":1");

@@ -19,11 +19,15 @@ class ReadmeTest {
         "README.md, mail/Mailer.java",
         "docs/spring-boot.md, orders/Orders.java",
         "docs/spring-boot.md, mail/Mailer.java",
+        "docs/spring-boot.md, billing/Billing.java",
+        "docs/spring-boot.md, billing/OrderPaid.java",
+        "docs/spring-boot.md, billing/OrderPaidCurrency.java",
     })
     void example_isTheTestedOne(String page, String file) throws IOException {
         String shown = Files.readString(ROOT.resolve(page)).replaceAll("\\s+", " ");
         String tested = Files.readString(EXAMPLE.resolve(file));
-        String part = tested.substring(tested.indexOf("@Service"), tested.indexOf("// end::"));
+        int start = tested.indexOf('\n', tested.indexOf("// tag::"));
+        String part = tested.substring(start, tested.indexOf("// end::"));
         assertThat(shown).contains(part.strip().replaceAll("\\s+", " "));
     }
 }

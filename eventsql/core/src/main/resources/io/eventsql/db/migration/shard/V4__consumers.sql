@@ -93,7 +93,7 @@ SELECT h.stream,
        p.partition,
        o.next_offset,
        h.next_offset AS head,
-       h.next_offset - greatest(o.next_offset, h.log_start) AS lag,
+       greatest(0, h.next_offset - greatest(o.next_offset, h.log_start)) AS lag,
        p.state,
        p.error,
        o.epoch,
@@ -110,6 +110,54 @@ CROSS JOIN LATERAL (
     FROM eventsql.consumer_offset n
     WHERE n.consumer_id = p.consumer_id AND n.partition = p.partition
     ORDER BY n.commit_number DESC LIMIT 1) o;
+
+-- Returns the state of the consumers on this shard, in sums over their partitions: the first p_consumers_max, in the order
+-- of their creation. The cost is bounded: heads and offsets are the last entries of their index ranges, and the parked
+-- events of each consumer are counted up to p_parked_events_max.
+CREATE FUNCTION eventsql.consumer_summaries_v1(p_consumers_max int, p_parked_events_max int)
+RETURNS TABLE (
+    stream text, consumer text, partitions int, stopped_partitions int, paused_partitions int,
+    unassigned_partitions int, lag bigint, next_offsets bigint, parked_events int, dead_letters int)
+LANGUAGE plpgsql STABLE
+SET enable_seqscan = off
+SET enable_bitmapscan = off
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+SET jit = off
+AS $$
+BEGIN
+    RETURN QUERY
+    SELECT s.name, c.name, sums.partitions, sums.stopped, sums.paused, sums.unassigned, sums.lag, sums.next_offsets,
+           parked.events, parked.dead_letters
+    FROM (SELECT * FROM eventsql.consumer k ORDER BY k.consumer_id LIMIT p_consumers_max) c
+    JOIN eventsql.stream s USING (stream_id)
+    CROSS JOIN LATERAL (
+        SELECT count(*)::int AS partitions,
+               (count(*) FILTER (WHERE p.state = 'stopped'))::int AS stopped,
+               (count(*) FILTER (WHERE p.state = 'paused'))::int AS paused,
+               (count(*) FILTER (WHERE p.state = 'running'
+                   AND (p.member_id IS NULL OR p.expires_at <= clock_timestamp())))::int AS unassigned,
+               coalesce(sum(greatest(0, h.next_offset - greatest(o.next_offset, t.log_start))), 0)::bigint AS lag,
+               coalesce(sum(o.next_offset), 0)::bigint AS next_offsets
+        FROM eventsql.consumer_partition p
+        JOIN eventsql.stream_partition t ON t.stream_id = c.stream_id AND t.partition = p.partition
+        CROSS JOIN LATERAL (
+            SELECT n.next_offset FROM eventsql.consumer_offset n
+            WHERE n.consumer_id = p.consumer_id AND n.partition = p.partition
+            ORDER BY n.commit_number DESC LIMIT 1) o
+        CROSS JOIN LATERAL (
+            SELECT b.next_offset FROM eventsql.producer_batch b
+            WHERE b.stream_id = c.stream_id AND b.partition = p.partition
+            ORDER BY b.next_offset DESC LIMIT 1) h
+        WHERE p.consumer_id = c.consumer_id) sums
+    CROSS JOIN LATERAL (
+        SELECT (count(*) - count(e.dead_letter_offset))::int AS events, count(e.dead_letter_offset)::int AS dead_letters
+        FROM (
+            SELECT q.dead_letter_offset FROM eventsql.parked_event q
+            WHERE q.consumer_id = c.consumer_id
+            LIMIT p_parked_events_max) e) parked
+    ORDER BY c.consumer_id;
+END $$;
 
 -- Returns the status of a consumer on this shard, by partition. The cost is bounded: heads and offsets are the last
 -- entries of their index ranges, and parked events are counted up to p_parked_events_max.

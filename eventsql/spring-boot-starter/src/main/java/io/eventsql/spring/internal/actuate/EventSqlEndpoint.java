@@ -4,6 +4,7 @@ import io.eventsql.BufferState;
 import io.eventsql.ConsumerControl;
 import io.eventsql.EventPosition;
 import io.eventsql.EventSql;
+import io.eventsql.EventSqlException;
 import io.eventsql.InvalidInputException;
 import io.eventsql.ParkedEvent;
 import io.eventsql.PartitionState;
@@ -13,28 +14,34 @@ import io.eventsql.StreamSpec;
 import io.eventsql.UnknownStreamException;
 import java.time.Instant;
 import java.time.format.DateTimeParseException;
+import java.util.Arrays;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Locale;
+import java.util.NoSuchElementException;
 import java.util.Set;
+import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
-import org.springframework.boot.actuate.endpoint.InvalidEndpointRequestException;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 import org.springframework.boot.actuate.endpoint.OperationResponseBody;
 import org.springframework.boot.actuate.endpoint.annotation.Endpoint;
 import org.springframework.boot.actuate.endpoint.annotation.ReadOperation;
 import org.springframework.boot.actuate.endpoint.annotation.Selector;
 import org.springframework.boot.actuate.endpoint.annotation.WriteOperation;
+import org.springframework.boot.actuate.endpoint.web.WebEndpointResponse;
 
 /**
  * Lists streams and consumers; pauses, resumes, seeks and redrives a consumer, in whichever process it runs. Never shows
- * payloads. Like every endpoint, it is exposed over HTTP only if the application's configuration does so.
+ * payloads. A rejected request is answered with its reason. Like every endpoint, it is exposed over HTTP only if the application's configuration does so.
  *
  * <p>{@code GET /actuator/eventsql}, {@code GET …/{stream}/{consumer}}, {@code GET …/{stream}/{consumer}/parked?max=},
  * {@code POST …/{stream}/{consumer}/{pause|resume|seek|redrive}}.
  */
 @Endpoint(id = "eventsql")
 public final class EventSqlEndpoint {
+    private static final Logger LOG = LoggerFactory.getLogger(EventSqlEndpoint.class);
     private static final int DEFAULT_PARKED_EVENTS = 100;
 
     private final EventSql eventSql;
@@ -93,6 +100,13 @@ public final class EventSqlEndpoint {
     }
 
     /**
+     * Why a request was rejected or failed.
+     *
+     * @param error what is wrong, and what to do
+     */
+    public record Problem(String error) implements OperationResponseBody {}
+
+    /**
      * The result of an operation.
      *
      * @param events number of events it concerns, if known
@@ -100,7 +114,7 @@ public final class EventSqlEndpoint {
     public record Result(String operation, @Nullable Long events) implements OperationResponseBody {}
 
     /** An operation on a consumer. */
-    public enum Operation {
+    private enum Operation {
         PAUSE,
         RESUME,
         SEEK,
@@ -108,34 +122,33 @@ public final class EventSqlEndpoint {
     }
 
     @ReadOperation
-    public Overview overview() {
-        Set<Integer> connected =
-                eventSql.shards().stream().map(ShardInfo::number).collect(Collectors.toSet());
-        List<Shard> shards = eventSql.buffers().stream()
-                .map(buffer -> new Shard(buffer.shard(), buffer.name(), connected.contains(buffer.shard()), buffer))
-                .toList();
-        List<Member> members = eventSql.subscriptions().stream()
-                .map(s -> new Member(s.spec().stream(), s.spec().name(), s.isRunning()))
-                .sorted(Comparator.comparing(Member::stream).thenComparing(Member::consumer))
-                .toList();
-        return new Overview(eventSql.streams(), shards, members);
+    public WebEndpointResponse<OperationResponseBody> overview() {
+        return response(() -> {
+            Set<Integer> connected =
+                    eventSql.shards().stream().map(ShardInfo::number).collect(Collectors.toSet());
+            List<Shard> shards = eventSql.buffers().stream()
+                    .map(buffer -> new Shard(buffer.shard(), buffer.name(), connected.contains(buffer.shard()), buffer))
+                    .toList();
+            List<Member> members = eventSql.subscriptions().stream()
+                    .map(s -> new Member(s.spec().stream(), s.spec().name(), s.isRunning()))
+                    .sorted(Comparator.comparing(Member::stream).thenComparing(Member::consumer))
+                    .toList();
+            return new Overview(eventSql.streams(), shards, members);
+        });
     }
 
-    /** Returns a consumer; {@code null}, so 404, if the stream does not exist or the consumer was never started. */
+    /** Returns a consumer; 404 if the stream does not exist or the consumer was never started. */
     @ReadOperation
-    public @Nullable Consumer consumer(@Selector String stream, @Selector String consumer) {
-        try {
-            List<PartitionState> partitions = control(stream, consumer).state();
-            return partitions.isEmpty()
-                    ? null
-                    : new Consumer(
-                            stream,
-                            consumer,
-                            partitions.stream().mapToLong(PartitionState::lag).sum(),
-                            partitions);
-        } catch (UnknownStreamException e) {
-            return null;
-        }
+    public WebEndpointResponse<OperationResponseBody> consumer(@Selector String stream, @Selector String consumer) {
+        return response(() -> {
+            List<PartitionState> partitions =
+                    eventSql.consumer(stream, consumer).state();
+            if (partitions.isEmpty()) {
+                throw unknownConsumer(stream, consumer);
+            }
+            long lag = partitions.stream().mapToLong(PartitionState::lag).sum();
+            return new Consumer(stream, consumer, lag, partitions);
+        });
     }
 
     /**
@@ -145,114 +158,162 @@ public final class EventSqlEndpoint {
      * @param max maximum number of events; {@value #DEFAULT_PARKED_EVENTS} by default
      */
     @ReadOperation
-    public @Nullable ParkedEvents parkedEvents(
-            @Selector String stream, @Selector String consumer, @Selector String part, @Nullable Integer max) {
-        if (!part.equals("parked")) {
-            return null;
-        }
-        try {
-            int limit = max == null ? DEFAULT_PARKED_EVENTS : max;
-            return new ParkedEvents(control(stream, consumer).parkedEvents(limit).stream()
-                    .map(ParkedEventEntry::of)
-                    .toList());
-        } catch (UnknownStreamException e) {
-            return null;
-        } catch (InvalidInputException e) {
-            throw invalid(e.getMessage(), e);
-        }
+    public WebEndpointResponse<OperationResponseBody> parkedEvents(
+            @Selector String stream, @Selector String consumer, @Selector String part, @Nullable String max) {
+        return response(() -> {
+            if (!part.equals("parked")) {
+                throw new NoSuchElementException("There is no " + part + " of a consumer, only parked");
+            }
+            @Nullable Integer limit = integer("max", max);
+            return new ParkedEvents(
+                    control(stream, consumer).parkedEvents(limit == null ? DEFAULT_PARKED_EVENTS : limit).stream()
+                            .map(ParkedEventEntry::of)
+                            .toList());
+        });
     }
 
     /**
      * Changes a consumer.
      *
+     * @param operation {@code pause}, {@code resume}, {@code seek} or {@code redrive}
      * @param to for {@code seek}: {@code earliest}, {@code latest}, a time such as {@code 2026-01-31T12:00:00Z}, or an offset
      * @param shard with {@code partition}, seeks only in that partition, and {@code to} must be an offset; for {@code
      *     redrive}, with {@code partition} and {@code offset}, redrives only that event and its key
      */
     @WriteOperation
-    public Result change(
+    public WebEndpointResponse<OperationResponseBody> change(
             @Selector String stream,
             @Selector String consumer,
-            @Selector Operation operation,
+            @Selector String operation,
             @Nullable String to,
-            @Nullable Integer shard,
-            @Nullable Integer partition,
-            @Nullable Long offset) {
-        try {
+            @Nullable String shard,
+            @Nullable String partition,
+            @Nullable String offset) {
+        return response(() -> {
+            Place place = new Place(
+                    stream, integer("shard", shard), integer("partition", partition), number("offset", offset));
+            Operation requested = operation(operation);
             ConsumerControl control = control(stream, consumer);
             Long events = null;
-            switch (operation) {
+            switch (requested) {
                 case PAUSE -> control.pause();
                 case RESUME -> control.resume();
-                case SEEK -> seek(control, stream, to, shard, partition);
-                case REDRIVE -> events = redrive(control, stream, shard, partition, offset);
+                case SEEK -> seek(control, to, place);
+                case REDRIVE -> events = redrive(control, place);
             }
-            return new Result(operation.name().toLowerCase(Locale.ROOT), events);
-        } catch (UnknownStreamException | InvalidInputException e) {
-            throw invalid(e.getMessage(), e);
-        }
+            return new Result(requested.name().toLowerCase(Locale.ROOT), events);
+        });
     }
 
-    private static void seek(
-            ConsumerControl control,
+    /** Where an operation applies, as far as the request says. */
+    private record Place(
             String stream,
-            @Nullable String to,
             @Nullable Integer shard,
-            @Nullable Integer partition) {
-        if (to == null) {
-            throw invalid("\"to\" must be earliest, latest, a time, or an offset", null);
-        }
+            @Nullable Integer partition,
+            @Nullable Long offset) {}
+
+    private static void seek(ConsumerControl control, @Nullable String to, Place place) {
         StartPosition position = position(to);
-        if (shard == null && partition == null) {
+        if (place.shard() == null && place.partition() == null) {
             control.seek(position);
-        } else if (shard == null || partition == null || position.offset() < 0) {
-            throw invalid("seeking in one partition needs \"shard\", \"partition\" and an offset as \"to\"", null);
+        } else if (place.shard() == null || place.partition() == null || position.offset() < 0) {
+            throw new InvalidInputException(
+                    "to", "must be an offset, with shard and partition, to seek in one partition");
         } else {
-            control.seek(new EventPosition(stream, shard, partition, position.offset()));
+            control.seek(new EventPosition(place.stream(), place.shard(), place.partition(), position.offset()));
         }
     }
 
-    private static StartPosition position(String to) {
-        if (to.equalsIgnoreCase("earliest")) {
+    private static StartPosition position(@Nullable String to) {
+        String text = to == null ? "" : to;
+        if (text.equalsIgnoreCase("earliest")) {
             return StartPosition.EARLIEST;
         }
-        if (to.equalsIgnoreCase("latest")) {
+        if (text.equalsIgnoreCase("latest")) {
             return StartPosition.LATEST;
         }
         try {
-            return to.matches("\\d{1,18}")
-                    ? StartPosition.atOffset(Long.parseLong(to))
-                    : StartPosition.at(Instant.parse(to));
+            return text.matches("\\d{1,18}")
+                    ? StartPosition.atOffset(Long.parseLong(text))
+                    : StartPosition.at(Instant.parse(text));
         } catch (DateTimeParseException e) {
-            throw invalid(
-                    "\"to\" must be earliest, latest, a time such as 2026-01-31T12:00:00Z, or an offset, but is " + to,
-                    e);
+            InvalidInputException invalid = invalidPosition(text);
+            invalid.initCause(e);
+            throw invalid;
         }
     }
 
-    private static long redrive(
-            ConsumerControl control,
-            String stream,
-            @Nullable Integer shard,
-            @Nullable Integer partition,
-            @Nullable Long offset) {
-        if (shard == null && partition == null && offset == null) {
+    private static InvalidInputException invalidPosition(String to) {
+        return new InvalidInputException(
+                "to",
+                "must be earliest, latest, a time such as 2026-01-31T12:00:00Z, or an offset, but is '" + to + "'");
+    }
+
+    private static long redrive(ConsumerControl control, Place place) {
+        if (place.shard() == null && place.partition() == null && place.offset() == null) {
             return control.redrive();
         }
-        if (shard == null || partition == null || offset == null) {
-            throw invalid("redriving one event needs \"shard\", \"partition\" and \"offset\"", null);
+        if (place.shard() == null || place.partition() == null || place.offset() == null) {
+            throw new InvalidInputException("redrive", "of one event needs shard, partition and offset");
         }
-        return control.redrive(List.of(new EventPosition(stream, shard, partition, offset)));
+        return control.redrive(
+                List.of(new EventPosition(place.stream(), place.shard(), place.partition(), place.offset())));
     }
 
+    private static Operation operation(String name) {
+        return Arrays.stream(Operation.values())
+                .filter(operation -> operation.name().equalsIgnoreCase(name))
+                .findFirst()
+                .orElseThrow(() -> new InvalidInputException(
+                        "operation", "must be pause, resume, seek or redrive, but is " + name));
+    }
+
+    private static @Nullable Integer integer(String name, @Nullable String text) {
+        @Nullable Long number = number(name, text);
+        if (number != null && number > Integer.MAX_VALUE) {
+            throw new InvalidInputException(name, "must be at most " + Integer.MAX_VALUE + ", but is " + text);
+        }
+        return number == null ? null : number.intValue();
+    }
+
+    private static @Nullable Long number(String name, @Nullable String text) {
+        if (text == null) {
+            return null;
+        }
+        if (!text.matches("\\d{1,18}")) {
+            throw new InvalidInputException(name, "must be a number, 0 or more, but is " + text);
+        }
+        return Long.valueOf(text);
+    }
+
+    /** Returns the control of a consumer that was started at least once. */
     private ConsumerControl control(String stream, String consumer) {
-        return eventSql.consumer(stream, consumer);
+        ConsumerControl control = eventSql.consumer(stream, consumer);
+        if (eventSql.positions(stream, consumer).isEmpty()) {
+            throw unknownConsumer(stream, consumer);
+        }
+        return control;
     }
 
-    private static InvalidEndpointRequestException invalid(@Nullable String reason, @Nullable Throwable cause) {
-        String text = String.valueOf(reason);
-        return cause == null
-                ? new InvalidEndpointRequestException(text, text)
-                : new InvalidEndpointRequestException(text, text, cause);
+    private static NoSuchElementException unknownConsumer(String stream, String consumer) {
+        return new NoSuchElementException("There is no consumer " + consumer + " of stream " + stream);
+    }
+
+    /** Spring Boot hides the texts of exceptions; here they say what to correct, and contain no payloads. */
+    private static WebEndpointResponse<OperationResponseBody> response(Supplier<OperationResponseBody> call) {
+        try {
+            return new WebEndpointResponse<>(call.get());
+        } catch (UnknownStreamException | NoSuchElementException e) {
+            return problem(e, WebEndpointResponse.STATUS_NOT_FOUND);
+        } catch (InvalidInputException e) {
+            return problem(e, WebEndpointResponse.STATUS_BAD_REQUEST);
+        } catch (EventSqlException e) {
+            return problem(e, WebEndpointResponse.STATUS_SERVICE_UNAVAILABLE);
+        }
+    }
+
+    private static WebEndpointResponse<OperationResponseBody> problem(RuntimeException failure, int status) {
+        LOG.debug("A request to the endpoint eventsql failed with status {}", status, failure);
+        return new WebEndpointResponse<>(new Problem(String.valueOf(failure.getMessage())), status);
     }
 }

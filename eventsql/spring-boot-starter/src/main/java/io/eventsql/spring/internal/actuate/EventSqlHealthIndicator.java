@@ -23,7 +23,7 @@ import org.springframework.boot.health.contributor.HealthIndicator;
 import org.springframework.boot.health.contributor.Status;
 
 /**
- * Up while every shard is available and every consumer of this process runs. Lists the partitions that a failure has
+ * Up while every shard is available, every consumer of this process runs, and no thread of the library fails. Lists the partitions that a failure has
  * stopped, with a configurable status. Responds within its timeout, whatever a pool or a database does. Thread-safe.
  */
 public final class EventSqlHealthIndicator implements HealthIndicator {
@@ -58,9 +58,15 @@ public final class EventSqlHealthIndicator implements HealthIndicator {
         Map<String, String> statuses = new LinkedHashMap<>();
         checks.forEach((name, check) -> statuses.put(name, status(check, deadline)));
         Map<String, String> consumers = consumers();
+        Map<String, String> failingThreads = new TreeMap<>();
+        EventSql.threadFailures().forEach((thread, failure) -> failingThreads.put(thread, failure.toString()));
         if (!statuses.values().stream().allMatch(Status.UP.getCode()::equals)
-                || consumers.containsValue(Status.DOWN.getCode())) {
+                || consumers.containsValue(Status.DOWN.getCode())
+                || !failingThreads.isEmpty()) {
             health.down();
+        }
+        if (!failingThreads.isEmpty()) {
+            health.withDetail("failingThreads", failingThreads);
         }
         return health.withDetail("shards", statuses)
                 .withDetail("consumers", consumers)

@@ -5,7 +5,6 @@ import io.eventsql.EventPosition;
 import io.eventsql.StoredEvent;
 import io.eventsql.spring.EventPayloadException;
 import io.eventsql.spring.EventSerializationException;
-import io.eventsql.spring.EventSerializer;
 import java.sql.Connection;
 import java.util.ArrayList;
 import java.util.List;
@@ -36,11 +35,10 @@ final class ListenerArguments {
     private final HandlerMethodArgumentResolverComposite ofBatch = new HandlerMethodArgumentResolverComposite();
 
     ListenerArguments(
-            EventSerializer serializer,
+            MessageConverter converter,
             ConversionService conversions,
             @Nullable ConfigurableBeanFactory beans,
             @Nullable Validator validator) {
-        MessageConverter converter = new PayloadConverter(serializer);
         ofEvent.addResolvers(
                 new ConnectionResolver(),
                 new EventResolver(),

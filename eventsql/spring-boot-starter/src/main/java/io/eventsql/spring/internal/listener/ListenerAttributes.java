@@ -67,6 +67,7 @@ final class ListenerAttributes {
                 types(annotation.retryable()),
                 types(annotation.fatal()),
                 read("handlerTimeout", annotation.handlerTimeout(), Duration.class),
+                read("requireTypeHeader", annotation.requireTypeHeader(), Boolean.class),
                 read("autoStartup", annotation.autoStartup(), Boolean.class));
     }
 

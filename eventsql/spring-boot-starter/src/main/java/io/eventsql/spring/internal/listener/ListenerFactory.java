@@ -8,9 +8,9 @@ import io.eventsql.TransactionalEventBatchHandler;
 import io.eventsql.spring.EventSerializer;
 import io.eventsql.spring.EventSqlListenerContainer;
 import io.eventsql.spring.EventSqlObservations;
+import io.eventsql.spring.EventTypes;
 import io.eventsql.spring.internal.StreamCreator;
 import io.eventsql.spring.internal.listener.ListenerPostProcessor.FoundListener;
-import java.lang.reflect.Method;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
@@ -22,7 +22,6 @@ import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import org.springframework.beans.factory.config.ConfigurableListableBeanFactory;
-import org.springframework.boot.convert.ApplicationConversionService;
 import org.springframework.validation.Validator;
 
 /** Creates containers of annotated methods: merges annotation and properties, and checks the methods. */
@@ -32,11 +31,10 @@ public final class ListenerFactory {
     private final ConfigurableListableBeanFactory beans;
     private final EventSql eventSql;
     private final ListenerRegistry registry;
-    private final ListenerArguments arguments;
+    private final HandlerFactory handlers;
     private final ListenerSettings defaults;
     private final Map<String, ListenerSettings> byId;
     private final StreamCreator streams;
-    private final EventSqlObservations observations;
 
     /** The dependencies of all listeners. */
     public record Shared(
@@ -44,6 +42,7 @@ public final class ListenerFactory {
             EventSql eventSql,
             ListenerRegistry registry,
             EventSerializer serializer,
+            EventTypes types,
             StreamCreator streams,
             EventSqlObservations observations) {}
 
@@ -56,9 +55,8 @@ public final class ListenerFactory {
         this.eventSql = shared.eventSql();
         this.registry = shared.registry();
         this.streams = shared.streams();
-        this.observations = shared.observations();
-        this.arguments = new ListenerArguments(
-                shared.serializer(), ApplicationConversionService.getSharedInstance(), beans, validator(beans));
+        this.handlers =
+                new HandlerFactory(beans, shared.serializer(), shared.types(), validator(beans), shared.observations());
         this.defaults = defaults;
         this.byId = new HashMap<>();
         byId.forEach((id, settings) -> this.byId.put(uniform(id), settings));
@@ -88,7 +86,7 @@ public final class ListenerFactory {
     }
 
     private void register(FoundListener found) {
-        ListenerName name = new ListenerName(found.bean(), found.method());
+        ListenerName name = found.name();
         boolean known = beans.containsBean(found.bean());
         if (known && !beans.isSingleton(found.bean())) {
             throw name.invalid("belongs to a bean that is no singleton", "Move it to a singleton.");
@@ -115,9 +113,11 @@ public final class ListenerFactory {
                             + " listener",
                     "Remove keyConcurrency, or handle single events outside of transactions.");
         }
-        Method method = new ListenerMethodCheck(name, batch, transactional).check(bean);
-        ListenerMethod handler =
-                new ListenerMethod(bean, method, batch, transactional, arguments, spec.name(), observations);
+        HandlerFactory.Calling calling = new HandlerFactory.Calling(
+                spec.name(), batch, transactional, Boolean.TRUE.equals(settings.requireTypeHeader()));
+        ListenerHandler handler = found.method() == null
+                ? handlers.ofClass(name, bean, found.type(), calling)
+                : handlers.ofMethod(name, bean, found.method(), calling);
         Supplier<Subscription> subscribe = transactional
                 ? subscribe(
                         spec,
@@ -158,14 +158,14 @@ public final class ListenerFactory {
         }
     }
 
-    private Supplier<Subscription> subscribe(ConsumerSpec spec, boolean batch, ListenerMethod method) {
+    private Supplier<Subscription> subscribe(ConsumerSpec spec, boolean batch, ListenerHandler method) {
         return batch
                 ? () -> eventSql.subscribeBatch(spec, events -> method.handle(events, null))
                 : () -> eventSql.subscribe(spec, event -> method.handle(List.of(event), null));
     }
 
     private Supplier<Subscription> subscribe(
-            ConsumerSpec spec, boolean batch, ListenerMethod method, ManagedTransactions transactions) {
+            ConsumerSpec spec, boolean batch, ListenerHandler method, ManagedTransactions transactions) {
         TransactionalEventBatchHandler handler =
                 (events, connection) -> transactions.joined(events.getFirst(), () -> method.handle(events, connection));
         return batch

@@ -13,8 +13,8 @@ import org.slf4j.LoggerFactory;
 import org.springframework.messaging.Message;
 import org.springframework.messaging.handler.invocation.InvocableHandlerMethod;
 
-/** The handler of a listener: resolves the arguments, then calls the method. Thread-safe. */
-final class ListenerMethod {
+/** Handles events by a method: resolves the arguments, then calls it. Thread-safe. */
+final class ListenerMethod implements ListenerHandler {
     private static final Logger LOG = LoggerFactory.getLogger(ListenerMethod.class);
 
     private final Invocable invocable;
@@ -43,13 +43,8 @@ final class ListenerMethod {
         this.observations = observations;
     }
 
-    /**
-     * Handles one event, or a batch if the method takes lists.
-     *
-     * @throws io.eventsql.spring.EventPayloadException if an argument cannot be resolved; of a batch: as the cause
-     * @throws Exception whatever the method throws
-     */
-    void handle(List<StoredEvent> events, @Nullable Connection connection) throws Exception {
+    @Override
+    public void handle(List<StoredEvent> events, @Nullable Connection connection) throws Exception {
         if (batch) {
             observations.handleBatch(consumer, events, () -> logged(events, () -> handleBatch(events, connection)));
         } else {

@@ -4,6 +4,7 @@ import io.eventsql.spring.InvalidListenerException;
 import java.lang.reflect.Method;
 import java.lang.reflect.Modifier;
 import java.lang.reflect.ParameterizedType;
+import java.lang.reflect.Type;
 import java.sql.Connection;
 import java.util.ArrayList;
 import java.util.Collection;
@@ -13,6 +14,7 @@ import org.jspecify.annotations.Nullable;
 import org.springframework.aop.support.AopUtils;
 import org.springframework.core.MethodParameter;
 import org.springframework.core.annotation.SynthesizingMethodParameter;
+import org.springframework.messaging.Message;
 import org.springframework.messaging.MessageHeaders;
 import org.springframework.messaging.handler.annotation.Header;
 import org.springframework.messaging.handler.annotation.Headers;
@@ -25,33 +27,41 @@ final class ListenerMethodCheck {
     private final boolean batch;
     private final boolean transactional;
 
-    ListenerMethodCheck(ListenerName name, boolean batch, boolean transactional) {
+    ListenerMethodCheck(ListenerName name, Method method, boolean batch, boolean transactional) {
         this.name = name;
-        this.method = name.method();
+        this.method = method;
         this.batch = batch;
         this.transactional = transactional;
     }
 
     /**
+     * A method that can be a listener.
+     *
+     * @param method the method to call on the bean, which may be a proxy
+     * @param payload the type of one event's payload; {@code null} if it takes none
+     */
+    record CheckedMethod(Method method, @Nullable Type payload) {}
+
+    /**
      * Checks the method.
      *
-     * @return the method to call on the bean, which may be a proxy
      * @throws InvalidListenerException if it cannot be a listener
      */
-    Method check(Object bean) {
+    CheckedMethod check(Object bean) {
         requireCallable(bean);
         requireNoResult();
-        int payloads = 0;
+        @Nullable Type payload = null;
         List<String> payloadNames = new ArrayList<>();
         for (int i = 0; i < method.getParameterCount(); i++) {
             MethodParameter parameter = SynthesizingMethodParameter.forExecutable(method, i)
                     .withContainingClass(AopUtils.getTargetClass(bean));
             if (isPayload(parameter)) {
-                payloads++;
                 payloadNames.add(describe(parameter));
             }
+            @Nullable Type type = payloadType(parameter);
+            payload = type == null ? payload : type;
         }
-        if (payloads > 1) {
+        if (payloadNames.size() > 1) {
             throw invalid(
                     "has parameters of which only one can be the payload: " + String.join(", ", payloadNames),
                     "Annotate the others with @Header or @Headers, or take the whole StoredEvent. Inject"
@@ -61,7 +71,7 @@ final class ListenerMethodCheck {
             throw invalid("takes no parameter", "Let it take the payload or the StoredEvent.");
         }
         try {
-            return AopUtils.selectInvocableMethod(method, bean.getClass());
+            return new CheckedMethod(AopUtils.selectInvocableMethod(method, bean.getClass()), payload);
         } catch (IllegalStateException e) {
             throw name.invalid(
                     "cannot be called through the bean's proxy",
@@ -103,6 +113,13 @@ final class ListenerMethodCheck {
                             + ", but results are ignored and asynchronous ones not awaited",
                     "Make it void; it runs on a virtual thread and may block until its work is done.");
         }
+    }
+
+    /** Returns the type of the payload in a parameter that is the payload or a message with it. */
+    private @Nullable Type payloadType(MethodParameter parameter) {
+        MethodParameter ofEvent = batch && parameter.getParameterType() == List.class ? element(parameter) : parameter;
+        boolean isMessage = Message.class.isAssignableFrom(ofEvent.getParameterType());
+        return isMessage || isPayload(parameter) ? PayloadConverter.payloadType(ofEvent) : null;
     }
 
     /** Checks one parameter; returns whether it is the payload. */

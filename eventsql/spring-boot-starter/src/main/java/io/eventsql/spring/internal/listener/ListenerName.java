@@ -6,8 +6,25 @@ import java.util.Arrays;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
-/** A listener method, as messages name it. */
-record ListenerName(String bean, Method method) {
+/**
+ * A listener method or class, as messages name it.
+ *
+ * @param bean the name of its bean
+ * @param declaration the class, and of a method its name and parameters
+ */
+record ListenerName(String bean, String declaration) {
+
+    static ListenerName of(String bean, Method method) {
+        String parameters = Arrays.stream(method.getParameterTypes())
+                .map(Class::getSimpleName)
+                .collect(Collectors.joining(", "));
+        return new ListenerName(
+                bean, method.getDeclaringClass().getSimpleName() + "." + method.getName() + "(" + parameters + ")");
+    }
+
+    static ListenerName of(String bean, Class<?> type) {
+        return new ListenerName(bean, type.getSimpleName());
+    }
 
     InvalidListenerException invalid(String problem, String action) {
         return invalid(problem, action, null);
@@ -19,10 +36,6 @@ record ListenerName(String bean, Method method) {
 
     @Override
     public String toString() {
-        String parameters = Arrays.stream(method.getParameterTypes())
-                .map(Class::getSimpleName)
-                .collect(Collectors.joining(", "));
-        return "bean '" + bean + "', " + method.getDeclaringClass().getSimpleName() + "." + method.getName() + "("
-                + parameters + ")";
+        return "bean '" + bean + "', " + declaration;
     }
 }

@@ -1,6 +1,9 @@
 package io.eventsql.spring.internal.listener;
 
+import io.eventsql.spring.EventSqlHandler;
 import io.eventsql.spring.EventSqlListener;
+import java.lang.annotation.Annotation;
+import java.lang.reflect.AnnotatedElement;
 import java.lang.reflect.Method;
 import java.util.ArrayList;
 import java.util.List;
@@ -23,18 +26,34 @@ import org.springframework.core.annotation.MergedAnnotations.SearchStrategy;
 import org.springframework.core.annotation.RepeatableContainers;
 
 /**
- * Finds methods with {@link EventSqlListener} when beans are created, and registers them as listeners when all beans exist.
+ * Finds methods and classes with {@link EventSqlListener} when beans are created, and registers them as listeners when all beans exist.
  * Neither {@code Ordered} nor with dependencies: it runs after post-processors that create proxies, and creates no bean
  * too early.
  */
 public final class ListenerPostProcessor implements BeanPostProcessor, SmartInitializingSingleton, BeanFactoryAware {
+    private static final List<Class<? extends Annotation>> CANDIDATES =
+            List.of(EventSqlListener.class, EventSqlHandler.class);
+
     private final Set<Class<?>> typesWithoutListeners = ConcurrentHashMap.newKeySet();
     private final List<FoundListener> found = new ArrayList<>();
     private @Nullable ConfigurableListableBeanFactory beanFactory;
     private boolean allSingletonsExist;
 
-    /** A method with one annotation; a method with several annotations is found several times. */
-    record FoundListener(String bean, Object instance, Method method, EventSqlListener annotation) {}
+    /**
+     * A method or a class with one annotation; with several annotations it is found several times.
+     *
+     * @param method {@code null} if the class is annotated
+     */
+    record FoundListener(
+            String bean,
+            Object instance,
+            Class<?> type,
+            @Nullable Method method,
+            EventSqlListener annotation) {
+        ListenerName name() {
+            return method == null ? ListenerName.of(bean, type) : ListenerName.of(bean, method);
+        }
+    }
 
     @Override
     public void setBeanFactory(BeanFactory value) {
@@ -46,30 +65,49 @@ public final class ListenerPostProcessor implements BeanPostProcessor, SmartInit
         Class<?> type = AopUtils.getTargetClass(bean);
         if (bean instanceof AopInfrastructureBean
                 || typesWithoutListeners.contains(type)
-                || !AnnotationUtils.isCandidateClass(type, EventSqlListener.class)) {
+                || !AnnotationUtils.isCandidateClass(type, CANDIDATES)) {
             return bean;
         }
-        Map<Method, List<EventSqlListener>> methods =
-                MethodIntrospector.selectMethods(type, ListenerPostProcessor::annotations);
-        if (methods.isEmpty()) {
+        List<FoundListener> ofBean = listeners(bean, beanName, type);
+        if (ofBean.isEmpty()) {
             typesWithoutListeners.add(type);
-            return bean;
+        } else {
+            add(ofBean);
         }
-        List<FoundListener> ofBean = new ArrayList<>();
-        methods.forEach((method, annotations) ->
-                annotations.forEach(a -> ofBean.add(new FoundListener(beanName, bean, method, a))));
-        add(ofBean);
         return bean;
     }
 
-    private static @Nullable List<EventSqlListener> annotations(Method method) {
-        List<EventSqlListener> annotations =
-                MergedAnnotations.from(
-                                method, SearchStrategy.TYPE_HIERARCHY, RepeatableContainers.standardRepeatables())
-                        .stream(EventSqlListener.class)
-                        .map(MergedAnnotation::synthesize)
-                        .toList();
-        return annotations.isEmpty() ? null : annotations;
+    private static List<FoundListener> listeners(Object bean, String beanName, Class<?> type) {
+        List<FoundListener> listeners = new ArrayList<>();
+        annotations(type).forEach(a -> listeners.add(new FoundListener(beanName, bean, type, null, a)));
+        if (listeners.isEmpty()) {
+            requireNoHandlers(beanName, type);
+        }
+        Map<Method, List<EventSqlListener>> methods = MethodIntrospector.selectMethods(
+                type, (MethodIntrospector.MetadataLookup<List<EventSqlListener>>) method -> {
+                    List<EventSqlListener> annotations = annotations(method);
+                    return annotations.isEmpty() ? null : annotations;
+                });
+        methods.forEach((method, annotations) ->
+                annotations.forEach(a -> listeners.add(new FoundListener(beanName, bean, type, method, a))));
+        return listeners;
+    }
+
+    private static List<EventSqlListener> annotations(AnnotatedElement element) {
+        return MergedAnnotations.from(
+                        element, SearchStrategy.TYPE_HIERARCHY, RepeatableContainers.standardRepeatables())
+                .stream(EventSqlListener.class)
+                .map(MergedAnnotation::synthesize)
+                .toList();
+    }
+
+    private static void requireNoHandlers(String bean, Class<?> type) {
+        HandlerFactory.handlerMethods(type).keySet().stream().findFirst().ifPresent(method -> {
+            throw ListenerName.of(bean, method)
+                    .invalid(
+                            "is annotated with @EventSqlHandler, but its class is no listener",
+                            "Annotate the class with @EventSqlListener.");
+        });
     }
 
     private void add(List<FoundListener> ofBean) {
@@ -103,7 +141,7 @@ public final class ListenerPostProcessor implements BeanPostProcessor, SmartInit
                 beanFactory.getBeanProvider(ListenerFactory.class).getIfAvailable();
         if (factory == null) {
             FoundListener first = listeners.getFirst();
-            throw new ListenerName(first.bean(), first.method())
+            throw first.name()
                     .invalid(
                             "needs EventSQL, but no database is configured",
                             "Configure a DataSource (spring.datasource.*) or eventsql.shards; without listeners:"

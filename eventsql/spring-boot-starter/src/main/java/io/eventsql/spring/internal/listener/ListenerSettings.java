@@ -37,6 +37,8 @@ import org.springframework.util.unit.DataSize;
  * @param retryable Only these exceptions are retried; empty: all.
  * @param fatal These exceptions are never retried.
  * @param handlerTimeout Longest duration of a call; a longer one loses its partition.
+ * @param requireTypeHeader Whether an event without a stored type goes the way of the failure policy; otherwise it is read
+ *     as the type that the method takes.
  * @param autoStartup Whether the listener starts with the application.
  */
 public record ListenerSettings(
@@ -56,10 +58,11 @@ public record ListenerSettings(
         @Nullable Set<Class<? extends Throwable>> retryable,
         @Nullable Set<Class<? extends Throwable>> fatal,
         @Nullable Duration handlerTimeout,
+        @Nullable Boolean requireTypeHeader,
         @Nullable Boolean autoStartup) {
     /** Sets nothing. */
     public static final ListenerSettings NONE = new ListenerSettings(
-            null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null);
+            null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null);
 
     /** Returns these settings, completed by the others. */
     ListenerSettings orElse(ListenerSettings others) {
@@ -80,6 +83,7 @@ public record ListenerSettings(
                 first(retryable, others.retryable),
                 first(fatal, others.fatal),
                 first(handlerTimeout, others.handlerTimeout),
+                first(requireTypeHeader, others.requireTypeHeader),
                 first(autoStartup, others.autoStartup));
     }
 

@@ -2,6 +2,7 @@ package io.eventsql.spring.internal.listener;
 
 import io.eventsql.StoredEvent;
 import io.eventsql.spring.EventSerializer;
+import io.eventsql.spring.EventTypes;
 import java.lang.reflect.Type;
 import org.jspecify.annotations.Nullable;
 import org.springframework.core.GenericTypeResolver;
@@ -11,22 +12,31 @@ import org.springframework.messaging.Message;
 import org.springframework.messaging.MessageHeaders;
 import org.springframework.messaging.converter.SmartMessageConverter;
 
-/** Deserializes payloads for spring-messaging's resolvers, with the generic type of the parameter. */
+/**
+ * Deserializes payloads for spring-messaging's resolvers, with the generic type of the parameter or the class of the event's
+ * stored type. An event of another type than the parameter's is refused.
+ */
 final class PayloadConverter implements SmartMessageConverter {
     private final EventSerializer serializer;
+    private final EventTypes types;
+    private final boolean requiresType;
 
-    PayloadConverter(EventSerializer serializer) {
+    /** @param requiresType whether an event without a stored type is refused */
+    PayloadConverter(EventSerializer serializer, EventTypes types, boolean requiresType) {
         this.serializer = serializer;
+        this.types = types;
+        this.requiresType = requiresType;
     }
 
     @Override
     public @Nullable Object fromMessage(Message<?> message, Class<?> targetClass, @Nullable Object hint) {
         StoredEvent event = (StoredEvent) message.getPayload();
         Type type = hint instanceof MethodParameter parameter ? payloadType(parameter) : targetClass;
-        return serializer.deserialize(event, type);
+        return serializer.deserialize(event, types.resolve(event, type, requiresType));
     }
 
-    private static Type payloadType(MethodParameter parameter) {
+    /** Returns the type of the payload in a parameter that is the payload or a message with it. */
+    static Type payloadType(MethodParameter parameter) {
         Type type = parameter.getGenericParameterType();
         if (Message.class.isAssignableFrom(parameter.getParameterType())) {
             type = ResolvableType.forType(type).as(Message.class).getGeneric(0).getType();

@@ -12,21 +12,32 @@ import java.time.Duration;
 import java.util.concurrent.TimeUnit;
 import java.util.function.ToDoubleFunction;
 
-/** Gauges of the publish buffers and the outboxes. Thread-safe. */
+/** Gauges of the publish buffers, the outboxes and the consumers. Thread-safe. */
 public final class EventSqlGauges implements MeterBinder {
     private final EventSql eventSql;
     private final Duration outboxInterval;
+    private final Duration consumerInterval;
+    private final int consumersMax;
 
-    /** @param outboxInterval shortest time between two reads of an outbox */
-    public EventSqlGauges(EventSql eventSql, Duration outboxInterval) {
+    /**
+     * @param outboxInterval shortest time between two reads of an outbox
+     * @param consumerInterval shortest time between two reads of a shard's consumers
+     * @param consumersMax maximum number of consumers of a shard that are read; 0: none
+     */
+    public EventSqlGauges(EventSql eventSql, Duration outboxInterval, Duration consumerInterval, int consumersMax) {
         this.eventSql = eventSql;
         this.outboxInterval = outboxInterval;
+        this.consumerInterval = consumerInterval;
+        this.consumersMax = consumersMax;
     }
 
     @Override
     public void bindTo(MeterRegistry registry) {
         for (BufferState buffer : eventSql.buffers()) {
             bindBuffer(registry, buffer);
+            if (consumersMax > 0) {
+                ConsumerGauges.bind(registry, eventSql, buffer.shard(), buffer.name(), consumerInterval, consumersMax);
+            }
         }
         for (String outbox : eventSql.outbox().names()) {
             bindOutbox(registry, outbox);
@@ -73,7 +84,8 @@ public final class EventSqlGauges implements MeterBinder {
     }
 
     private void bindOutbox(MeterRegistry registry, String name) {
-        OutboxReadings readings = new OutboxReadings(eventSql.outbox(), name, outboxInterval, System::nanoTime);
+        Readings<OutboxBacklog> readings = new Readings<>(
+                "outbox " + name, outboxInterval, () -> eventSql.outbox().backlog(name));
         Tags tags = Tags.of("outbox", name);
         Gauge.builder("eventsql.outbox.backlog", readings, r -> r.get(OutboxBacklog::events))
                 .description(

@@ -213,7 +213,7 @@ public final class EventSqlMeters implements ConsumerListener, PublishListener, 
         assigned.computeIfPresent(partition, (p, one) -> {
             one.lag = lag;
             if (one.gauge == null) {
-                one.gauge = Gauge.builder("eventsql.consumer.lag", one, known -> known.lag)
+                one.gauge = Gauge.builder("eventsql.partition.lag", one, known -> known.lag)
                         .description("Events not handled yet, of a partition assigned to this process")
                         .baseUnit(EVENTS)
                         .tags(consumer(p)

@@ -10,12 +10,16 @@ import io.eventsql.FailurePolicy;
 import io.eventsql.RetryPolicy;
 import io.eventsql.StreamSpec;
 import io.eventsql.eventsdb.EventsDb;
+import io.eventsql.internal.thread.ServiceThread;
 import io.eventsql.spring.boot.EventSqlAutoConfiguration;
 import io.eventsql.spring.boot.EventSqlHealthAutoConfiguration;
 import io.eventsql.spring.fixture.FreshDatabase;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.locks.LockSupport;
 import java.util.stream.IntStream;
 import javax.sql.DataSource;
 import org.junit.jupiter.api.AfterAll;
@@ -154,6 +158,33 @@ class EventSqlHealthIndicatorIT {
                         .contains("orders/mailer", "shard shard0, partition 0 at offset 0", "thrown by the test");
                 assertThat(health.getStatus()).isEqualTo(status);
             });
+        });
+    }
+
+    @Test
+    void threadOfTheLibraryFails_isDownUntilItSucceeds() {
+        application().run(context -> {
+            AtomicBoolean failing = new AtomicBoolean(true);
+            ServiceThread thread = new ServiceThread("eventsql-test", () -> {
+                if (failing.get()) {
+                    throw new NoClassDefFoundError("thrown by the test");
+                }
+                LockSupport.parkNanos(1_000_000);
+            });
+            thread.start();
+
+            await().untilAsserted(() -> {
+                assertThat(health(context).getStatus()).isEqualTo(Status.DOWN);
+                assertThat(health(context).getDetails().get("failingThreads").toString())
+                        .contains("eventsql-test", "thrown by the test");
+            });
+            failing.set(false);
+            await().untilAsserted(() -> {
+                assertThat(health(context).getStatus()).isEqualTo(Status.UP);
+                assertThat(health(context).getDetails()).doesNotContainKey("failingThreads");
+            });
+            thread.closeNow();
+            assertThat(thread.join(TimeUnit.SECONDS.toNanos(20))).isTrue();
         });
     }
 

@@ -69,7 +69,9 @@ class InvalidListenersTest {
                 .filter(m -> m.getName().equals(method))
                 .findFirst()
                 .orElseThrow();
-        return new ListenerMethodCheck(new ListenerName("mailer", found), batch, transactional).check(bean);
+        return new ListenerMethodCheck(ListenerName.of("mailer", found), found, batch, transactional)
+                .check(bean)
+                .method();
     }
 
     static Stream<Arguments> mistakes() {

@@ -52,6 +52,7 @@ class ListenerSettingsTest {
                 retryable = IOException.class,
                 fatal = {IllegalStateException.class, IllegalArgumentException.class},
                 handlerTimeout = "8m",
+                requireTypeHeader = "true",
                 autoStartup = "false")
         void all() {}
 
@@ -77,7 +78,7 @@ class ListenerSettingsTest {
                 .findFirst()
                 .orElseThrow();
         return new ListenerAttributes(
-                new ListenerName("mailer", method),
+                ListenerName.of("mailer", method),
                 method.getAnnotation(EventSqlListener.class),
                 environment::resolveRequiredPlaceholders);
     }
@@ -115,6 +116,7 @@ class ListenerSettingsTest {
                                         IllegalArgumentException.class,
                                         EventPayloadException.class)))
                         .withHandlerTimeout(Duration.ofMinutes(8)));
+        assertThat(settings.requireTypeHeader()).isTrue();
         assertThat(settings.autoStartup()).isFalse();
     }
 
@@ -142,7 +144,7 @@ class ListenerSettingsTest {
                                 .get(),
                         new ListenerSettings(
                                 9, 9, null, null, null, null, null, null, null, null, null, null, null, null, null,
-                                null, null),
+                                null, null, null),
                         properties
                                 .bind("eventsql.listener", ListenerSettings.class)
                                 .get())

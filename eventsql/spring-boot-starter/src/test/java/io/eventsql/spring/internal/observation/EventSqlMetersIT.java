@@ -211,7 +211,7 @@ class EventSqlMetersIT {
     }
 
     private static List<Double> lags(MeterRegistry registry) {
-        return registry.find("eventsql.consumer.lag").tagKeys("shard", "partition").gauges().stream()
+        return registry.find("eventsql.partition.lag").tagKeys("shard", "partition").gauges().stream()
                 .map(Gauge::value)
                 .toList();
     }
@@ -266,7 +266,7 @@ class EventSqlMetersIT {
                         assertThat(value(registry, "eventsql.outbox.backlog")).isNaN());
 
                 long threads = Thread.getAllStackTraces().keySet().stream()
-                        .filter(thread -> thread.getName().startsWith("eventsql-outbox-meters"))
+                        .filter(thread -> thread.getName().startsWith("eventsql-meters-outbox"))
                         .count();
                 assertThat(threads).isLessThanOrEqualTo(1);
                 database.resume();

@@ -1,0 +1,63 @@
+package io.eventsql.publish;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.awaitility.Awaitility.await;
+
+import io.eventsql.Event;
+import io.eventsql.EventNotStoredException;
+import io.eventsql.EventOutcomeUnknownException;
+import io.eventsql.EventPosition;
+import io.eventsql.EventSql;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import org.junit.jupiter.api.Test;
+
+/**
+ * Goal: closing an instance whose calls cannot be appended fails each of them, with what is certain about it. Method: the
+ * partitions are locked; one batch is sent, others wait, and a caller waits for room in the buffer.
+ */
+class ClosingPublisherIT extends PublishFixture {
+    @Test
+    void close_callsAreQueued_eachFailsWithItsOutcome() throws Exception {
+        EventSql eventSql = open(dataSource(), settings().bufferBytes(100_000).appendConnections(1));
+        String stream = newStream(eventSql, 1);
+        whilePartitionsAreLocked(() -> {
+            CompletableFuture<EventPosition> sent = publish(eventSql, stream, "k", "sent");
+            await().until(() -> eventSql.buffers().getFirst().waitingCalls() == 0);
+            List<CompletableFuture<EventPosition>> queued = new ArrayList<>();
+            for (int i = 0; i < 5; i++) {
+                queued.add(eventSql.publisher().publishAsync(stream, Event.of("k", new byte[18_000])));
+            }
+            CompletableFuture<EventPosition> blocked = new CompletableFuture<>();
+            Thread caller = Thread.ofVirtual().start(() -> {
+                try {
+                    blocked.complete(eventSql.publisher().publish(stream, Event.of("k", new byte[18_000])));
+                } catch (RuntimeException e) {
+                    blocked.completeExceptionally(e);
+                }
+            });
+            await().until(() -> eventSql.buffers().getFirst().blockedCallers() == 1);
+
+            assertThat(eventSql.close(Duration.ofSeconds(1))).isFalse();
+
+            assertThat(failureOf(sent))
+                    .isInstanceOf(EventOutcomeUnknownException.class)
+                    .hasMessageContaining("settings.closeTimeout");
+            for (CompletableFuture<EventPosition> call : queued) {
+                assertThat(failureOf(call))
+                        .isInstanceOf(EventNotStoredException.class)
+                        .hasMessageContaining("settings.closeTimeout");
+            }
+            assertThat(failureOf(blocked))
+                    .isInstanceOf(EventNotStoredException.class)
+                    .hasMessageContaining("closed");
+            caller.join();
+            assertThatThrownBy(() -> eventSql.publisher().publish(stream, Event.ofText("late")))
+                    .isInstanceOf(EventNotStoredException.class)
+                    .hasMessageContaining("the publisher is closed");
+        });
+    }
+}

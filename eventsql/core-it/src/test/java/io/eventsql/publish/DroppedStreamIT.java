@@ -1,0 +1,91 @@
+package io.eventsql.publish;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.eventsql.Event;
+import io.eventsql.EventNotStoredException;
+import io.eventsql.EventPosition;
+import io.eventsql.EventSql;
+import io.eventsql.StreamSpec;
+import io.eventsql.UnknownStreamException;
+import io.eventsql.fixture.Sql;
+import java.sql.SQLException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import org.junit.jupiter.api.Test;
+
+/**
+ * Goal: a stream dropped while an instance publishes to it fails the calls to this stream, alone and at once, and is not
+ * created again; a stream created anew under its name gets the next events. Method: SQL drops the stream.
+ */
+class DroppedStreamIT extends PublishFixture {
+    private void drop(String stream) throws SQLException {
+        Sql.execute(
+                dataSource(),
+                "DELETE FROM eventsql.stream WHERE name = '" + stream + "'",
+                "DROP TABLE eventsql.events_" + stream + " CASCADE");
+    }
+
+    @Test
+    void publish_streamWasDropped_onlyItsCallsFailAndItStaysDropped() throws Exception {
+        EventSql eventSql = open();
+        String kept = newStream(eventSql, 2);
+        String dropped = newStream(eventSql, 2);
+        get(publish(eventSql, kept, "k", "before"));
+        get(publish(eventSql, dropped, "k", "before"));
+        drop(dropped);
+        List<CompletableFuture<EventPosition>> good = new ArrayList<>();
+        List<CompletableFuture<EventPosition>> failing = new ArrayList<>();
+        whilePartitionsAreLocked(() -> {
+            for (int i = 0; i < 10; i++) {
+                good.add(publish(eventSql, kept, "k" + i, "after"));
+                failing.add(publish(eventSql, dropped, "k" + i, "after"));
+            }
+        });
+
+        for (CompletableFuture<EventPosition> call : failing) {
+            assertThat(failureOf(call))
+                    .isInstanceOf(EventNotStoredException.class)
+                    .hasMessageContaining("the stream was dropped")
+                    .hasRootCauseInstanceOf(UnknownStreamException.class);
+        }
+        for (CompletableFuture<EventPosition> call : good) {
+            get(call);
+        }
+        assertThatThrownBy(() -> eventSql.publisher().publish(dropped, Event.ofText("k", "again")))
+                .isInstanceOf(UnknownStreamException.class);
+        assertThat(eventSql.streams()).extracting(StreamSpec::name).containsExactly(kept);
+    }
+
+    @Test
+    void publish_streamWasCreatedAnew_isStoredThere() throws Exception {
+        EventSql eventSql = open();
+        String stream = newStream(eventSql, 2);
+        get(publish(eventSql, stream, "k", "before"));
+        drop(stream);
+        open().createStream(StreamSpec.of(stream).withPartitions(2).withSegmentSize(1_000));
+
+        EventPosition stored = get(publish(eventSql, stream, "k", "after"));
+
+        assertThat(stored.offset()).isZero();
+        assertThat(storedValues(stream)).containsExactly("after");
+    }
+
+    @Test
+    void publish_streamWasCreatedAnewWithOtherPartitions_firstCallFailsAndLaterOnesAreStored() throws Exception {
+        EventSql eventSql = open();
+        String stream = newStream(eventSql, 2);
+        get(publish(eventSql, stream, "k", "before"));
+        drop(stream);
+        open().createStream(StreamSpec.of(stream).withPartitions(3));
+
+        assertThat(failureOf(publish(eventSql, stream, "k", "routed by the old definition")))
+                .isInstanceOf(EventNotStoredException.class)
+                .hasMessageContaining("another definition");
+        get(publish(eventSql, stream, "k", "after"));
+
+        assertThat(storedValues(stream)).containsExactly("after");
+    }
+}

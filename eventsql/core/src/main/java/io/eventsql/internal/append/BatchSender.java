@@ -1,0 +1,153 @@
+package io.eventsql.internal.append;
+
+import io.eventsql.EventSqlException;
+import io.eventsql.StreamSpec;
+import io.eventsql.UnknownStreamException;
+import io.eventsql.internal.shard.Shard;
+import io.eventsql.internal.sql.Database;
+import io.eventsql.internal.sql.ErrorKind;
+import io.eventsql.internal.sql.NotSentException;
+import io.eventsql.internal.sql.SqlErrors;
+import java.sql.Connection;
+import java.sql.SQLException;
+import java.util.List;
+import java.util.OptionalInt;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/** Sends a batch to the database once. Used by one thread, except {@link #abortIfHung}. */
+final class BatchSender {
+    private static final Logger LOG = LoggerFactory.getLogger(BatchSender.class);
+    /** One for sending the request, one for waiting for the response. */
+    private static final int HUNG_AFTER_NETWORK_TIMEOUTS = 2;
+
+    private final Shard shard;
+    private final PublishContext context;
+    private final AcknowledgedBatches acknowledged;
+    private final long hungAfterNanos;
+    /** The incarnation of the database that the last attempt was for. */
+    private String incarnation = "";
+    /** The statement in progress; {@code null} if there is none. */
+    private volatile @Nullable RunningStatement running;
+
+    private record RunningStatement(Connection connection, long sinceNanos) {}
+
+    BatchSender(Shard shard, PublishContext context, AcknowledgedBatches acknowledged) {
+        this.shard = shard;
+        this.context = context;
+        this.acknowledged = acknowledged;
+        this.hungAfterNanos = HUNG_AFTER_NETWORK_TIMEOUTS
+                * context.settings().networkTimeout().toNanos();
+    }
+
+    /**
+     * Sends the batch and completes its calls, after the connection was returned to its pool.
+     *
+     * @throws SQLException see {@link SqlErrors#classify}; {@link SqlErrors#NO_PARTITION} if a stream was dropped
+     */
+    void send(Batch batch) throws SQLException {
+        lookUpStreams(batch);
+        List<PartitionGroup> groups;
+        long[] firstOffsets;
+        long nanos;
+        try (Connection connection = shard.require().borrow()) {
+            if (!batch.beginSending()) {
+                return; // all calls have reached their deadline
+            }
+            groups = batch.groupByPartition();
+            long sentAt = System.nanoTime();
+            firstOffsets = execute(connection, batch, groups);
+            nanos = System.nanoTime() - sentAt;
+        }
+        for (int i = 0; i < firstOffsets.length; i++) {
+            groups.get(i).storedAt(firstOffsets[i]);
+        }
+        acknowledged.record(batch.number(), groups);
+        batch.complete(shard, groups);
+        for (PartitionGroup group : groups) {
+            context.segments().appended(shard, group.stream(), group.partition(), group.nextOffset());
+            context.wakeUp().appended(shard, group.streamId(), group.partition());
+        }
+        context.listeners().appended(shard.number(), batch, groups, nanos);
+    }
+
+    private void lookUpStreams(Batch batch) throws SQLException {
+        try {
+            incarnation = shard.incarnation(); // before the ids
+            batch.lookUpStreams(incarnation, this::streamId);
+        } catch (SQLException e) {
+            throw SqlErrors.classify(e) == ErrorKind.IN_DOUBT ? new NotSentException(e) : e;
+        }
+    }
+
+    /**
+     * Returns the stream's id on this shard. A shard that was unavailable when the stream was created gets it now; a stream
+     * that was dropped is not created again.
+     */
+    private int streamId(StreamSpec stream) throws SQLException {
+        OptionalInt known = shard.findStreamId(stream);
+        if (known.isPresent()) {
+            return known.getAsInt();
+        }
+        context.streams().forget(stream.name());
+        try {
+            context.streams().require(stream.name());
+        } catch (UnknownStreamException e) {
+            throw new SQLException("the stream was dropped", SqlErrors.NO_PARTITION, e);
+        } catch (EventSqlException e) {
+            throw new NotSentException(e);
+        }
+        return shard.ensureStream(stream);
+    }
+
+    private long[] execute(Connection connection, Batch batch, List<PartitionGroup> groups) throws SQLException {
+        running = new RunningStatement(connection, System.nanoTime());
+        try {
+            return shard.tables()
+                    .append()
+                    .execute(
+                            connection,
+                            context.producer(),
+                            batch.number(),
+                            shard.mapVersion(),
+                            incarnation,
+                            PartitionGroup.toRows(groups));
+        } catch (SQLException e) {
+            if (SqlErrors.state(e).equals(SqlErrors.READ_ONLY)) {
+                Database.discard(connection); // it leads to a former primary
+            }
+            throw e;
+        } finally {
+            running = null;
+        }
+    }
+
+    /**
+     * Compares what is remembered of the database, after it has rejected the last attempt because it has another incarnation.
+     *
+     * @return whether statements use another incarnation now
+     */
+    boolean recheckIncarnation() throws SQLException {
+        shard.recheckIncarnation(incarnation);
+        return !shard.incarnation().equals(incarnation);
+    }
+
+    /**
+     * Aborts the connection of a statement that has been running for too long. The network timeout limits the wait for a
+     * response, but not the sending, which also hangs once the network buffers are full.
+     */
+    void abortIfHung(long nowNanos) {
+        RunningStatement hung = running;
+        if (hung == null || nowNanos - hung.sinceNanos() < hungAfterNanos) {
+            return;
+        }
+        running = null;
+        LOG.warn("Aborting hung connection to {}", shard);
+        try {
+            hung.connection().abort(Runnable::run);
+        } catch (SQLException | RuntimeException e) { // pools throw exceptions of their own
+            LOG.debug("The connection was returned to its pool before it could be aborted", e);
+        }
+    }
+}

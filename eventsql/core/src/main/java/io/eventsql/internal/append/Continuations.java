@@ -1,0 +1,124 @@
+package io.eventsql.internal.append;
+
+import java.util.Queue;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.Executor;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicReference;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Completes the futures of one shard's asynchronous calls, and so runs what the application has attached to them, on
+ * virtual threads that the library does not need for anything else. Thread-safe.
+ *
+ * <p>Usually one worker completes all futures in the order of their outcomes; it ends when none waits. If a continuation
+ * blocks, another worker takes over those that wait: a continuation may wait for a later call of the same batch.
+ */
+final class Continuations implements Executor {
+    private static final Logger LOG = LoggerFactory.getLogger(Continuations.class);
+    private static final long CLOSE_CHECK_MS = 5;
+
+    private final String threadName;
+    private final Queue<Runnable> waiting = new ConcurrentLinkedQueue<>();
+    /** The worker that takes what waits; {@code null} if none runs, or all are blocked and none took over yet. */
+    private final AtomicReference<@Nullable Worker> active = new AtomicReference<>();
+
+    Continuations(String shard) {
+        threadName = "eventsql-continuations-" + shard;
+    }
+
+    /** Adds a task; {@link #start} runs it. The caller completes a whole batch before it pays for a thread. */
+    @Override
+    public void execute(Runnable task) {
+        waiting.add(task);
+    }
+
+    /** Starts a worker if tasks wait and none runs. */
+    void start() {
+        if (!waiting.isEmpty() && active.get() == null) {
+            replace(null);
+        }
+    }
+
+    /** Lets another worker take over if the active one runs the same task as at the last call. For one thread. */
+    void overtakeBlocked() {
+        Worker worker = active.get();
+        if (worker == null) {
+            start();
+        } else if (worker.isBlocked() && !waiting.isEmpty()) {
+            replace(worker);
+        }
+    }
+
+    private void replace(@Nullable Worker previous) {
+        Worker worker = new Worker();
+        if (!active.compareAndSet(previous, worker)) {
+            return;
+        }
+        try {
+            startThread(worker);
+        } catch (RuntimeException | Error e) { // the next call of overtakeBlocked starts one
+            active.compareAndSet(worker, null);
+            throw e;
+        }
+    }
+
+    private void startThread(Runnable task) {
+        Thread.ofVirtual()
+                .name(threadName)
+                .inheritInheritableThreadLocals(false)
+                .start(task);
+    }
+
+    private final class Worker implements Runnable {
+        /** Written by this worker's thread alone. */
+        private final AtomicInteger taken = new AtomicInteger();
+
+        private int takenBefore;
+
+        /** Returns whether a task has been running since the last call. */
+        boolean isBlocked() {
+            int now = taken.getAcquire();
+            boolean blocked = now > 0 && now == takenBefore;
+            takenBefore = now;
+            return blocked;
+        }
+
+        @Override
+        public void run() {
+            do {
+                for (Runnable task = waiting.poll(); task != null; task = waiting.poll()) {
+                    taken.setRelease(taken.getPlain() + 1);
+                    runTask(task);
+                }
+                // A task added after the last poll is taken here, unless another worker has become active.
+            } while (active.compareAndSet(this, null) && !waiting.isEmpty() && active.compareAndSet(null, this));
+        }
+    }
+
+    private void runTask(Runnable task) {
+        try {
+            task.run();
+        } catch (Throwable e) { // the futures catch what continuations throw; this is an Error of the JVM
+            LOG.error("Thread {} failed unexpectedly; continuing with the next future", threadName, e);
+        }
+        if (Thread.interrupted()) {
+            LOG.debug("A continuation has left an interrupt on thread {}", threadName);
+        }
+    }
+
+    /** Waits until all futures are completed, at most until the deadline; then completes the rest concurrently. */
+    void close(long deadlineNanos) throws InterruptedException {
+        while (!waiting.isEmpty() && deadlineNanos - System.nanoTime() > 0) {
+            overtakeBlocked();
+            TimeUnit.MILLISECONDS.sleep(CLOSE_CHECK_MS);
+        }
+        for (Runnable task = waiting.poll(); task != null; task = waiting.poll()) {
+            Runnable late = task;
+            startThread(() -> runTask(late));
+        }
+    }
+}
