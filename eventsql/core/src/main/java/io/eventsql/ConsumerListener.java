@@ -5,7 +5,8 @@ import java.time.Duration;
 /**
  * Callbacks for the consumers of this process, for metrics and alerts; registered with {@link
  * EventSql.Builder#listener}. They are called concurrently on threads of the library and on handler threads: methods must
- * be thread-safe and return quickly. An exception is logged and has no other effect.
+ * be thread-safe and return quickly. An exception or {@link Error} is logged and has no other effect, and an interrupt that a
+ * callback leaves is cleared.
  */
 public interface ConsumerListener {
     /** Why a member no longer handles a partition. */
@@ -54,6 +55,18 @@ public interface ConsumerListener {
 
     /** Called after the event and its key were parked. */
     default void keyParked(StoredEvent event, String consumer, int attempts, Throwable error) {}
+
+    /**
+     * Called when the circuit breaker of a partition opens ({@link ConsumerSpec#circuitBreaker()}), and again for each
+     * further pause, when the event that was handled after the last one has failed, too.
+     *
+     * @param failures the number of failures in a row
+     * @param delay the duration of the pause
+     */
+    default void circuitBreakerOpened(ConsumerPartition partition, int failures, Duration delay) {}
+
+    /** Called when a call of the handler has succeeded and so closed the partition's circuit breaker. */
+    default void circuitBreakerClosed(ConsumerPartition partition) {}
 
     /** Called when the partition was stopped; it stays stopped until {@link ConsumerControl#resume}. */
     default void partitionStopped(ConsumerPartition partition, long nextOffset, String error) {}

@@ -22,6 +22,8 @@ public final class ConsumerSpec {
     public static final int KEY_CONCURRENCY_MAX = 10_000;
     public static final int DEFAULT_MAX_PARTITIONS = Integer.MAX_VALUE;
     public static final Duration DEFAULT_HANDLER_TIMEOUT = Duration.ofMinutes(5);
+    public static final int DEFAULT_CIRCUIT_BREAKER = 20;
+    public static final int CIRCUIT_BREAKER_MAX = 1_000_000;
     public static final FailurePolicy DEFAULT_FAILURE_POLICY = FailurePolicy.STOP;
     public static final OutOfRangePolicy DEFAULT_OUT_OF_RANGE_POLICY = OutOfRangePolicy.FAIL;
     /** The suffix of a stream's name in the default name of its dead-letter stream. */
@@ -88,7 +90,8 @@ public final class ConsumerSpec {
 
     /**
      * Returns the maximum number of partitions that this member handles concurrently, 1 to {@value #CONCURRENCY_MAX};
-     * default {@value #DEFAULT_CONCURRENCY}. Handlers run on virtual threads.
+     * default {@value #DEFAULT_CONCURRENCY}. A partition that waits for the next attempt of an event does not count.
+     * Handlers run on virtual threads.
      */
     public int concurrency() {
         return values.concurrency;
@@ -111,13 +114,16 @@ public final class ConsumerSpec {
     /**
      * Returns the maximum duration of a handler call, 10 ms to 1 day; default 5 minutes. If a handler exceeds it, the
      * member reports this and releases the partition to other members. The handler is not interrupted; its result is
-     * ignored.
+     * ignored. It also limits the statements of a transactional handler: {@link Settings#networkTimeout()} does not.
      */
     public Duration handlerTimeout() {
         return values.handlerTimeout;
     }
 
-    /** Returns the retry policy for failed events; default: unlimited attempts. */
+    /**
+     * Returns the retry policy for failed events; default: {@link RetryPolicy#defaults()}, which limits the attempts with
+     * every failure policy except {@link FailurePolicy#STOP}.
+     */
     public RetryPolicy retry() {
         return values.retry;
     }
@@ -125,6 +131,19 @@ public final class ConsumerSpec {
     /** Returns what happens to an event that is not retried any more; default {@link FailurePolicy#STOP}. */
     public FailurePolicy failurePolicy() {
         return values.failurePolicy;
+    }
+
+    /**
+     * Returns the number of events in a row, without a success in between and of more than one key, that must fail for
+     * good in a partition to open its circuit breaker; 0 (none) to {@value #CIRCUIT_BREAKER_MAX}, default {@value
+     * #DEFAULT_CIRCUIT_BREAKER}. That many failures suggest an outage of a service behind the handler: the partition then
+     * pauses instead of dead-lettering or parking the whole stream. Pauses grow from {@link RetryPolicy#maxDelay()}, at
+     * least 1 s, to 1 minute; after each, the failed event is handled again, and a success closes the circuit. Exceptions
+     * that are never retried ({@link RetryPolicy#fatal()}, {@link RetryPolicy#retryable()}) do not count. Irrelevant with
+     * {@link FailurePolicy#STOP}.
+     */
+    public int circuitBreaker() {
+        return values.circuitBreaker;
     }
 
     /**
@@ -207,6 +226,12 @@ public final class ConsumerSpec {
         return with(v -> v.failurePolicy = value);
     }
 
+    /** Returns a copy with another {@link #circuitBreaker()}; 0 switches it off. */
+    public ConsumerSpec withCircuitBreaker(int failuresInARow) {
+        InvalidInputException.requireRange("consumer.circuitBreaker", failuresInARow, 0, CIRCUIT_BREAKER_MAX);
+        return with(v -> v.circuitBreaker = failuresInARow);
+    }
+
     /** Returns a copy with another {@link #deadLetterStream()}. */
     public ConsumerSpec withDeadLetterStream(String value) {
         Names.requireName("consumer.deadLetterStream", value, StreamSpec.NAME_LENGTH_MAX);
@@ -254,6 +279,7 @@ public final class ConsumerSpec {
         private Duration handlerTimeout = DEFAULT_HANDLER_TIMEOUT;
         private RetryPolicy retry = RetryPolicy.defaults();
         private FailurePolicy failurePolicy = DEFAULT_FAILURE_POLICY;
+        private int circuitBreaker = DEFAULT_CIRCUIT_BREAKER;
         private @Nullable String deadLetterStream;
         private OutOfRangePolicy outOfRangePolicy = DEFAULT_OUT_OF_RANGE_POLICY;
 
@@ -276,6 +302,7 @@ public final class ConsumerSpec {
                     handlerTimeout,
                     retry,
                     failurePolicy,
+                    circuitBreaker,
                     deadLetterStream == null ? stream + DEAD_LETTER_SUFFIX : deadLetterStream,
                     outOfRangePolicy);
         }
@@ -292,6 +319,7 @@ public final class ConsumerSpec {
             handlerTimeout = other.handlerTimeout;
             retry = other.retry;
             failurePolicy = other.failurePolicy;
+            circuitBreaker = other.circuitBreaker;
             deadLetterStream = other.deadLetterStream;
             outOfRangePolicy = other.outOfRangePolicy;
         }

@@ -261,8 +261,13 @@ public final class EventSql implements AutoCloseable {
     }
 
     private Subscription started(Subscription subscription, boolean transactional) {
-        pools.checkStarted(subscription, transactional);
-        return subscription;
+        try {
+            pools.checkStarted(subscription, transactional);
+            return subscription;
+        } catch (RuntimeException | Error e) { // the caller has nothing to close it with
+            subscription.close(Duration.ZERO);
+            throw e;
+        }
     }
 
     private static ConsumerSpec requireSpec(ConsumerSpec spec) {

@@ -1,6 +1,10 @@
 package io.eventsql;
 
-/** What happens to an event whose handler failed and that {@link RetryPolicy} does not retry. */
+/**
+ * What happens to an event whose handler failed and that {@link RetryPolicy} does not retry. By default events are retried
+ * without limit with {@link #STOP}, and {@value RetryPolicy#DEFAULT_MAX_ATTEMPTS} times with the other policies. Those are
+ * applied to no event while {@link ConsumerSpec#circuitBreaker()} is open.
+ */
 public enum FailurePolicy {
     /** The partition stops at the event until it is resumed. No event is skipped; the state shows the error. */
     STOP,

@@ -10,7 +10,8 @@ import org.jspecify.annotations.Nullable;
  * When and how often a failed event is retried before the consumer's {@link FailurePolicy} applies. Immutable; every
  * {@code with} method returns a changed copy.
  *
- * @param maxAttempts the maximum number of handler calls for an event, 1 or more; {@link #UNLIMITED}: until it succeeds
+ * @param maxAttempts the maximum number of handler calls for an event, 1 or more; {@link #UNLIMITED}: until it succeeds;
+ *     {@code null}: unlimited with {@link FailurePolicy#STOP}, {@value #DEFAULT_MAX_ATTEMPTS} with the other policies
  * @param initialDelay the delay before the second attempt, 1 ms to 1 hour; it doubles with each further attempt. The
  *     actual delay is a random value between half of it and all of it, so that many failed handlers do not retry at the
  *     same time.
@@ -21,7 +22,7 @@ import org.jspecify.annotations.Nullable;
  *     matches if it or one of its causes is of such a type.
  */
 public record RetryPolicy(
-        int maxAttempts,
+        @Nullable Integer maxAttempts,
         Duration initialDelay,
         Duration maxDelay,
         Set<Class<? extends Throwable>> retryable,
@@ -29,9 +30,11 @@ public record RetryPolicy(
     /** No limit on the attempts. */
     public static final int UNLIMITED = Integer.MAX_VALUE;
 
-    public static final int DEFAULT_MAX_ATTEMPTS = UNLIMITED;
+    /** The default of {@link #maxAttempts()} with a failure policy other than {@link FailurePolicy#STOP}. */
+    public static final int DEFAULT_MAX_ATTEMPTS = 10;
+
     public static final Duration DEFAULT_INITIAL_DELAY = Duration.ofMillis(100);
-    public static final Duration DEFAULT_MAX_DELAY = Duration.ofSeconds(30);
+    public static final Duration DEFAULT_MAX_DELAY = Duration.ofSeconds(10);
 
     /**
      * Validates the policy.
@@ -39,16 +42,18 @@ public record RetryPolicy(
      * @throws InvalidInputException if a field is out of range; names the field and the limit
      */
     public RetryPolicy {
-        InvalidInputException.requireRange("retry.maxAttempts", maxAttempts, 1, UNLIMITED);
+        if (maxAttempts != null) {
+            InvalidInputException.requireRange("retry.maxAttempts", maxAttempts, 1, UNLIMITED);
+        }
         Settings.requireDuration("retry.initialDelay", initialDelay, Duration.ofMillis(1), Duration.ofHours(1));
         Settings.requireDuration("retry.maxDelay", maxDelay, initialDelay, Duration.ofHours(24));
         retryable = copy("retry.retryable", retryable);
         fatal = copy("retry.fatal", fatal);
     }
 
-    /** Returns the default policy: unlimited attempts, delays of 100 ms to 30 s. */
+    /** Returns the default policy: attempts as the failure policy suggests, delays of 100 ms to 10 s. */
     public static RetryPolicy defaults() {
-        return new RetryPolicy(DEFAULT_MAX_ATTEMPTS, DEFAULT_INITIAL_DELAY, DEFAULT_MAX_DELAY, Set.of(), Set.of());
+        return new RetryPolicy(null, DEFAULT_INITIAL_DELAY, DEFAULT_MAX_DELAY, Set.of(), Set.of());
     }
 
     /** Returns a copy with another {@link #maxAttempts()}. */
@@ -71,14 +76,23 @@ public record RetryPolicy(
         return new RetryPolicy(maxAttempts, initialDelay, maxDelay, retryable, value);
     }
 
+    /** Returns a copy whose {@link #maxAttempts()} is that of the failure policy, unless it is set. */
+    public RetryPolicy forPolicy(FailurePolicy failurePolicy) {
+        if (maxAttempts != null) {
+            return this;
+        }
+        return withMaxAttempts(failurePolicy == FailurePolicy.STOP ? UNLIMITED : DEFAULT_MAX_ATTEMPTS);
+    }
+
     /**
-     * Returns whether an event is retried.
+     * Returns whether an event is retried. Without {@link #maxAttempts()} the number of attempts does not matter.
      *
      * @param attempts the number of failed attempts so far
      * @param error the exception of the last one; its causes are examined, too
      */
     public boolean allowsAttemptAfter(int attempts, Throwable error) {
-        return attempts < maxAttempts && (retryable.isEmpty() || matches(retryable, error)) && !matches(fatal, error);
+        boolean isWithinLimit = maxAttempts == null || attempts < maxAttempts;
+        return isWithinLimit && (retryable.isEmpty() || matches(retryable, error)) && !matches(fatal, error);
     }
 
     private static boolean matches(Set<Class<? extends Throwable>> types, Throwable error) {

@@ -10,7 +10,10 @@ import org.jspecify.annotations.Nullable;
 public final class StartPosition {
     /** The first event that exists. */
     public static final StartPosition EARLIEST = new StartPosition("EARLIEST", null, -1);
-    /** After the last event that exists when the position is applied. */
+    /**
+     * After the last event that exists when the position is applied. For a new consumer that is one moment for all
+     * shards: on a shard that is joined later it also gets what was published there since the consumer was registered.
+     */
     public static final StartPosition LATEST = new StartPosition("LATEST", null, -1);
 
     private final String name;

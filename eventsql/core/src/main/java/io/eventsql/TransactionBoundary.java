@@ -30,7 +30,8 @@ public interface TransactionBoundary {
         /**
          * Handles events and commits their offset.
          *
-         * @param connection the transaction's connection; the library may change its network timeout
+         * @param connection the transaction's connection. While the work runs, its network timeout is that of the library,
+         *     and {@link ConsumerSpec#handlerTimeout()} in the handler; afterwards it is what it was.
          * @throws Exception if the transaction must be rolled back
          */
         void run(Connection connection) throws Exception;

@@ -32,6 +32,7 @@ class ConsumerSpecTest {
         assertThat(SPEC.handlerTimeout()).isEqualTo(Duration.ofMinutes(5));
         assertThat(SPEC.retry()).isEqualTo(RetryPolicy.defaults());
         assertThat(SPEC.failurePolicy()).isEqualTo(FailurePolicy.STOP);
+        assertThat(SPEC.circuitBreaker()).isEqualTo(20);
         assertThat(SPEC.deadLetterStream()).isEqualTo("orders_dead_letter");
         assertThat(SPEC.outOfRangePolicy()).isEqualTo(OutOfRangePolicy.FAIL);
     }
@@ -74,6 +75,7 @@ class ConsumerSpecTest {
                         s -> s.withFailurePolicy(FailurePolicy.PARK_KEY),
                         ConsumerSpec::failurePolicy,
                         FailurePolicy.PARK_KEY),
+                new Change("circuitBreaker", s -> s.withCircuitBreaker(7), ConsumerSpec::circuitBreaker, 7),
                 new Change("deadLetterStream", s -> s.withDeadLetterStream("d"), ConsumerSpec::deadLetterStream, "d"),
                 new Change(
                         "outOfRangePolicy",
@@ -120,6 +122,8 @@ class ConsumerSpecTest {
                 SPEC.withRetryDelay(Duration.ofHours(1), Duration.ofHours(24)),
                 SPEC.withKeyConcurrency(10_000),
                 SPEC.withMaxPartitions(1),
+                SPEC.withCircuitBreaker(0),
+                SPEC.withCircuitBreaker(1_000_000),
                 SPEC.withHandlerTimeout(Duration.ofMillis(10)),
                 SPEC.withHandlerTimeout(Duration.ofDays(1)),
                 ConsumerSpec.of("orders", "a".repeat(60)));
@@ -187,6 +191,7 @@ class ConsumerSpecTest {
                 new Wrong("consumer.handlerTimeout", "PT0.01S", () -> SPEC.withHandlerTimeout(Duration.ofMillis(9))),
                 new Wrong("consumer.handlerTimeout", "PT24H", () -> SPEC.withHandlerTimeout(Duration.ofDays(2))),
                 new Wrong("consumer.deadLetterStream", "at most 36 characters", () -> SPEC.withDeadLetterStream("A")),
+                new Wrong("consumer.circuitBreaker", "-1", () -> SPEC.withCircuitBreaker(-1)),
                 new Wrong("consumer.retry", "null", () -> SPEC.withRetry(null)),
                 new Wrong("consumer.failurePolicy", "null", () -> SPEC.withFailurePolicy(null)),
                 new Wrong("consumer.outOfRangePolicy", "null", () -> SPEC.withOutOfRangePolicy(null)),

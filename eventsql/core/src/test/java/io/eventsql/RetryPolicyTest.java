@@ -21,6 +21,24 @@ class RetryPolicyTest {
     }
 
     @Test
+    void forPolicy_attemptsNotSet_areUnlimitedOnlyWithStop() {
+        assertThat(ALL.forPolicy(FailurePolicy.STOP).maxAttempts()).isEqualTo(RetryPolicy.UNLIMITED);
+        assertThat(ALL.forPolicy(FailurePolicy.DEAD_LETTER).maxAttempts()).isEqualTo(10);
+        assertThat(ALL.forPolicy(FailurePolicy.PARK_KEY).maxAttempts()).isEqualTo(10);
+    }
+
+    @Test
+    void forPolicy_attemptsSet_areKept() {
+        for (FailurePolicy policy : FailurePolicy.values()) {
+            assertThat(ALL.withMaxAttempts(3).forPolicy(policy).maxAttempts()).isEqualTo(3);
+            assertThat(ALL.withMaxAttempts(RetryPolicy.UNLIMITED)
+                            .forPolicy(policy)
+                            .maxAttempts())
+                    .isEqualTo(RetryPolicy.UNLIMITED);
+        }
+    }
+
+    @Test
     void allowsAttemptAfter_maxAttempts_isFalse() {
         assertThat(ALL.withMaxAttempts(3).allowsAttemptAfter(2, new Exception()))
                 .isTrue();

@@ -155,6 +155,38 @@ class FailurePolicyIT extends ConsumerFixture {
         assertThat(parkedEvents(stream)).extracting(ParkedEvent::attempts).containsExactly(3, 1, 3, 1);
     }
 
+    @ParameterizedTest
+    @EnumSource(names = "STOP", mode = EnumSource.Mode.EXCLUDE)
+    void retry_attemptsNotSet_areLimited(FailurePolicy policy) {
+        String stream = newStream(1);
+        List<String> tried = Collections.synchronizedList(new ArrayList<>());
+        publishKeys(stream, "bad", "good");
+        try (Subscription ignored = eventSql.subscribe(consumer(stream).withFailurePolicy(policy), event -> {
+            tried.add(event.key());
+            if (event.key().equals("bad")) {
+                throw new IllegalStateException("cannot handle it");
+            }
+        })) {
+            awaitLag(stream, 0);
+        }
+        assertThat(tried).containsOnlyOnce("good").hasSize(RetryPolicy.DEFAULT_MAX_ATTEMPTS + 1);
+        assertThat(parkedEvents(stream)).extracting(ParkedEvent::attempts).containsExactly(10);
+    }
+
+    @Test
+    void retry_attemptsNotSetAndStop_areUnlimited() {
+        String stream = newStream(1);
+        List<String> tried = Collections.synchronizedList(new ArrayList<>());
+        publishKeys(stream, "bad");
+        try (Subscription ignored = eventSql.subscribe(consumer(stream), event -> {
+            tried.add(event.key());
+            throw new IllegalStateException("cannot handle it");
+        })) {
+            await().atMost(Duration.ofSeconds(30)).until(() -> tried.size() > 3 * RetryPolicy.DEFAULT_MAX_ATTEMPTS);
+            assertThat(state(stream)).allMatch(p -> p.status() == Status.RUNNING);
+        }
+    }
+
     @Test
     void deadLetter_failedEvent_isCopiedWithItsOriginAndSkipped() {
         String stream = newStream();

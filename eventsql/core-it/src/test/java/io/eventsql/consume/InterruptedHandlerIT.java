@@ -10,10 +10,15 @@ import io.eventsql.FailurePolicy;
 import io.eventsql.RetryPolicy;
 import io.eventsql.StreamSpec;
 import io.eventsql.fixture.Handled;
+import io.eventsql.fixture.SwitchableDataSource;
 import io.eventsql.fixture.TestCluster;
 import java.time.Duration;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /** A handler that leaves its thread interrupted, as many do, neither loses events nor stops its partition. */
 class InterruptedHandlerIT {
@@ -52,6 +57,50 @@ class InterruptedHandlerIT {
             handled.awaitSize(EVENTS * 4 / 5);
             awaitDrained(eventSql);
             assertThat(eventSql.consumer("interrupts", "c").parkedEvents(100)).hasSize(EVENTS / 5);
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(ints = {1, 8})
+    void deadLetter_interruptedWhileRetrying_eventIsNotSkipped(int keyConcurrency) {
+        try (TestCluster cluster = TestCluster.ofShards(1)) {
+            open(cluster);
+            SwitchableDataSource dataSource =
+                    new SwitchableDataSource(cluster.dataSources().getFirst());
+            Handled handled = new Handled();
+            AtomicReference<Thread> failed = new AtomicReference<>();
+            try (EventSql eventSql = EventSql.builder(dataSource).build()) {
+                eventSql.subscribe(
+                        ConsumerSpec.of("interrupts", "c")
+                                .withKeyConcurrency(keyConcurrency)
+                                .withRetry(RetryPolicy.defaults().withMaxAttempts(1))
+                                .withFailurePolicy(FailurePolicy.DEAD_LETTER),
+                        event -> {
+                            if (event.offset() == 3) {
+                                dataSource.setAvailable(false);
+                                failed.set(Thread.currentThread());
+                                throw new IllegalStateException("not handled");
+                            }
+                            handled.add(event);
+                        });
+                await().atMost(Duration.ofSeconds(30)).until(() -> failed.get() != null);
+                AtomicInteger interrupts = new AtomicInteger();
+                await().atMost(Duration.ofSeconds(30))
+                        .pollInterval(Duration.ofMillis(20))
+                        .until(() -> {
+                            failed.get().interrupt(); // as a timer of the handler's that fires late
+                            return interrupts.incrementAndGet() == 20;
+                        });
+                dataSource.setAvailable(true);
+                awaitDrained(eventSql);
+                assertThat(eventSql.consumer("interrupts", "c").parkedEvents(100))
+                        .hasSize(1);
+            }
+            assertThat(handled.texts())
+                    .containsExactlyElementsOf(IntStream.range(0, EVENTS)
+                            .filter(i -> i != 3)
+                            .mapToObj(i -> "value" + i)
+                            .toList());
         }
     }
 

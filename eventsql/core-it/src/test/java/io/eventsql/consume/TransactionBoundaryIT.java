@@ -19,6 +19,7 @@ import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.SQLException;
 import java.sql.Statement;
+import java.time.Duration;
 import java.util.List;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
@@ -109,6 +110,42 @@ class TransactionBoundaryIT extends ConsumerFixture {
         assertThat(effects(stream)).containsExactlyElementsOf(texts(0, 30));
         assertThat(transactions.committed).hasValue(30);
         assertThat(transactions.begun).hasValue(tried.get());
+    }
+
+    @Test
+    void networkTimeout_duringAndAfterTheWork_isThatOfTheHandlerAndThenTheFormerOne() throws SQLException {
+        String stream = newStream(1);
+        publish(stream, 0, 2, 1);
+        int ofTheApplication = 12_345;
+        Queue<Integer> afterTheWork = new ConcurrentLinkedQueue<>();
+        Queue<Integer> inTheHandler = new ConcurrentLinkedQueue<>();
+        Transactions transactions = new Transactions() {
+            @Override
+            public void inTransaction(ShardInfo shard, Work work) throws Exception {
+                super.inTransaction(shard, connection -> {
+                    connection.setNetworkTimeout(Runnable::run, ofTheApplication);
+                    try {
+                        work.run(connection);
+                    } finally {
+                        afterTheWork.add(connection.getNetworkTimeout());
+                    }
+                });
+            }
+        };
+        AtomicInteger tried = new AtomicInteger();
+        try (Subscription ignored = eventSql.subscribeTransactional(
+                consumer(stream).withHandlerTimeout(Duration.ofMinutes(3)), transactions, (event, connection) -> {
+                    inTheHandler.add(connection.getNetworkTimeout());
+                    write(connection, event);
+                    if (tried.incrementAndGet() == 1) {
+                        throw new IllegalStateException("on purpose");
+                    }
+                })) {
+            awaitLag(stream, 0);
+        }
+        assertThat(inTheHandler).hasSize(3).allMatch(ms -> ms >= 180_000);
+        assertThat(afterTheWork).containsExactly(ofTheApplication, ofTheApplication, ofTheApplication);
+        assertThat(effects(stream)).containsExactlyElementsOf(texts(0, 2));
     }
 
     @Test

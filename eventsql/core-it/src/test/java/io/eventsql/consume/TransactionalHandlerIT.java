@@ -4,12 +4,15 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.awaitility.Awaitility.await;
 
+import io.eventsql.ConsumerListener;
+import io.eventsql.ConsumerPartition;
 import io.eventsql.ConsumerSpec;
 import io.eventsql.EventFailedException;
 import io.eventsql.EventSql;
 import io.eventsql.FailurePolicy;
 import io.eventsql.InvalidInputException;
 import io.eventsql.RetryPolicy;
+import io.eventsql.Settings;
 import io.eventsql.StoredEvent;
 import io.eventsql.Subscription;
 import io.eventsql.fixture.ConsumerFixture;
@@ -25,6 +28,7 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -213,6 +217,60 @@ class TransactionalHandlerIT extends ConsumerFixture {
         }
         assertThat(tried).containsExactly("0");
         assertThat(effects(stream)).containsExactly("0");
+    }
+
+    @Test
+    void statement_longerThanNetworkTimeout_isLimitedByHandlerTimeout() throws SQLException {
+        String stream = newStream(1);
+        publish(stream, 0, 2, 1);
+        EventSql process = cluster.open(settings -> settings.networkTimeout(Duration.ofMillis(500)));
+        Queue<String> tried = new ConcurrentLinkedQueue<>();
+        try (Subscription ignored = process.subscribeTransactional(consumer(stream), (event, connection) -> {
+            tried.add(event.text());
+            write(connection, event);
+            if (event.text().equals("0")) {
+                sleep(connection, 2);
+            }
+        })) {
+            awaitLag(stream, 0);
+        }
+        assertThat(tried).as("one attempt each").containsExactly("0", "1");
+        assertThat(effects(stream)).containsExactly("0", "1");
+    }
+
+    @Test
+    void statement_longerThanHandlerTimeout_isReportedAndItsPartitionMoves() throws SQLException {
+        String stream = newStream(1);
+        publish(stream, 0, 1, 1);
+        Queue<ConsumerPartition> timedOut = new ConcurrentLinkedQueue<>();
+        AtomicBoolean first = new AtomicBoolean(true);
+        ConsumerSpec spec = consumer(stream).withHandlerTimeout(Duration.ofMillis(200));
+        try (EventSql process = EventSql.builder(cluster.dataSources())
+                        .settings(
+                                Settings.builder().lease(Duration.ofSeconds(1)).build())
+                        .listener(new ConsumerListener() {
+                            @Override
+                            public void handlerTimedOut(ConsumerPartition partition, Duration runningFor) {
+                                timedOut.add(partition);
+                            }
+                        })
+                        .build();
+                Subscription ignored = process.subscribeTransactional(spec, (event, connection) -> {
+                    write(connection, event);
+                    if (first.getAndSet(false)) {
+                        sleep(connection, 600);
+                    }
+                })) {
+            awaitLag(stream, 0);
+        }
+        assertThat(timedOut).isNotEmpty();
+        assertThat(effects(stream)).containsExactly("0");
+    }
+
+    private static void sleep(Connection connection, int seconds) throws SQLException {
+        try (Statement statement = connection.createStatement()) {
+            statement.execute("SELECT pg_sleep(" + seconds + ")");
+        }
     }
 
     @Test

@@ -19,7 +19,7 @@ import org.junit.jupiter.api.Test;
 
 /**
  * Goal: what the application attaches to the futures of {@code publishAsync} may block, publish and throw: appends, deadlines
- * and other continuations go on. Method: continuations that block until the end of the test, or on other calls.
+ * and other continuations keep running. Method: continuations that block until the end of the test, or on other calls.
  */
 class ContinuationsIT extends PublishFixture {
     private final CountDownLatch testEnds = new CountDownLatch(1);

@@ -3,6 +3,7 @@ package io.eventsql.publish;
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import com.zaxxer.hikari.HikariDataSource;
 import io.eventsql.Event;
 import io.eventsql.EventNotStoredException;
 import io.eventsql.EventPosition;
@@ -227,9 +228,7 @@ class RejectedEventsIT extends PublishFixture {
         get(publish(eventSql, stream, "k", "before"));
         String database = Sql.query(dataSource(), "SELECT current_database()").getFirst();
         Sql.execute(dataSource(), "ALTER DATABASE " + database + " SET default_transaction_read_only = on");
-        Sql.execute(
-                TestCluster.server().adminDataSource(),
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '" + database + "'");
+        dataSource().unwrap(HikariDataSource.class).getHikariPoolMXBean().softEvictConnections();
 
         EventSqlException failure = failureOf(publish(eventSql, stream, "k", "rejected"));
 

@@ -201,7 +201,7 @@ class SegmentKeeperIT {
             await().untilAsserted(() -> assertThat(Sql.queryLong(
                             database,
                             "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
-                                    + " AND query LIKE 'ALTER TABLE%ATTACH%' AND datname = current_database()"))
+                                    + " AND query LIKE '%add_segment_v1%' AND datname = current_database()"))
                     .isPositive());
             blocking.rollback();
             published.get(30, TimeUnit.SECONDS);

@@ -94,7 +94,7 @@ class StreamCleanerIT {
         // As by a segment keeper that knows an older head.
         try (var connection = database.getConnection()) {
             connection.setAutoCommit(false);
-            assertThat(new SegmentTable(new SqlSchema("eventsql")).addSegment(connection, spec, 0, 1))
+            assertThat(new SegmentTable(new SqlSchema("eventsql")).addSegment(connection, streamId(), 0, 1))
                     .isFalse();
             connection.commit();
         }
@@ -220,12 +220,10 @@ class StreamCleanerIT {
         eventSql.createStream(spec);
         publish(0, 450);
         ClearStatements clearing = new ClearStatements(new SqlSchema("eventsql"));
-        int streamId = Math.toIntExact(
-                Sql.queryLong(database, "SELECT stream_id FROM eventsql.stream WHERE name = '" + stream + "'"));
         // As by a process that ended after the first step, and during the second.
         try (var connection = database.getConnection()) {
             connection.setAutoCommit(false);
-            clearing.moveLogStartToHead(connection, streamId, spec, 0);
+            clearing.moveLogStartToHead(connection, streamId(), 0);
             connection.commit();
             connection.setAutoCommit(true);
             clearing.detach(connection, spec, 0, segment(clearing, 0));
@@ -275,6 +273,11 @@ class StreamCleanerIT {
                     .findFirst()
                     .orElseThrow();
         }
+    }
+
+    private int streamId() throws SQLException {
+        return Math.toIntExact(
+                Sql.queryLong(database, "SELECT stream_id FROM eventsql.stream WHERE name = '" + stream + "'"));
     }
 
     private EventPosition at(long offset) {

@@ -46,7 +46,8 @@ class MigratorIT {
             "3 transferred events",
             "4 consumers",
             "5 offset functions",
-            "6 lease functions");
+            "6 lease functions",
+            "7 maintenance functions");
     private static final StreamSpec STREAM = StreamSpec.of("orders").withPartitions(2);
 
     private DataSource database;
@@ -158,7 +159,8 @@ class MigratorIT {
                 file("shard/V3__transferred_events.sql"),
                 file("shard/V4__consumers.sql"),
                 file("shard/V5__offset_functions.sql"),
-                file("shard/V6__lease_functions.sql"));
+                file("shard/V6__lease_functions.sql"),
+                file("shard/V7__maintenance_functions.sql"));
         try (EventSql eventSql = open(pool, Settings.DEFAULT_SCHEMA, false)) {
             eventSql.createStream(STREAM);
             assertWorks(eventSql);

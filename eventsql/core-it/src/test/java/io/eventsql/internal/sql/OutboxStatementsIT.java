@@ -281,7 +281,7 @@ class OutboxStatementsIT {
                 "INSERT INTO eventsql.producer_batch VALUES (1, 0, 10, 9, '" + OTHER + "', 1, now())", // the head
                 "UPDATE eventsql.producer_batch SET published_at = now() - interval '2 days'");
         PartitionTable partitions = new PartitionTable(schema);
-        database.call(c -> partitions.deleteDeadProducers(c, 86_400, ONE));
+        database.call(c -> partitions.deleteDeadProducers(c, ONE));
         assertThat(Sql.query(
                         dataSource,
                         "SELECT batch_number FROM eventsql.producer_batch WHERE producer_id = '" + PRODUCER + "'"))

@@ -5,12 +5,6 @@ import io.eventsql.internal.sql.Database;
 import io.eventsql.internal.sql.ErrorKind;
 import io.eventsql.internal.sql.SqlErrors;
 import java.sql.SQLException;
-import java.util.ArrayDeque;
-import java.util.ArrayList;
-import java.util.Deque;
-import java.util.HashSet;
-import java.util.List;
-import java.util.Set;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
@@ -78,16 +72,36 @@ final class Appender {
 
     /** Appends the batch. When this method returns, all its calls are completed. */
     void append(Batch batch) {
-        Deque<Batch> parts = new ArrayDeque<>();
-        for (Batch part = batch; part != null; part = parts.poll()) {
-            Remedy remedy = appendPart(part);
-            if (remedy == Remedy.REJECT) {
-                int calls = part.calls().size();
-                parts.addFirst(part.split(calls / 2, calls, queue.nextBatchNumber()));
-                parts.addFirst(part.split(0, calls / 2, queue.nextBatchNumber()));
-            } else if (remedy == Remedy.DEFER) {
-                defer(part, parts);
+        Remedy remedy = appendPart(batch);
+        if (remedy != null) {
+            appendInParts(batch, remedy);
+        }
+    }
+
+    private void appendInParts(Batch batch, Remedy remedy) {
+        BatchParts parts = new BatchParts(queue, batch);
+        try {
+            divide(parts, batch, remedy);
+            for (Batch part = parts.next(); part != null; part = parts.next()) {
+                part.beginAnew(queue.nextBatchNumber()); // numbers rise in the order of sending
+                Remedy ofPart = appendPart(part);
+                if (ofPart != null) {
+                    divide(parts, part, ofPart);
+                }
             }
+        } catch (Throwable e) {
+            parts.fail(e);
+            throw e;
+        } finally {
+            parts.finish();
+        }
+    }
+
+    private static void divide(BatchParts parts, Batch part, Remedy remedy) {
+        if (remedy == Remedy.REJECT) {
+            parts.split(part);
+        } else if (remedy == Remedy.DEFER && !parts.defer(part)) {
+            pause(part.timeouts());
         }
     }
 
@@ -230,39 +244,10 @@ final class Appender {
             return Remedy.RETRY;
         }
         boolean othersAreStored = lastSuccessNanos.get() - batch.firstTimeoutNanos() > 0;
-        if (single && othersAreStored || !single && !inDoubt) {
+        if (single ? othersAreStored : !inDoubt) {
             return Remedy.REJECT;
         }
         return inDoubt ? Remedy.RETRY : Remedy.DEFER;
-    }
-
-    /** Puts the other parts before a call that times out, except calls that must follow it because of a common key. */
-    private void defer(Batch part, Deque<Batch> others) {
-        Set<String> keys = new HashSet<>();
-        PublishCall deferred = part.calls().getFirst();
-        deferred.addKeysTo(keys);
-        List<PublishCall> before = new ArrayList<>();
-        List<PublishCall> after = new ArrayList<>();
-        for (Batch other : others) {
-            for (PublishCall call : other.calls()) {
-                if (call.hasKeyOf(keys)) {
-                    call.addKeysTo(keys);
-                    after.add(call);
-                } else {
-                    before.add(call);
-                }
-            }
-        }
-        others.clear();
-        if (before.isEmpty()) {
-            pause(part.timeouts());
-        } else {
-            others.add(part.withCalls(before, queue.nextBatchNumber()));
-        }
-        others.add(part);
-        if (!after.isEmpty()) {
-            others.add(part.withCalls(after, queue.nextBatchNumber()));
-        }
     }
 
     private void report(ErrorKind kind, SQLException failure, int attempt) {

@@ -69,14 +69,9 @@ final class Batch {
         return lanes;
     }
 
-    /** Returns a batch with some of the calls and a number of its own. */
-    Batch split(int from, int to, long splitNumber) {
-        return withCalls(calls.subList(from, to), splitNumber);
-    }
-
-    /** Returns a batch with other calls of the batch it was split off, and a number of its own. */
-    Batch withCalls(List<PublishCall> other, long splitNumber) {
-        Batch split = new Batch(other, stickyPartitions, splitNumber, lanes, true);
+    /** Returns a part of the batch with some of its calls; {@link #beginAnew} gives it a number. */
+    Batch withCalls(List<PublishCall> some) {
+        Batch split = new Batch(some, stickyPartitions, number, lanes, true);
         split.firstTimeoutNanos = firstTimeoutNanos;
         return split;
     }
@@ -92,8 +87,8 @@ final class Batch {
     }
 
     /**
-     * Records that the batch is not stored, and no attempt of it is in doubt. Calls completed since are excluded from the
-     * next attempt, so it has a new number.
+     * Prepares the next attempt of a batch that is not stored, and of which no attempt is in doubt. Calls completed since are
+     * excluded from it, so it has a new number.
      */
     void beginAnew(long newNumber) {
         calls.forEach(PublishCall::rolledBack);

@@ -119,6 +119,19 @@ final class PendingCalls {
         return new Builder(free, batchEventsMax).build();
     }
 
+    /**
+     * Removes further calls of lanes that a batch has reserved. The returned batch reserves no lane itself; {@code null} if
+     * no call waits.
+     */
+    @Nullable
+    Batch takeMore(Batch batch) {
+        Batch more = new Builder((BitSet) batch.lanes().clone(), batchEventsMax).build();
+        if (more != null) {
+            more.lanes().clear();
+        }
+        return more;
+    }
+
     /** Returns the free lane whose first call has waited longest; any free lane if none has calls of its own. */
     private int laneToServe(BitSet free) {
         int oldest = free.nextSetBit(0);

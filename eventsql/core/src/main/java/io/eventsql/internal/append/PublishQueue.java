@@ -168,7 +168,10 @@ final class PublishQueue {
     }
 
     private @Nullable Batch take() {
-        Batch batch = pending.takeBatch();
+        return inProgress(pending.takeBatch());
+    }
+
+    private @Nullable Batch inProgress(@Nullable Batch batch) {
         if (batch != null) {
             try {
                 inProgress.put(batch, System.nanoTime());
@@ -191,6 +194,29 @@ final class PublishQueue {
 
     private void release(PublishCall call) {
         bufferedBytes -= call.bytes();
+    }
+
+    /** Takes further calls of the lanes that a batch in progress has reserved; {@code null} if there are none. */
+    @Nullable
+    Batch takeMore(Batch batch) {
+        lock.lock();
+        try {
+            return inProgress(pending.takeMore(batch));
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /** Releases a batch returned by {@link #takeMore}, whatever its outcome. */
+    void finish(Batch more) {
+        lock.lock();
+        try {
+            if (inProgress.remove(more) != null) {
+                release(more);
+            }
+        } finally {
+            lock.unlock();
+        }
     }
 
     /** Frees the lanes that a batch in progress has reserved but does not use: it is going to take longer. */

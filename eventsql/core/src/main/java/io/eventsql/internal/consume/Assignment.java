@@ -7,12 +7,15 @@ import io.eventsql.internal.sql.FetchStatement.Request;
 import io.eventsql.internal.sql.LeaseTable.TakenPartition;
 import io.eventsql.internal.sql.OffsetTable.Handled;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -37,7 +40,7 @@ final class Assignment {
     private enum HandlerState {
         /** There is no such thread. */
         IDLE,
-        /** It waits for its turn while other partitions are handled; nothing is begun. */
+        /** It waits for its turn or for the next attempt of an event; no call of the handler has begun. */
         WAITING,
         /** It may be in a call of the handler. */
         RUNNING
@@ -58,7 +61,11 @@ final class Assignment {
 
     private boolean redriveRequested;
     private final KeyQueues keyQueues;
+    private final CircuitBreaker circuit;
     private volatile State state = State.ACTIVE;
+    /** Opens when the partition is no longer ACTIVE; it never is again. */
+    private final CountDownLatch ending = new CountDownLatch(1);
+
     private HandlerState handlerState = HandlerState.IDLE;
     private volatile long leaseEndNanos;
     private final Set<HandlerClock> clocks = ConcurrentHashMap.newKeySet();
@@ -71,6 +78,8 @@ final class Assignment {
     Assignment(Membership membership, TakenPartition taken, Set<String> parkedKeys, long leaseEndNanos) {
         this.membership = membership;
         this.keyQueues = new KeyQueues(membership.spec().keyConcurrency());
+        this.circuit = new CircuitBreaker(
+                membership.spec().circuitBreaker(), membership.spec().retry());
         this.partition = taken.partition();
         this.epoch = taken.epoch();
         this.fetchedOffset = taken.nextOffset();
@@ -136,6 +145,11 @@ final class Assignment {
         return state != State.ACTIVE;
     }
 
+    /** Waits until no further event is handled, at most for the given time. */
+    void awaitEnding(long nanos) throws InterruptedException {
+        ending.await(nanos, TimeUnit.NANOSECONDS);
+    }
+
     boolean isDraining() {
         return state == State.DRAINING;
     }
@@ -149,6 +163,7 @@ final class Assignment {
         if (state == State.ACTIVE) {
             state = State.DRAINING;
             waitingPage = null;
+            ending.countDown();
         }
     }
 
@@ -163,6 +178,7 @@ final class Assignment {
         }
         state = State.STOPPING;
         waitingPage = null;
+        ending.countDown();
         return true;
     }
 
@@ -177,6 +193,7 @@ final class Assignment {
     synchronized void end() {
         state = State.ENDED;
         waitingPage = null;
+        ending.countDown();
     }
 
     // Fetching
@@ -267,7 +284,7 @@ final class Assignment {
         return page;
     }
 
-    /** The handler waits for its turn: until {@link #beginTurn} it counts as not running. */
+    /** The handler waits: until {@link #beginTurn} it counts as not running. */
     synchronized void awaitTurn() {
         handlerState = HandlerState.WAITING;
     }
@@ -292,6 +309,11 @@ final class Assignment {
     /** Whether a handler may be running; not while it waits for its turn, which it then finds to be over. */
     synchronized boolean isHandling() {
         return handlerState == HandlerState.RUNNING || !keyQueues.isEmpty();
+    }
+
+    /** Pauses the partition after many failures in a row; shared by the partition's lanes. */
+    CircuitBreaker circuit() {
+        return circuit;
     }
 
     /** The events waiting in lanes; used only when keys are handled in parallel. */
@@ -332,6 +354,11 @@ final class Assignment {
 
     boolean isParked(@Nullable String key) {
         return key != null && !parkedKeys.isEmpty() && parkedKeys.contains(key);
+    }
+
+    /** Returns a copy of the parked keys. */
+    Set<String> parkedKeys() {
+        return new HashSet<>(parkedKeys);
     }
 
     void parkKey(String key) {

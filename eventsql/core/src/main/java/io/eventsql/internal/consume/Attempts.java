@@ -4,43 +4,49 @@ import io.eventsql.ConsumerSpec;
 import io.eventsql.EventFailedException;
 import io.eventsql.RetryPolicy;
 import io.eventsql.StoredEvent;
+import io.eventsql.internal.consume.CircuitBreaker.Admission;
+import io.eventsql.internal.consume.CircuitBreaker.Pause;
 import java.util.List;
+import java.util.Optional;
 import java.util.concurrent.ThreadLocalRandom;
+import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
  * Has events handled, again after a growing delay when the handler fails, until they succeed or the {@link RetryPolicy}
- * allows no further attempt; then the failure policy applies. Nothing a handler throws ends the member. Thread-safe.
+ * allows no further attempt; then the failure policy applies, unless a {@link CircuitBreaker} opens. Nothing a handler
+ * throws ends the member. Delays occupy no permit, and end at once when the partition ends. Thread-safe.
  */
 final class Attempts {
     private static final Logger LOG = LoggerFactory.getLogger(Attempts.class);
     private static final long LEASE_CHECK_MS = 20;
     private static final long NOT_HANDLED_RETRY_MIN_MS = 50;
     private static final long NOT_HANDLED_RETRY_MAX_MS = 1_000;
+    private static final long NO_RETRY = -1;
 
     private final ConsumerSpec spec;
     private final RetryPolicy retry;
     private final HandlerCall call;
     private final Failures failures;
     private final OffsetCommitter committer;
+    private final CircuitReports circuitReports;
     private final Listeners listeners;
-    private final CloseSignal closeSignal;
 
     Attempts(
             ConsumerSpec spec,
             HandlerCall call,
             Failures failures,
             OffsetCommitter committer,
-            Listeners listeners,
-            CloseSignal closeSignal) {
+            CircuitReports circuitReports,
+            Listeners listeners) {
         this.spec = spec;
-        this.retry = spec.retry();
+        this.retry = spec.retry().forPolicy(spec.failurePolicy());
         this.call = call;
         this.failures = failures;
         this.committer = committer;
+        this.circuitReports = circuitReports;
         this.listeners = listeners;
-        this.closeSignal = closeSignal;
     }
 
     /** Completes events that are handled or have failed for good. */
@@ -48,6 +54,11 @@ final class Attempts {
         /** Statements that a transactional handler commits together with its effects. */
         default TransactionStep alsoCommit() {
             return TransactionStep.NONE;
+        }
+
+        /** Counts failures for good, and pauses the partition after many of them. */
+        default CircuitBreaker circuit() {
+            return CircuitBreaker.OFF;
         }
 
         /** Called when the events are handled; returns whether the next event may be handled. */
@@ -66,8 +77,13 @@ final class Attempts {
      *
      * @return whether the next events may be handled: {@code false} if the partition ends
      */
-    boolean handle(Assignment assignment, List<StoredEvent> events, HandlerClock clock) {
-        return handle(assignment, events, clock, new Outcome() {
+    boolean handle(Assignment assignment, List<StoredEvent> events, HandlerTurn turn) {
+        return handle(assignment, events, turn, new Outcome() {
+            @Override
+            public CircuitBreaker circuit() {
+                return assignment.circuit();
+            }
+
             @Override
             public boolean handled(StoredEvent first, StoredEvent last) {
                 assignment.recordHandled(first.offset(), last.offset() + 1);
@@ -82,56 +98,107 @@ final class Attempts {
         });
     }
 
-    /** Handles events as {@link #handle(Assignment, List, HandlerClock)} does, with another outcome. */
-    boolean handle(Assignment assignment, List<StoredEvent> events, HandlerClock clock, Outcome outcome) {
+    /** Handles events as {@link #handle(Assignment, List, HandlerTurn)} does, with another outcome. */
+    boolean handle(Assignment assignment, List<StoredEvent> events, HandlerTurn turn, Outcome outcome) {
+        CircuitBreaker circuit = outcome.circuit();
+        if (events.size() > 1 && circuit.isOpen()) {
+            return handleEach(assignment, events, turn, outcome); // one event is enough to find out whether it closes
+        }
         List<StoredEvent> left = events;
         int notHandled = 0;
-        for (int attempt = 1; awaitMayHandle(assignment); attempt++) {
+        for (int attempt = 1; ; attempt++) {
+            Admission admission = awaitAdmission(assignment, turn, circuit);
+            if (admission == null) {
+                return false;
+            }
+            long delayMs;
             try {
-                callTimed(assignment, left, clock, outcome.alsoCommit());
+                callTimed(assignment, left, turn.clock(), outcome.alsoCommit());
+                recordSuccess(assignment, circuit);
                 return outcome.handled(left.getFirst(), left.getLast());
             } catch (HandlerCall.LostException e) {
+                circuit.recordNoResult(admission);
                 LOG.info("{}: {}", assignment.name(), e.getMessage());
                 return false;
             } catch (HandlerCall.NotHandledException e) {
-                long delayMs =
-                        Math.min(NOT_HANDLED_RETRY_MAX_MS, NOT_HANDLED_RETRY_MIN_MS << Math.min(notHandled++, 10));
+                circuit.recordNoResult(admission);
+                delayMs = Math.min(NOT_HANDLED_RETRY_MAX_MS, NOT_HANDLED_RETRY_MIN_MS << Math.min(notHandled++, 10));
                 LOG.warn("{}: {}; retrying in {} ms", assignment.name(), e.getMessage(), delayMs);
                 attempt--;
-                if (isClosingAfter(delayMs)) {
-                    return false;
-                }
             } catch (Throwable e) { // nothing that a handler throws, not even an Error, may end the member
                 int failed = indexOfFailed(left, e);
                 if (failed > 0) {
-                    if (!finish(assignment, left.subList(0, failed), clock, outcome)) {
+                    if (!finish(assignment, left.subList(0, failed), turn, outcome)) {
                         return false;
                     }
                     left = left.subList(failed, left.size());
                     attempt = 1;
                 }
                 Throwable cause = e instanceof EventFailedException && e.getCause() != null ? e.getCause() : e;
-                boolean willRetry = retry.allowsAttemptAfter(attempt, cause);
-                long delayMs = delayMs(attempt);
-                report(left.getFirst(), attempt, cause, willRetry, delayMs);
-                if (!willRetry) {
-                    return left.size() == 1
-                            ? outcome.failed(left.getFirst(), attempt, cause)
-                            : handleEach(assignment, left, clock, outcome);
+                Failure failure = new Failure(left, attempt, cause);
+                delayMs = delayBeforeRetry(assignment, circuit, admission, failure);
+                if (delayMs == NO_RETRY) {
+                    return giveUp(assignment, turn, outcome, failure);
                 }
-                if (isClosingAfter(delayMs)) {
-                    return false;
+                if (circuit.isOpen()) {
+                    attempt = 0; // all attempts again, once it is closed
                 }
             }
+            if (turn.isEndingAfter(delayMs)) {
+                return false;
+            }
         }
-        return false;
+    }
+
+    /** A failed call: the first event has failed, or the call does not tell which of the events has. */
+    private record Failure(List<StoredEvent> events, int attempt, Throwable cause) {
+        StoredEvent event() {
+            return events.getFirst();
+        }
+
+        boolean isOfOneEvent() {
+            return events.size() == 1;
+        }
+    }
+
+    private void recordSuccess(Assignment assignment, CircuitBreaker circuit) {
+        if (circuit.recordSuccess()) {
+            circuitReports.closed(assignment);
+        }
+    }
+
+    /** Records and reports the failure; returns the delay before the next attempt, or {@link #NO_RETRY}. */
+    private long delayBeforeRetry(Assignment assignment, CircuitBreaker circuit, Admission admission, Failure failure) {
+        boolean isForGood = !retry.allowsAttemptAfter(failure.attempt(), failure.cause());
+        boolean isNeverRetried = !retry.allowsAttemptAfter(0, failure.cause());
+        if (isNeverRetried || !failure.isOfOneEvent()) {
+            circuit.recordNoResult(admission);
+            return report(failure, isForGood ? NO_RETRY : delayMs(failure.attempt()));
+        }
+        Optional<Pause> pause = circuit.recordFailure(failure.event(), admission, isForGood);
+        if (pause.isPresent()) {
+            report(failure, pause.get().delay().toMillis());
+            circuitReports.paused(assignment, failure.event(), failure.cause(), pause.get());
+            return pause.get().delay().toMillis();
+        }
+        boolean isOpenedByOthers = circuit.isOpen(); // by another lane: this event waits with it
+        return report(failure, isForGood && !isOpenedByOthers ? NO_RETRY : delayMs(failure.attempt()));
     }
 
     /** The events before the one that failed are handled; if they were rolled back with it, they are handled again. */
-    private boolean finish(Assignment assignment, List<StoredEvent> before, HandlerClock clock, Outcome outcome) {
-        return call.isTransactional()
-                ? handle(assignment, before, clock, outcome)
-                : outcome.handled(before.getFirst(), before.getLast());
+    private boolean finish(Assignment assignment, List<StoredEvent> before, HandlerTurn turn, Outcome outcome) {
+        if (call.isTransactional()) {
+            return handle(assignment, before, turn, outcome);
+        }
+        recordSuccess(assignment, outcome.circuit());
+        return outcome.handled(before.getFirst(), before.getLast());
+    }
+
+    /** No attempt is left. Of several events each is handled by itself; a single one is left to the failure policy. */
+    private boolean giveUp(Assignment assignment, HandlerTurn turn, Outcome outcome, Failure failure) {
+        return failure.isOfOneEvent()
+                ? turn.withoutPermit(() -> outcome.failed(failure.event(), failure.attempt(), failure.cause()))
+                : handleEach(assignment, failure.events(), turn, outcome);
     }
 
     private void callTimed(
@@ -152,12 +219,13 @@ final class Attempts {
         }
     }
 
-    private boolean handleEach(Assignment assignment, List<StoredEvent> events, HandlerClock clock, Outcome outcome) {
+    private boolean handleEach(Assignment assignment, List<StoredEvent> events, HandlerTurn turn, Outcome outcome) {
         for (StoredEvent event : events) {
+            List<StoredEvent> one = List.of(event);
             boolean parked = assignment.isParked(event.key()); // by one of those before it
             boolean mayContinue = parked
-                    ? failures.parkFollowing(assignment, List.of(event))
-                    : handle(assignment, List.of(event), clock, outcome);
+                    ? turn.withoutPermit(() -> failures.parkFollowing(assignment, one))
+                    : handle(assignment, one, turn, outcome);
             if (!mayContinue) {
                 return false;
             }
@@ -176,54 +244,40 @@ final class Attempts {
         return 0;
     }
 
-    private void report(StoredEvent event, int attempt, Throwable error, boolean willRetry, long delayMs) {
-        if (willRetry) {
-            LOG.warn(
-                    "Handler of consumer {} failed at {} (key {}), attempt {}; retrying in {} ms",
-                    spec.name(),
-                    event.position(),
-                    event.key(),
-                    attempt,
-                    delayMs,
-                    error);
-        } else {
-            LOG.warn(
-                    "Handler of consumer {} failed at {} (key {}), attempt {}; not retrying",
-                    spec.name(),
-                    event.position(),
-                    event.key(),
-                    attempt,
-                    error);
-        }
-        listeners.call(l -> l.handlerFailed(event, spec.name(), attempt, error, willRetry));
+    private long report(Failure failure, long delayMs) {
+        boolean willRetry = delayMs != NO_RETRY;
+        LOG.warn(
+                "Handler of consumer {} failed at {} (key {}), attempt {}; {}",
+                spec.name(),
+                failure.event().position(),
+                failure.event().key(),
+                failure.attempt(),
+                willRetry ? "retrying in " + delayMs + " ms" : "not retrying",
+                failure.cause());
+        listeners.call(
+                l -> l.handlerFailed(failure.event(), spec.name(), failure.attempt(), failure.cause(), willRetry));
+        return delayMs;
     }
 
     /**
-     * Waits while the lease has expired and no other member has taken the partition (rule 3, Handle).
+     * Waits while the lease has expired and no other member has taken the partition (rule 3, Handle), and while the
+     * circuit is open.
      *
-     * @return {@code false} if no further event may be handled
+     * @return {@code null} if no further event may be handled
      */
-    private boolean awaitMayHandle(Assignment assignment) {
-        while (!assignment.isEnding() && !closeSignal.isClosing()) {
+    private static @Nullable Admission awaitAdmission(Assignment assignment, HandlerTurn turn, CircuitBreaker circuit) {
+        while (!assignment.isEnding()) {
             if (assignment.isLeaseValid()) {
-                return true;
-            }
-            if (isClosingAfter(LEASE_CHECK_MS)) {
-                return false;
+                Admission admission = circuit.admit();
+                if (admission.waitMs() == 0) {
+                    return admission;
+                }
+                turn.isEndingAfter(admission.waitMs());
+            } else {
+                turn.isEndingAfter(LEASE_CHECK_MS);
             }
         }
-        return false;
-    }
-
-    /** Waits before the next attempt. Only handlers interrupt these threads, and that must not end the member. */
-    private boolean isClosingAfter(long delayMs) {
-        Thread.interrupted();
-        try {
-            return closeSignal.isClosingAfter(delayMs);
-        } catch (InterruptedException e) {
-            LOG.debug("A handler interrupted the delay before the next attempt", e);
-            return closeSignal.isClosing();
-        }
+        return null;
     }
 
     /** Returns a delay of which half is fixed and the rest random. */

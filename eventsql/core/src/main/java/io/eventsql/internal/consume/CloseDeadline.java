@@ -1,5 +1,6 @@
 package io.eventsql.internal.consume;
 
+import io.eventsql.internal.thread.ServiceThread;
 import java.time.Duration;
 import java.util.concurrent.TimeUnit;
 
@@ -26,9 +27,12 @@ public record CloseDeadline(long handlersNanos, long endNanos) {
         return new CloseDeadline(handlers, handlers + Math.max(reserve, RELEASE_NANOS_MIN));
     }
 
-    /** Waits for a thread that was asked to end, briefly and at most until the end. */
-    void join(Thread thread) throws InterruptedException {
-        long leftMs = TimeUnit.NANOSECONDS.toMillis(endNanos - System.nanoTime());
-        thread.join(Math.clamp(leftMs, 1, JOIN_MAX_MS));
+    /** Waits for a thread that is being closed, briefly and at most until the end; then interrupts it. */
+    void join(ServiceThread thread) throws InterruptedException {
+        try {
+            thread.join(Math.clamp(endNanos - System.nanoTime(), 1, TimeUnit.MILLISECONDS.toNanos(JOIN_MAX_MS)));
+        } finally {
+            thread.closeNow();
+        }
     }
 }

@@ -1,6 +1,7 @@
 package io.eventsql.internal.consume;
 
 import io.eventsql.internal.shard.Shard;
+import io.eventsql.internal.thread.ServiceThread;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.List;
@@ -20,13 +21,11 @@ final class CommitThread {
     /** Commits that were requested, and when they are due (nano time). */
     private final Map<Commit, Long> due = new ConcurrentHashMap<>();
 
-    private final Thread thread;
-    private volatile boolean closed;
+    private final ServiceThread thread;
 
     CommitThread(Shard shard) {
         this.shard = shard;
-        this.thread = new Thread(this::run, "eventsql-commit-" + shard.name());
-        thread.setDaemon(true);
+        this.thread = new ServiceThread("eventsql-commit-" + shard.name(), this::runDue);
     }
 
     /** Commits what one member has handled by then. */
@@ -44,44 +43,52 @@ final class CommitThread {
         if (!due.containsKey(commit)) {
             long at = System.nanoTime() + delay.toNanos();
             if (due.putIfAbsent(commit, at) == null) {
-                LockSupport.unpark(thread);
+                thread.unpark();
             }
         }
     }
 
-    private void run() {
-        while (!closed) {
-            long now = System.nanoTime();
-            long next = Long.MAX_VALUE;
-            for (Map.Entry<Commit, Long> entry : List.copyOf(due.entrySet())) {
-                long left = entry.getValue() - now;
-                if (left <= 0) {
-                    due.remove(entry.getKey()); // before committing: what is handled from now on is requested anew
-                    runOrRetry(entry.getKey());
-                } else {
-                    next = Math.min(next, left);
-                }
-            }
-            if (next == Long.MAX_VALUE && due.isEmpty()) {
-                LockSupport.park(this);
+    /** Returns the thread, whose failure shows that nothing is committed. */
+    ServiceThread thread() {
+        return thread;
+    }
+
+    private void runDue() {
+        long now = System.nanoTime();
+        long next = Long.MAX_VALUE;
+        for (Map.Entry<Commit, Long> entry : List.copyOf(due.entrySet())) {
+            long left = entry.getValue() - now;
+            if (left <= 0) {
+                due.remove(entry.getKey()); // before committing: what is handled from now on is requested anew
+                runOrRetry(entry.getKey());
             } else {
-                LockSupport.parkNanos(this, next == Long.MAX_VALUE ? 0 : next);
+                next = Math.min(next, left);
             }
+        }
+        if (next == Long.MAX_VALUE && due.isEmpty()) {
+            LockSupport.park(this);
+        } else {
+            LockSupport.parkNanos(this, next == Long.MAX_VALUE ? 0 : next);
         }
     }
 
     private void runOrRetry(Commit commit) {
+        boolean committed = false;
         try {
             commit.run();
-        } catch (SQLException | RuntimeException e) { // the only committing thread of all members must not end
+            committed = true;
+        } catch (SQLException | RuntimeException e) {
             LOG.warn("Committing offsets on {} failed; retrying in {} ms: {}", shard, RETRY_MS, e.toString());
-            due.putIfAbsent(commit, System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(RETRY_MS));
+        } finally {
+            if (!committed) { // after an Error, too
+                due.putIfAbsent(commit, System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(RETRY_MS));
+            }
         }
     }
 
     void close(CloseDeadline deadline) throws InterruptedException {
-        closed = true;
-        LockSupport.unpark(thread);
+        thread.close();
+        thread.unpark();
         deadline.join(thread);
     }
 }

@@ -121,8 +121,13 @@ public final class Consumers {
             member = new Member(MemberNames.next(), spec, stream, context, owner);
             members.add(member);
         }
-        shards.all().forEach(member::join);
-        return member;
+        try {
+            member.join(shards.all());
+            return member;
+        } catch (RuntimeException | Error e) { // the caller has nothing to close it with
+            member.close(Duration.ZERO);
+            throw e;
+        }
     }
 
     private @Nullable StreamSpec findOrCreateDeadLetterStream(ConsumerSpec spec, StreamSpec stream) {
@@ -213,9 +218,22 @@ public final class Consumers {
         synchronized (this) {
             started = List.copyOf(threads.values());
         }
-        for (ShardThreads one : started) {
-            one.close(deadline);
-        }
+        closeAll(started, deadline);
         return ended;
+    }
+
+    /** Closes all of them, also if the caller is interrupted. */
+    private static void closeAll(List<ShardThreads> started, CloseDeadline deadline) throws InterruptedException {
+        @Nullable InterruptedException interrupt = null;
+        for (ShardThreads one : started) {
+            try {
+                one.close(deadline);
+            } catch (InterruptedException e) {
+                interrupt = e;
+            }
+        }
+        if (interrupt != null) {
+            throw interrupt;
+        }
     }
 }

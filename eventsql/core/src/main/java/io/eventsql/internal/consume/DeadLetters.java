@@ -10,6 +10,7 @@ import io.eventsql.internal.sql.AppendStatement.Rows;
 import io.eventsql.internal.sql.HeadersJson;
 import io.eventsql.internal.sql.SqlErrors;
 import io.eventsql.internal.wake.WakeUp;
+import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Instant;
 import java.util.LinkedHashMap;
@@ -52,14 +53,38 @@ final class DeadLetters {
 
     /** Returns a step that appends a copy of the event and records it; it does nothing if that is stored already. */
     TransactionStep copyStep(Assignment assignment, StoredEvent event, String error, int attempts) {
-        return connection -> {
+        return new CopyStep(assignment, event, error, attempts);
+    }
+
+    /** Looks the stream up before its transaction begins: a lookup needs a connection, too. */
+    private final class CopyStep implements TransactionStep {
+        private final Assignment assignment;
+        private final StoredEvent event;
+        private final String error;
+        private final int attempts;
+        private int streamId;
+
+        CopyStep(Assignment assignment, StoredEvent event, String error, int attempts) {
+            this.assignment = assignment;
+            this.event = event;
+            this.error = error;
+            this.attempts = attempts;
+        }
+
+        @Override
+        public void prepare() throws SQLException {
+            streamId = shard.ensureStream(stream());
+        }
+
+        @Override
+        public void run(Connection connection) throws SQLException {
             var parkedEvents = shard.tables().parkedEvents();
             if (parkedEvents.isParkedEvent(connection, assignment.consumerId(), event.partition(), event.offset())) {
                 return;
             }
             Rows rows = new Rows(
                     new String[] {stream().name()},
-                    new int[] {shard.ensureStream(stream())},
+                    new int[] {streamId},
                     new int[] {event.partition()},
                     new int[] {1},
                     new int[] {1},
@@ -69,7 +94,7 @@ final class DeadLetters {
                     new String[] {HeadersJson.encode(headers(assignment, event, error, attempts))});
             long[] bases = shard.tables()
                     .append()
-                    .execute(
+                    .executeInTransaction(
                             connection,
                             producer,
                             batchNumber.incrementAndGet(),
@@ -83,7 +108,7 @@ final class DeadLetters {
                     new EventPosition(stream().name(), event.shard(), event.partition(), bases[0]),
                     error,
                     attempts);
-        };
+        }
     }
 
     private static Map<String, String> headers(Assignment assignment, StoredEvent event, String error, int attempts) {
@@ -109,9 +134,21 @@ final class DeadLetters {
         }
     }
 
-    /** Adds a segment to the dead-letter stream if the failure is that one was missing; returns whether it was added. */
-    boolean addMissingSegment(int partition, SQLException failure) {
-        if (stream == null || !SqlErrors.isMissingSegment(failure)) {
+    /**
+     * Removes the cause of an error of the protocol, if it is one of the dead-letter stream: adds a missing segment, or
+     * forgets the id of a stream that no longer exists.
+     *
+     * @return whether a further attempt may succeed at once
+     */
+    boolean remedy(int partition, SQLException failure) {
+        if (stream == null) {
+            return false;
+        }
+        if (SqlErrors.state(failure).equals(SqlErrors.NO_PARTITION)) {
+            shard.forgetStream(stream.name());
+            return true;
+        }
+        if (!SqlErrors.isMissingSegment(failure)) {
             return false;
         }
         try {

@@ -2,8 +2,8 @@ package io.eventsql.internal.consume;
 
 import io.eventsql.ConsumerSpec;
 import io.eventsql.StoredEvent;
+import io.eventsql.internal.shard.Shard;
 import java.util.List;
-import java.util.concurrent.RejectedExecutionException;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -15,6 +15,9 @@ import org.slf4j.LoggerFactory;
 final class Dispatcher {
     private static final Logger LOG = LoggerFactory.getLogger(Dispatcher.class);
 
+    private static final long START_RETRY_MS = 1_000;
+
+    private final Shard shard;
     private final PageHandler pages;
     private final Redrive redrive;
     private final Failures failures;
@@ -23,12 +26,14 @@ final class Dispatcher {
     private final HeartbeatSchedule heartbeats;
 
     Dispatcher(
+            Shard shard,
             PageHandler pages,
             Redrive redrive,
             Failures failures,
             HandlerThreads threads,
             FetchSchedule fetches,
             HeartbeatSchedule heartbeats) {
+        this.shard = shard;
         this.pages = pages;
         this.redrive = redrive;
         this.failures = failures;
@@ -40,46 +45,76 @@ final class Dispatcher {
     /** Starts the handler on a partition that has work and whose handler is idle. */
     void start(Assignment assignment) {
         try {
-            threads.execute(() -> handleAll(assignment));
-        } catch (RejectedExecutionException e) { // the member is closed
-            LOG.debug("Not handling {}: its member is closed", assignment.name(), e);
-            assignment.end();
-            assignment.endHandling();
+            HandlerTurn turn = HandlerTurn.ofPartition(assignment, threads.permits());
+            threads.execute(() -> run(assignment, turn));
+        } catch (Throwable e) { // the member is closed, or there is no memory for a thread
+            releaseLater(assignment, e);
         }
     }
 
-    /** Handles pages until there is none or the partition ends, which then may be released. */
-    private void handleAll(Assignment assignment) {
-        HandlerClock clock = new HandlerClock();
-        assignment.addClock(clock);
-        do {
-            assignment.awaitTurn();
-            threads.acquirePermit(); // for each page anew: with few permits partitions take turns
-            assignment.beginTurn();
-            try {
-                handleNext(assignment, clock);
-            } catch (RuntimeException | Error e) { // an error of the library, not of the handler
-                LOG.error("Internal error while handling {}; stopping it", assignment.name(), e);
-                failures.stop(assignment, "internal error: " + e);
-            } finally {
-                threads.releasePermit();
-            }
-        } while (!assignment.endHandling());
-        assignment.removeClock(clock);
+    /** Releases a partition that no thread handles: its next owner, which may be this member, fetches the page again. */
+    private void releaseLater(Assignment assignment, Throwable e) {
+        if (assignment.isEnding()) { // the member is closed
+            releaseUnhandled(assignment);
+            return;
+        }
+        try {
+            LOG.error(
+                    "No thread could be started to handle {}; releasing it in {} ms",
+                    assignment.name(),
+                    START_RETRY_MS,
+                    e);
+            shard.inBackground(START_RETRY_MS, () -> releaseUnhandled(assignment));
+        } catch (Throwable again) { // too little memory also for the delay
+            releaseUnhandled(assignment);
+        }
+    }
+
+    private void releaseUnhandled(Assignment assignment) {
+        assignment.drain();
+        assignment.endHandling();
+        heartbeats.requestRelease();
+    }
+
+    private void run(Assignment assignment, HandlerTurn turn) {
+        try {
+            handleAll(assignment, turn);
+        } catch (Throwable e) { // the partition must not keep its lease without a thread
+            turn.end();
+            failures.abort(assignment, e);
+            releaseUnhandled(assignment);
+        }
+        assignment.removeClock(turn.clock());
         if (assignment.isEnding()) {
             heartbeats.requestRelease();
         }
     }
 
-    private void handleNext(Assignment assignment, HandlerClock clock) {
+    /** Handles pages until there is none or the partition ends, which then may be released. */
+    private void handleAll(Assignment assignment, HandlerTurn turn) {
+        assignment.addClock(turn.clock());
+        do {
+            turn.begin(); // for each page anew: with few permits partitions take turns
+            try {
+                handleNext(assignment, turn);
+            } catch (Throwable e) { // an error of the library, not of the handler
+                turn.end();
+                failures.abort(assignment, e);
+            } finally {
+                turn.end();
+            }
+        } while (!assignment.endHandling());
+    }
+
+    private void handleNext(Assignment assignment, HandlerTurn turn) {
         if (assignment.takeRedriveRequest()) {
-            pages.awaitIdle(assignment);
-            redrive.run(assignment, clock);
+            pages.awaitIdle(assignment, turn);
+            redrive.run(assignment, turn);
         }
         @Nullable List<StoredEvent> page = assignment.takePage();
         if (page != null) {
             fetches.signal(); // there is room for another page
-            pages.handle(assignment, page, clock);
+            pages.handle(assignment, page, turn);
         }
     }
 }

@@ -8,27 +8,27 @@ import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.sql.ParkedEventTable;
 import io.eventsql.internal.sql.SqlErrors;
 import java.sql.SQLException;
+import java.util.LinkedHashSet;
 import java.util.List;
-import java.util.function.Predicate;
+import java.util.Objects;
+import java.util.Set;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
  * Applies the {@link FailurePolicy} of one member on one shard: dead-letters or parks events that could not be handled,
- * parks later events of parked keys, stops partitions. Storing that and advancing the offset are one fenced transaction.
+ * parks later events of parked keys, stops partitions. Storing that and advancing the offset are one fenced transaction,
+ * which {@link FencedSteps} repeats until it succeeds. An event that the database refuses to store stops the partition.
  * Thread-safe.
  */
 final class Failures {
     private static final Logger LOG = LoggerFactory.getLogger(Failures.class);
     private static final int ERROR_LENGTH_MAX = 4_000;
-    private static final long RETRY_MIN_MS = 50;
-    private static final long RETRY_MAX_MS = 1_000;
+    /** The delay before a partition is released after an error of this process: its next owner may be this process. */
+    private static final long ABORT_DELAY_MS = 1_000;
     /** A partition with more parked keys stops: they are kept in memory. */
     private static final int PARKED_KEYS_MAX = 100_000;
-
-    /** Replaces an offset where no event is passed. */
-    private static final long NO_EVENT = Long.MIN_VALUE;
 
     private static final String KEY_IS_PARKED = "its key is parked";
 
@@ -36,6 +36,7 @@ final class Failures {
     private final ShardMember member;
     private final ConsumerSpec spec;
     private final OffsetCommitter committer;
+    private final FencedSteps steps;
     private final DeadLetters deadLetters;
     private final Listeners listeners;
     private final CloseSignal closeSignal;
@@ -51,6 +52,7 @@ final class Failures {
         this.member = member;
         this.spec = member.spec();
         this.committer = committer;
+        this.steps = new FencedSteps(committer, deadLetters, closeSignal);
         this.deadLetters = deadLetters;
         this.listeners = listeners;
         this.closeSignal = closeSignal;
@@ -72,7 +74,7 @@ final class Failures {
             return parkKey(assignment, event, key, attempts, error);
         }
         TransactionStep copy = deadLetters.copyStep(assignment, event, text, attempts);
-        boolean done = pass(assignment, event, event, copy);
+        boolean done = pass(assignment, event, event, copy, "the dead letter of offset " + event.offset());
         if (done) {
             deadLetters.signalCopy(event.partition());
             LOG.warn("Dead-lettered event {} to {}: {}", event.position(), spec.deadLetterStream(), text);
@@ -87,11 +89,12 @@ final class Failures {
             stop(assignment, "offset " + event.offset() + ": " + PARKED_KEYS_MAX + " keys are parked; " + text);
             return false;
         }
-        ParkedEventTable table = shard.tables().parkedEvents();
-        boolean done = pass(assignment, event, event, connection -> {
-            table.parkKey(connection, assignment.consumerId(), assignment.partition(), key);
-            table.park(connection, assignment.consumerId(), List.of(event), text, attempts);
-        });
+        boolean done = pass(
+                assignment,
+                event,
+                event,
+                parkStep(assignment, List.of(event), text, attempts),
+                "the parked event at offset " + event.offset());
         if (done) {
             assignment.parkKey(key);
             LOG.warn("Parked event {} and its key: {}", event.position(), text);
@@ -107,18 +110,35 @@ final class Failures {
      * @return whether the next event may be handled
      */
     boolean parkFollowing(Assignment assignment, List<StoredEvent> events) {
-        ParkedEventTable table = shard.tables().parkedEvents();
+        StoredEvent first = events.getFirst();
+        StoredEvent last = events.getLast();
+        TransactionStep park = parkStep(assignment, events, KEY_IS_PARKED, 0);
         return pass(
                 assignment,
-                events.getFirst(),
-                events.getLast(),
-                connection -> table.park(connection, assignment.consumerId(), events, KEY_IS_PARKED, 0));
+                first,
+                last,
+                park,
+                "the events of parked keys at offsets " + first.offset() + " to " + last.offset());
+    }
+
+    /** Returns a step that parks events and their keys, whichever of them are parked already. */
+    private TransactionStep parkStep(Assignment assignment, List<StoredEvent> events, String text, int attempts) {
+        ParkedEventTable table = shard.tables().parkedEvents();
+        Set<String> keys = new LinkedHashSet<>();
+        for (StoredEvent event : events) {
+            keys.add(Objects.requireNonNull(event.key()));
+        }
+        return connection -> {
+            table.parkKeys(connection, assignment.consumerId(), assignment.partition(), keys);
+            table.park(connection, assignment.consumerId(), events, text, attempts);
+        };
     }
 
     /** Runs the step and advances the offset in one transaction, until it succeeds or the partition ends. */
-    private boolean pass(Assignment assignment, StoredEvent first, StoredEvent last, TransactionStep step) {
+    private boolean pass(
+            Assignment assignment, StoredEvent first, StoredEvent last, TransactionStep step, String stored) {
         long next = last.offset() + 1;
-        if (!commitWith(assignment, first.offset(), next, step, Failures::neverSucceeds)) {
+        if (!stopIfRefused(assignment, stored, steps.commit(assignment, first.offset(), next, step, stored))) {
             return false;
         }
         assignment.recordHandled(first.offset(), next);
@@ -126,47 +146,21 @@ final class Failures {
         return true;
     }
 
-    /** Runs the step in a transaction that passes no event, and only proves that the partition is still owned. */
-    boolean commitWith(Assignment assignment, TransactionStep step) {
-        return commitWith(assignment, NO_EVENT, NO_EVENT, step, Failures::neverSucceeds);
+    /**
+     * Runs the step in a transaction that passes no event, and only proves that the partition is still owned.
+     *
+     * @param stored what the step stores, for messages
+     */
+    boolean commitWith(Assignment assignment, TransactionStep step, String stored) {
+        return stopIfRefused(assignment, stored, steps.commit(assignment, step, stored));
     }
 
-    private static boolean neverSucceeds(SQLException e) {
-        return switch (SqlErrors.classify(e)) {
-            case NOT_SENT, IN_DOUBT, ENVIRONMENT -> false;
-            case CONTENT -> true;
-            case PROTOCOL -> !SqlErrors.state(e).equals(SqlErrors.STALE_BATCH) && !SqlErrors.isMissingSegment(e);
-        };
-    }
-
-    /** Retries until it succeeds or the partition ends. After a permanent error the partition is stopped. */
-    private boolean commitWith(
-            Assignment assignment, long first, long next, TransactionStep step, Predicate<SQLException> isPermanent) {
-        for (int failures = 0; !assignment.hasEnded(); failures++) {
-            long delayMs = Math.min(RETRY_MAX_MS, RETRY_MIN_MS << Math.min(failures, 10));
-            try {
-                if (committer.commitWith(assignment, first, next, step)) {
-                    return true;
-                }
-            } catch (SQLException e) {
-                if (deadLetters.addMissingSegment(assignment.partition(), e)) {
-                    continue;
-                }
-                if (isPermanent.test(e)) {
-                    stop(assignment, "could not store the failed event: " + text(e));
-                    return false;
-                }
-                LOG.warn(
-                        "Could not store the failure of {}; retrying in {} ms: {}",
-                        assignment.name(),
-                        delayMs,
-                        e.toString());
-            }
-            if (isClosingAfter(delayMs)) {
-                return false;
-            }
+    private boolean stopIfRefused(Assignment assignment, String stored, FencedSteps.Outcome outcome) {
+        @Nullable SQLException refusal = outcome.refusal();
+        if (refusal != null) {
+            stop(assignment, "the database refused " + stored + ": " + SqlErrors.message(refusal));
         }
-        return false;
+        return outcome.isCommitted();
     }
 
     /** Stops the partition and stores why: its events are handled again when it is resumed. */
@@ -175,29 +169,67 @@ final class Failures {
         if (!assignment.beginStop()) {
             return;
         }
-        TransactionStep store = connection -> shard.tables()
-                .leases()
-                .stop(connection, assignment.consumerId(), assignment.memberId(), assignment.partition(), error);
-        if (commitWith(assignment, NO_EVENT, NO_EVENT, store, e -> false)) {
-            LOG.error("Stopped {} at offset {}: {}", assignment.name(), next, error);
-            listeners.call(l -> l.partitionStopped(assignment.name(), next, error));
-            member.remove(assignment, Reason.STOPPED);
-        } else {
-            assignment.abortStop();
+        TransactionStep store = connection -> {
+            boolean owned = shard.tables()
+                    .leases()
+                    .stop(connection, assignment.consumerId(), assignment.memberId(), assignment.partition(), error);
+            if (!owned) {
+                throw new SQLException("the partition has another owner", SqlErrors.PARTITION_TAKEN);
+            }
+        };
+        for (boolean again = true; again; ) {
+            FencedSteps.Outcome outcome = steps.commit(assignment, store, "that it stops (" + error + ")");
+            again = outcome.refusal() != null && !closeSignal.isClosingAfter(ABORT_DELAY_MS);
+            if (again) {
+                LOG.error(
+                        "{} cannot be stopped at offset {}, because the database refuses to store that; retrying. It"
+                                + " stops because of: {}",
+                        assignment.name(),
+                        next,
+                        error,
+                        outcome.refusal());
+            } else if (outcome.isCommitted()) {
+                LOG.error("Stopped {} at offset {}: {}", assignment.name(), next, error);
+                listeners.call(l -> l.partitionStopped(assignment.name(), next, error));
+                member.remove(assignment, Reason.STOPPED);
+            }
         }
+        assignment.abortStop();
     }
 
-    private boolean isClosingAfter(long delayMs) {
+    /**
+     * Ends the assignment after an unexpected error of this process. An exception stops the partition, because it would
+     * be repeated; an {@link Error}, such as too little memory, releases it after a delay, and its next owner continues.
+     * Never throws: the thread that calls it ends in order.
+     */
+    void abort(Assignment assignment, Throwable error) {
         try {
-            return closeSignal.isClosingAfter(delayMs);
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
-            return true;
+            if (error instanceof Error) {
+                assignment.drain(); // first, because it needs no memory
+                LOG.error("Handling {} failed with an error of this process; releasing it", assignment.name(), error);
+            } else {
+                LOG.error("Internal error while handling {}; stopping it", assignment.name(), error);
+                stop(assignment, "internal error: " + text(error));
+            }
+        } catch (Throwable again) {
+            assignment.drain();
+            assignment.abortStop();
+            error.addSuppressed(again);
+        }
+        if (error instanceof Error) {
+            closeSignal.isClosingAfter(ABORT_DELAY_MS);
         }
     }
 
+    /** Returns the error as text, shortened. */
     static String text(Throwable error) {
-        String text = error.toString();
+        String text;
+        try {
+            text = "" + error;
+        } catch (RuntimeException | Error e) { // an application's exception may fail to describe itself
+            text = error.getClass().getName() + ", whose message fails with "
+                    + e.getClass().getName();
+        }
         return text.length() <= ERROR_LENGTH_MAX ? text : text.substring(0, ERROR_LENGTH_MAX);
     }
 }

@@ -5,6 +5,7 @@ import io.eventsql.StoredEvent;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.sql.FetchStatement.Request;
 import io.eventsql.internal.sql.PartitionTable.Head;
+import io.eventsql.internal.thread.ServiceThread;
 import io.eventsql.internal.wake.WakeUpTarget;
 import java.sql.SQLException;
 import java.util.ArrayList;
@@ -37,16 +38,14 @@ final class Fetcher implements WakeUpTarget {
     private final FetchSchedule schedule;
     private final Listeners listeners;
     private final List<Subscriber> subscribers = new CopyOnWriteArrayList<>();
-    private final Thread thread;
-    private volatile boolean closed;
+    private final ServiceThread thread;
     private int failures;
 
     Fetcher(Shard shard, FetchSchedule schedule, Listeners listeners) {
         this.shard = shard;
         this.schedule = schedule;
         this.listeners = listeners;
-        this.thread = new Thread(this::run, "eventsql-fetch-" + shard.name());
-        thread.setDaemon(true);
+        this.thread = new ServiceThread("eventsql-fetch-" + shard.name(), this::run);
     }
 
     /** A member for which pages are fetched, and what receives them. */
@@ -83,27 +82,32 @@ final class Fetcher implements WakeUpTarget {
         schedule.signal();
     }
 
-    private void run() {
+    /** Returns the thread, whose failure shows that nothing is fetched. */
+    ServiceThread thread() {
+        return thread;
+    }
+
+    private void run() throws InterruptedException {
+        schedule.await();
+        boolean done = false;
         try {
-            while (!closed) {
-                schedule.await();
-                try {
-                    if (isAnythingWanted() || schedule.isProbeDue()) {
-                        schedule.pace();
-                        probe();
-                        fetchAll();
-                    }
-                    if (schedule.isPollDue()) {
-                        schedule.beginPoll();
-                        poll();
-                    }
-                    failures = 0;
-                } catch (SQLException | RuntimeException e) { // the only fetching thread of all members must not end
-                    retryLater(e);
-                }
+            if (isAnythingWanted() || schedule.isProbeDue()) {
+                schedule.pace();
+                probe();
+                fetchAll();
             }
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
+            if (schedule.isPollDue()) {
+                schedule.beginPoll();
+                poll();
+            }
+            failures = 0;
+            done = true;
+        } catch (SQLException | RuntimeException e) {
+            awaitRetry(e);
+        } finally {
+            if (!done) { // after an Error or an interrupt, too
+                schedule.signal();
+            }
         }
     }
 
@@ -125,7 +129,7 @@ final class Fetcher implements WakeUpTarget {
     private void fetchAll() throws SQLException {
         schedule.beginFetch();
         boolean more = true;
-        while (more && !closed) {
+        while (more && !thread.isClosing()) {
             if (schedule.isPollDue()) {
                 schedule.signal(); // continues after the poll
                 return;
@@ -158,7 +162,7 @@ final class Fetcher implements WakeUpTarget {
         List<List<StoredEvent>> pages;
         try {
             pages = fetch(membership, requests);
-        } catch (SQLException e) {
+        } catch (SQLException | RuntimeException | Error e) {
             assignments.forEach(Assignment::wake); // the requested pages are still wanted
             shard.recheckAfter(e, membership.incarnation());
             throw e;
@@ -257,8 +261,8 @@ final class Fetcher implements WakeUpTarget {
         }
     }
 
-    private void retryLater(Exception e) throws InterruptedException {
-        if (closed) {
+    private void awaitRetry(Exception e) throws InterruptedException {
+        if (thread.isClosing()) {
             return;
         }
         long delayMs = Math.min(RETRY_MAX_MS, RETRY_MIN_MS << Math.min(failures, 10));
@@ -268,13 +272,11 @@ final class Fetcher implements WakeUpTarget {
             LOG.debug("Fetching from {} failed again; retrying in {} ms", shard, delayMs, e);
         }
         TimeUnit.MILLISECONDS.sleep(delayMs);
-        schedule.signal();
     }
 
     void close(CloseDeadline deadline) throws InterruptedException {
-        closed = true;
+        thread.close();
         schedule.signal();
         deadline.join(thread);
-        thread.interrupt();
     }
 }

@@ -1,6 +1,7 @@
 package io.eventsql.internal.consume;
 
 import io.eventsql.ConsumerSpec;
+import java.util.concurrent.Executor;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.RejectedExecutionException;
@@ -12,13 +13,20 @@ import java.util.concurrent.Semaphore;
  */
 final class HandlerThreads {
     private final Semaphore permits;
-    private final ExecutorService executor;
+    private final Executor executor;
 
     HandlerThreads(ConsumerSpec spec) {
+        this(
+                spec,
+                Executors.newThreadPerTaskExecutor(Thread.ofVirtual()
+                        .name("eventsql-" + spec.stream() + "-" + spec.name() + "-", 0)
+                        .factory()));
+    }
+
+    /** @param executor starts a thread for each task */
+    HandlerThreads(ConsumerSpec spec, Executor executor) {
         this.permits = new Semaphore(spec.concurrency(), true);
-        this.executor = Executors.newThreadPerTaskExecutor(Thread.ofVirtual()
-                .name("eventsql-" + spec.stream() + "-" + spec.name() + "-", 0)
-                .factory());
+        this.executor = executor;
     }
 
     /**
@@ -30,15 +38,14 @@ final class HandlerThreads {
         executor.execute(task);
     }
 
-    void acquirePermit() {
-        permits.acquireUninterruptibly();
-    }
-
-    void releasePermit() {
-        permits.release();
+    /** The permits to handle pages: one for each partition that is handled at the same time. */
+    Semaphore permits() {
+        return permits;
     }
 
     void shutdown() {
-        executor.shutdown();
+        if (executor instanceof ExecutorService service) {
+            service.shutdown();
+        }
     }
 }

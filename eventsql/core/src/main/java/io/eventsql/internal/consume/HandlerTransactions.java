@@ -4,6 +4,7 @@ import io.eventsql.TransactionBoundary;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.sql.Database;
 import io.eventsql.internal.sql.Database.HandlerWork;
+import io.eventsql.internal.sql.NetworkTimeout;
 import io.eventsql.internal.sql.SqlErrors;
 import java.sql.Connection;
 import java.sql.SQLException;
@@ -84,6 +85,23 @@ sealed interface HandlerTransactions {
                 throw new IllegalStateException("the transaction boundary has run the work twice");
             }
             state = State.RUNNING;
+            NetworkTimeout limit = limit(connection);
+            try (limit) {
+                runLimited(connection);
+            }
+        }
+
+        /** The library's network timeout applies to its own statements, also to a rollback. */
+        private NetworkTimeout limit(Connection connection) throws SQLException {
+            try {
+                return database.limit(connection);
+            } catch (SQLException | RuntimeException e) {
+                fail(connection, e);
+                throw e;
+            }
+        }
+
+        private void runLimited(Connection connection) throws Exception {
             try {
                 requireTransaction(connection);
                 if (!work.run(connection)) {
@@ -91,19 +109,22 @@ sealed interface HandlerTransactions {
                 }
                 state = State.TO_COMMIT;
             } catch (Throwable e) {
-                failure = e;
-                // At once: a boundary that ignores failures must find nothing of the handler's to commit.
-                state = Database.rollback(connection) ? State.ROLLED_BACK : State.BROKEN;
+                fail(connection, e);
                 throw e;
             }
         }
 
-        private void requireTransaction(Connection connection) throws Exception {
+        /** Rolls back at once: a boundary that ignores failures must find nothing of the handler's to commit. */
+        private void fail(Connection connection, Throwable e) {
+            failure = e;
+            state = Database.rollback(connection) ? State.ROLLED_BACK : State.BROKEN;
+        }
+
+        private static void requireTransaction(Connection connection) throws Exception {
             if (connection.getAutoCommit()) {
                 throw new HandlerCall.NotHandledException(
                         "the transaction boundary has begun no transaction: the connection is in autocommit mode");
             }
-            database.setNetworkTimeout(connection);
         }
 
         /** Returns whether the boundary has committed, after it has returned. */

@@ -78,12 +78,9 @@ final class KeyQueues {
         }
     }
 
-    void acquirePermit() {
-        permits.acquireUninterruptibly();
-    }
-
-    void releasePermit() {
-        permits.release();
+    /** The permits to call the handler: one for each lane that does so at the same time. */
+    Semaphore permits() {
+        return permits;
     }
 
     /** Counts an event as finished: handled, or left to the next owner because the partition ends. */

@@ -6,6 +6,7 @@ import io.eventsql.UnknownStreamException;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.sql.LeaseTable.HeartbeatReply;
 import io.eventsql.internal.sql.LeaseTable.HeartbeatRequest;
+import io.eventsql.internal.thread.ServiceThread;
 import io.eventsql.internal.wake.WakeUp;
 import io.eventsql.internal.wake.WakeUpTarget;
 import java.sql.SQLException;
@@ -15,6 +16,7 @@ import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -55,11 +57,15 @@ final class LeaseKeeper implements WakeUpTarget {
     private final Listeners listeners;
     private final PartitionTransfers transfers;
     private final List<Participant> participants = new CopyOnWriteArrayList<>();
-    private final Thread thread;
-    private volatile boolean closed;
+    /** The threads without which the partitions of this process are not handled. */
+    private final List<ServiceThread> workers;
+
+    private final ServiceThread thread;
     private int failures;
     private final HistoryRecovery recovery;
     private int recoveryFailures;
+    /** When a worker began to fail (nano time); {@code null}: none does. */
+    private @Nullable Long workerFailingSince;
 
     LeaseKeeper(
             Shard shard,
@@ -67,6 +73,7 @@ final class LeaseKeeper implements WakeUpTarget {
             HeartbeatSchedule schedule,
             Fetcher fetcher,
             FetchSchedule fetches,
+            CommitThread commits,
             WakeUp wakeUp,
             Listeners listeners) {
         this.shard = shard;
@@ -80,9 +87,9 @@ final class LeaseKeeper implements WakeUpTarget {
         this.listeners = listeners;
         this.recovery = new HistoryRecovery(shard, answerTimeout);
         shard.addAnchors(changed -> schedule::requestHeartbeat);
+        this.workers = List.of(fetcher.thread(), commits.thread());
         this.transfers = new PartitionTransfers(shard, lease, answerTimeout, wakeUp, listeners);
-        this.thread = new Thread(this::run, "eventsql-lease-" + shard.name());
-        thread.setDaemon(true);
+        this.thread = new ServiceThread("eventsql-lease-" + shard.name(), this::run);
     }
 
     /** A member, and what commits its offsets and handles its partitions. */
@@ -114,15 +121,22 @@ final class LeaseKeeper implements WakeUpTarget {
      * @return whether all handlers have ended
      */
     boolean awaitLeft(ShardMember member, CloseDeadline deadline) throws InterruptedException {
-        if (thread.equals(Thread.currentThread())) { // a listener closes it
+        if (thread.isCurrent()) { // a listener closes it
             member.leaveNow();
             letClosedLeave();
         } else if (!member.awaitLeft(deadline.handlersNanos())) {
-            member.leaveNow();
-            schedule.requestRelease();
-            member.awaitLeft(deadline.endNanos());
+            leaveNow(member);
+            if (!member.awaitLeft(deadline.endNanos())) {
+                UnfinishedWork.of(member).report("has not left " + shard + " at the end of its close timeout");
+            }
         }
         return member.haveHandlersEnded();
+    }
+
+    /** Lets a member that closes leave without waiting for its handlers. */
+    void leaveNow(ShardMember member) {
+        member.leaveNow();
+        schedule.requestRelease();
     }
 
     @Override
@@ -137,31 +151,36 @@ final class LeaseKeeper implements WakeUpTarget {
         schedule.requestHeartbeat();
     }
 
-    private void run() {
+    private void run() throws InterruptedException {
+        boolean isHeartbeatDue = schedule.await();
+        boolean done = false;
         try {
-            while (!closed) {
-                boolean isHeartbeatDue = schedule.await();
-                try {
-                    letClosedLeave();
-                    recoverAll();
-                    if (isHeartbeatDue) {
-                        heartbeat();
-                    }
-                    releaseDrained();
-                    letClosedLeave();
-                    failures = 0;
-                } catch (SQLException | RuntimeException e) { // the only thread that keeps leases must not end
-                    retryLater(e);
-                }
+            letClosedLeave();
+            recoverAll();
+            if (isHeartbeatDue) {
+                heartbeat();
             }
-        } catch (InterruptedException e) {
-            Thread.currentThread().interrupt();
+            releaseDrained();
+            letClosedLeave();
+            done = true;
+        } catch (SQLException | RuntimeException e) {
+            report(e);
+        } finally {
+            if (!done) { // after an Error, too
+                schedule.scheduleAt(System.nanoTime() + retryNanos());
+                failures++;
+            }
+        }
+        if (done) {
+            failures = 0;
         }
     }
 
     private void heartbeat() throws SQLException {
         long sentAt = System.nanoTime();
         schedule.scheduleAt(sentAt + heartbeatNanos);
+        boolean isSuspended = isAnyWorkerFailing(sentAt);
+        participants.forEach(participant -> participant.member().setSuspended(isSuspended));
         String incarnation = shard.incarnation();
         List<Heartbeat> heartbeats = participants.stream()
                 .filter(p -> p.member().membership().incarnation().equals(incarnation))
@@ -196,8 +215,36 @@ final class LeaseKeeper implements WakeUpTarget {
             apply(heartbeats.get(reply.member()), reply);
         }
         for (HeartbeatReply reply : replies) { // when all leases are renewed here, too: taking may fail
-            takeFree(heartbeats.get(reply.member()).participant().member(), reply);
+            boolean asked =
+                    takeFree(heartbeats.get(reply.member()).participant().member(), reply);
+            if (asked && System.nanoTime() - sentAt > heartbeatNanos) {
+                schedule.requestHeartbeat(); // the leases of many members must not expire while they take their shares
+                return;
+            }
         }
+    }
+
+    /**
+     * Returns whether a thread that works on the partitions has been failing for the duration of a lease, by unexpected
+     * errors alone: an unavailable database is none. The partitions are released then, and taken again once it works.
+     */
+    private boolean isAnyWorkerFailing(long nowNanos) {
+        @Nullable
+        ServiceThread failing = workers.stream()
+                .filter(worker -> worker.failure() != null || !worker.isAlive())
+                .findFirst()
+                .orElse(null);
+        if (failing == null) {
+            workerFailingSince = null;
+            return false;
+        }
+        Long since = workerFailingSince == null ? Long.valueOf(nowNanos) : workerFailingSince;
+        workerFailingSince = since;
+        boolean suspends = nowNanos - since >= lease.toNanos();
+        if (suspends) {
+            LOG.error("{} keeps failing; releasing the partitions on {} until it works", failing, shard);
+        }
+        return suspends;
     }
 
     /** What was sent for a member: the assignments as they were then, since one may be taken or removed before the reply. */
@@ -263,10 +310,11 @@ final class LeaseKeeper implements WakeUpTarget {
         }
     }
 
-    private void takeFree(ShardMember member, HeartbeatReply reply) throws SQLException {
+    /** Takes what the member lacks of its share; returns whether there was something to take. */
+    private boolean takeFree(ShardMember member, HeartbeatReply reply) throws SQLException {
         int wanted = reply.share() - member.assignments().size();
         if (wanted <= 0 || reply.free() == 0) {
-            return;
+            return false;
         }
         int taken = transfers.take(member, wanted);
         if (taken < wanted) {
@@ -276,6 +324,7 @@ final class LeaseKeeper implements WakeUpTarget {
             fetches.signal();
             schedule.requestHeartbeat(); // there may be events to redrive
         }
+        return true;
     }
 
     private void releaseDrained() throws SQLException {
@@ -292,6 +341,9 @@ final class LeaseKeeper implements WakeUpTarget {
             ShardMember member = participant.member();
             if (member.beginLeave()) {
                 if (transfers.leave(member, participant.committer())) {
+                    if (!member.haveHandlersEnded()) {
+                        UnfinishedWork.of(member).report("left " + shard + " without waiting for its handlers");
+                    }
                     remove(participant, Reason.RELEASED);
                 } else {
                     schedule.scheduleWithin(TimeUnit.MILLISECONDS.toNanos(LEAVE_RETRY_MS));
@@ -355,12 +407,14 @@ final class LeaseKeeper implements WakeUpTarget {
         }
     }
 
-    private void retryLater(Exception e) {
+    private long retryNanos() {
         long retryMs = Math.min(RETRY_MAX_MS, RETRY_MIN_MS << Math.min(failures, 10));
-        long delayNanos = Math.min(heartbeatNanos, TimeUnit.MILLISECONDS.toNanos(retryMs));
-        schedule.scheduleAt(System.nanoTime() + delayNanos);
-        long delayMs = TimeUnit.NANOSECONDS.toMillis(delayNanos);
-        if (failures++ == 0) {
+        return Math.min(heartbeatNanos, TimeUnit.MILLISECONDS.toNanos(retryMs));
+    }
+
+    private void report(Exception e) {
+        long delayMs = TimeUnit.NANOSECONDS.toMillis(retryNanos());
+        if (failures == 0) {
             LOG.warn("Heartbeat on {} failed; retrying in {} ms: {}", shard, delayMs, e.toString());
         } else {
             LOG.debug("Heartbeat on {} failed again; retrying in {} ms", shard, delayMs, e);
@@ -368,9 +422,8 @@ final class LeaseKeeper implements WakeUpTarget {
     }
 
     void close(CloseDeadline deadline) throws InterruptedException {
-        closed = true;
+        thread.close();
         schedule.requestRelease();
         deadline.join(thread);
-        thread.interrupt();
     }
 }

@@ -6,7 +6,10 @@ import java.util.function.Consumer;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** The application's consumer listeners. What they throw is logged. Thread-safe. */
+/**
+ * The application's consumer listeners. They run on the library's threads, so whatever they throw is logged, and an
+ * interrupt that they leave is cleared: it would end the next wait, or close a connection. Thread-safe.
+ */
 public final class Listeners {
     private static final Logger LOG = LoggerFactory.getLogger(Listeners.class);
 
@@ -24,8 +27,11 @@ public final class Listeners {
         for (ConsumerListener listener : listeners) {
             try {
                 callback.accept(listener);
-            } catch (RuntimeException | Error e) { // the library's threads must not end
+            } catch (Throwable e) { // also exceptions that are not declared, as of listeners in other languages
                 LOG.warn("Consumer listener {} failed; its exception is ignored", listener, e);
+            }
+            if (Thread.interrupted()) {
+                LOG.warn("Consumer listener {} left its thread interrupted; the interrupt is ignored", listener);
             }
         }
     }

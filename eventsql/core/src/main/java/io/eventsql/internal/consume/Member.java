@@ -2,13 +2,16 @@ package io.eventsql.internal.consume;
 
 import io.eventsql.ConsumerSpec;
 import io.eventsql.InvalidInputException;
+import io.eventsql.StartPosition;
 import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.sql.ConsumerTable;
+import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.List;
+import java.util.OptionalInt;
 import java.util.UUID;
 import java.util.concurrent.CopyOnWriteArrayList;
 import org.jspecify.annotations.Nullable;
@@ -30,6 +33,7 @@ final class Member implements Subscription {
     private final PipelineContext context;
     private final HandlerThreads handlerThreads;
     private final CloseSignal closeSignal;
+    private final ConsumerStart start;
     private final Owner owner;
     private final List<ShardPipeline> pipelines = new CopyOnWriteArrayList<>();
     private volatile boolean closed;
@@ -41,6 +45,7 @@ final class Member implements Subscription {
         this.context = context;
         this.handlerThreads = context.handlerThreads();
         this.closeSignal = context.closeSignal();
+        this.start = new ConsumerStart(spec.startPosition());
         this.owner = owner;
     }
 
@@ -55,11 +60,34 @@ final class Member implements Subscription {
         void memberClosed(Member member);
     }
 
-    /** Joins a shard now, or later if it is unavailable. */
-    void join(Shard shard) {
+    /** Joins each shard now, or later if it is unavailable. */
+    void join(List<Shard> shards) {
+        if (start.dependsOnRegistration()) {
+            shards.forEach(this::findRegistration);
+        }
+        shards.forEach(this::join);
+    }
+
+    /** Finds out since when the consumer has been registered on a shard, if it is. */
+    private void findRegistration(Shard shard) {
+        ConsumerTable consumers = shard.tables().consumers();
         try {
-            joinNow(shard);
-        } catch (SQLException | RuntimeException e) { // a data source may throw anything
+            OptionalInt streamId = shard.findStreamId(stream);
+            if (streamId.isPresent()) {
+                long askedAtNanos = System.nanoTime();
+                shard.require()
+                        .call(connection -> consumers.age(connection, streamId.getAsInt(), spec.name()))
+                        .ifPresent(age -> start.registered(askedAtNanos, age));
+            }
+        } catch (SQLException | RuntimeException e) { // data sources have exceptions of their own
+            LOG.debug("Could not determine since when consumer {} exists on {}", spec.name(), shard, e);
+        }
+    }
+
+    private void join(Shard shard) {
+        try {
+            joinNow(shard, false);
+        } catch (SQLException | RuntimeException e) { // data sources have exceptions of their own
             LOG.warn(
                     "Consumer {} failed to join {}; retrying every {} ms: {}",
                     spec.name(),
@@ -73,27 +101,22 @@ final class Member implements Subscription {
     private void joinLater(Shard shard) {
         shard.inBackground(JOIN_RETRY_MS, () -> {
             try {
-                joinNow(shard);
+                joinNow(shard, true);
                 LOG.debug("Consumer {} has joined {}", spec.name(), shard);
-            } catch (SQLException | RuntimeException e) { // a data source may throw anything
-                LOG.debug("Consumer {} failed again to join {}", spec.name(), shard, e);
+            } catch (Throwable e) { // a data source may throw anything
                 joinLater(shard);
+                LOG.debug("Consumer {} failed again to join {}", spec.name(), shard, e);
             }
         });
     }
 
-    private void joinNow(Shard shard) throws SQLException {
+    private void joinNow(Shard shard, boolean late) throws SQLException {
         if (closed) {
             return;
         }
         String incarnation = shard.incarnation(); // before the ids
         int streamId = shard.readOrCreateStream(stream).id();
-        int consumerId = shard.require().transaction(connection -> {
-            ConsumerTable consumers = shard.tables().consumers();
-            int id = consumers.register(connection, streamId, stream.name(), spec.name(), spec.startPosition());
-            StoppedPartitions.warn(spec, shard, consumers.stopped(connection, id));
-            return id;
-        });
+        int consumerId = shard.require().transaction(connection -> register(connection, shard, streamId, late));
         Membership membership =
                 new Membership(id, name, shard.number(), incarnation, consumerId, streamId, spec, stream);
         synchronized (this) {
@@ -101,6 +124,14 @@ final class Member implements Subscription {
                 pipelines.add(ShardPipeline.start(context, shard, owner.startThreads(shard), membership));
             }
         }
+    }
+
+    private int register(Connection connection, Shard shard, int streamId, boolean late) {
+        ConsumerTable consumers = shard.tables().consumers();
+        StartPosition position = start.on(consumers, connection, late);
+        int consumerId = consumers.register(connection, streamId, stream.name(), spec.name(), position);
+        StoppedPartitions.warn(spec, shard, consumers.stopped(connection, consumerId));
+        return consumerId;
     }
 
     @Override

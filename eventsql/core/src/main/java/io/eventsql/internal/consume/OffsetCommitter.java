@@ -136,6 +136,13 @@ final class OffsetCommitter {
         }
     }
 
+    /** Ends an assignment that no longer fits what is stored; the partition is taken anew from its stored offset. */
+    void lose(Assignment assignment, String why) {
+        LOG.warn("Lost {}: {}; taking it anew from its stored offset", assignment.name(), why);
+        member.remove(assignment, Reason.LOST);
+        heartbeats.requestHeartbeat();
+    }
+
     /**
      * Compares all assignments with the stored offsets, after a commit was refused or its answer was lost. Those whose
      * epoch is another one now are lost, also those with nothing to commit. Where the epoch is unchanged, an earlier

@@ -6,14 +6,19 @@ import java.util.List;
 /** Handles the events of a page one after the other, or in batches. Events of parked keys are parked. Thread-safe. */
 record OrderedPageHandler(boolean inBatches, Attempts attempts, Failures failures) implements PageHandler {
     @Override
-    public void handle(Assignment assignment, List<StoredEvent> page, HandlerClock clock) {
+    public void handle(Assignment assignment, List<StoredEvent> page, HandlerTurn turn) {
         boolean mayContinue = true;
         for (int next = 0; next < page.size() && mayContinue; ) {
             boolean parked = assignment.isParked(page.get(next).key());
             int end = endOfRun(assignment, page, next, parked);
             List<StoredEvent> run = page.subList(next, end);
-            mayContinue = parked ? failures.parkFollowing(assignment, run) : attempts.handle(assignment, run, clock);
+            mayContinue = parked
+                    ? turn.withoutPermit(() -> failures.parkFollowing(assignment, run))
+                    : attempts.handle(assignment, run, turn);
             next = end;
+        }
+        if (!mayContinue) { // no later event may be handled before those that are left, which the next owner fetches
+            assignment.drain();
         }
     }
 
@@ -28,7 +33,7 @@ record OrderedPageHandler(boolean inBatches, Attempts attempts, Failures failure
     }
 
     @Override
-    public void awaitIdle(Assignment assignment) {
+    public void awaitIdle(Assignment assignment, HandlerTurn turn) {
         // Each page is handled when handle returns.
     }
 }

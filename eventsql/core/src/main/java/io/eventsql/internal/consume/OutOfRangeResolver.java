@@ -4,6 +4,8 @@ import io.eventsql.ConsumerListener.Reason;
 import io.eventsql.OutOfRangePolicy;
 import io.eventsql.internal.shard.Shard;
 import java.sql.SQLException;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -14,17 +16,42 @@ final class OutOfRangeResolver {
     private final Shard shard;
     private final ShardMember member;
     private final Failures failures;
+    private final HandlerThreads threads;
     private final HeartbeatSchedule heartbeats;
+    /** What is being resolved: the next poll must not begin it again. */
+    private final Set<Assignment> resolving = ConcurrentHashMap.newKeySet();
 
-    OutOfRangeResolver(Shard shard, ShardMember member, Failures failures, HeartbeatSchedule heartbeats) {
+    OutOfRangeResolver(
+            Shard shard, ShardMember member, Failures failures, HandlerThreads threads, HeartbeatSchedule heartbeats) {
         this.shard = shard;
         this.member = member;
         this.failures = failures;
+        this.threads = threads;
         this.heartbeats = heartbeats;
     }
 
-    /** Stops the partition or moves it to an offset that exists. */
+    /** Stops the partition or moves it to an offset that exists, on a thread of its own: storing that may be retried. */
     void resolve(Assignment assignment, long next, long logStart, long head) {
+        if (!resolving.add(assignment)) {
+            return;
+        }
+        try {
+            threads.execute(() -> {
+                try {
+                    resolveNow(assignment, next, logStart, head);
+                } catch (Throwable e) {
+                    failures.abort(assignment, e);
+                } finally {
+                    resolving.remove(assignment);
+                }
+            });
+        } catch (Throwable e) { // the member is closed, or there is no memory for a thread
+            resolving.remove(assignment);
+            LOG.warn("{}: offset {} is not in the log; retrying at the next poll", assignment.name(), next, e);
+        }
+    }
+
+    private void resolveNow(Assignment assignment, long next, long logStart, long head) {
         OutOfRangePolicy policy = member.spec().outOfRangePolicy();
         if (next > head) {
             failures.stop(

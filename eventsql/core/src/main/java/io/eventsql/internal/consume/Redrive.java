@@ -36,7 +36,7 @@ final class Redrive {
     }
 
     /** Redrives a page of the events for which that was requested. */
-    void run(Assignment assignment, HandlerClock clock) {
+    void run(Assignment assignment, HandlerTurn turn) {
         List<Row> rows;
         try {
             rows = shard.require()
@@ -52,7 +52,7 @@ final class Redrive {
         Set<String> failedKeys = new HashSet<>();
         for (Row row : rows) {
             boolean waits = row.deadLetterOffset() == null && failedKeys.contains(row.key());
-            boolean mayContinue = waits || redrive(assignment, row, clock, failedKeys);
+            boolean mayContinue = waits || redrive(assignment, row, turn, failedKeys);
             if (!mayContinue) {
                 return;
             }
@@ -63,8 +63,8 @@ final class Redrive {
         }
     }
 
-    private boolean redrive(Assignment assignment, Row row, HandlerClock clock, Set<String> failedKeys) {
-        return attempts.handle(assignment, List.of(event(assignment, row)), clock, new Attempts.Outcome() {
+    private boolean redrive(Assignment assignment, Row row, HandlerTurn turn, Set<String> failedKeys) {
+        return attempts.handle(assignment, List.of(event(assignment, row)), turn, new Attempts.Outcome() {
             @Override
             public TransactionStep alsoCommit() {
                 return connection -> {
@@ -78,8 +78,9 @@ final class Redrive {
             public boolean handled(StoredEvent first, StoredEvent last) {
                 return failures.commitWith(
                         assignment,
-                        connection -> table.remove(
-                                connection, assignment.consumerId(), assignment.partition(), row.offset()));
+                        connection ->
+                                table.remove(connection, assignment.consumerId(), assignment.partition(), row.offset()),
+                        "that the parked event at offset " + row.offset() + " is handled");
             }
 
             @Override
@@ -95,19 +96,32 @@ final class Redrive {
                                 assignment.partition(),
                                 row,
                                 Failures.text(error),
-                                count));
+                                count),
+                        "that the parked event at offset " + row.offset() + " failed again");
             }
         });
     }
 
-    /** Frees parked keys of which no event is parked any more. */
+    /**
+     * Frees parked keys of which no event is parked any more. A further attempt cannot know by what it deletes whether
+     * the first one was committed, so it reads which keys are still parked.
+     */
     private void freeKeys(Assignment assignment) {
+        int consumerId = assignment.consumerId();
+        int partition = assignment.partition();
+        int[] attempt = {0};
         List<String> freed = new ArrayList<>();
-        boolean committed = failures.commitWith(assignment, connection -> {
+        TransactionStep free = connection -> {
             freed.clear();
-            freed.addAll(table.freeKeys(connection, assignment.consumerId(), assignment.partition()));
-        });
-        if (committed) {
+            freed.addAll(table.freeKeys(connection, consumerId, partition));
+            if (++attempt[0] > 1) {
+                Set<String> gone = assignment.parkedKeys();
+                gone.removeAll(table.parkedKeys(connection, consumerId, List.of(partition))
+                        .getOrDefault(partition, Set.of()));
+                freed.addAll(gone);
+            }
+        };
+        if (failures.commitWith(assignment, free, "which keys are no longer parked")) {
             assignment.freeKeys(freed);
         }
     }

@@ -50,6 +50,7 @@ final class ShardMember {
     private final List<Assignment> endedButHandling = new ArrayList<>();
 
     private State state = State.JOINING;
+    private boolean suspended;
     private boolean handlersEnded;
     private final CountDownLatch left = new CountDownLatch(1);
 
@@ -191,6 +192,13 @@ final class ShardMember {
         listeners.call(l -> l.historyLost(assignment.name(), from, to));
     }
 
+    /** Returns the assignments with a handler that is running, or with handled events whose offset is not committed. */
+    synchronized List<Assignment> unfinished() {
+        Stream<Assignment> owned =
+                assignments.stream().filter(assignment -> assignment.isHandling() || assignment.uncommitted() != null);
+        return Stream.concat(endedAndHandling(), owned).distinct().toList();
+    }
+
     private Stream<Assignment> endedAndHandling() {
         return endedButHandling.stream().filter(Assignment::isHandling);
     }
@@ -215,10 +223,15 @@ final class ShardMember {
 
     /** Rule 7 (Share): with a stuck handler no more than the member owns; none if it has no permit left, or closes. */
     private int maxPartitions(int renewed, int stuck) {
-        if (isClosed() || stuck >= spec().concurrency()) {
+        if (isClosed() || suspended || stuck >= spec().concurrency()) {
             return 0;
         }
         return stuck == 0 ? spec().maxPartitions() : Math.min(renewed, spec().maxPartitions());
+    }
+
+    /** Requests no partitions, or as many as usual: a process whose threads fail keeps none. */
+    synchronized void setSuspended(boolean value) {
+        suspended = value;
     }
 
     /** Records that a heartbeat was answered; returns whether it was the first one of a member that joins. */

@@ -32,15 +32,17 @@ final class ShardPipeline {
                 new DeadLetters(context.deadLetterStream(), shard, context.segments(), context.wakeUp());
         Failures failures = new Failures(shard, member, committer, deadLetters, listeners, closeSignal);
         HandlerCall call = context.handler().create(shard, committer);
-        Attempts attempts = new Attempts(spec, call, failures, committer, listeners, closeSignal);
+        CircuitReports circuitReports = new CircuitReports(shard, listeners);
+        Attempts attempts = new Attempts(spec, call, failures, committer, circuitReports, listeners);
         PageHandler pages = spec.keyConcurrency() > 1
                 ? new KeyLanes(attempts, failures, handlers, heartbeats)
                 : new OrderedPageHandler(call.takesBatches(), attempts, failures);
         Redrive redrive = new Redrive(shard, attempts, failures);
-        Dispatcher dispatcher = new Dispatcher(pages, redrive, failures, handlers, threads.fetchSchedule(), heartbeats);
+        Dispatcher dispatcher =
+                new Dispatcher(shard, pages, redrive, failures, handlers, threads.fetchSchedule(), heartbeats);
 
         ShardPipeline pipeline = new ShardPipeline(member, threads);
-        pipeline.fetcher.add(member, dispatcher, new OutOfRangeResolver(shard, member, failures, heartbeats));
+        pipeline.fetcher.add(member, dispatcher, new OutOfRangeResolver(shard, member, failures, handlers, heartbeats));
         pipeline.leases.add(member, committer, dispatcher);
         return pipeline;
     }
@@ -62,6 +64,6 @@ final class ShardPipeline {
 
     /** Waits no longer for handlers that are running. */
     void leaveNow() {
-        member.leaveNow();
+        leases.leaveNow(member);
     }
 }

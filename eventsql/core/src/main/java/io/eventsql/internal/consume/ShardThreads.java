@@ -17,7 +17,7 @@ record ShardThreads(
         HeartbeatSchedule heartbeats = new HeartbeatSchedule();
         Fetcher fetcher = new Fetcher(shard, fetches, listeners);
         CommitThread commits = new CommitThread(shard);
-        LeaseKeeper leases = new LeaseKeeper(shard, settings, heartbeats, fetcher, fetches, wakeUp, listeners);
+        LeaseKeeper leases = new LeaseKeeper(shard, settings, heartbeats, fetcher, fetches, commits, wakeUp, listeners);
         fetcher.start();
         commits.start();
         leases.start();
@@ -26,9 +26,16 @@ record ShardThreads(
         return new ShardThreads(fetcher, commits, leases, fetches, heartbeats);
     }
 
+    /** Ends the threads; also if the caller is interrupted while it waits for them. */
     void close(CloseDeadline deadline) throws InterruptedException {
-        leases.close(deadline);
-        fetcher.close(deadline);
-        commits.close(deadline);
+        try {
+            leases.close(deadline);
+        } finally {
+            try {
+                fetcher.close(deadline);
+            } finally {
+                commits.close(deadline);
+            }
+        }
     }
 }

@@ -8,5 +8,8 @@ import java.sql.SQLException;
 interface TransactionStep {
     TransactionStep NONE = connection -> {};
 
+    /** Called before the transaction begins, and again before each further attempt, without a connection. */
+    default void prepare() throws SQLException {}
+
     void run(Connection connection) throws SQLException;
 }

@@ -4,6 +4,8 @@ import io.eventsql.StoredEvent;
 import io.eventsql.TransactionalEventBatchHandler;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.sql.Database;
+import io.eventsql.internal.sql.MissingPrivilegeException;
+import io.eventsql.internal.sql.NetworkTimeout;
 import io.eventsql.internal.sql.OffsetTable;
 import io.eventsql.internal.sql.OffsetTable.Handled;
 import io.eventsql.internal.sql.SqlErrors;
@@ -54,7 +56,7 @@ record TransactionalCall(
             boolean committed = transactions.run(shard, connection -> {
                 String token = UUID.randomUUID().toString();
                 beginHandling(connection, assignment, token);
-                handler.handle(events, HandlerConnection.guard(connection));
+                callHandler(assignment, events, connection);
                 Thread.interrupted(); // left by the handler: it would close the connection
                 alsoCommit.run(connection);
                 commitBegun[0] = true;
@@ -91,6 +93,9 @@ record TransactionalCall(
             if (e instanceof Database.UnavailableException) {
                 throw new NotHandledException("database unavailable: " + e.getMessage(), e);
             }
+            if (commitBegun[0] && e instanceof SQLException sql && MissingPrivilegeException.isMissingPrivilege(sql)) {
+                throw new NotHandledException("the offset could not be committed: " + e.getMessage(), e);
+            }
             throw e;
         }
         // Refused: the partition is lost, or an earlier commit, whose answer was lost, was stored.
@@ -107,6 +112,18 @@ record TransactionalCall(
             committer.isOfOtherIncarnation(rejected, assignment.incarnation());
         } catch (SQLException e) {
             rejected.addSuppressed(e); // the next statement on the shard does it
+        }
+    }
+
+    /**
+     * The handler's own statements may take as long as the handler. The network timeout is longer by the lease, so that
+     * the lease keeper reports a handler that exceeds its timeout before the timeout aborts its statement.
+     */
+    private void callHandler(Assignment assignment, List<StoredEvent> events, Connection connection) throws Exception {
+        Duration longest = assignment.spec().handlerTimeout().plus(lease);
+        NetworkTimeout limit = NetworkTimeout.set(connection, longest);
+        try (limit) {
+            handler.handle(events, HandlerConnection.guard(connection));
         }
     }
 

@@ -11,7 +11,7 @@
  *                        │ handled                          │
  *                        └──────────────────────────────────┤ failed for good
  *   CommitThread ──▶ OffsetCommitter                        ▼
- *   one per shard    one per ShardPipeline ◀──────────── Failures, DeadLetters, Redrive
+ *   one per shard    one per ShardPipeline ◀─ FencedSteps ◀─ Failures, DeadLetters, Redrive
  * </pre>
  *
  * <p>A {@code Member} is a running instance of a consumer. On each shard it has a {@code ShardPipeline}, which connects the
@@ -53,8 +53,10 @@
  * partition that is taken again is a new assignment with a higher epoch (rule 1); that happens only after the handler of
  * the former one has ended.
  *
- * <p>The thread that handles an assignment's pages is IDLE, WAITING for its turn, or RUNNING. A release waits for it only
- * in RUNNING, and while events are in lanes (rule 5).
+ * <p>The thread that handles an assignment's pages is IDLE, WAITING for its turn, for the next attempt of an event or for
+ * the end of a pause of the {@code CircuitBreaker}, or RUNNING. A release waits for it only in RUNNING, and while events
+ * are in lanes (rule 5). Only in RUNNING it has a permit; {@code HandlerTurn} gives that up for every wait, which ends at
+ * once when the partition is no longer ACTIVE.
  *
  * <p>Not API: may change in any release.
  */

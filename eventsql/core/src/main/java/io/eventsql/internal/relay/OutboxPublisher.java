@@ -11,6 +11,7 @@ import io.eventsql.internal.append.EventValidator;
 import io.eventsql.internal.append.EventValidator.Valid;
 import io.eventsql.internal.shard.OutboxTables;
 import io.eventsql.internal.shard.StreamRegistry;
+import io.eventsql.internal.sql.MissingPrivilegeException;
 import io.eventsql.internal.sql.OutboxTable;
 import io.eventsql.internal.sql.SqlErrors;
 import java.sql.Connection;
@@ -100,7 +101,7 @@ public final class OutboxPublisher implements Outbox {
             insert.execute(transaction, stream.name());
             relays.published(transaction);
         } catch (SQLException e) {
-            throw new EventSqlException(problem(e), e);
+            throw new EventSqlException(problem(MissingPrivilegeException.explain(e, transaction)), e);
         }
     }
 

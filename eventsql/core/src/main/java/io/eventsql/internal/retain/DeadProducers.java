@@ -15,9 +15,6 @@ import org.slf4j.LoggerFactory;
  */
 public final class DeadProducers {
     private static final Logger LOG = LoggerFactory.getLogger(DeadProducers.class);
-    /** Far longer than a batch can be resent (settings.publishTimeout, at most an hour). */
-    private static final Duration INACTIVE_FOR = Duration.ofDays(1);
-
     private static final Duration INTERVAL = Duration.ofHours(1);
 
     private final UUID own;
@@ -50,14 +47,17 @@ public final class DeadProducers {
     }
 
     /** Deletes them now; returns the number of rows, 0 if the database is unavailable. */
-    public int remove(Shard shard) {
+    public long remove(Shard shard) {
         try {
-            int removed = shard.require()
-                    .call(c -> shard.tables().partitions().deleteDeadProducers(c, INACTIVE_FOR.toSeconds(), own));
+            long removed = shard.require().call(c -> shard.tables().partitions().deleteDeadProducers(c, own));
             LOG.debug("Deleted {} rows of dead producers on {}", removed, shard);
             return removed;
-        } catch (SQLException e) {
-            LOG.debug("Deleting the rows of dead producers on {} failed; retrying in {} ms", shard, intervalMs, e);
+        } catch (SQLException e) { // if the role may not delete them, another process does
+            LOG.warn(
+                    "Deleting the rows of dead producers on {} failed; retrying in {} ms: {}",
+                    shard,
+                    intervalMs,
+                    e.getMessage());
             return 0;
         }
     }

@@ -3,6 +3,7 @@ package io.eventsql.internal.retain;
 import io.eventsql.StreamSpec;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.sql.PartitionTable;
+import io.eventsql.internal.sql.SegmentTable;
 import java.sql.SQLException;
 import java.util.List;
 import java.util.Map;
@@ -18,7 +19,9 @@ import org.slf4j.LoggerFactory;
  */
 public final class SegmentKeeper {
     private static final Logger LOG = LoggerFactory.getLogger(SegmentKeeper.class);
-    private static final long RETRY_MS = 1_000;
+    private static final long RETRY_MIN_MS = 1_000;
+    private static final long RETRY_MAX_MS = 30_000;
+    private static final int BACKOFF_SHIFT_MAX = 10;
 
     private final int maxBatchEvents;
     /** For each stream of a shard, by partition: the number after the last segment known to exist or being added. */
@@ -44,7 +47,7 @@ public final class SegmentKeeper {
         long wanted = wantedSegments(stream, head);
         long before = known.get(partition);
         if (before < wanted && known.compareAndSet(partition, before, wanted)) {
-            shard.inBackground(() -> addInBackground(shard, stream, partition, head));
+            shard.inBackground(() -> addInBackground(shard, stream, partition, head, 0));
         }
     }
 
@@ -61,27 +64,37 @@ public final class SegmentKeeper {
                 new StreamOnShard(shard.number(), stream), key -> new AtomicLongArray(stream.partitions()));
     }
 
-    private void addInBackground(Shard shard, StreamSpec stream, int partition, long head) {
+    private void addInBackground(Shard shard, StreamSpec stream, int partition, long head, int failures) {
         try {
-            add(shard, stream, partition, head);
+            add(shard, stream, shard.ensureStream(stream), partition, head);
+            if (failures > 0) {
+                LOG.info("Added segments to partition {} of stream {} on {}", partition, stream.name(), shard);
+            }
         } catch (SQLException e) {
-            LOG.warn(
-                    "Adding segments to partition {} of stream {} on {} failed; retrying in {} ms: {}",
-                    partition,
-                    stream.name(),
-                    shard,
-                    RETRY_MS,
-                    e.getMessage());
-            shard.inBackground(RETRY_MS, () -> addInBackground(shard, stream, partition, head));
+            long delayMs = Math.min(RETRY_MAX_MS, RETRY_MIN_MS << Math.min(failures, BACKOFF_SHIFT_MAX));
+            if (failures == 0) {
+                LOG.warn(
+                        "Adding segments to partition {} of stream {} on {} failed; retrying in {} ms: {}",
+                        partition,
+                        stream.name(),
+                        shard,
+                        delayMs,
+                        e.getMessage());
+            } else {
+                LOG.debug("Adding segments on {} failed again; retrying in {} ms", shard, delayMs, e);
+            }
+            shard.inBackground(delayMs, () -> addInBackground(shard, stream, partition, head, failures + 1));
         }
     }
 
-    private boolean add(Shard shard, StreamSpec stream, int partition, long head) throws SQLException {
+    private boolean add(Shard shard, StreamSpec stream, int streamId, int partition, long head) throws SQLException {
+        SegmentTable segments = shard.tables().segments();
+        long first = head / stream.segmentSize();
+        List<Long> missing = shard.require()
+                .call(c -> segments.findMissing(c, stream, partition, first, wantedSegments(stream, head)));
         boolean added = false;
-        for (long segment = head / stream.segmentSize(); segment < wantedSegments(stream, head); segment++) {
-            long number = segment;
-            added |= shard.require()
-                    .transaction(c -> shard.tables().segments().addSegment(c, stream, partition, number));
+        for (long segment : missing) {
+            added |= shard.require().transaction(c -> segments.addSegment(c, streamId, partition, segment));
         }
         return added;
     }
@@ -95,6 +108,6 @@ public final class SegmentKeeper {
         String incarnation = shard.incarnation();
         List<PartitionTable.Head> heads =
                 shard.require().call(c -> shard.tables().partitions().heads(c, incarnation, new int[] {streamId}));
-        return add(shard, stream, partition, heads.get(partition).head());
+        return add(shard, stream, streamId, partition, heads.get(partition).head());
     }
 }

@@ -143,7 +143,7 @@ public final class StreamCleaner {
         }
         ClearStatements clearing = shard.tables().clearing();
         shard.require().transaction(c -> {
-            clearing.moveLogStartToHead(c, streamId.getAsInt(), stream, partition);
+            clearing.moveLogStartToHead(c, streamId.getAsInt(), partition);
             return partition;
         });
         long logStart = readHeads(shard, stream).get(partition).logStart();

@@ -4,11 +4,11 @@ import io.eventsql.ShardInfo;
 import io.eventsql.StreamSpec;
 import io.eventsql.UnknownStreamException;
 import io.eventsql.internal.sql.Database;
+import io.eventsql.internal.sql.MissingPrivilegeException;
 import io.eventsql.internal.sql.NotSentException;
 import io.eventsql.internal.sql.ShardIdentity;
 import io.eventsql.internal.sql.SqlErrors;
 import io.eventsql.internal.sql.StreamTable;
-import java.sql.Connection;
 import java.sql.SQLException;
 import java.util.Map;
 import java.util.Optional;
@@ -31,6 +31,7 @@ public final class Shard {
     private static final Logger LOG = LoggerFactory.getLogger(Shard.class);
     private static final long PROBE_INTERVAL_MS = 1_000;
     private static final int PROBE_TIMEOUT_SECONDS = 5;
+    private static final int PARTITIONS_PER_TRANSACTION = 20;
     private static final long TERMINATION_NANOS_MAX = TimeUnit.SECONDS.toNanos(2);
 
     private final int number;
@@ -309,34 +310,47 @@ public final class Shard {
     }
 
     /**
-     * Creates the stream with its tables and first segments, unless it exists.
+     * Creates the stream with its tables and first segments, unless it exists; creates what an interrupted call has left
+     * out.
      *
      * @return the stream as stored, which may differ from the given one
      */
     public StreamTable.Row createStream(StreamSpec stream) throws SQLException {
         Optional<StreamTable.Row> existing = findStream(stream.name());
-        StreamTable.Row row = existing.isPresent()
-                ? existing.get()
-                : require().transaction(connection -> insertStream(connection, stream));
+        StreamTable.Row row = existing.isPresent() ? existing.get() : insertStream(stream);
+        createMissingPartitions(row);
         vanishedStreams.remove(stream.name());
         streamIds.put(row.spec().name(), row.id());
         return row;
     }
 
-    private StreamTable.Row insertStream(Connection connection, StreamSpec stream) throws SQLException {
-        Optional<Integer> id = tables.streams().insert(connection, stream, mapVersion);
-        if (id.isEmpty()) {
-            // Another process inserted it first, and has committed: the insert waited for its transaction.
-            return tables.streams()
-                    .find(connection, stream.name())
-                    .orElseThrow(() -> new UnknownStreamException(stream.name()));
+    private StreamTable.Row insertStream(StreamSpec stream) throws SQLException {
+        require().transaction(connection -> {
+            tables.streams().create(connection, stream, mapVersion);
+            return stream;
+        });
+        return findStream(stream.name()).orElseThrow(() -> new UnknownStreamException(stream.name()));
+    }
+
+    /** In several transactions, because the server's lock table has no room for the tables of a large stream. */
+    private void createMissingPartitions(StreamTable.Row row) throws SQLException {
+        if (require().call(connection -> tables.streams().hasAllPartitions(connection, row.spec()))) {
+            return; // the usual case, in which the role needs no right to create tables
         }
-        tables.segments().createStreamTables(connection, stream);
-        for (int partition = 0; partition < stream.partitions(); partition++) {
-            tables.segments().addSegment(connection, stream, partition, 0);
-            tables.segments().addSegment(connection, stream, partition, 1);
+        int missing;
+        try {
+            do {
+                missing = require()
+                        .transaction(connection ->
+                                tables.streams().createPartitions(connection, row.id(), PARTITIONS_PER_TRANSACTION));
+            } while (missing > 0);
+        } catch (MissingPrivilegeException e) {
+            LOG.warn(
+                    "Partitions of stream {} on {} have no tables yet; publishers add those that they need: {}",
+                    row.spec().name(),
+                    name,
+                    e.getMessage());
         }
-        return new StreamTable.Row(id.get(), stream);
     }
 
     @Override

@@ -104,6 +104,8 @@ public final class AppendStatement {
                 }
                 return unboxed((Long[]) bases.getArray());
             }
+        } catch (SQLException e) {
+            throw MissingPrivilegeException.explain(e, connection);
         }
     }
 

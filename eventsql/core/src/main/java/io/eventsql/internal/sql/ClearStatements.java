@@ -36,21 +36,12 @@ public final class ClearStatements {
                    END
             FROM pg_class c
             LEFT JOIN pg_inherits i ON i.inhrelid = c.oid
-            WHERE c.relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = ?::regclass)
+            WHERE c.relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = 'eventsql.stream'::regclass)
               AND c.relkind = 'r' AND c.relname ~ ?
             ORDER BY coalesce(i.inhdetachpending, false) DESC, length(c.relname), c.relname""";
 
-    // Index: the primary key. Locks the row that every append locks first.
-    private static final String LOCK_PARTITION = """
-            SELECT FROM eventsql.stream_partition
-            WHERE stream_id = ? AND partition = ?
-            FOR UPDATE""";
-
-    // Index: the primary key. The row is locked already.
-    private static final String SET_LOG_START = """
-            UPDATE eventsql.stream_partition
-            SET log_start = ?
-            WHERE stream_id = ? AND partition = ?""";
+    // Index: the primary key. Locks the row that every append locks first, then the segment exclusively.
+    private static final String START_AT_HEAD = "SELECT eventsql.start_at_head_v1(?, ?)";
 
     private final SqlSchema schema;
 
@@ -85,7 +76,7 @@ public final class ClearStatements {
     public List<Segment> findSegments(Connection connection, StreamSpec stream, int partition) {
         String parent = SqlSchema.partitionTable(stream.name(), partition);
         return Jooq.using(connection)
-                .fetch(FIND_SEGMENTS, schema.sql(parent), "^" + parent.substring(parent.indexOf('.') + 1) + "_s[0-9]+$")
+                .fetch(schema.sql(FIND_SEGMENTS), "^" + parent.substring(parent.indexOf('.') + 1) + "_s[0-9]+$")
                 .map(row -> {
                     String table = row.get(0, String.class);
                     long number = Long.parseLong(table.substring(table.lastIndexOf("_s") + "_s".length()));
@@ -96,24 +87,12 @@ public final class ClearStatements {
     /**
      * Moves the start of a partition's log to its head and empties the segment that the head is in, in the caller's
      * transaction. The lock on the partition's row makes appends wait until the commit.
+     *
+     * @throws org.jooq.exception.DataAccessException with {@link SqlErrors#NOT_READ_COMMITTED} if the transaction has
+     *     another isolation level: events appended while it waits for the lock would be deleted
      */
-    public void moveLogStartToHead(Connection connection, int streamId, StreamSpec stream, int partition)
-            throws SQLException {
-        var dsl = Jooq.using(connection);
-        dsl.execute("SET LOCAL lock_timeout = " + LOCK_TIMEOUT_MS);
-        dsl.fetch(schema.sql(LOCK_PARTITION), streamId, partition);
-        // A new statement sees what was appended before the lock was granted.
-        PartitionTable.Head head = new PartitionTable(schema)
-                .heads(connection, null, new int[] {streamId})
-                .get(partition);
-        if (head.head() == head.logStart()) {
-            return;
-        }
-        dsl.execute(schema.sql(SET_LOG_START), head.head(), streamId, partition);
-        if (head.head() % stream.segmentSize() != 0) {
-            dsl.execute("TRUNCATE "
-                    + schema.sql(SqlSchema.segmentTable(stream.name(), partition, head.head() / stream.segmentSize())));
-        }
+    public void moveLogStartToHead(Connection connection, int streamId, int partition) {
+        Jooq.using(connection).fetch(schema.sql(START_AT_HEAD), streamId, partition);
     }
 
     /**

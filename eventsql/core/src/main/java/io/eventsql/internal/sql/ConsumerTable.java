@@ -12,6 +12,7 @@ import java.time.OffsetDateTime;
 import java.util.List;
 import java.util.Locale;
 import java.util.Objects;
+import java.util.Optional;
 import java.util.OptionalInt;
 import org.jspecify.annotations.Nullable;
 
@@ -53,6 +54,12 @@ public final class ConsumerTable {
             INSERT INTO eventsql.consumer_offset
                 (consumer_id, partition, commit_number, next_offset, epoch, consumed_events, committed_at)
             VALUES (?, ?, 0, ?, 0, 0, clock_timestamp())""";
+
+    // Index: consumer_name_unique. Takes no row lock.
+    private static final String AGE = """
+            SELECT ceil(extract(epoch FROM clock_timestamp() - created_at) * 1000)::bigint
+            FROM eventsql.consumer
+            WHERE stream_id = ? AND name = ?""";
 
     // Indexes: stream_name_unique, and producer_batch_head for the head. Takes no row lock.
     private static final String FIND_BOUND = """
@@ -101,6 +108,21 @@ public final class ConsumerTable {
             dsl.execute(schema.sql(INSERT_OFFSET), id, partition, offset(connection, stream, partition, start));
         }
         return id;
+    }
+
+    /** Returns the current time by the database's clock. */
+    public Instant readClock(Connection connection) {
+        return Jooq.using(connection)
+                .fetchSingle("SELECT clock_timestamp()")
+                .get(0, OffsetDateTime.class)
+                .toInstant();
+    }
+
+    /** Returns the time since a consumer was registered on this shard; empty if it is not. */
+    public Optional<Duration> age(Connection connection, int streamId, String name) {
+        return Jooq.using(connection)
+                .fetchOptional(schema.sql(AGE), streamId, name)
+                .map(row -> Duration.ofMillis(row.get(0, Long.class)));
     }
 
     /** Returns the offset of a position in one partition. */

@@ -163,10 +163,10 @@ public final class Database {
                 }
                 return result;
             } finally {
-                if (!committed) {
-                    rollback(connection);
+                if (committed
+                        || rollback(connection)) { // a pool may have closed it: the work's error is the one to report
+                    connection.setAutoCommit(true);
                 }
-                connection.setAutoCommit(true);
             }
         }
     }
@@ -243,18 +243,20 @@ public final class Database {
         }
     }
 
-    /** Sets the network timeout of a connection that was borrowed by other code. */
-    public void setNetworkTimeout(Connection connection) throws SQLException {
-        connection.setNetworkTimeout(SAME_THREAD, networkTimeoutMs);
+    /** Sets the network timeout of a connection that was borrowed by other code, until the result is closed. */
+    public NetworkTimeout limit(Connection connection) throws SQLException {
+        return NetworkTimeout.set(connection, Duration.ofMillis(networkTimeoutMs));
     }
 
-    /** jOOQ wraps the driver's exceptions; callers get them unwrapped. */
+    /** jOOQ wraps the driver's exceptions; callers get them unwrapped, and missing privileges explained. */
     private static <T> T run(Work<T> work, Connection connection) throws SQLException {
         try {
             return work.run(connection);
         } catch (DataAccessException e) {
             SQLException cause = e.getCause(SQLException.class);
-            throw cause == null ? new SQLException(e) : cause;
+            throw cause == null ? new SQLException(e) : MissingPrivilegeException.explain(cause, connection);
+        } catch (SQLException e) {
+            throw MissingPrivilegeException.explain(e, connection);
         }
     }
 

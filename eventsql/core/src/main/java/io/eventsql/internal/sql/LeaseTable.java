@@ -22,10 +22,10 @@ import org.postgresql.PGConnection;
  */
 public final class LeaseTable {
     // Indexes: the primary keys of consumer_member and consumer_partition, the partial indexes on what is to be
-    // redriven. Locks the members' rows, then those of the partitions they hold.
+    // redriven. Locks the members' rows, then those of the partitions they hold, by consumer and partition.
     private static final String HEARTBEAT = """
             SELECT member, renewed, revoked, to_redrive, share, free, next_expiry_ms
-            FROM eventsql.heartbeat_v1(?, ?, make_interval(secs => ?), ?, ?, ?, ?, ?, ?)""";
+            FROM eventsql.heartbeat_v1(?, ?, make_interval(secs => ?), ?, ?, ?, ?, ?)""";
 
     // Index: the primary key. Locks free rows, and skips locked ones.
     private static final String TAKE = """
@@ -41,7 +41,13 @@ public final class LeaseTable {
     private static final String STOP = """
             UPDATE eventsql.consumer_partition
             SET state = 'stopped', error = ?, state_since = clock_timestamp(), member_id = NULL, expires_at = NULL
-            WHERE consumer_id = ? AND partition = ? AND member_id = ?""";
+            WHERE consumer_id = ? AND partition = ? AND (member_id = ? OR state = 'stopped')""";
+
+    // Index: the primary key. Locks the updated row.
+    private static final String SET_CONDITION = """
+            UPDATE eventsql.consumer_partition
+            SET error = ?
+            WHERE consumer_id = ? AND partition = ? AND member_id = ? AND state = 'running'""";
 
     // Index: the primary key, in its order: the lock order of all statements.
     private static final String LOCK_ALL = """
@@ -109,20 +115,16 @@ public final class LeaseTable {
     /**
      * Sends the heartbeat of all members of a process. There is no reply for a consumer that was deleted.
      *
-     * @param incarnation that of the database when the consumers' ids were read
+     * @param incarnation that of the database when the consumers' ids were read; {@code null}: not compared
      */
     public List<HeartbeatReply> heartbeat(
-            Connection connection, String incarnation, int shard, Duration lease, List<HeartbeatRequest> requests)
+            Connection connection,
+            @Nullable String incarnation,
+            int shard,
+            Duration lease,
+            List<HeartbeatRequest> requests)
             throws SQLException {
         PGConnection pg = connection.unwrap(PGConnection.class);
-        List<Integer> heldMembers = new ArrayList<>();
-        List<Integer> heldPartitions = new ArrayList<>();
-        for (int i = 0; i < requests.size(); i++) {
-            for (int partition : requests.get(i).held()) {
-                heldMembers.add(i + 1);
-                heldPartitions.add(partition);
-            }
-        }
         try (PreparedStatement statement = connection.prepareStatement(heartbeat)) {
             statement.setString(1, incarnation);
             statement.setInt(2, shard);
@@ -139,8 +141,13 @@ public final class LeaseTable {
                             "text",
                             requests.stream().map(HeartbeatRequest::name).toArray()));
             statement.setArray(7, pg.createArrayOf("int4", ints(requests, HeartbeatRequest::maxPartitions)));
-            statement.setArray(8, pg.createArrayOf("int4", ints(heldMembers, Integer::intValue)));
-            statement.setArray(9, pg.createArrayOf("int4", ints(heldPartitions, Integer::intValue)));
+            statement.setArray(
+                    8,
+                    connection.createArrayOf(
+                            "text",
+                            requests.stream()
+                                    .map(request -> arrayText(request.held()))
+                                    .toArray()));
             List<HeartbeatReply> replies = new ArrayList<>();
             try (ResultSet rows = statement.executeQuery()) {
                 while (rows.next()) {
@@ -161,11 +168,11 @@ public final class LeaseTable {
     /**
      * Takes up to {@code count} free partitions, none of {@code except}. Does not wait for concurrent takes.
      *
-     * @param incarnation that of the database when the consumer's id was read
+     * @param incarnation that of the database when the consumer's id was read; {@code null}: not compared
      */
     public List<TakenPartition> take(
             Connection connection,
-            String incarnation,
+            @Nullable String incarnation,
             int consumerId,
             UUID memberId,
             Duration lease,
@@ -201,12 +208,23 @@ public final class LeaseTable {
     /**
      * Stops a partition: records the error and frees the partition, in the caller's transaction.
      *
-     * @return whether the member still held it
+     * @return whether the member still held it, or it is stopped already
      */
     public boolean stop(Connection connection, int consumerId, UUID memberId, int partition, String error) {
         return Jooq.using(connection)
                         .execute(schema.sql(STOP), error.replace('\0', ' '), consumerId, partition, memberId)
                 == 1;
+    }
+
+    /**
+     * Stores why a running partition makes no progress; {@code null}: it does.
+     *
+     * @return whether the member still held it
+     */
+    public boolean setCondition(
+            Connection connection, int consumerId, UUID memberId, int partition, @Nullable String condition) {
+        String text = condition == null ? null : condition.replace('\0', ' ');
+        return Jooq.using(connection).execute(schema.sql(SET_CONDITION), text, consumerId, partition, memberId) == 1;
     }
 
     /**
@@ -249,6 +267,11 @@ public final class LeaseTable {
 
     private void lockAll(Connection connection, int consumerId) {
         Jooq.using(connection).fetch(schema.sql(LOCK_ALL), consumerId);
+    }
+
+    /** Arrays of different lengths cannot be the elements of an array, except as text. */
+    private static String arrayText(List<Integer> partitions) {
+        return partitions.stream().map(String::valueOf).collect(Collectors.joining(",", "{", "}"));
     }
 
     private static <T> int[] ints(List<T> list, java.util.function.ToIntFunction<T> value) {

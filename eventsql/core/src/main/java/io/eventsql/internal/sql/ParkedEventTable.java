@@ -2,6 +2,7 @@ package io.eventsql.internal.sql;
 
 import io.eventsql.EventPosition;
 import io.eventsql.StoredEvent;
+import java.sql.BatchUpdateException;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.SQLException;
@@ -39,16 +40,13 @@ public final class ParkedEventTable {
             ON CONFLICT DO NOTHING""";
 
     // Index: the primary key, on which a concurrent insert of the same key waits.
-    private static final String PARK_KEY = """
+    private static final String PARK_KEYS = """
             INSERT INTO eventsql.parked_key (consumer_id, partition, key)
-            VALUES (?, ?, ?)
+            SELECT ?, ?, unnest(?::text[])
             ON CONFLICT DO NOTHING""";
 
-    // Index: the primary key. Takes no row lock.
-    private static final String FIND_PARKED_KEYS = """
-            SELECT partition, key
-            FROM eventsql.parked_key
-            WHERE consumer_id = ? AND partition = ANY (?::int[])""";
+    // Indexes: the primary key and parked_event_of_key. Locks the rows that it inserts.
+    private static final String FIND_PARKED_KEYS = "SELECT * FROM eventsql.parked_keys_v1(?, ?::int[])";
 
     // Index: the primary key, in its order. Takes no row lock.
     private static final String FIND_TO_REDRIVE = """
@@ -58,7 +56,7 @@ public final class ParkedEventTable {
             WHERE e.consumer_id = ? AND e.partition = ?
               AND (e.redrive OR e.dead_letter_offset IS NULL AND EXISTS (
                   SELECT FROM eventsql.parked_key k
-                  WHERE k.consumer_id = e.consumer_id AND k.partition = e.partition AND k.key = e.key
+                  WHERE k.consumer_id = e.consumer_id AND k.partition = e.partition AND k.key_hash = e.key_hash
                     AND k.redrive))
             ORDER BY e.event_offset
             LIMIT ?""";
@@ -69,7 +67,7 @@ public final class ParkedEventTable {
                    e.dead_letter_offset, e.error, e.attempts, e.parked_at,
                    e.redrive OR e.dead_letter_offset IS NULL AND EXISTS (
                        SELECT FROM eventsql.parked_key k
-                       WHERE k.consumer_id = e.consumer_id AND k.partition = e.partition AND k.key = e.key
+                       WHERE k.consumer_id = e.consumer_id AND k.partition = e.partition AND k.key_hash = e.key_hash
                          AND k.redrive)
             FROM eventsql.parked_event e
             WHERE e.consumer_id = ?
@@ -86,7 +84,7 @@ public final class ParkedEventTable {
             DELETE FROM eventsql.parked_key k
             WHERE k.consumer_id = ? AND k.partition = ? AND k.redrive AND NOT EXISTS (
                 SELECT FROM eventsql.parked_event e
-                WHERE e.consumer_id = k.consumer_id AND e.partition = k.partition AND e.key = k.key
+                WHERE e.consumer_id = k.consumer_id AND e.partition = k.partition AND e.key_hash = k.key_hash
                   AND e.dead_letter_offset IS NULL)
             RETURNING k.key""";
 
@@ -100,7 +98,7 @@ public final class ParkedEventTable {
     private static final String END_REDRIVE_OF_KEY = """
             UPDATE eventsql.parked_key
             SET redrive = false
-            WHERE consumer_id = ? AND partition = ? AND key = ?""";
+            WHERE consumer_id = ? AND partition = ? AND key_hash = eventsql.key_hash_v1(?)""";
 
     // Indexes: the primary key and parked_event_of_key. Locks the updated rows.
     private static final String REQUEST_REDRIVE_OF_KEYS = """
@@ -108,7 +106,7 @@ public final class ParkedEventTable {
             SET redrive = true
             WHERE k.consumer_id = ? AND k.partition = ? AND (?::bigint[] IS NULL OR EXISTS (
                 SELECT FROM eventsql.parked_event e
-                WHERE e.consumer_id = k.consumer_id AND e.partition = k.partition AND e.key = k.key
+                WHERE e.consumer_id = k.consumer_id AND e.partition = k.partition AND e.key_hash = k.key_hash
                   AND e.dead_letter_offset IS NULL AND e.event_offset = ANY (?::bigint[])))""";
 
     // Index: the primary key. Locks the updated rows.
@@ -125,7 +123,7 @@ public final class ParkedEventTable {
             WHERE e.consumer_id = ? AND e.partition = ?
               AND (e.redrive OR e.dead_letter_offset IS NULL AND EXISTS (
                   SELECT FROM eventsql.parked_key k
-                  WHERE k.consumer_id = e.consumer_id AND k.partition = e.partition AND k.key = e.key
+                  WHERE k.consumer_id = e.consumer_id AND k.partition = e.partition AND k.key_hash = e.key_hash
                     AND k.redrive))""";
 
     // Index: the primary key. Locks the deleted rows.
@@ -138,9 +136,9 @@ public final class ParkedEventTable {
     private static final String REQUEST_FREEING_OF_KEY = """
             UPDATE eventsql.parked_key k
             SET redrive = true
-            WHERE k.consumer_id = ? AND k.partition = ? AND k.key = ? AND NOT EXISTS (
+            WHERE k.consumer_id = ? AND k.partition = ? AND k.key_hash = eventsql.key_hash_v1(?) AND NOT EXISTS (
                 SELECT FROM eventsql.parked_event e
-                WHERE e.consumer_id = k.consumer_id AND e.partition = k.partition AND e.key = k.key
+                WHERE e.consumer_id = k.consumer_id AND e.partition = k.partition AND e.key_hash = k.key_hash
                   AND e.dead_letter_offset IS NULL)""";
 
     private final SqlSchema schema;
@@ -217,15 +215,17 @@ public final class ParkedEventTable {
                 statement.addBatch();
             }
             statement.executeBatch();
+        } catch (BatchUpdateException e) { // its message contains the row; that of its cause is the database's sentence
+            throw e.getCause() instanceof SQLException cause ? cause : e;
         }
     }
 
-    /** Parks the key: its events are parked from now on. */
-    public void parkKey(Connection connection, int consumerId, int partition, String key) {
-        Jooq.using(connection).execute(schema.sql(PARK_KEY), consumerId, partition, key);
+    /** Parks the keys that are not parked yet: their events are parked from now on. */
+    public void parkKeys(Connection connection, int consumerId, int partition, Collection<String> keys) {
+        Jooq.using(connection).execute(schema.sql(PARK_KEYS), consumerId, partition, keys.toArray(String[]::new));
     }
 
-    /** Returns the parked keys of some partitions. */
+    /** Returns the parked keys of some partitions, with those of parked events whose key is not recorded. */
     public Map<Integer, Set<String>> parkedKeys(Connection connection, int consumerId, Collection<Integer> partitions) {
         Map<Integer, Set<String>> keys = new HashMap<>();
         for (Record row : Jooq.using(connection)
@@ -300,6 +300,7 @@ public final class ParkedEventTable {
     public int requestRedrive(Connection connection, int consumerId, int partition, long @Nullable [] offsets) {
         var dsl = Jooq.using(connection);
         Long[] which = offsets == null ? null : Arrays.stream(offsets).boxed().toArray(Long[]::new);
+        parkedKeys(connection, consumerId, List.of(partition)); // records missing keys, whose events are redriven, too
         dsl.execute(schema.sql(REQUEST_REDRIVE_OF_KEYS), consumerId, partition, which, which);
         dsl.execute(schema.sql(REQUEST_REDRIVE_OF_DEAD_LETTERS), consumerId, partition, which, which);
         return dsl.fetchSingle(schema.sql(COUNT_TO_REDRIVE), consumerId, partition)

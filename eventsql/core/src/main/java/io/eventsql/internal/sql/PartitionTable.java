@@ -18,14 +18,7 @@ public final class PartitionTable {
             FROM eventsql.heads_v1(?, ?)""";
 
     // Scans the table; indexes: producer_batch_head, the primary key of outbox_producer. Locks the deleted rows.
-    private static final String DELETE_DEAD_PRODUCERS = """
-            DELETE FROM eventsql.producer_batch b
-            WHERE b.published_at < clock_timestamp() - make_interval(secs => ?) AND b.producer_id <> ?
-              AND NOT EXISTS (SELECT FROM eventsql.outbox_producer o WHERE o.producer_id = b.producer_id)
-              AND EXISTS (
-                  SELECT FROM eventsql.producer_batch later
-                  WHERE later.stream_id = b.stream_id AND later.partition = b.partition
-                    AND later.next_offset > b.next_offset)""";
+    private static final String DELETE_DEAD_PRODUCERS = "SELECT eventsql.delete_dead_producers_v1(?)";
 
     // Indexes: stream_name_unique, producer_batch_head for the last entry, producer_batch_of_producer. Takes no row
     // lock.
@@ -119,17 +112,19 @@ public final class PartitionTable {
     }
 
     /**
-     * Deletes the rows of producers that have not published for so long that none of their batches can still be in
-     * flight. Keeps the newest row of each partition, which is its head, and the rows of outboxes, which may resend
-     * after any time.
+     * Deletes the rows of producers that have not published for a day: none of their batches can still be in flight.
+     * Keeps the newest row of each partition, which is its head, and the rows of outboxes, which may resend after any
+     * time.
      *
      * @return how many rows were deleted
      */
-    public int deleteDeadProducers(Connection connection, long olderThanSeconds, UUID own) throws SQLException {
+    public long deleteDeadProducers(Connection connection, UUID own) throws SQLException {
         try (PreparedStatement statement = connection.prepareStatement(deleteDeadProducers)) {
-            statement.setLong(1, olderThanSeconds);
-            statement.setObject(2, own);
-            return statement.executeUpdate();
+            statement.setObject(1, own);
+            try (ResultSet row = statement.executeQuery()) {
+                row.next();
+                return row.getLong(1);
+            }
         }
     }
 }

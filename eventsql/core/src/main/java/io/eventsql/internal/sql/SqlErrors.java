@@ -80,11 +80,11 @@ public final class SqlErrors {
 
     /**
      * Returns whether the error can only have been raised by writing the rows of the events: a data error (22), a
-     * constraint (23), an exception of a trigger (P0, 45), or a limit that a row exceeds (54).
+     * constraint or a missing segment (23), an exception of a trigger (P0, 45), or a limit that a row exceeds (54).
      */
     public static boolean isRaisedByRows(SQLException e) {
         return switch (errorClass(e)) {
-            case "22", "23", "P0", "45", "54" -> classify(e) == ErrorKind.CONTENT;
+            case "22", "23", "P0", "45", "54" -> classify(e) == ErrorKind.CONTENT || isMissingSegment(e);
             default -> false;
         };
     }

@@ -37,13 +37,21 @@ public final class SqlSchema {
         return "eventsql.events_" + stream;
     }
 
-    /** Returns the name of the table of one partition; its segments are its partitions. */
-    static String partitionTable(String stream, int partition) {
-        return eventsTable(stream) + "__p" + partition;
+    /** Returns what the names of the tables of a stream's partitions begin with; the number of the partition follows. */
+    static String partitionTablePrefix(String stream) {
+        return eventsTable(stream) + "__p";
     }
 
-    /** Returns the name of the table of one segment: the offsets from {@code segment * segmentSize} up to the next. */
-    static String segmentTable(String stream, int partition, long segment) {
-        return partitionTable(stream, partition) + "_s" + segment;
+    /** Returns the name of the table of one partition; its segments are its partitions. */
+    static String partitionTable(String stream, int partition) {
+        return partitionTablePrefix(stream) + partition;
+    }
+
+    /**
+     * Returns what the names of the tables of a partition's segments begin with; the number of the segment follows.
+     * Segment n holds the offsets from {@code n * segmentSize} up to the next.
+     */
+    static String segmentTablePrefix(String stream, int partition) {
+        return partitionTable(stream, partition) + "_s";
     }
 }

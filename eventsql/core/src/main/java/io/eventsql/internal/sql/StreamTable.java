@@ -3,15 +3,13 @@ package io.eventsql.internal.sql;
 import io.eventsql.StreamSpec;
 import java.sql.Connection;
 import java.util.List;
+import java.util.Objects;
 import java.util.Optional;
-import java.util.UUID;
 
 /**
  * {@code stream} and {@code stream_partition}: the streams of a shard, and the row of each partition that appends lock.
  */
 public final class StreamTable {
-    private static final UUID NO_PRODUCER = new UUID(0, 0);
-
     // Index: stream_name_unique. Takes no row lock.
     private static final String FIND = """
             SELECT stream_id, name, partitions, segment_size, json
@@ -25,24 +23,16 @@ public final class StreamTable {
             ORDER BY name""";
 
     // Index: stream_name_unique, on which a concurrent insert of the same name waits.
-    private static final String INSERT = """
-            INSERT INTO eventsql.stream (name, partitions, segment_size, json)
-            VALUES (?, ?, ?, ?)
-            ON CONFLICT (name) DO NOTHING
-            RETURNING stream_id""";
+    private static final String CREATE = "SELECT eventsql.create_stream_v1(?, ?, ?, ?, ?)";
 
-    // New rows of a stream that is not committed yet: conflicts with nothing.
-    private static final String INSERT_PARTITIONS = """
-            INSERT INTO eventsql.stream_partition (stream_id, partition, map_version)
-            SELECT ?, p, ?
-            FROM generate_series(0, ? - 1) AS p""";
+    // Reads the catalog: pg_class_relname_nsp_index. Takes no row lock.
+    private static final String HAS_ALL_PARTITIONS = """
+            SELECT NOT EXISTS (
+                SELECT FROM generate_series(0, ? - 1) AS p
+                WHERE to_regclass(? || p) IS NULL)""";
 
-    // The heads of the empty partitions. Conflicts with nothing.
-    private static final String INSERT_HEADS = """
-            INSERT INTO eventsql.producer_batch
-                (stream_id, partition, next_offset, base_offset, producer_id, batch_number, published_at)
-            SELECT ?, p, 0, 0, ?, 0, clock_timestamp()
-            FROM generate_series(0, ? - 1) AS p""";
+    // Locks the stream's table in SHARE UPDATE EXCLUSIVE mode. Takes an advisory lock for the stream.
+    private static final String CREATE_PARTITIONS = "SELECT eventsql.create_partitions_v1(?, ?)";
 
     private final SqlSchema schema;
 
@@ -68,20 +58,33 @@ public final class StreamTable {
     }
 
     /**
-     * Inserts the stream with its partitions, in the caller's transaction.
-     *
-     * @return its id; empty if another transaction inserted it first
+     * Creates a stream with its table, unless a stream of that name exists, in the caller's transaction. The tables of
+     * its partitions follow: {@link #createPartitions}.
      */
-    public Optional<Integer> insert(Connection connection, StreamSpec spec, int mapVersion) {
-        var dsl = Jooq.using(connection);
-        Optional<Integer> id = dsl.fetchOptional(
-                        schema.sql(INSERT), spec.name(), spec.partitions(), spec.segmentSize(), spec.json())
-                .map(r -> r.get(0, Integer.class));
-        id.ifPresent(streamId -> {
-            dsl.execute(schema.sql(INSERT_PARTITIONS), streamId, mapVersion, spec.partitions());
-            dsl.execute(schema.sql(INSERT_HEADS), streamId, NO_PRODUCER, spec.partitions());
-        });
-        return id;
+    public void create(Connection connection, StreamSpec spec, int mapVersion) {
+        Jooq.using(connection)
+                .fetch(schema.sql(CREATE), spec.name(), spec.partitions(), spec.segmentSize(), spec.json(), mapVersion);
+    }
+
+    /** Returns whether all partitions of a stream have their tables. */
+    public boolean hasAllPartitions(Connection connection, StreamSpec spec) {
+        return Boolean.TRUE.equals(Jooq.using(connection)
+                .fetchValue(
+                        HAS_ALL_PARTITIONS,
+                        spec.partitions(),
+                        schema.sql(SqlSchema.partitionTablePrefix(spec.name()))));
+    }
+
+    /**
+     * Creates the tables of partitions that lack them, and of their first segments, in the caller's transaction, which
+     * must be READ COMMITTED.
+     *
+     * @param max the number of partitions: each takes a dozen entries of the server's lock table until the commit
+     * @return how many partitions still lack them
+     */
+    public int createPartitions(Connection connection, int streamId, int max) {
+        return Objects.requireNonNull(
+                (Integer) Jooq.using(connection).fetchValue(schema.sql(CREATE_PARTITIONS), streamId, max));
     }
 
     private static Row row(org.jooq.Record r) {

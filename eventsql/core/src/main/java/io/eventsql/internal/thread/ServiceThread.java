@@ -34,7 +34,11 @@ public final class ServiceThread {
     /** One repetition; usually waits until there is something to do. */
     @FunctionalInterface
     public interface Task {
-        /** @throws InterruptedException ends the thread only while it is being closed */
+        /**
+         * Runs once.
+         *
+         * @throws InterruptedException ends the thread only while it is being closed
+         */
         void run() throws Exception;
     }
 
@@ -120,6 +124,11 @@ public final class ServiceThread {
 
     public boolean isAlive() {
         return thread.isAlive();
+    }
+
+    @Override
+    public String toString() {
+        return "Thread " + name;
     }
 
     /** Returns whether the caller runs on this thread. */

@@ -106,6 +106,9 @@ class SqlErrorsTest {
         assertThat(SqlErrors.isRaisedByRows(serverError("XX000", ""))).isFalse();
         assertThat(SqlErrors.isRaisedByRows(serverError("23514", "tevents_orders__p1\0")))
                 .as("a missing segment")
+                .isTrue();
+        assertThat(SqlErrors.isRaisedByRows(new PSQLException("unreadable", PSQLState.NUMERIC_VALUE_OUT_OF_RANGE)))
+                .as("of the driver")
                 .isFalse();
     }
 

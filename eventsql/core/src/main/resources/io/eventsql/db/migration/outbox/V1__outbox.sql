@@ -108,6 +108,9 @@ CREATE SEQUENCE eventsql.outbox_id;
 -- Events published inside a transaction, until the relay has taken them. A ring of tables: one receives new events
 -- while the others are emptied by TRUNCATE, which works next to old snapshots. A table can be emptied as soon as the
 -- transactions that wrote to it have ended.
+--
+-- vacuum_truncate is off on all tables that are written to all the time: at its end, a vacuum would lock the table
+-- exclusively to give free pages at the end of the file back, which queues publishers and cancels queries on standbys.
 CREATE TABLE eventsql.outbox (
     ring         smallint    NOT NULL,
     id           bigint      NOT NULL DEFAULT nextval('eventsql.outbox_id'),
@@ -122,13 +125,17 @@ CREATE TABLE eventsql.outbox (
 ALTER TABLE eventsql.outbox ALTER COLUMN value SET STORAGE EXTERNAL;
 
 CREATE TABLE eventsql.outbox_0 PARTITION OF eventsql.outbox FOR VALUES IN (0)
-    WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50000);
+    WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50000,
+          vacuum_truncate = false, toast.vacuum_truncate = false);
 CREATE TABLE eventsql.outbox_1 PARTITION OF eventsql.outbox FOR VALUES IN (1)
-    WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50000);
+    WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50000,
+          vacuum_truncate = false, toast.vacuum_truncate = false);
 CREATE TABLE eventsql.outbox_2 PARTITION OF eventsql.outbox FOR VALUES IN (2)
-    WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50000);
+    WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50000,
+          vacuum_truncate = false, toast.vacuum_truncate = false);
 CREATE TABLE eventsql.outbox_3 PARTITION OF eventsql.outbox FOR VALUES IN (3)
-    WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50000);
+    WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50000,
+          vacuum_truncate = false, toast.vacuum_truncate = false);
 
 CREATE SEQUENCE eventsql.outbox_transfer_number;
 
@@ -145,7 +152,8 @@ CREATE TABLE eventsql.outbox_transfer (
     headers     json,
     written_at  timestamptz NOT NULL,
     PRIMARY KEY (shard, number)
-) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50000);
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50000,
+        vacuum_truncate = false, toast.vacuum_truncate = false);
 ALTER TABLE eventsql.outbox_transfer ALTER COLUMN value SET STORAGE EXTERNAL;
 
 -- Events that can never be appended, with the reason: their stream does not exist, or the database rejects their
@@ -171,7 +179,7 @@ CREATE TABLE eventsql.outbox_relay (
     epoch       bigint      NOT NULL DEFAULT 0,
     holder      uuid,
     expires_at  timestamptz NOT NULL DEFAULT '-infinity'
-) WITH (fillfactor = 20);
+) WITH (fillfactor = 20, vacuum_truncate = false);
 INSERT INTO eventsql.outbox_relay DEFAULT VALUES;
 
 -- Acquires, renews or checks the lease, in a transaction of its own. Returns the epoch of the lease that p_holder has
@@ -187,14 +195,17 @@ SET lock_timeout = '2s'
 AS $$
 DECLARE
     relay               record;
+    is_valid            boolean;
     -- Another one may have lost the end of the former: transfer numbers assigned there may be assigned again, so they
     -- must not belong to the same producer.
     current_incarnation text := eventsql.find_incarnation_v1();
 BEGIN
     SELECT r.epoch, r.holder, r.expires_at, r.incarnation INTO STRICT relay FROM eventsql.outbox_relay r;
+    -- A lease that ends far later than one that begins now is not valid: the clock was set back after it was renewed.
+    is_valid := relay.expires_at BETWEEN clock_timestamp() AND clock_timestamp() + 10 * p_lease;
 
     IF relay.holder = p_holder AND relay.epoch = p_epoch AND relay.incarnation = current_incarnation THEN
-        IF relay.expires_at < clock_timestamp() + p_lease * 2 / 3 THEN
+        IF relay.expires_at NOT BETWEEN clock_timestamp() + p_lease * 2 / 3 AND clock_timestamp() + p_lease THEN
             UPDATE eventsql.outbox_relay r
             SET expires_at = clock_timestamp() + p_lease
             WHERE r.holder = p_holder AND r.epoch = p_epoch
@@ -202,7 +213,7 @@ BEGIN
         ELSE
             held_epoch := p_epoch;
         END IF;
-    ELSIF relay.holder IS NULL OR relay.holder = p_holder OR relay.expires_at < clock_timestamp() THEN
+    ELSIF relay.holder IS NULL OR relay.holder = p_holder OR NOT is_valid THEN
         UPDATE eventsql.outbox_relay r
         SET epoch = r.epoch + 1,
             holder = p_holder,
@@ -210,7 +221,7 @@ BEGIN
             producer_id = CASE WHEN r.incarnation = current_incarnation THEN r.producer_id ELSE gen_random_uuid() END,
             incarnation = current_incarnation
         WHERE r.epoch = relay.epoch AND r.holder IS NOT DISTINCT FROM relay.holder
-          AND (relay.holder IS NULL OR relay.holder = p_holder OR r.expires_at < clock_timestamp())
+          AND r.expires_at = relay.expires_at
         RETURNING r.epoch INTO held_epoch;
     ELSIF p_channel IS NOT NULL THEN
         PERFORM pg_notify(p_channel, '');

@@ -35,7 +35,7 @@ CREATE TABLE eventsql.stream_partition (
     log_start   bigint NOT NULL DEFAULT 0,             -- the first offset that still exists
     map_version int    NOT NULL,                       -- publishers with another version of the slot map are rejected
     PRIMARY KEY (stream_id, partition)
-) WITH (fillfactor = 50);
+) WITH (fillfactor = 50, vacuum_truncate = false);
 
 -- The last batch of each producer in each partition. The newest row of a partition is its head; a producer's own row
 -- makes a repeated append harmless. Rows are inserted and deleted but never updated: the newest row is always the last
@@ -51,7 +51,7 @@ CREATE TABLE eventsql.producer_batch (
     CONSTRAINT producer_batch_head PRIMARY KEY (stream_id, partition, next_offset),
     CONSTRAINT producer_batch_of_producer UNIQUE (producer_id, stream_id, partition, batch_number)
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0,
-        autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 100000);
+        autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 100000, vacuum_truncate = false);
 
 -- Where the log of each partition starts, where it ends, and when it was last appended to.
 CREATE VIEW eventsql.partition_head AS

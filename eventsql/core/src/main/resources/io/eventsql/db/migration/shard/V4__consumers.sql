@@ -23,7 +23,7 @@ CREATE TABLE eventsql.consumer_offset (
     committed_at    timestamptz NOT NULL,
     CONSTRAINT consumer_offset_newest PRIMARY KEY (consumer_id, partition, commit_number)
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0,
-        autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 100000);
+        autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 100000, vacuum_truncate = false);
 
 -- The lease and the state of each partition of a consumer. Not part of consumer_offset, because the open transaction of
 -- an exactly-once handler would block the heartbeat.
@@ -38,7 +38,7 @@ CREATE TABLE eventsql.consumer_partition (
     state_since timestamptz NOT NULL DEFAULT now(),
     PRIMARY KEY (consumer_id, partition)
 ) WITH (fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
-        autovacuum_vacuum_cost_delay = 0);
+        autovacuum_vacuum_cost_delay = 0, vacuum_truncate = false);
 
 -- The members of each consumer, including those without a partition.
 CREATE TABLE eventsql.consumer_member (
@@ -50,16 +50,22 @@ CREATE TABLE eventsql.consumer_member (
     expires_at     timestamptz NOT NULL,
     PRIMARY KEY (consumer_id, member_id)
 ) WITH (fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000,
-        autovacuum_vacuum_cost_delay = 0);
+        autovacuum_vacuum_cost_delay = 0, vacuum_truncate = false);
+
+-- Returns what identifies a key in an index, whose entries are limited to a third of a page; keys may be longer.
+CREATE FUNCTION eventsql.key_hash_v1(key text) RETURNS bytea
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN sha256(convert_to(key, 'UTF8'));
 
 -- Keys whose next events are parked, too.
 CREATE TABLE eventsql.parked_key (
     consumer_id int         NOT NULL REFERENCES eventsql.consumer ON DELETE CASCADE,
     partition   int         NOT NULL,
     key         text        NOT NULL,
+    key_hash    bytea       NOT NULL GENERATED ALWAYS AS (eventsql.key_hash_v1(key)) STORED,
     parked_at   timestamptz NOT NULL DEFAULT now(),
     redrive     boolean     NOT NULL DEFAULT false,    -- a redrive of its events was requested
-    PRIMARY KEY (consumer_id, partition, key)
+    PRIMARY KEY (consumer_id, partition, key_hash)
 );
 
 -- Copies of events that could not be handled, and of later events of parked keys. A dead-lettered event is in the
@@ -69,6 +75,7 @@ CREATE TABLE eventsql.parked_event (
     partition          int         NOT NULL,
     event_offset       bigint      NOT NULL,
     key                text,
+    key_hash           bytea       GENERATED ALWAYS AS (eventsql.key_hash_v1(key)) STORED,
     value              bytea       NOT NULL,
     headers            json,
     published_at       timestamptz NOT NULL,
@@ -80,11 +87,58 @@ CREATE TABLE eventsql.parked_event (
     redrive            boolean     NOT NULL DEFAULT false, -- of dead letters; others go with their key
     PRIMARY KEY (consumer_id, partition, event_offset)
 );
-CREATE INDEX parked_event_of_key ON eventsql.parked_event (consumer_id, partition, key, event_offset)
+CREATE INDEX parked_event_of_key ON eventsql.parked_event (consumer_id, partition, key_hash, event_offset)
     WHERE dead_letter_offset IS NULL;
 -- Partial indexes, empty most of the time: they make it cheap to find that there is nothing to redrive.
 CREATE INDEX parked_key_to_redrive ON eventsql.parked_key (consumer_id, partition) WHERE redrive;
 CREATE INDEX parked_event_to_redrive ON eventsql.parked_event (consumer_id, partition, event_offset) WHERE redrive;
+
+-- Returns the parked keys of some partitions. A key is parked as long as one of its events is, so a missing row of
+-- parked_key is inserted first: without it no redrive would find those events, and later ones would overtake them. The
+-- hashes of the parked events are read one after the other from their index, so the cost depends on the number of keys,
+-- not on that of events. Locks the inserted rows.
+CREATE FUNCTION eventsql.parked_keys_v1(p_consumer_id int, p_partitions int[])
+RETURNS TABLE (partition int, key text)
+LANGUAGE plpgsql
+SET enable_seqscan = off
+SET enable_bitmapscan = off
+SET enable_sort = off
+SET jit = off
+AS $$
+#variable_conflict use_column
+BEGIN
+    WITH RECURSIVE parked (partition, key_hash, event_offset) AS (
+        SELECT p.partition, f.key_hash, f.event_offset
+        FROM unnest(p_partitions) AS p (partition)
+        CROSS JOIN LATERAL (
+            SELECT e.key_hash, e.event_offset
+            FROM eventsql.parked_event e
+            WHERE e.consumer_id = p_consumer_id AND e.partition = p.partition AND e.dead_letter_offset IS NULL
+            ORDER BY e.key_hash, e.event_offset LIMIT 1) f
+        UNION ALL
+        SELECT k.partition, n.key_hash, n.event_offset
+        FROM parked k
+        CROSS JOIN LATERAL (
+            SELECT e.key_hash, e.event_offset
+            FROM eventsql.parked_event e
+            WHERE e.consumer_id = p_consumer_id AND e.partition = k.partition AND e.dead_letter_offset IS NULL
+              AND e.key_hash > k.key_hash
+            ORDER BY e.key_hash, e.event_offset LIMIT 1) n
+    )
+    INSERT INTO eventsql.parked_key (consumer_id, partition, key)
+    SELECT p_consumer_id, k.partition, e.key
+    FROM parked k
+    JOIN eventsql.parked_event e ON e.consumer_id = p_consumer_id AND e.partition = k.partition
+        AND e.event_offset = k.event_offset
+    WHERE e.key IS NOT NULL AND NOT EXISTS (
+        SELECT FROM eventsql.parked_key m
+        WHERE m.consumer_id = p_consumer_id AND m.partition = k.partition AND m.key_hash = k.key_hash)
+    ON CONFLICT DO NOTHING;
+    RETURN QUERY
+    SELECT k.partition, k.key
+    FROM eventsql.parked_key k
+    WHERE k.consumer_id = p_consumer_id AND k.partition = ANY (p_partitions);
+END $$;
 
 -- The offset, lag, state and member of each consumer by partition.
 CREATE VIEW eventsql.consumer_lag AS

@@ -1,0 +1,89 @@
+package io.eventsql.internal.consume;
+
+import io.eventsql.StoredEvent;
+import io.eventsql.internal.consume.CircuitBreaker.Pause;
+import io.eventsql.internal.shard.Shard;
+import java.sql.SQLException;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * Reports when circuit breakers of one member on one shard open and close: in the log, to listeners, and in the state of
+ * the partition, which every process reads. Thread-safe.
+ */
+final class CircuitReports {
+    private static final Logger LOG = LoggerFactory.getLogger(CircuitReports.class);
+
+    private static final long STORE_RETRY_MS = 1_000;
+
+    private final Shard shard;
+    private final Listeners listeners;
+
+    CircuitReports(Shard shard, Listeners listeners) {
+        this.shard = shard;
+        this.listeners = listeners;
+    }
+
+    /** A pause has begun, the first one or a further one. */
+    void paused(Assignment assignment, StoredEvent event, Throwable error, Pause pause) {
+        if (pause.isFirst()) {
+            LOG.warn(
+                    "Circuit breaker of {} opened: {} events in a row failed for good; retrying offset {} in {} ms, and"
+                            + " applying {} to no event until a call of the handler succeeds",
+                    assignment.name(),
+                    pause.failures(),
+                    event.offset(),
+                    pause.delay().toMillis(),
+                    assignment.spec().failurePolicy(),
+                    error);
+        }
+        listeners.call(l -> l.circuitBreakerOpened(assignment.name(), pause.failures(), pause.delay()));
+        if (pause.isFirst()) {
+            store(
+                    assignment,
+                    "circuit breaker open: " + pause.failures() + " events in a row failed for good, offset "
+                            + event.offset() + ": " + Failures.text(error),
+                    0);
+        }
+    }
+
+    /** A call of the handler has succeeded. */
+    void closed(Assignment assignment) {
+        LOG.info("Circuit breaker of {} closed: a call of the handler succeeded", assignment.name());
+        listeners.call(l -> l.circuitBreakerClosed(assignment.name()));
+        store(assignment, null, 0);
+    }
+
+    /** Stores, in the background, why the circuit is open, or that it is closed, whichever it is by then. */
+    private void store(Assignment assignment, @Nullable String whyOpen, long delayMs) {
+        shard.inBackground(delayMs, () -> {
+            if (!assignment.hasEnded()) {
+                storeNow(assignment, whyOpen);
+            }
+        });
+    }
+
+    private void storeNow(Assignment assignment, @Nullable String whyOpen) {
+        String condition = assignment.circuit().isOpen() ? whyOpen : null;
+        try {
+            shard.require()
+                    .call(connection -> shard.tables()
+                            .leases()
+                            .setCondition(
+                                    connection,
+                                    assignment.consumerId(),
+                                    assignment.memberId(),
+                                    assignment.partition(),
+                                    condition));
+        } catch (SQLException e) {
+            LOG.warn(
+                    "Storing that the circuit breaker of {} is {} failed; retrying in {} ms: {}",
+                    assignment.name(),
+                    condition == null ? "closed" : "open",
+                    STORE_RETRY_MS,
+                    e.toString());
+            store(assignment, whyOpen, STORE_RETRY_MS);
+        }
+    }
+}

@@ -1,0 +1,168 @@
+-- EventSQL: roles with the least privileges that each task needs. Optional: one role that owns everything needs none of
+-- them. The file can be applied at any time and again: after the first migration, and after each upgrade.
+--
+--   eventsql_owner      owns the schema: creates and clears streams, applies later SQL files
+--   eventsql_publisher  publishes, also inside transactions of the application; adds segments
+--   eventsql_relay      moves events from the outbox to their streams
+--   eventsql_consumer   consumes, with parked events and dead letters; reads
+--   eventsql_reader     reads streams, positions and parked events
+--
+-- None of them can log in: grant them to the roles of applications and people. The file is run by a superuser, or by a
+-- role that may create roles, is a member of eventsql_owner and owns what exists. It also serves a database that has an
+-- outbox but is not a shard. It locks tables only to give them to eventsql_owner, so the first time while no application
+-- is running.
+--
+-- The functions that publishers call run with the rights of eventsql_owner from now on: a publisher has no right on the
+-- tables of streams. They have a fixed search_path, so a trigger on such a table must name the schema of what it uses.
+--
+-- The schema is "eventsql". To use another name, replace "eventsql." in this file, too.
+
+DO $$
+DECLARE
+    new_role text;
+BEGIN
+    FOREACH new_role IN ARRAY ARRAY[
+        'eventsql_owner', 'eventsql_publisher', 'eventsql_relay', 'eventsql_consumer', 'eventsql_reader']
+    LOOP
+        IF NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = new_role) THEN
+            EXECUTE format('CREATE ROLE %I NOLOGIN', new_role);
+        END IF;
+    END LOOP;
+END $$;
+
+-- The owner gets everything in the schema. A stream that belongs to another role until now becomes readable to consumers
+-- and readers; later calls leave the grants of streams as they are.
+DO $$
+DECLARE
+    schema_oid oid := (SELECT relnamespace FROM pg_catalog.pg_class WHERE oid = 'eventsql.schema_version'::regclass);
+    new_owner  oid := 'eventsql_owner'::regrole;
+    adopted    text[] := '{}';
+    object     record;
+BEGIN
+    IF to_regclass('eventsql.stream') IS NOT NULL THEN
+        adopted := ARRAY(
+            SELECT s.name
+            FROM eventsql.stream s
+            JOIN pg_catalog.pg_class c ON c.oid = to_regclass(format('eventsql.%I', 'events_' || s.name))
+            WHERE c.relowner <> new_owner);
+    END IF;
+    IF (SELECT nspowner FROM pg_catalog.pg_namespace WHERE oid = schema_oid) <> new_owner THEN
+        EXECUTE format('ALTER SCHEMA %s OWNER TO eventsql_owner', schema_oid::regnamespace);
+    END IF;
+    FOR object IN -- a sequence of an identity column belongs to its table
+        SELECT c.oid::regclass AS name,
+               CASE c.relkind WHEN 'v' THEN 'VIEW' WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END AS kind
+        FROM pg_catalog.pg_class c
+        WHERE c.relnamespace = schema_oid AND c.relkind IN ('r', 'p', 'v', 'S') AND c.relowner <> new_owner
+          AND NOT EXISTS (
+              SELECT FROM pg_catalog.pg_depend d
+              WHERE d.classid = 'pg_catalog.pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'i'
+                AND c.relkind = 'S')
+    LOOP
+        EXECUTE format('ALTER %s %s OWNER TO eventsql_owner', object.kind, object.name);
+    END LOOP;
+    FOR object IN
+        SELECT p.oid::regprocedure AS name FROM pg_catalog.pg_proc p
+        WHERE p.pronamespace = schema_oid AND p.proowner <> new_owner
+    LOOP
+        EXECUTE format('ALTER FUNCTION %s OWNER TO eventsql_owner', object.name);
+    END LOOP;
+
+    -- Tables of streams created later; segments get the grants of their stream's table.
+    EXECUTE format(
+        'ALTER DEFAULT PRIVILEGES FOR ROLE eventsql_owner IN SCHEMA %s'
+        ' GRANT SELECT ON TABLES TO eventsql_consumer, eventsql_reader', schema_oid::regnamespace);
+    FOR object IN
+        SELECT c.oid::regclass AS name
+        FROM unnest(adopted) AS s (stream)
+        JOIN pg_catalog.pg_class c ON c.oid IN (
+            to_regclass(format('eventsql.%I', 'events_' || s.stream)),
+            to_regclass(format('eventsql.%I', 'events_' || s.stream || '__json')))
+    LOOP
+        EXECUTE format('GRANT SELECT ON %s TO eventsql_consumer, eventsql_reader', object.name);
+    END LOOP;
+    FOR object IN SELECT s.stream FROM unnest(adopted) AS s (stream)
+    LOOP
+        PERFORM eventsql.apply_stream_grants_v1(object.stream);
+    END LOOP;
+END $$;
+
+-- The library's own tables: exactly these privileges.
+DO $$
+DECLARE
+    schema_oid oid := (SELECT relnamespace FROM pg_catalog.pg_class WHERE oid = 'eventsql.schema_version'::regclass);
+    grants     record;
+    object     record;
+BEGIN
+    FOR object IN -- such as default privileges on the tables of an upgrade
+        SELECT c.oid::regclass AS name FROM pg_catalog.pg_class c
+        WHERE c.relnamespace = schema_oid AND c.relkind IN ('r', 'p', 'v', 'S') AND c.relname NOT LIKE 'events\_%'
+    LOOP
+        EXECUTE format('REVOKE ALL ON %s FROM eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader',
+            object.name);
+    END LOOP;
+    EXECUTE format(
+        'GRANT USAGE ON SCHEMA %s TO eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader',
+        schema_oid::regnamespace);
+    FOR grants IN
+        SELECT * FROM (VALUES
+            -- What every instance reads: identity, streams, and where partitions begin and end.
+            ('schema_version',    'SELECT', 'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader'),
+            ('shard',             'SELECT', 'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader'),
+            ('stream',            'SELECT', 'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader'),
+            ('stream_partition',  'SELECT', 'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader'),
+            ('producer_batch',    'SELECT', 'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader'),
+            ('outbox_relay',      'SELECT', 'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader'),
+            -- Publishing inside a transaction writes to the outbox, and reads nothing of it.
+            ('outbox',            'INSERT', 'eventsql_publisher'),
+            ('outbox_ring',       'SELECT', 'eventsql_publisher'),
+            ('outbox_id',         'USAGE',  'eventsql_publisher'),
+            -- The relay takes events out, sends them on, and keeps the tables small.
+            ('outbox',            'SELECT, DELETE', 'eventsql_relay'),
+            ('outbox_0',          'SELECT, TRUNCATE', 'eventsql_relay'),
+            ('outbox_1',          'SELECT, TRUNCATE', 'eventsql_relay'),
+            ('outbox_2',          'SELECT, TRUNCATE', 'eventsql_relay'),
+            ('outbox_3',          'SELECT, TRUNCATE', 'eventsql_relay'),
+            ('outbox_ring',       'SELECT, UPDATE', 'eventsql_relay'),
+            ('outbox_transfer',   'SELECT, INSERT, DELETE, TRUNCATE', 'eventsql_relay'),
+            ('outbox_transfer_number', 'USAGE', 'eventsql_relay'),
+            ('outbox_refused',    'SELECT, INSERT', 'eventsql_relay'),
+            ('outbox_relay',      'UPDATE', 'eventsql_relay'),
+            -- Consumers, their offsets, leases and parked events.
+            ('consumer',          'SELECT, INSERT, UPDATE, DELETE', 'eventsql_consumer'),
+            ('consumer_offset',   'SELECT, INSERT, DELETE', 'eventsql_consumer'),
+            ('consumer_partition', 'SELECT, INSERT, UPDATE', 'eventsql_consumer'),
+            ('consumer_member',   'SELECT, INSERT, UPDATE, DELETE', 'eventsql_consumer'),
+            ('parked_key',        'SELECT, INSERT, UPDATE, DELETE', 'eventsql_consumer'),
+            ('parked_event',      'SELECT, INSERT, UPDATE, DELETE', 'eventsql_consumer'),
+            ('consumer',          'SELECT', 'eventsql_reader'),
+            ('consumer_offset',   'SELECT', 'eventsql_reader'),
+            ('consumer_partition', 'SELECT', 'eventsql_reader'),
+            ('consumer_member',   'SELECT', 'eventsql_reader'),
+            ('parked_key',        'SELECT', 'eventsql_reader'),
+            ('parked_event',      'SELECT', 'eventsql_reader'),
+            ('partition_head',    'SELECT', 'eventsql_consumer, eventsql_reader'),
+            ('consumer_lag',      'SELECT', 'eventsql_consumer, eventsql_reader')
+        ) AS g (object, privileges, roles)
+        WHERE to_regclass('eventsql.' || g.object) IS NOT NULL -- a database that is not a shard has only the outbox
+    LOOP
+        EXECUTE format('GRANT %s ON eventsql.%I TO %s', grants.privileges, grants.object, grants.roles);
+    END LOOP;
+
+    -- Functions that run with the rights of the owner. The others need no grant: they run with the rights of the caller.
+    FOR object IN
+        SELECT p.oid::regprocedure AS name, r.roles
+        FROM (VALUES
+            ('append_v1',                'eventsql_publisher, eventsql_relay, eventsql_consumer'), -- dead letters
+            ('append_transferred_v1',    'eventsql_relay'),
+            ('register_outbox_v1',       'eventsql_relay'),
+            ('add_segment_v1',           'eventsql_publisher, eventsql_relay, eventsql_consumer'),
+            ('delete_dead_producers_v1', 'eventsql_publisher, eventsql_relay, eventsql_consumer')
+        ) AS r (function, roles)
+        JOIN pg_catalog.pg_proc p ON p.proname = r.function AND p.pronamespace = schema_oid
+    LOOP
+        EXECUTE format('ALTER FUNCTION %s SECURITY DEFINER SET search_path = pg_catalog, pg_temp', object.name);
+        EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', object.name);
+        EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %s', object.name, object.roles);
+    END LOOP;
+END $$;
