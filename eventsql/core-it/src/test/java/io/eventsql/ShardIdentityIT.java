@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.awaitility.Awaitility.await;
 
 import io.eventsql.fixture.Handled;
+import io.eventsql.fixture.LogicalBackup;
 import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.SwitchableDataSource;
 import io.eventsql.fixture.TestCluster;
@@ -151,6 +152,74 @@ class ShardIdentityIT {
             assertRefused(() -> open(given), clusterId(databases.get(0)), "in use");
         }
         assertThat(Sql.queryLong(fresh, "SELECT count(*) FROM eventsql.shard")).isZero();
+    }
+
+    /** Shown before the fix: both ran side by side, and each of s1 and s2 believed to be the other half. */
+    @Test
+    void open_overlappingSetsBeforeTheFirstStream_secondIsRejectedAndStaysFresh() throws SQLException {
+        List<DataSource> databases = databases(3).dataSources();
+        open(databases.subList(0, 2));
+        List<DataSource> overlapping = List.of(databases.get(0), databases.get(2));
+        assertRefused(() -> open(overlapping), clusterId(databases.get(0)), "has no identity", "none of the databases");
+        assertThat(Sql.queryLong(databases.get(2), "SELECT count(*) FROM eventsql.shard"))
+                .isZero();
+        assertRefused(() -> open(overlapping.reversed()), clusterId(databases.get(0)), "none of the databases");
+        assertThat(byNumber(open(databases.subList(0, 2)))).isEqualTo(databases.subList(0, 2));
+    }
+
+    @Test
+    void open_overlappingSetsAtTheSameMoment_oneClusterIsCreated() throws Exception {
+        for (int round = 0; round < 4; round++) {
+            List<DataSource> databases = databases(3).dataSources();
+            CountDownLatch start = new CountDownLatch(1);
+            List<Future<List<DataSource>>> results = new ArrayList<>();
+            try (ExecutorService executor = Executors.newCachedThreadPool()) {
+                for (int other = 1; other <= 2; other++) {
+                    List<DataSource> given = List.of(databases.get(0), databases.get(other));
+                    results.add(executor.submit(() -> {
+                        start.await();
+                        try (EventSql eventSql = EventSql.builder(given).build()) {
+                            return byNumber(eventSql);
+                        } catch (ShardIdentityException e) {
+                            return List.of();
+                        }
+                    }));
+                }
+                start.countDown();
+            }
+            List<Integer> shards = new ArrayList<>();
+            for (Future<List<DataSource>> result : results) {
+                shards.add(result.get().size());
+            }
+            assertThat(shards).as("round %d", round).containsExactlyInAnyOrder(0, 2);
+            assertThat(Sql.queryLong(databases.get(0), "SELECT count(*) FROM eventsql.shard")
+                            + Sql.queryLong(databases.get(1), "SELECT count(*) FROM eventsql.shard")
+                            + Sql.queryLong(databases.get(2), "SELECT count(*) FROM eventsql.shard"))
+                    .as("recorded identities in round %d", round)
+                    .isEqualTo(2);
+        }
+    }
+
+    @Test
+    void open_oneDatabaseBecomesSeveral_isRejectedWithTheRemedy() throws SQLException {
+        List<DataSource> databases = databases(2).dataSources();
+        open(databases.subList(0, 1));
+        assertRefused(
+                () -> open(databases),
+                clusterId(databases.get(0)),
+                "1 shards already",
+                "number is fixed",
+                "new cluster");
+        assertThat(Sql.queryLong(databases.get(1), "SELECT count(*) FROM eventsql.shard"))
+                .isZero();
+    }
+
+    @Test
+    void open_shardWasRestored_isStillTheSameShard() throws SQLException {
+        List<DataSource> databases = databases(2).dataSources();
+        open(databases).close();
+        LogicalBackup.take(databases.get(1)).restore(databases.get(1));
+        assertThat(byNumber(open(databases))).isEqualTo(databases);
     }
 
     @Test

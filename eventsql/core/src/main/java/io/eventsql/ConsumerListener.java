@@ -16,7 +16,12 @@ public interface ConsumerListener {
         /** Lost: the lease expired and another member took over, or {@link ConsumerControl} moved the partition. */
         LOST,
         /** Stopped by the failure policy, by an offset out of range, or by missing events. */
-        STOPPED
+        STOPPED,
+        /**
+         * The shard's database was restarted, failed over or was restored: the member takes the partition anew, from the
+         * offset that is stored now. If that lost anything, {@link ConsumerListener#historyLost} reports it.
+         */
+        HISTORY_CHANGED
     }
 
     /** Called when a member of this process starts to handle a partition at {@code nextOffset}. */
@@ -73,6 +78,16 @@ public interface ConsumerListener {
      * @param nextOffset the offset after the last one
      */
     default void eventsMissing(ConsumerPartition partition, long firstOffset, long nextOffset) {}
+
+    /**
+     * Called when a shard's database went back in time, by an asynchronous failover or a restored backup, and has lost
+     * events or offsets that this member had fetched or committed. Called once for each partition that the member owned;
+     * the member continues at the offset that is stored now, so events that replaced the lost ones are handled.
+     *
+     * @param fromOffset the first offset that was lost
+     * @param toOffset the offset after the last one: what the member had committed or fetched
+     */
+    default void historyLost(ConsumerPartition partition, long fromOffset, long toOffset) {}
 
     /**
      * Called once per {@link Settings#pollInterval()} for each partition assigned to this process.

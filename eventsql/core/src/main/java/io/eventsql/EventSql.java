@@ -70,6 +70,7 @@ public final class EventSql implements AutoCloseable {
         streams = new StreamRegistry(shards);
         wakeUp = new WakeUp(shards, settings);
         SegmentKeeper segments = new SegmentKeeper(settings.maxBatchEvents());
+        shards.all().forEach(shard -> shard.addAnchors(segments::forget));
         relays = new Relays(shards, streams, settings, segments, wakeUp, builder.outboxes);
         outbox = new OutboxPublisher(streams, shards, settings, relays, builder.withOutbox());
         UUID producer = UUID.randomUUID();

@@ -43,4 +43,15 @@ public interface PublishListener {
      * @param error the exception that the caller receives
      */
     default void callFailed(String stream, int events, EventSqlException error) {}
+
+    /**
+     * Called when acknowledged events are no longer stored, because a shard's database went back in time: an asynchronous
+     * failover lost the end of its log, or a backup was restored. Called once for each partition in which this instance had
+     * published them.
+     *
+     * @param shard the shard's number
+     * @param fromOffset the first offset that may be lost; this instance has published nothing below that is lost
+     * @param toOffset the offset after the last one that is lost; events published since may have these offsets again
+     */
+    default void historyLost(int shard, String stream, int partition, long fromOffset, long toOffset) {}
 }

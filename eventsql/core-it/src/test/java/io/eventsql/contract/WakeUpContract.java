@@ -165,6 +165,7 @@ abstract class WakeUpContract extends Contract {
                         UUID.randomUUID(),
                         1,
                         1,
+                        null,
                         new AppendStatement.Rows(
                                 new String[] {stream},
                                 new int[] {streamId},

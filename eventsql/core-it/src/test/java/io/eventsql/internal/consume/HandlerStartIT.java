@@ -92,7 +92,15 @@ class HandlerStartIT {
                         context,
                         shard,
                         shardThreads,
-                        new Membership(UUID.randomUUID(), "test", shard.number(), consumerId, streamId, spec, stream));
+                        new Membership(
+                                UUID.randomUUID(),
+                                "test",
+                                shard.number(),
+                                shard.incarnation(),
+                                consumerId,
+                                streamId,
+                                spec,
+                                stream));
                 IntStream.range(0, 20)
                         .forEach(i -> eventSql.publisher().publish("orders", Event.ofText("key", "value" + i)));
                 handled.awaitSize(20);

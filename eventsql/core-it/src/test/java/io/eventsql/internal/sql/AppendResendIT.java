@@ -24,7 +24,8 @@ class AppendResendIT extends AppendFixture {
         try (Connection original = pool.getConnection()) {
             original.setAutoCommit(false);
             Rows rows = rows(Part.of("open_commits", 0, "a", "b"));
-            assertThat(APPEND.execute(original, producer, 2, MAP_VERSION, rows)).containsExactly(1);
+            assertThat(APPEND.execute(original, producer, 2, MAP_VERSION, null, rows))
+                    .containsExactly(1);
             CompletableFuture<long[]> resend = async(() -> append(2, Part.of("open_commits", 0, "a", "b")));
             CompletableFuture<long[]> resendAgain = async(() -> append(2, Part.of("open_commits", 0, "a", "b")));
             awaitAppendsWaitingForALock(2);
@@ -41,7 +42,8 @@ class AppendResendIT extends AppendFixture {
         try (Connection original = pool.getConnection()) {
             original.setAutoCommit(false);
             Rows rows = rows(Part.of("open_rolls_back", 0, "a", "b"));
-            assertThat(APPEND.execute(original, producer, 1, MAP_VERSION, rows)).containsExactly(0);
+            assertThat(APPEND.execute(original, producer, 1, MAP_VERSION, null, rows))
+                    .containsExactly(0);
             CompletableFuture<long[]> resend = async(() -> append(1, Part.of("open_rolls_back", 0, "a", "b")));
             awaitAppendsWaitingForALock(1);
             original.rollback();
@@ -85,7 +87,7 @@ class AppendResendIT extends AppendFixture {
                     "SELECT pg_reload_conf()");
         }
         try (Connection connection = pool.getConnection()) {
-            assertThat(APPEND.execute(connection, producer, 1, MAP_VERSION, rows))
+            assertThat(APPEND.execute(connection, producer, 1, MAP_VERSION, null, rows))
                     .containsExactly(0);
         }
         assertThat(eventSql.publisher().publish("warned", Event.ofText("b")).offset())

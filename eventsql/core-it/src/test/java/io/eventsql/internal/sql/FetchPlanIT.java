@@ -158,7 +158,7 @@ class FetchPlanIT {
     private static int fetch(
             Connection connection, String stream, long from, int maxEvents, long maxBytes, List<String> plans)
             throws SQLException {
-        String sql = "SELECT event_offset FROM eventsql.fetch_v1("
+        String sql = "SELECT event_offset FROM eventsql.fetch_v1(NULL, "
                 + "(SELECT stream_id FROM eventsql.stream WHERE name = ?), ?, ?, ARRAY[0], ARRAY[?], ?, ARRAY[?])";
         try (PreparedStatement statement = connection.prepareStatement(sql)) {
             statement.setString(1, stream);
@@ -214,12 +214,12 @@ class FetchPlanIT {
 
             long number = 0;
             for (; number < 20; number++) {
-                append.execute(connection, producer, number + 1, 1, oneEvent(streamId));
+                append.execute(connection, producer, number + 1, 1, null, oneEvent(streamId));
             }
             long appendBefore = appendBlocks(connection, producer, ++number, streamId);
             long headsBefore = headsBlocks(connection, streamId);
             for (; number < 5_000; number++) {
-                append.execute(connection, producer, number + 1, 1, oneEvent(streamId));
+                append.execute(connection, producer, number + 1, 1, null, oneEvent(streamId));
                 if (number == 2_500) {
                     Sql.execute(database, "VACUUM ANALYZE eventsql.producer_batch");
                 }
@@ -251,13 +251,13 @@ class FetchPlanIT {
             throws SQLException {
         return blocks(explain(
                 connection,
-                "SELECT eventsql.append_v1('" + producer + "', " + number + ", 1, ARRAY['hot'], ARRAY[" + streamId
+                "SELECT eventsql.append_v1('" + producer + "', " + number + ", 1, NULL, ARRAY['hot'], ARRAY[" + streamId
                         + "], ARRAY[0], ARRAY[1], ARRAY[1], ARRAY[0], ARRAY[NULL::text], ARRAY[''::bytea],"
                         + " ARRAY[NULL::text])"));
     }
 
     private static long headsBlocks(Connection connection, int streamId) throws SQLException {
-        String heads = "SELECT * FROM eventsql.heads_v1(ARRAY[" + streamId + "])";
+        String heads = "SELECT * FROM eventsql.heads_v1(NULL, ARRAY[" + streamId + "])";
         explain(connection, heads); // plans
         return blocks(explain(connection, heads));
     }

@@ -75,14 +75,14 @@ class HeartbeatIT {
 
     private List<HeartbeatReply> heartbeat(HeartbeatRequest... requests) throws SQLException {
         try (Connection connection = database.getConnection()) {
-            return leases.heartbeat(connection, 0, LEASE, List.of(requests));
+            return leases.heartbeat(connection, null, 0, LEASE, List.of(requests));
         }
     }
 
     private List<Integer> take(HeartbeatRequest member, int partitions) throws SQLException {
         try (Connection connection = database.getConnection()) {
             return leases
-                    .take(connection, member.consumerId(), member.memberId(), LEASE, partitions, List.of())
+                    .take(connection, null, member.consumerId(), member.memberId(), LEASE, partitions, List.of())
                     .stream()
                     .map(TakenPartition::partition)
                     .sorted()
@@ -248,13 +248,13 @@ class HeartbeatIT {
                 connection.setNetworkTimeout(Runnable::run, (int) TimeUnit.SECONDS.toMillis(10));
                 HeartbeatRequest member = member(consumer, 100);
                 for (int i = 0; i < 3; i++) { // the configuration is read within the first ones
-                    assertThat(leases.heartbeat(connection, 0, LEASE, List.of(member)))
+                    assertThat(leases.heartbeat(connection, null, 0, LEASE, List.of(member)))
                             .hasSize(1);
                 }
                 assertThat(server.show("synchronous_standby_names")).isEqualTo("missing");
-                assertThat(leases.heartbeat(connection, 0, LEASE, List.of(member)))
+                assertThat(leases.heartbeat(connection, null, 0, LEASE, List.of(member)))
                         .hasSize(1);
-                assertThat(leases.take(connection, consumer, member.memberId(), LEASE, 2, List.of()))
+                assertThat(leases.take(connection, null, consumer, member.memberId(), LEASE, 2, List.of()))
                         .hasSize(2);
                 leases.release(connection, consumer, member.memberId(), List.of(0, 1));
                 assertThat(Sql.query(connection, "SHOW synchronous_commit")).containsExactly("on");
@@ -279,7 +279,7 @@ class HeartbeatIT {
         try (Connection connection = database.getConnection()) {
             for (int i = -5; i < HEARTBEATS; i++) { // the first ones prepare
                 long begun = System.nanoTime();
-                List<HeartbeatReply> replies = leases.heartbeat(connection, 0, LEASE, requests);
+                List<HeartbeatReply> replies = leases.heartbeat(connection, null, 0, LEASE, requests);
                 nanos[Math.max(i, 0)] = System.nanoTime() - begun;
                 assertThat(replies)
                         .hasSize(CONSUMERS)

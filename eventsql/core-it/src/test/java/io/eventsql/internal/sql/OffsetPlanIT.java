@@ -75,7 +75,7 @@ class OffsetPlanIT {
             List<Handled> handled = IntStream.range(0, PARTITIONS)
                     .mapToObj(partition -> new Handled(partition, 0, offset, offset + 1, 1))
                     .toList();
-            assertThat(offsets.commit(connection, consumer, handled)).isEqualTo(Set.of(all));
+            assertThat(offsets.commit(connection, null, consumer, handled)).isEqualTo(Set.of(all));
         }
         return to;
     }
@@ -84,8 +84,8 @@ class OffsetPlanIT {
         String partitions = array(0, 1);
         return blocks(
                 connection,
-                "SELECT * FROM eventsql.commit_offsets_v1(" + consumer + ", " + partitions + ", " + array(0, 0) + ", "
-                        + array(from, 0) + ", " + array(from + 1, 0) + ", " + array(1, 0) + ")");
+                "SELECT * FROM eventsql.commit_offsets_v1(NULL, " + consumer + ", " + partitions + ", " + array(0, 0)
+                        + ", " + array(from, 0) + ", " + array(from + 1, 0) + ", " + array(1, 0) + ")");
     }
 
     private static String array(long first, int step) {
@@ -96,7 +96,7 @@ class OffsetPlanIT {
     }
 
     private static String look(int consumer) {
-        return "SELECT * FROM eventsql.consumer_offsets_v1(" + consumer + ")";
+        return "SELECT * FROM eventsql.consumer_offsets_v1(NULL, " + consumer + ")";
     }
 
     private static long blocks(Connection connection, String sql) throws SQLException {

@@ -168,11 +168,11 @@ class OutboxStatementsIT {
 
     /** After a failover the numbers of the former history must not be used again under the same producer. */
     @Test
-    void take_timelineHasChanged_requiresANewLeaseWithANewProducer() throws SQLException {
+    void take_incarnationHasChanged_requiresANewLeaseWithANewProducer() throws SQLException {
         String producer = "SELECT producer_id FROM eventsql.outbox_relay";
         RelayLease former = take(ONE);
         List<String> before = Sql.query(dataSource, producer);
-        Sql.execute(dataSource, "UPDATE eventsql.outbox_relay SET timeline = '00000000'");
+        Sql.execute(dataSource, "UPDATE eventsql.outbox_relay SET incarnation = 'former'");
         assertFails(SqlErrors.RELAY_LOST, () -> takePage(former, 10, 1_000));
         Long epoch = poll(ONE, former.epoch()).epoch();
         assertThat(epoch).isEqualTo(former.epoch() + 1);
@@ -226,7 +226,8 @@ class OutboxStatementsIT {
                 new String[count],
                 values,
                 new String[count]);
-        database.call(c -> transferred.execute(c, PRODUCER, 1, rows, Collections.singletonList(after), List.of(to)));
+        database.call(
+                c -> transferred.execute(c, PRODUCER, 1, null, rows, Collections.singletonList(after), List.of(to)));
     }
 
     private List<String> stored() throws SQLException {
@@ -246,7 +247,8 @@ class OutboxStatementsIT {
         assertFails(SqlErrors.NOT_NEXT, () -> send(10L, 11, 12)); // not directly after the last number
         send(9L, 10, 12);
         assertThat(stored()).containsExactly("5", "6", "9", "10", "11", "12");
-        Map<Target, Long> lastNumbers = database.call(c -> transferred.registerOutbox(c, PRODUCER, new int[] {1}));
+        Map<Target, Long> lastNumbers =
+                database.call(c -> transferred.registerOutbox(c, null, PRODUCER, new int[] {1}));
         assertThat(lastNumbers).isEqualTo(Map.of(new Target(1, 0), 12L));
     }
 
@@ -265,14 +267,14 @@ class OutboxStatementsIT {
                 new String[2]);
         assertFails(
                 SqlErrors.NOT_NEXT,
-                () -> database.call(c ->
-                        transferred.execute(c, PRODUCER, 1, rows, java.util.Arrays.asList(1L, 1L), List.of(2L, 3L))));
+                () -> database.call(c -> transferred.execute(
+                        c, PRODUCER, 1, null, rows, java.util.Arrays.asList(1L, 1L), List.of(2L, 3L))));
         assertThat(stored()).containsExactly("1");
     }
 
     @Test
     void deleteDeadProducers_producersOfOutboxes_areKept() throws SQLException {
-        database.call(c -> transferred.registerOutbox(c, PRODUCER, new int[] {1}));
+        database.call(c -> transferred.registerOutbox(c, null, PRODUCER, new int[] {1}));
         send(null, 1, 1);
         Sql.execute(
                 dataSource,

@@ -48,11 +48,12 @@ final class Appender {
             PublishContext context,
             PublishQueue queue,
             ShardAppender.Rerouter rerouter,
-            AtomicLong lastSuccessNanos) {
+            AtomicLong lastSuccessNanos,
+            AcknowledgedBatches acknowledged) {
         this.shard = shard;
         this.context = context;
         this.queue = queue;
-        this.sender = new BatchSender(shard, context);
+        this.sender = new BatchSender(shard, context, acknowledged);
         this.rerouter = rerouter;
         this.lastSuccessNanos = lastSuccessNanos;
     }
@@ -173,6 +174,7 @@ final class Appender {
         }
         return switch (SqlErrors.state(failure)) {
             case SqlErrors.TIME_LIMIT -> Remedy.RETRY;
+            case SqlErrors.OTHER_INCARNATION -> recheckIncarnation();
             case SqlErrors.NOT_READ_COMMITTED -> {
                 shard.database().ifPresent(Database::requireReadCommitted);
                 yield Remedy.REPEAT;
@@ -180,6 +182,19 @@ final class Appender {
             case SqlErrors.NO_PARTITION, SqlErrors.OTHER_STREAM, SqlErrors.UNDEFINED_TABLE -> forgetStreams(batch);
             default -> Remedy.REJECT;
         };
+    }
+
+    /** Compares what is remembered of the database; the batch is then resent with the ids that its streams have now. */
+    private Remedy recheckIncarnation() {
+        try {
+            return sender.recheckIncarnation() ? Remedy.REPEAT : Remedy.RETRY;
+        } catch (SQLException e) {
+            LOG.warn(
+                    "Could not compare {} after its incarnation changed; retrying the append: {}",
+                    shard,
+                    SqlErrors.message(e));
+            return Remedy.RETRY;
+        }
     }
 
     /** The streams may have been dropped, or created anew. */

@@ -25,6 +25,9 @@ final class Batch {
     /** The id of each stream on the shard, by its name. */
     private final Map<String, Integer> streamIds = new HashMap<>();
 
+    /** The incarnation of the database that the ids belong to. */
+    private String incarnation = "";
+
     private long number;
     private boolean streamsForgotten;
     private int timeouts;
@@ -153,8 +156,16 @@ final class Batch {
         int idOf(StreamSpec stream) throws SQLException;
     }
 
-    /** Looks up the ids of the streams, as far as they are not known. */
-    void lookUpStreams(StreamIds ids) throws SQLException {
+    /**
+     * Looks up the ids of the streams, as far as they are not known.
+     *
+     * @param current the incarnation of the database; ids of another one are forgotten
+     */
+    void lookUpStreams(String current, StreamIds ids) throws SQLException {
+        if (!current.equals(incarnation)) {
+            streamIds.clear();
+            incarnation = current;
+        }
         for (PublishCall call : calls) {
             if (!streamIds.containsKey(call.stream().name())) {
                 streamIds.put(call.stream().name(), ids.idOf(call.stream()));

@@ -24,15 +24,19 @@ final class BatchSender {
 
     private final Shard shard;
     private final PublishContext context;
+    private final AcknowledgedBatches acknowledged;
     private final long hungAfterNanos;
+    /** The incarnation of the database that the last attempt was for. */
+    private String incarnation = "";
     /** The statement in progress; {@code null} if there is none. */
     private volatile @Nullable RunningStatement running;
 
     private record RunningStatement(Connection connection, long sinceNanos) {}
 
-    BatchSender(Shard shard, PublishContext context) {
+    BatchSender(Shard shard, PublishContext context, AcknowledgedBatches acknowledged) {
         this.shard = shard;
         this.context = context;
+        this.acknowledged = acknowledged;
         this.hungAfterNanos = HUNG_AFTER_NETWORK_TIMEOUTS
                 * context.settings().networkTimeout().toNanos();
     }
@@ -59,6 +63,7 @@ final class BatchSender {
         for (int i = 0; i < firstOffsets.length; i++) {
             groups.get(i).storedAt(firstOffsets[i]);
         }
+        acknowledged.record(batch.number(), groups);
         batch.complete(shard, groups);
         for (PartitionGroup group : groups) {
             context.segments().appended(shard, group.stream(), group.partition(), group.nextOffset());
@@ -69,7 +74,8 @@ final class BatchSender {
 
     private void lookUpStreams(Batch batch) throws SQLException {
         try {
-            batch.lookUpStreams(this::streamId);
+            incarnation = shard.incarnation(); // before the ids
+            batch.lookUpStreams(incarnation, this::streamId);
         } catch (SQLException e) {
             throw SqlErrors.classify(e) == ErrorKind.IN_DOUBT ? new NotSentException(e) : e;
         }
@@ -105,6 +111,7 @@ final class BatchSender {
                             context.producer(),
                             batch.number(),
                             shard.mapVersion(),
+                            incarnation,
                             PartitionGroup.toRows(groups));
         } catch (SQLException e) {
             if (SqlErrors.state(e).equals(SqlErrors.READ_ONLY)) {
@@ -114,6 +121,16 @@ final class BatchSender {
         } finally {
             running = null;
         }
+    }
+
+    /**
+     * Compares what is remembered of the database, after it has rejected the last attempt because it has another incarnation.
+     *
+     * @return whether statements use another incarnation now
+     */
+    boolean recheckIncarnation() throws SQLException {
+        shard.recheckIncarnation(incarnation);
+        return !shard.incarnation().equals(incarnation);
     }
 
     /**

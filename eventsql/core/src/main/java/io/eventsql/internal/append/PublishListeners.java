@@ -64,6 +64,10 @@ public final class PublishListeners {
         notifyListeners(listener -> listener.appendFailed(shard, error));
     }
 
+    void historyLost(int shard, String stream, int partition, long fromOffset, long toOffset) {
+        notifyListeners(listener -> listener.historyLost(shard, stream, partition, fromOffset, toOffset));
+    }
+
     /** Returns callbacks that also notify the listeners of a failure. */
     PublishCall.Outcome observe(PublishCall.Outcome outcome, String stream, int events) {
         if (listeners.isEmpty()) {

@@ -27,13 +27,16 @@ final class ShardAppender {
     ShardAppender(Shard shard, PublishContext context, Rerouter rerouter) {
         this.shard = shard;
         Settings settings = context.settings();
+        AcknowledgedBatches acknowledged = new AcknowledgedBatches(shard, context.producer(), context.listeners());
+        shard.addAnchors(acknowledged);
         this.queue = new PublishQueue(
                 new PendingCalls(settings.appendConnections(), settings.maxBatchEvents(), settings.maxBatchBytes()),
                 settings.bufferBytes());
         this.continuations = new Continuations(shard.name());
         AtomicLong lastSuccessNanos = new AtomicLong(System.nanoTime());
         for (int number = 0; number < settings.appendConnections(); number++) {
-            loops.add(new AppendLoop(number, new Appender(shard, context, queue, rerouter, lastSuccessNanos)));
+            loops.add(new AppendLoop(
+                    number, new Appender(shard, context, queue, rerouter, lastSuccessNanos, acknowledged)));
         }
         loops.forEach(loop -> loop.thread.start());
     }

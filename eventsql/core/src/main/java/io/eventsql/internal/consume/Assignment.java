@@ -100,6 +100,16 @@ final class Assignment {
         return membership.consumerId();
     }
 
+    /** Returns the incarnation of the database in which the partition was taken. Fetches and commits count only there. */
+    String incarnation() {
+        return membership.incarnation();
+    }
+
+    /** Returns whether the partition was taken as this membership. */
+    boolean isOf(Membership taker) {
+        return membership.incarnation().equals(taker.incarnation());
+    }
+
     UUID memberId() {
         return membership.memberId();
     }
@@ -250,11 +260,6 @@ final class Assignment {
      */
     synchronized boolean acceptEmptyRange() {
         return !isEnding() && pages.acceptEmptyRange() && beginHandling();
-    }
-
-    /** Drops the page that waits, to be fetched again: the log may have another history now. */
-    synchronized void dropPage() {
-        pages.drop();
     }
 
     /** Releases memory of fetched events that are handled, or left to the next owner. */

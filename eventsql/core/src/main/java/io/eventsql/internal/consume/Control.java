@@ -122,7 +122,7 @@ final class Control implements ConsumerControl {
         Tables tables = shard.tables();
         for (int partition = 0; partition < stream.partitions(); partition++) {
             long offset = tables.consumers().offset(connection, stream.name(), partition, position);
-            tables.leases().seek(connection, consumerId, partition, offset, null);
+            tables.leases().seek(connection, null, consumerId, partition, offset, null);
         }
         return stream.partitions();
     }
@@ -133,7 +133,7 @@ final class Control implements ConsumerControl {
         Shard shard = shards.get(position.shard());
         Optional<Long> moved = changeOn("move", shard, (c, s, id) -> {
             requireExisting(c, s, position.partition(), position.offset());
-            s.tables().leases().seek(c, id, position.partition(), position.offset(), null);
+            s.tables().leases().seek(c, null, id, position.partition(), position.offset(), null);
             return 1L;
         });
         requireKnown(moved.isPresent());
@@ -272,7 +272,7 @@ final class Control implements ConsumerControl {
     /** Runs the statements in a transaction; returns nothing if the shard does not know the consumer. */
     private <T> Optional<T> call(String action, Shard shard, Work<T> work) {
         try {
-            OptionalInt streamId = shard.findStreamId(stream);
+            OptionalInt streamId = shard.readStreamId(stream);
             if (streamId.isEmpty()) {
                 return Optional.empty();
             }

@@ -96,7 +96,12 @@ final class DeadLetters {
             long[] bases = shard.tables()
                     .append()
                     .executeInTransaction(
-                            connection, producer, batchNumber.incrementAndGet(), shard.mapVersion(), rows);
+                            connection,
+                            producer,
+                            batchNumber.incrementAndGet(),
+                            shard.mapVersion(),
+                            assignment.incarnation(),
+                            rows);
             parkedEvents.addDeadLetter(
                     connection,
                     assignment.consumerId(),

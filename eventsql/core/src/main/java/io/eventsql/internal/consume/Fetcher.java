@@ -150,22 +150,27 @@ final class Fetcher implements WakeUpTarget {
 
     /** Returns whether anything was requested: nothing is while the member has no memory for further pages. */
     private boolean fetch(Subscriber subscriber) throws SQLException {
+        Membership membership = subscriber.member().membership();
         List<Assignment> assignments = new ArrayList<>();
         List<Request> requests = new ArrayList<>();
         int delivered = 0;
         try {
             for (Assignment assignment : subscriber.member().rotateAssignments()) {
-                Optional<Request> request = assignment.beginFetch();
+                Optional<Request> request =
+                        assignment.isOf(membership) ? assignment.beginFetch() : Optional.empty();
                 if (request.isPresent()) {
                     assignments.add(assignment);
                     requests.add(request.get());
                 }
             }
             if (!requests.isEmpty()) {
-                for (FetchedPage page : fetch(subscriber.member().membership(), requests)) {
+                for (FetchedPage page : fetch(membership, requests)) {
                     deliver(subscriber, assignments.get(delivered++), page);
                 }
             }
+        } catch (SQLException | RuntimeException | Error e) {
+            shard.recheckAfter(e, membership.incarnation());
+            throw e;
         } finally { // whatever happened, the other pages are still wanted
             assignments.subList(delivered, assignments.size()).forEach(Assignment::abortFetch);
         }
@@ -216,6 +221,7 @@ final class Fetcher implements WakeUpTarget {
                         .fetch()
                         .execute(
                                 connection,
+                                membership.incarnation(),
                                 membership.streamId(),
                                 membership.stream(),
                                 shard.number(),
@@ -238,7 +244,12 @@ final class Fetcher implements WakeUpTarget {
 
     /** Compares what each partition has fetched with what is stored, with or without a signal. */
     private void poll() throws SQLException {
-        int[] streamIds = subscribers.stream()
+        String incarnation = shard.incarnation();
+        List<Subscriber> current = subscribers.stream()
+                .filter(subscriber ->
+                        subscriber.member().membership().incarnation().equals(incarnation))
+                .toList();
+        int[] streamIds = current.stream()
                 .mapToInt(subscriber -> subscriber.member().streamId())
                 .distinct()
                 .toArray();
@@ -248,10 +259,10 @@ final class Fetcher implements WakeUpTarget {
         record Polled(Subscriber subscriber, Assignment assignment) {}
         // The assignments before the heads: one that is taken later may begin beyond them.
         List<Polled> polled = new ArrayList<>();
-        for (Subscriber subscriber : subscribers) {
+        for (Subscriber subscriber : current) {
             subscriber.member().assignments().forEach(assignment -> polled.add(new Polled(subscriber, assignment)));
         }
-        Map<StreamPartition, Head> heads = heads(streamIds);
+        Map<StreamPartition, Head> heads = heads(incarnation, streamIds);
         for (Polled one : polled) {
             int streamId = one.subscriber().member().streamId();
             @Nullable
@@ -264,11 +275,15 @@ final class Fetcher implements WakeUpTarget {
 
     private record StreamPartition(int streamId, int partition) {}
 
-    private Map<StreamPartition, Head> heads(int[] streamIds) throws SQLException {
+    private Map<StreamPartition, Head> heads(String incarnation, int[] streamIds) throws SQLException {
         Map<StreamPartition, Head> heads = new HashMap<>();
-        for (Head head :
-                shard.require().call(connection -> shard.tables().partitions().heads(connection, streamIds))) {
-            heads.put(new StreamPartition(head.streamId(), head.partition()), head);
+        try {
+            shard.require()
+                    .call(c -> shard.tables().partitions().heads(c, incarnation, streamIds))
+                    .forEach(head -> heads.put(new StreamPartition(head.streamId(), head.partition()), head));
+        } catch (SQLException e) {
+            shard.recheckAfter(e, incarnation);
+            throw e;
         }
         return heads;
     }

@@ -2,6 +2,7 @@ package io.eventsql.internal.consume;
 
 import io.eventsql.ConsumerListener.Reason;
 import io.eventsql.Settings;
+import io.eventsql.UnknownStreamException;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.sql.LeaseTable.HeartbeatReply;
 import io.eventsql.internal.sql.LeaseTable.HeartbeatRequest;
@@ -38,6 +39,8 @@ final class LeaseKeeper implements WakeUpTarget {
     private static final long TAKE_RETRY_MS = 100;
     /** The delay before releasing what is drained while a commit of the member is under way. */
     private static final long RELEASE_RETRY_MS = 20;
+
+    private static final long RECOVERY_RETRY_MS = 1_000;
     /** The delay before the second attempt to leave: a connection may just have broken. */
     private static final long LEAVE_RETRY_MS = 50;
 
@@ -59,10 +62,10 @@ final class LeaseKeeper implements WakeUpTarget {
 
     private final ServiceThread thread;
     private int failures;
+    private final HistoryRecovery recovery;
+    private int recoveryFailures;
     /** When a worker began to fail (nano time); {@code null}: none does. */
     private @Nullable Long workerFailingSince;
-
-    private @Nullable String history;
 
     LeaseKeeper(
             Shard shard,
@@ -82,6 +85,8 @@ final class LeaseKeeper implements WakeUpTarget {
         this.fetches = fetches;
         this.wakeUp = wakeUp;
         this.listeners = listeners;
+        this.recovery = new HistoryRecovery(shard, answerTimeout);
+        shard.addAnchors(changed -> schedule::requestHeartbeat);
         this.workers = List.of(fetcher.thread(), commits.thread());
         this.transfers = new PartitionTransfers(shard, lease, answerTimeout, wakeUp, listeners);
         this.thread = new ServiceThread("eventsql-lease-" + shard.name(), this::run);
@@ -151,6 +156,7 @@ final class LeaseKeeper implements WakeUpTarget {
         boolean done = false;
         try {
             letClosedLeave();
+            recoverAll();
             if (isHeartbeatDue) {
                 heartbeat();
             }
@@ -175,20 +181,33 @@ final class LeaseKeeper implements WakeUpTarget {
         schedule.scheduleAt(sentAt + heartbeatNanos);
         boolean isSuspended = isAnyWorkerFailing(sentAt);
         participants.forEach(participant -> participant.member().setSuspended(isSuspended));
-        List<Heartbeat> heartbeats =
-                participants.stream().map(p -> Heartbeat.of(p, sentAt)).toList();
+        String incarnation = shard.incarnation();
+        List<Heartbeat> heartbeats = participants.stream()
+                .filter(p -> p.member().membership().incarnation().equals(incarnation))
+                .map(p -> Heartbeat.of(p, sentAt))
+                .toList();
         if (heartbeats.isEmpty()) {
             return;
         }
-        List<HeartbeatReply> replies = shard.require()
-                .withNetworkTimeout(answerTimeout)
-                .call(connection -> shard.tables()
-                        .leases()
-                        .heartbeat(
-                                connection,
-                                shard.number(),
-                                lease,
-                                heartbeats.stream().map(Heartbeat::request).toList()));
+        List<HeartbeatReply> replies;
+        try {
+            replies = shard.require()
+                    .withNetworkTimeout(answerTimeout)
+                    .call(connection -> shard.tables()
+                            .leases()
+                            .heartbeat(
+                                    connection,
+                                    incarnation,
+                                    shard.number(),
+                                    lease,
+                                    heartbeats.stream().map(Heartbeat::request).toList()));
+        } catch (SQLException e) {
+            if (!shard.recheckAfter(e, incarnation)) {
+                throw e;
+            }
+            schedule.scheduleWithin(TimeUnit.MILLISECONDS.toNanos(RETRY_MIN_MS));
+            return;
+        }
         if (replies.size() < heartbeats.size()) {
             endDeleted(heartbeats, replies);
         }
@@ -240,7 +259,6 @@ final class LeaseKeeper implements WakeUpTarget {
 
     private void apply(Heartbeat heartbeat, HeartbeatReply reply) {
         ShardMember member = heartbeat.participant().member();
-        checkHistory(reply.history());
         if (member.recordAnswer()) { // only now other members can see it
             wakeUp.consumerChanged(shard, member.consumerId());
         }
@@ -337,6 +355,7 @@ final class LeaseKeeper implements WakeUpTarget {
     private void remove(Participant participant, Reason reason) {
         ShardMember member = participant.member();
         participants.remove(participant);
+        recovery.forget(member);
         fetcher.remove(member);
         member.assignments().forEach(assignment -> member.remove(assignment, reason));
         member.markLeft();
@@ -360,16 +379,31 @@ final class LeaseKeeper implements WakeUpTarget {
         }
     }
 
-    /** After a failover the log may lack events that it had: pages fetched before are dropped. */
-    private void checkHistory(String now) {
-        String before = history;
-        history = now;
-        if (before != null && !before.equals(now)) {
-            LOG.warn("The history of {} has changed from {} to {}; dropping fetched pages", shard, before, now);
-            for (Participant participant : participants) {
-                participant.member().assignments().forEach(Assignment::dropPage);
+    /** Lets the members continue that have ids of a former incarnation of the database; the others do not wait for one. */
+    private void recoverAll() throws SQLException {
+        for (Participant participant : participants) {
+            ShardMember member = participant.member();
+            if (recovery.isCurrent(member)) {
+                continue;
             }
-            fetches.requestPoll();
+            try {
+                if (recovery.recover(member)) {
+                    recoveryFailures = 0;
+                    schedule.requestHeartbeat();
+                }
+            } catch (SQLException | UnknownStreamException e) {
+                schedule.scheduleWithin(TimeUnit.MILLISECONDS.toNanos(RECOVERY_RETRY_MS));
+                if (recoveryFailures++ == 0) {
+                    LOG.error(
+                            "Consumer {} of stream {} cannot continue on {}, whose database was restarted, failed over or was"
+                                    + " restored; retrying every {} ms: {}",
+                            member.spec().name(),
+                            member.spec().stream(),
+                            shard,
+                            RECOVERY_RETRY_MS,
+                            e.toString());
+                }
+            }
         }
     }
 

@@ -114,9 +114,11 @@ final class Member implements Subscription {
         if (closed) {
             return;
         }
-        int streamId = shard.ensureStream(stream);
+        String incarnation = shard.incarnation(); // before the ids
+        int streamId = shard.readOrCreateStream(stream).id();
         int consumerId = shard.require().transaction(connection -> register(connection, shard, streamId, late));
-        Membership membership = new Membership(id, name, shard.number(), consumerId, streamId, spec, stream);
+        Membership membership =
+                new Membership(id, name, shard.number(), incarnation, consumerId, streamId, spec, stream);
         synchronized (this) {
             if (!closed) {
                 pipelines.add(ShardPipeline.start(context, shard, owner.startThreads(shard), membership));

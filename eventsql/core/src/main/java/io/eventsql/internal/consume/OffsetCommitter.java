@@ -5,7 +5,9 @@ import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.sql.ConsumerTable.Offset;
 import io.eventsql.internal.sql.OffsetTable.Handled;
 import java.sql.SQLException;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.locks.ReentrantLock;
@@ -44,12 +46,23 @@ final class OffsetCommitter {
     void commit() throws SQLException {
         lock.lock();
         try {
-            List<Handled> handled = member.uncommitted();
+            Membership taker = member.membership();
+            List<Handled> handled = member.uncommitted(taker);
             if (handled.isEmpty()) {
                 return;
             }
-            Set<Integer> committed = shard.require()
-                    .call(connection -> shard.tables().offsets().commit(connection, member.consumerId(), handled));
+            Set<Integer> committed;
+            try {
+                committed = shard.require()
+                        .call(connection -> shard.tables()
+                                .offsets()
+                                .commit(connection, taker.incarnation(), taker.consumerId(), handled));
+            } catch (SQLException e) {
+                if (!isOfOtherIncarnation(e, taker.incarnation())) {
+                    throw e;
+                }
+                return;
+            }
             for (Handled one : handled) {
                 if (committed.contains(one.partition())) {
                     member.assignment(one.partition())
@@ -97,13 +110,21 @@ final class OffsetCommitter {
                 return true; // an earlier attempt, whose answer was lost, was stored
             }
             Handled handled = assignment.progressWith(first, next);
-            boolean committed = shard.require().transactionIf(connection -> {
-                step.run(connection);
-                return !shard.tables()
-                        .offsets()
-                        .commit(connection, member.consumerId(), List.of(handled))
-                        .isEmpty();
-            });
+            boolean committed;
+            try {
+                committed = shard.require().transactionIf(connection -> {
+                    step.run(connection);
+                    return !shard.tables()
+                            .offsets()
+                            .commit(connection, assignment.incarnation(), assignment.consumerId(), List.of(handled))
+                            .isEmpty();
+                });
+            } catch (SQLException e) {
+                if (!isOfOtherIncarnation(e, assignment.incarnation())) {
+                    throw e;
+                }
+                return false;
+            }
             if (!committed) {
                 reconcile();
                 return false;
@@ -125,29 +146,64 @@ final class OffsetCommitter {
     /**
      * Compares all assignments with the stored offsets, after a commit was refused or its answer was lost. Those whose
      * epoch is another one now are lost, also those with nothing to commit. Where the epoch is unchanged, an earlier
-     * commit whose answer was lost has been stored, so the stored offset counts.
+     * commit whose answer was lost has been stored, so the stored offset counts. An epoch or an offset lower than the
+     * member's own means that the database went back in time.
      */
     void reconcile() throws SQLException {
         lock.lock();
         try {
-            List<Assignment> owned = member.assignments(); // before the offsets, which lack what is taken later
-            List<Offset> stored = shard.require()
-                    .call(connection -> shard.tables().consumers().offsets(connection, member.consumerId()));
-            for (Assignment assignment : owned) {
-                Optional<Offset> offset = stored.stream()
-                        .filter(o -> o.partition() == assignment.partition() && o.epoch() == assignment.epoch())
-                        .findFirst();
-                if (offset.isPresent()) {
-                    assignment.recordCommitted(offset.get().nextOffset());
-                } else {
-                    LOG.info("Lost {}: its epoch has changed; handling no more of its events", assignment.name());
-                    member.remove(assignment, Reason.LOST);
+            Membership taker = member.membership();
+            // Before the offsets: these lack what is taken later, and may lack what handlers commit in between.
+            Map<Assignment, Long> committed = new LinkedHashMap<>();
+            member.assignments().stream()
+                    .filter(assignment -> assignment.isOf(taker))
+                    .forEach(assignment -> committed.put(assignment, assignment.committedOffset()));
+            List<Offset> stored;
+            try {
+                stored = shard.require()
+                        .call(connection -> shard.tables()
+                                .consumers()
+                                .offsets(connection, taker.incarnation(), taker.consumerId()));
+            } catch (SQLException e) {
+                if (!isOfOtherIncarnation(e, taker.incarnation())) {
+                    throw e;
                 }
+                return;
             }
+            committed.forEach((assignment, offset) -> compare(assignment, offset, stored));
         } finally {
             lock.unlock();
         }
         request();
         heartbeats.requestHeartbeat();
+    }
+
+    private void compare(Assignment assignment, long committed, List<Offset> stored) {
+        Optional<Offset> offset = stored.stream()
+                .filter(o -> o.partition() == assignment.partition())
+                .findFirst();
+        long epoch = offset.map(Offset::epoch).orElse(Long.MAX_VALUE);
+        long next = offset.map(Offset::nextOffset).orElse(committed);
+        if (epoch < assignment.epoch() || (epoch == assignment.epoch() && next < committed)) {
+            member.removeAfterLoss(assignment, next, committed);
+        } else if (epoch == assignment.epoch()) {
+            assignment.recordCommitted(next);
+        } else {
+            LOG.info("Lost {}: its epoch has changed; handling no more of its events", assignment.name());
+            member.remove(assignment, Reason.LOST);
+        }
+    }
+
+    /**
+     * Returns whether a statement was rejected because the database has another incarnation. If so, the lease keeper ends
+     * the assignments of the former one.
+     */
+    boolean isOfOtherIncarnation(Throwable failure, String used) throws SQLException {
+        if (!shard.recheckAfter(failure, used)) {
+            return false;
+        }
+        request();
+        heartbeats.requestHeartbeat();
+        return true;
     }
 }

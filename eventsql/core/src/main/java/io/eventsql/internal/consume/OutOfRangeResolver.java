@@ -70,7 +70,13 @@ final class OutOfRangeResolver {
             shard.require()
                     .transaction(c -> shard.tables()
                             .leases()
-                            .seek(c, assignment.consumerId(), assignment.partition(), to, assignment.epoch()));
+                            .seek(
+                                    c,
+                                    assignment.incarnation(),
+                                    assignment.consumerId(),
+                                    assignment.partition(),
+                                    to,
+                                    assignment.epoch()));
             LOG.warn("{}: offset {} no longer exists; resuming at {}", assignment.name(), from, to);
             member.remove(assignment, Reason.LOST);
         } catch (SQLException e) {

@@ -46,21 +46,28 @@ final class PartitionTransfers {
      * @return how many were taken; {@code 0} if the member closes, which has released them again
      */
     int take(ShardMember member, int wanted) throws SQLException {
+        Membership membership = member.membership();
         List<Integer> except = member.notToTake();
         long sentAt = System.nanoTime();
         var tables = shard.tables();
         record Result(List<TakenPartition> taken, Map<Integer, Set<String>> parkedKeys) {}
         Result result = database().transaction(connection -> {
-            List<TakenPartition> taken =
-                    tables.leases().take(connection, member.consumerId(), member.memberId(), lease, wanted, except);
+            List<TakenPartition> taken = tables.leases()
+                    .take(
+                            connection,
+                            membership.incarnation(),
+                            membership.consumerId(),
+                            membership.memberId(),
+                            lease,
+                            wanted,
+                            except);
             return new Result(
-                    taken, tables.parkedEvents().parkedKeys(connection, member.consumerId(), partitions(taken)));
+                    taken, tables.parkedEvents().parkedKeys(connection, membership.consumerId(), partitions(taken)));
         });
         List<TakenPartition> taken = result.taken();
         if (taken.isEmpty()) {
             return 0;
         }
-        Membership membership = member.membership();
         LOG.debug("{} took {} of {}", membership.memberName(), taken, membership.spec());
         for (TakenPartition one : taken) { // before its first event may be handled
             listeners.call(l -> l.partitionAssigned(membership.partition(one.partition()), one.nextOffset()));

@@ -22,7 +22,7 @@ final class PositionReader {
         List<ConsumerPosition> positions = new ArrayList<>();
         for (Shard shard : shards.all()) {
             try {
-                OptionalInt streamId = shard.findStreamId(stream);
+                OptionalInt streamId = shard.readStreamId(stream);
                 if (streamId.isPresent()) {
                     positions.addAll(shard.require().call(c -> read(c, shard, streamId.getAsInt(), consumer)));
                 }
@@ -42,8 +42,8 @@ final class PositionReader {
             return List.of();
         }
         // Offsets first: read in the other order, an offset could be beyond its head.
-        List<Offset> offsets = shard.tables().consumers().offsets(connection, id.getAsInt());
-        List<Head> heads = shard.tables().partitions().heads(connection, new int[] {streamId});
+        List<Offset> offsets = shard.tables().consumers().offsets(connection, null, id.getAsInt());
+        List<Head> heads = shard.tables().partitions().heads(connection, null, new int[] {streamId});
         return offsets.stream()
                 .map(o -> {
                     Head head = heads.get(o.partition());

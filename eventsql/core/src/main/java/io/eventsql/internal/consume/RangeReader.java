@@ -81,7 +81,7 @@ public final class RangeReader {
     private static FetchedPage fetchPage(
             Shard shard, StreamSpec stream, int partition, long from, int maxEvents, long maxBytes)
             throws SQLException {
-        OptionalInt streamId = shard.findStreamId(stream);
+        OptionalInt streamId = shard.readStreamId(stream);
         if (streamId.isEmpty()) {
             return FetchedPage.ofMissing(from, from);
         }
@@ -89,7 +89,7 @@ public final class RangeReader {
         return shard.require()
                 .call(c -> shard.tables()
                         .fetch()
-                        .execute(c, streamId.getAsInt(), stream, shard.number(), List.of(request), maxEvents))
+                        .execute(c, null, streamId.getAsInt(), stream, shard.number(), List.of(request), maxEvents))
                 .getFirst();
     }
 
@@ -107,11 +107,11 @@ public final class RangeReader {
     }
 
     private static void requireInRange(Shard shard, StreamSpec stream, EventPosition from) throws SQLException {
-        OptionalInt streamId = shard.findStreamId(stream);
+        OptionalInt streamId = shard.readStreamId(stream);
         Head head = streamId.isEmpty()
                 ? new Head(0, from.partition(), 0, 0)
                 : shard.require()
-                        .call(c -> shard.tables().partitions().heads(c, new int[] {streamId.getAsInt()}))
+                        .call(c -> shard.tables().partitions().heads(c, null, new int[] {streamId.getAsInt()}))
                         .get(from.partition());
         if (from.offset() < head.logStart() || from.offset() > head.head()) {
             throw new OffsetOutOfRangeException(from, head.logStart(), head.head());

@@ -18,9 +18,13 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.Stream;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /** A member on one shard: its state, and the partitions assigned to it. Thread-safe. */
 final class ShardMember {
+    private static final Logger LOG = LoggerFactory.getLogger(ShardMember.class);
+
     /** The transitions are drawn in the package's documentation. */
     private enum State {
         /** Its first heartbeat is not answered yet: other members do not know it. */
@@ -35,7 +39,9 @@ final class ShardMember {
         LEFT
     }
 
-    private final Membership membership;
+    /** Replaced when the database has another incarnation. */
+    private volatile Membership membership;
+
     private final FetchBudget budget;
     private final Listeners listeners;
     private final AtomicInteger rotation = new AtomicInteger();
@@ -57,6 +63,14 @@ final class ShardMember {
 
     Membership membership() {
         return membership;
+    }
+
+    /**
+     * Continues as another membership, after the database has got another incarnation. What was taken before must have been
+     * removed.
+     */
+    synchronized void replaceMembership(Membership other) {
+        membership = other;
     }
 
     ConsumerSpec spec() {
@@ -103,8 +117,10 @@ final class ShardMember {
         return assignments.stream().anyMatch(Assignment::wantsPage);
     }
 
-    List<Handled> uncommitted() {
+    /** Returns what is handled and not committed of the partitions taken as this membership. */
+    List<Handled> uncommitted(Membership taker) {
         return assignments.stream()
+                .filter(assignment -> assignment.isOf(taker))
                 .map(Assignment::uncommitted)
                 .filter(Objects::nonNull)
                 .toList();
@@ -130,14 +146,18 @@ final class ShardMember {
         return true;
     }
 
-    /** Ends an assignment and reports that to the listeners; does nothing more if it was removed before. */
-    void remove(Assignment assignment, Reason reason) {
+    /**
+     * Ends an assignment and reports that to the listeners; does nothing more if it was removed before.
+     *
+     * @return whether it was not removed before
+     */
+    boolean remove(Assignment assignment, Reason reason) {
         synchronized (this) {
             assignment.end();
             List<Assignment> others =
                     assignments.stream().filter(a -> a != assignment).toList();
             if (others.size() == assignments.size()) {
-                return;
+                return false;
             }
             assignments = others;
             if (assignment.isHandling()) {
@@ -145,6 +165,33 @@ final class ShardMember {
             }
         }
         listeners.call(l -> l.partitionRevoked(assignment.name(), reason));
+        return true;
+    }
+
+    /**
+     * Ends an assignment, because the database has lost the offset that this member had committed. Reports that once.
+     *
+     * @param stored the offset that is stored now
+     * @param committed the offset that the member had committed
+     */
+    void removeAfterLoss(Assignment assignment, long stored, long committed) {
+        if (remove(assignment, Reason.HISTORY_CHANGED)) {
+            reportLost(assignment, stored, committed);
+        }
+    }
+
+    /** Reports that the database has lost the events or the committed offsets of a range. */
+    void reportLost(Assignment assignment, long from, long to) {
+        if (from >= to) {
+            return;
+        }
+        LOG.error(
+                "{}: the database went back in time, by a failover or a restore, and has lost what this member had"
+                        + " committed or fetched in the offsets {} to {}; continuing at the stored offset",
+                assignment.name(),
+                from,
+                to - 1);
+        listeners.call(l -> l.historyLost(assignment.name(), from, to));
     }
 
     /** Returns the assignments with a handler that is running, or with handled events whose offset is not committed. */

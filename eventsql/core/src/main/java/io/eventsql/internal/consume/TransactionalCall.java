@@ -62,7 +62,13 @@ record TransactionalCall(
                 commitBegun[0] = true;
                 return shard.tables()
                         .offsets()
-                        .commitHandled(connection, assignment.consumerId(), handled, token, lease.toMillis());
+                        .commitHandled(
+                                connection,
+                                assignment.incarnation(),
+                                assignment.consumerId(),
+                                handled,
+                                token,
+                                lease.toMillis());
             });
             if (committed) {
                 assignment.recordCommitted(handled.toOffset());
@@ -75,6 +81,10 @@ record TransactionalCall(
             boolean isOfHandler = !commitBegun[0] && !(e instanceof SQLException);
             if (isOfHandler) {
                 throw e;
+            }
+            if (SqlErrors.isOtherIncarnation(e)) {
+                recheckIncarnation(e, assignment);
+                throw new NotHandledException("everything was rolled back: " + e.getMessage(), e);
             }
             if (commitBegun[0] && !isRedrive && reconcileAfter(e, assignment, next)) {
                 return;
@@ -94,6 +104,14 @@ record TransactionalCall(
         if (isRedrive || assignment.committedOffset() < next) {
             throw new NotHandledException(
                     "the offset had changed, everything was rolled back", new SQLException("commit refused", "40001"));
+        }
+    }
+
+    private void recheckIncarnation(Exception rejected, Assignment assignment) {
+        try {
+            committer.isOfOtherIncarnation(rejected, assignment.incarnation());
+        } catch (SQLException e) {
+            rejected.addSuppressed(e); // the next statement on the shard does it
         }
     }
 

@@ -132,6 +132,12 @@ final class Destinations {
         return changed;
     }
 
+    /** Forgets all streams: a database has another incarnation. */
+    void forgetAll() {
+        known.clear();
+        missing.clear();
+    }
+
     /** Forgets missing streams: they may exist when their next event arrives. */
     void forgetMissing() {
         missing.clear();

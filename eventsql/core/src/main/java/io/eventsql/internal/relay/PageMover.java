@@ -77,6 +77,9 @@ final class PageMover {
         long[] firstOffsets = {};
         /** Whether only the commit is left, so that a failure may leave the transaction in doubt. */
         boolean isReadyToCommit;
+
+        /** That of the outbox's own shard when the ids of the streams were read. */
+        String incarnation = "";
     }
 
     /**
@@ -140,16 +143,22 @@ final class PageMover {
 
     /** Writes events that were taken to where they belong. */
     private void write(Connection connection, @Nullable UUID outboxProducer, List<Row> events) throws SQLException {
+        Shard own = outbox.shard();
+        attempt.incarnation = own == null ? "" : own.incarnation(); // before the ids of the streams
         route(connection, events);
         if (!attempt.addressed.isEmpty()) {
             outbox.tables().transfer().insert(connection, Objects.requireNonNull(outboxProducer), attempt.addressed);
         }
-        Shard own = outbox.shard();
         if (!attempt.groups.isEmpty() && own != null) {
             attempt.firstOffsets = own.tables()
                     .append()
                     .executeInTransaction(
-                            connection, producer, ++number, own.mapVersion(), PartitionGroup.toRows(attempt.groups));
+                            connection,
+                            producer,
+                            ++number,
+                            own.mapVersion(),
+                            attempt.incarnation,
+                            PartitionGroup.toRows(attempt.groups));
         }
     }
 
@@ -207,7 +216,7 @@ final class PageMover {
         if (attempt.page.isEmpty() || (attempt.isReadyToCommit && !rolledBack)) {
             return false;
         }
-        if (addSegments(e) || refreshStreams(e)) {
+        if (addSegments(e) || refreshIncarnation(e) || refreshStreams(e)) {
             return true;
         }
         if (attempt.page.size() > 1) {
@@ -234,6 +243,16 @@ final class PageMover {
             }
         }
         return added;
+    }
+
+    private boolean refreshIncarnation(SQLException e) throws SQLException {
+        Shard own = outbox.shard();
+        if (own == null || !SqlErrors.state(e).equals(SqlErrors.OTHER_INCARNATION)) {
+            return false;
+        }
+        own.recheckIncarnation(attempt.incarnation);
+        destinations.forgetAll();
+        return !own.incarnation().equals(attempt.incarnation);
     }
 
     private boolean refreshStreams(SQLException e) throws SQLException {

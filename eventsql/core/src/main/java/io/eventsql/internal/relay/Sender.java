@@ -48,6 +48,8 @@ final class Sender {
     private final PageSize size;
 
     private @Nullable RelayLease lease;
+    /** The incarnation of the shard's database when the current page was begun. */
+    private String incarnation = "";
     /** The number up to which all events were removed. */
     private long removed;
     /** The state of the shard by producer, as far as it was queried. */
@@ -131,6 +133,7 @@ final class Sender {
         }
         UnsentEvents unsent = null;
         try {
+            incarnation = shard.incarnation(); // before the ids of the streams
             unsent = findUnsent(page);
             if (unsent.events > 0) {
                 append(unsent);
@@ -142,7 +145,12 @@ final class Sender {
             }
             throw new ShardFailedException(e);
         }
-        remove(current, page);
+        try {
+            remove(current, page);
+        } catch (SQLException e) {
+            known.clear(); // until the page is removed, only the shard knows what it has
+            throw e;
+        }
         suspect.clear();
         size.grow();
         return true;
@@ -225,7 +233,10 @@ final class Sender {
             ofProducer
                     .lastNumbers()
                     .putAll(shard.require()
-                            .call(c -> shard.tables().outbox().append().registerOutbox(c, producer, streamIds)));
+                            .call(c -> shard.tables()
+                                    .outbox()
+                                    .append()
+                                    .registerOutbox(c, incarnation, producer, streamIds)));
             ofProducer.streamIds().addAll(unknown);
         }
         return ofProducer.lastNumbers();
@@ -253,6 +264,7 @@ final class Sender {
                         connection,
                         unsent.producer,
                         shard.mapVersion(),
+                        incarnation,
                         PartitionGroup.toRows(unsent.groups),
                         unsent.afters,
                         unsent.numbers);
@@ -272,6 +284,7 @@ final class Sender {
             return;
         }
         try {
+            incarnation = shard.incarnation(); // before the ids of the streams
             UnsentEvents other = findUnsent(List.of(others.get(probes++ % others.size())));
             if (other.events > 0) {
                 shard.require().transactionIf(c -> {
@@ -325,10 +338,14 @@ final class Sender {
 
     /** Removes the cause of a failed append if possible; returns whether to resend the page immediately. */
     private boolean repair(SQLException e, List<Row> page, @Nullable UnsentEvents unsent) throws SQLException {
+        String state = SqlErrors.state(e);
+        if (state.equals(SqlErrors.OTHER_INCARNATION)) {
+            shard.recheckIncarnation(incarnation);
+            return !shard.incarnation().equals(incarnation);
+        }
         if (unsent == null) {
             return false;
         }
-        String state = SqlErrors.state(e);
         if (state.equals(SqlErrors.NOT_NEXT)) {
             return true; // an earlier attempt was stored after all: query again what the shard has
         }

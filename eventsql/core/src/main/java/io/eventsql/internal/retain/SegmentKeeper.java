@@ -33,6 +33,12 @@ public final class SegmentKeeper {
         this.maxBatchEvents = maxBatchEvents;
     }
 
+    /** Forgets which segments a shard has, because its database has another incarnation. Reports nothing. */
+    public Runnable forget(Shard shard) {
+        ensured.keySet().removeIf(each -> each.shard() == shard.number());
+        return () -> {};
+    }
+
     /**
      * Handles an append that moved a partition's head to {@code head}: adds segments in the background if they are due.
      */
@@ -99,8 +105,9 @@ public final class SegmentKeeper {
      * @return whether a segment was missing
      */
     public boolean ensureRoom(Shard shard, StreamSpec stream, int streamId, int partition) throws SQLException {
+        String incarnation = shard.incarnation();
         List<PartitionTable.Head> heads =
-                shard.require().call(c -> shard.tables().partitions().heads(c, new int[] {streamId}));
+                shard.require().call(c -> shard.tables().partitions().heads(c, incarnation, new int[] {streamId}));
         return add(shard, stream, streamId, partition, heads.get(partition).head());
     }
 }

@@ -93,10 +93,11 @@ public final class StreamCleaner {
 
     /** Returns the heads of all partitions; none if the shard does not have the stream. */
     private static List<Head> readHeads(Shard shard, StreamSpec stream) throws SQLException {
-        OptionalInt streamId = shard.findStreamId(stream);
+        OptionalInt streamId = shard.readStreamId(stream);
         return streamId.isEmpty()
                 ? List.of()
-                : shard.require().call(c -> shard.tables().partitions().heads(c, new int[] {streamId.getAsInt()}));
+                : shard.require()
+                        .call(c -> shard.tables().partitions().heads(c, null, new int[] {streamId.getAsInt()}));
     }
 
     private static ClearPreview.ShardContent readContent(Shard shard, StreamSpec stream, List<Head> heads)
@@ -123,7 +124,7 @@ public final class StreamCleaner {
     }
 
     private static void requireNoActiveConsumer(Shard shard, StreamSpec stream) throws SQLException {
-        OptionalInt streamId = shard.findStreamId(stream);
+        OptionalInt streamId = shard.readStreamId(stream);
         if (streamId.isEmpty()) {
             return;
         }
@@ -136,7 +137,7 @@ public final class StreamCleaner {
     }
 
     private static void clear(Shard shard, StreamSpec stream, int partition) throws SQLException {
-        OptionalInt streamId = shard.findStreamId(stream);
+        OptionalInt streamId = shard.readStreamId(stream);
         if (streamId.isEmpty()) {
             return;
         }

@@ -84,10 +84,23 @@ public final class Migrator {
         if (missing.isEmpty()) {
             return; // a newer schema works with this library: schema N serves library N-1
         }
+        boolean isNew = missing.size() == needed.size();
+        List<String> others = isNew ? database.call(table::findOtherSchemas) : List.of();
         if (!migrationEnabled) {
             throw new EventSqlException("The schema " + table.schema().name() + " of the database lacks "
                     + missing.stream().map(SqlFile::path).collect(Collectors.joining(", "))
-                    + ", and settings.migrateSchema is off; apply these SQL files first");
+                    + ", and settings.migrateSchema is off; apply these SQL files first, or switch it on"
+                    + (others.isEmpty()
+                            ? ""
+                            : ". The database has EventSQL's tables in the schema " + String.join(", ", others)
+                                    + ": is settings.schema right?"));
+        }
+        if (!others.isEmpty()) {
+            LOG.warn(
+                    "Creating EventSQL's tables in the new schema {}, without any stream, although the database has them in"
+                            + " the schema {}. If that was not intended, correct settings.schema and drop the new schema",
+                    table.schema().name(),
+                    String.join(", ", others));
         }
         List<SqlFile> applied = database.transaction(connection -> {
             database.allowLongStatements(connection); // creating tables takes time, and so may waiting for the lock

@@ -13,6 +13,7 @@ import java.sql.SQLException;
 import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalInt;
+import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.RejectedExecutionException;
@@ -39,6 +40,10 @@ public final class Shard {
     private final int mapVersion;
     private final Tables tables;
     private final Map<String, Integer> streamIds = new ConcurrentHashMap<>();
+    /** Streams that the database no longer has, although it had them: they are not created again on their own. */
+    private final Set<String> vanishedStreams = ConcurrentHashMap.newKeySet();
+
+    private final Incarnation incarnation = new Incarnation(this);
     private volatile @Nullable Database database;
     private volatile boolean healthy = true;
     private volatile @Nullable SQLException lastFailure;
@@ -169,10 +174,54 @@ public final class Shard {
         return Optional.ofNullable(database);
     }
 
-    /** @param givenName the name by which this process knows the shard */
-    void attach(Database reached, String givenName) {
+    /**
+     * @param givenName the name by which this process knows the shard
+     * @param found the incarnation of the database
+     */
+    void attach(Database reached, String givenName, String found) {
         name = givenName;
+        incarnation.begin(found);
         database = reached;
+    }
+
+    /**
+     * Returns the incarnation of the database, to be passed to statements that depend on something remembered of it. Read
+     * it before the ids that a statement depends on.
+     *
+     * @throws NotSentException if the database has not been reached since this process started
+     */
+    public String incarnation() throws NotSentException {
+        return incarnation.current();
+    }
+
+    /**
+     * Finds out the incarnation after the database has rejected a statement because of it ({@link
+     * SqlErrors#OTHER_INCARNATION}), and compares everything remembered with the database.
+     *
+     * @param rejected the incarnation passed to the rejected statement
+     * @throws SQLException if the database is unavailable, or being restored; repeat the call later
+     */
+    public void recheckIncarnation(String rejected) throws SQLException {
+        incarnation.recheck(rejected);
+    }
+
+    /**
+     * Does {@link #recheckIncarnation} if that is why a statement failed.
+     *
+     * @param used the incarnation passed to the statement
+     * @return whether that is why it failed
+     */
+    public boolean recheckAfter(Throwable failure, String used) throws SQLException {
+        if (!SqlErrors.isOtherIncarnation(failure)) {
+            return false;
+        }
+        recheckIncarnation(used);
+        return true;
+    }
+
+    /** Has something remembered of this shard compared with its database when that has another incarnation. */
+    public void addAnchors(Anchors anchors) {
+        incarnation.add(anchors);
     }
 
     /**
@@ -198,16 +247,18 @@ public final class Shard {
     }
 
     /**
-     * Returns the stream's id on this shard; empty if the shard does not have the stream, because it was unavailable
-     * when the stream was created.
+     * Returns the stream's id on this shard, remembered or read; empty if the shard does not have the stream, because it
+     * was unavailable when the stream was created. Only for statements that take the incarnation, too.
      *
      * @throws SQLException {@link SqlErrors#NO_PARTITION} if the shard has a stream of this name with another definition
      */
     public OptionalInt findStreamId(StreamSpec stream) throws SQLException {
         Integer known = streamIds.get(stream.name());
-        if (known != null) {
-            return OptionalInt.of(known);
-        }
+        return known != null ? OptionalInt.of(known) : readStreamId(stream);
+    }
+
+    /** Returns the stream's id as {@link #findStreamId} does, but reads it in any case. */
+    public OptionalInt readStreamId(StreamSpec stream) throws SQLException {
         Optional<StreamTable.Row> row = findStream(stream.name());
         if (row.isEmpty()) {
             return OptionalInt.empty();
@@ -219,10 +270,33 @@ public final class Shard {
         return OptionalInt.of(row.get().id());
     }
 
-    /** Creates the stream if the shard does not have it. Returns its id on this shard. */
+    /**
+     * Returns the stream's id on this shard, remembered or read. Creates the stream if the shard does not have it.
+     *
+     * @throws UnknownStreamException if the stream has vanished from the cluster, whose databases were restored
+     */
     public int ensureStream(StreamSpec stream) throws SQLException {
         Integer known = streamIds.get(stream.name());
-        return known != null ? known : createStream(stream).id();
+        return known != null ? known : readOrCreateStream(stream).id();
+    }
+
+    /** Returns the stream as {@link #ensureStream} does, but reads it in any case. */
+    public StreamTable.Row readOrCreateStream(StreamSpec stream) throws SQLException {
+        if (vanishedStreams.contains(stream.name()) && findStream(stream.name()).isEmpty()) {
+            throw new UnknownStreamException(stream.name());
+        }
+        return createStream(stream);
+    }
+
+    /** Forgets the ids of all streams. */
+    void forgetStreams() {
+        streamIds.clear();
+    }
+
+    /** Records that the cluster no longer has a stream that it had. */
+    void recordVanished(String stream) {
+        streamIds.remove(stream);
+        vanishedStreams.add(stream);
     }
 
     /** Forgets the cached id of a stream, because the database rejected it. */
@@ -245,6 +319,7 @@ public final class Shard {
         Optional<StreamTable.Row> existing = findStream(stream.name());
         StreamTable.Row row = existing.isPresent() ? existing.get() : insertStream(stream);
         createMissingPartitions(row);
+        vanishedStreams.remove(stream.name());
         streamIds.put(row.spec().name(), row.id());
         return row;
     }

@@ -4,6 +4,7 @@ import io.eventsql.EventSqlException;
 import io.eventsql.ShardIdentityException;
 import io.eventsql.internal.schema.Migrator;
 import io.eventsql.internal.sql.Database;
+import io.eventsql.internal.sql.IncarnationTable;
 import io.eventsql.internal.sql.ShardIdentity;
 import io.eventsql.internal.sql.ShardTable;
 import java.sql.Connection;
@@ -21,74 +22,104 @@ import org.slf4j.LoggerFactory;
 
 /**
  * Reads the identity of each database, and assigns identities to the databases of a new cluster. The order in which the
- * databases are given does not matter once they have one.
+ * databases are given does not matter.
  *
- * <p>A new cluster is created under a lock in the first of its databases, in the order of their own ids, so that
- * processes that start at the same moment create one cluster. If a process dies before all identities are recorded, the
- * next one completes the cluster from the identities that are.
+ * <p>The identity of a shard names the databases of all shards. A database without an identity joins a cluster only if the
+ * others name it: then the creation of the cluster was interrupted. So two sets of databases that overlap cannot become two
+ * clusters.
+ *
+ * <p>A new cluster is created in one transaction per database. All of them hold a lock in their database, in the order of
+ * the databases' ids, and have recorded the identity before the first one commits, so that a failed start leaves none
+ * behind.
  */
 final class ShardOpener {
     private static final Logger LOG = LoggerFactory.getLogger(ShardOpener.class);
 
     private final Migrator migrator;
     private final ShardTable identities;
+    private final IncarnationTable incarnations;
 
-    ShardOpener(Migrator migrator, ShardTable identities) {
+    ShardOpener(Migrator migrator, ShardTable identities, IncarnationTable incarnations) {
         this.migrator = migrator;
         this.identities = identities;
+        this.incarnations = incarnations;
     }
+
+    /** A database of the cluster. */
+    record Opened(ShardIdentity identity, String incarnation) {}
 
     /** A database that was reached. */
     private record Reached(
-            Database database, String id, @Nullable ShardIdentity identity) {}
+            Database database,
+            String label,
+            String incarnation,
+            @Nullable ShardIdentity identity) {
+
+        /** Returns the id by which other shards name this database. */
+        UUID id() {
+            return identity == null
+                    ? IncarnationTable.id(incarnation)
+                    : identity.databaseIds().get(identity.number());
+        }
+
+        Reached with(@Nullable ShardIdentity other) {
+            return new Reached(database, label, incarnation, other);
+        }
+    }
 
     /**
      * Opens all databases. An unavailable one is left for later, if another one knows the cluster.
      *
-     * @return the identity of each database, in the given order; {@code null} if it is unavailable
+     * @param names the names of the shards in the order of the databases; may be empty
+     * @return each database in the given order; {@code null} if it is unavailable
      * @throws ShardIdentityException if the databases do not form one cluster
-     * @throws EventSqlException if the cluster cannot be determined or created because databases are unavailable
+     * @throws EventSqlException if the cluster cannot be determined or created because databases are unavailable, or if a
+     *     database cannot be used
      */
-    List<@Nullable ShardIdentity> open(List<Database> databases) {
+    List<@Nullable Opened> open(List<Database> databases, List<String> names) {
         List<@Nullable Reached> reached = new ArrayList<>();
-        @Nullable SQLException failure = null;
-        for (Database database : databases) {
+        List<OpenFailure> failures = new ArrayList<>();
+        for (int i = 0; i < databases.size(); i++) {
+            String label =
+                    names.isEmpty() ? "database " + (i + 1) + " of " + databases.size() : "shard " + names.get(i);
             try {
-                reached.add(migrateAndRead(database));
-            } catch (SQLException e) {
-                LOG.warn("Database {} of {} is unavailable: {}", reached.size() + 1, databases.size(), e.getMessage());
+                reached.add(reach(databases.get(i), label));
+            } catch (SQLException | RuntimeException e) { // pools throw exceptions of their own
+                if (e instanceof EventSqlException notUsable) {
+                    throw notUsable;
+                }
+                OpenFailure failure = new OpenFailure(label, e);
+                failures.add(failure);
                 reached.add(null);
-                failure = e;
+                LOG.error("Could not open {}", failure.text());
             }
         }
-        List<Reached> answering = reached.stream().flatMap(Stream::ofNullable).toList();
-        requireDistinct(answering);
-        boolean complete = answering.stream().allMatch(r -> r.identity() != null);
-        if (answering.isEmpty()) {
-            throw new EventSqlException(
-                    "None of the " + databases.size() + " databases is available"
-                            + (failure == null ? "" : ": " + failure.getMessage()),
-                    failure);
+        List<Reached> available = reached.stream().flatMap(Stream::ofNullable).toList();
+        if (available.isEmpty()) {
+            throw OpenFailure.toException("None of the " + databases.size() + " databases could be opened", failures);
         }
-        if (!complete) {
-            if (answering.size() < databases.size()) {
-                throw new EventSqlException(
-                        "A new cluster can be created only while all of its databases are available; "
-                                + answering.size() + " of " + databases.size() + " are",
-                        failure);
-            }
-            reached = assignIdentities(answering);
+        requireDistinct(available);
+        boolean isComplete = available.stream().allMatch(r -> r.identity() != null);
+        if (!isComplete && !failures.isEmpty()) {
+            throw OpenFailure.toException(
+                    "A new cluster can be created only while all of its databases are available; " + available.size()
+                            + " of " + databases.size() + " are",
+                    failures);
         }
-        List<@Nullable ShardIdentity> found = new ArrayList<>();
-        for (@Nullable Reached one : reached) {
-            found.add(one == null ? null : one.identity());
+        List<@Nullable Reached> complete = isComplete ? reached : assignIdentities(available);
+        List<@Nullable Opened> opened = new ArrayList<>();
+        for (@Nullable Reached one : complete) {
+            @Nullable ShardIdentity identity = one == null ? null : one.identity();
+            opened.add(one == null || identity == null ? null : new Opened(identity, one.incarnation()));
         }
-        return found;
+        return opened;
     }
 
-    /** Migrates a database that was unavailable when the cluster was opened, and returns its identity. */
-    Optional<ShardIdentity> openLate(Database database) throws SQLException {
-        return Optional.ofNullable(migrateAndRead(database).identity());
+    /** Migrates a database that was unavailable when the cluster was opened; empty if it has no identity. */
+    Optional<Opened> openLate(Database database) throws SQLException {
+        Reached reached = reach(database, "late database");
+        @Nullable ShardIdentity identity = reached.identity();
+        return identity == null ? Optional.empty() : Optional.of(new Opened(identity, reached.incarnation()));
     }
 
     /** Migrates a database that has an outbox but is not a shard. */
@@ -96,108 +127,118 @@ final class ShardOpener {
         migrator.migrateOutbox(database);
     }
 
-    private Reached migrateAndRead(Database database) throws SQLException {
+    private Reached reach(Database database, String label) throws SQLException {
+        database.requirePostgreSql(label);
         migrator.migrate(database);
         return database.call(c -> new Reached(
-                database, identities.databaseId(c), identities.find(c).orElse(null)));
+                database, label, incarnations.find(c), identities.find(c).orElse(null)));
     }
 
     private static void requireDistinct(List<Reached> reached) {
-        if (reached.stream().map(Reached::id).distinct().count() < reached.size()) {
+        if (reached.stream().map(Reached::incarnation).distinct().count() < reached.size()) {
             throw new ShardIdentityException("The same database is given for two shards");
         }
     }
 
-    /** Assigns a free number to every database without an identity, in the order in which the databases are given. */
+    /** Assigns a number to every database without an identity. */
     private List<@Nullable Reached> assignIdentities(List<Reached> given) {
-        Reached first = given.stream().min(Comparator.comparing(Reached::id)).orElseThrow();
+        List<Reached> inLockOrder =
+                given.stream().sorted(Comparator.comparing(Reached::id)).toList();
+        List<Locked> locked = new ArrayList<>();
         try {
-            return first.database().transaction(locked -> {
-                identities.lockForIdentity(locked);
-                return assignIdentitiesLocked(given, first, locked);
-            });
+            lockAndAssign(given, inLockOrder, locked);
         } catch (SQLException e) {
             throw new EventSqlException("The identities of the databases could not be recorded: " + e.getMessage(), e);
         }
-    }
-
-    private List<@Nullable Reached> assignIdentitiesLocked(List<Reached> given, Reached first, Connection locked)
-            throws SQLException {
-        List<Reached> current = new ArrayList<>();
-        for (Reached one : given) { // again, now under the lock
-            current.add(new Reached(one.database(), one.id(), readAgain(one, first, locked)));
-        }
-        @Nullable
-        ShardIdentity known = current.stream()
-                .map(Reached::identity)
-                .flatMap(Stream::ofNullable)
-                .findFirst()
-                .orElse(null);
-        ShardIdentity cluster = known != null ? known : newCluster(given.size());
-        if (cluster.shards() != given.size()) {
-            throw new ShardIdentityException("A database without identity was given, but the cluster "
-                    + cluster.clusterId() + " has all of its " + cluster.shards() + " shards already");
-        }
-        if (known != null && current.stream().anyMatch(one -> one.identity() == null)) {
-            requireUnused(current, cluster);
-        }
-        List<Integer> free = new ArrayList<>();
-        for (int number = 0; number < cluster.shards(); number++) {
-            free.add(number);
-        }
-        current.stream()
-                .map(Reached::identity)
-                .flatMap(Stream::ofNullable)
-                .forEach(i -> free.remove(Integer.valueOf(i.number())));
-
         List<@Nullable Reached> result = new ArrayList<>();
-        for (Reached one : current) {
-            if (one.identity() != null) {
-                result.add(one);
-                continue;
-            }
-            ShardIdentity identity = cluster.forShard(free.removeFirst());
-            // The identity of the locked database is committed last, together with the lock.
-            if (one.id().equals(first.id())) {
-                identities.insert(locked, identity);
-            } else {
-                one.database().transaction(c -> {
-                    identities.insert(c, identity);
-                    return identity;
-                });
-            }
-            result.add(new Reached(one.database(), one.id(), identity));
+        for (Reached one : given) {
+            result.add(locked.stream()
+                    .filter(l -> l.reached.database().equals(one.database()))
+                    .findFirst()
+                    .map(l -> l.reached)
+                    .orElseThrow());
         }
-        LOG.info("Recorded the identities of the {} shards of cluster {}", cluster.shards(), cluster.clusterId());
         return result;
     }
 
+    /** A database in whose transaction the lock is held. */
+    private static final class Locked {
+        private final Connection connection;
+        private Reached reached;
+
+        Locked(Connection connection, Reached reached) {
+            this.connection = connection;
+            this.reached = reached;
+        }
+    }
+
+    /** Locks the remaining databases, one transaction within the other; then assigns, and all transactions commit. */
+    private void lockAndAssign(List<Reached> given, List<Reached> remaining, List<Locked> locked) throws SQLException {
+        if (remaining.isEmpty()) {
+            assignLocked(given, locked);
+            return;
+        }
+        Reached next = remaining.getFirst();
+        next.database().transaction(connection -> {
+            identities.lockForIdentity(connection);
+            locked.add(
+                    new Locked(connection, next.with(identities.find(connection).orElse(null))));
+            lockAndAssign(given, remaining.subList(1, remaining.size()), locked);
+            return next;
+        });
+    }
+
+    private void assignLocked(List<Reached> given, List<Locked> locked) {
+        @Nullable
+        ShardIdentity known = locked.stream()
+                .map(l -> l.reached.identity())
+                .flatMap(Stream::ofNullable)
+                .findFirst()
+                .orElse(null);
+        ShardIdentity cluster = known != null
+                ? known
+                : newCluster(given.stream().map(Reached::id).toList());
+        boolean recorded = false;
+        for (Locked one : locked) {
+            if (one.reached.identity() == null) {
+                ShardIdentity identity = cluster.forShard(requireNumber(cluster, given.size(), one.reached));
+                identities.insert(one.connection, identity);
+                one.reached = one.reached.with(identity);
+                recorded = true;
+            }
+        }
+        if (recorded) {
+            LOG.info("Recording the identities of the {} shards of cluster {}", cluster.shards(), cluster.clusterId());
+        }
+    }
+
+    /** Returns the number that the cluster has for a database without an identity. */
+    private static int requireNumber(ShardIdentity cluster, int given, Reached database) {
+        int number = cluster.databaseIds().indexOf(database.id());
+        if (number >= 0) {
+            return number;
+        }
+        String described = "The " + database.label() + " (id " + database.id() + ") has no identity, and is none of the"
+                + " databases of cluster " + cluster.clusterId() + " (shards " + cluster.names() + ", databases "
+                + cluster.databaseIds() + "), to which another given one belongs. ";
+        throw new ShardIdentityException(
+                cluster.shards() < given
+                        ? described + "The cluster has all of its " + cluster.shards()
+                                + " shards already, and their number"
+                                + " is fixed. To use more databases, create a new cluster from databases that are all new"
+                        : described
+                                + "The cluster is in use: with this database in place of another one, events would be"
+                                + " missing. Give the data sources of the cluster's own databases, or restore a lost one"
+                                + " from its backup");
+    }
+
     /** Returns the identity of shard 0 of a new cluster, whose slots are assigned to the shards in turn. */
-    private static ShardIdentity newCluster(int shards) {
+    private static ShardIdentity newCluster(List<UUID> databaseIds) {
+        int shards = databaseIds.size();
         List<String> names =
                 IntStream.range(0, shards).mapToObj(i -> "shard" + i).toList();
         int[] slotMap =
                 IntStream.range(0, KeyHash.SLOTS).map(slot -> slot % shards).toArray();
-        return new ShardIdentity(UUID.randomUUID(), 0, names.getFirst(), names, slotMap, 1);
-    }
-
-    /**
-     * Rejects a new database in a cluster that has streams. A cluster that was created only in part has none yet; one
-     * that has them lost a database, or was given a wrong one.
-     */
-    private void requireUnused(List<Reached> reached, ShardIdentity cluster) throws SQLException {
-        for (Reached one : reached) {
-            if (one.identity() != null && one.database().call(identities::hasStreams)) {
-                throw new ShardIdentityException("A database without identity was given in place of a shard of the"
-                        + " cluster " + cluster.clusterId() + ", which is in use: its events would be missing");
-            }
-        }
-    }
-
-    private @Nullable ShardIdentity readAgain(Reached one, Reached first, Connection locked) throws SQLException {
-        Optional<ShardIdentity> identity = one.id().equals(first.id())
-                ? identities.find(locked)
-                : one.database().call(identities::find);
-        return identity.orElse(null);
+        return new ShardIdentity(UUID.randomUUID(), 0, names.getFirst(), names, databaseIds, slotMap, 1);
     }
 }

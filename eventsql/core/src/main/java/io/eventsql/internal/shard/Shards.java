@@ -5,7 +5,9 @@ import io.eventsql.Settings;
 import io.eventsql.ShardIdentityException;
 import io.eventsql.ShardInfo;
 import io.eventsql.internal.schema.Migrator;
+import io.eventsql.internal.shard.ShardOpener.Opened;
 import io.eventsql.internal.sql.Database;
+import io.eventsql.internal.sql.IncarnationTable;
 import io.eventsql.internal.sql.ShardIdentity;
 import io.eventsql.internal.sql.ShardTable;
 import io.eventsql.internal.sql.SqlSchema;
@@ -41,15 +43,19 @@ public final class Shards {
             ShardOpener opener,
             List<Database> databases,
             List<String> names,
-            List<@Nullable ShardIdentity> identities,
+            List<@Nullable Opened> openedDatabases,
             Tables tables) {
         this.opener = opener;
         this.tables = tables;
-        this.cluster =
-                identities.stream().flatMap(Stream::ofNullable).findFirst().orElseThrow();
+        this.cluster = openedDatabases.stream()
+                .flatMap(Stream::ofNullable)
+                .findFirst()
+                .orElseThrow()
+                .identity();
         if (cluster.shards() != databases.size()) {
             throw new ShardIdentityException("The cluster " + cluster.clusterId() + " has " + cluster.shards()
-                    + " shards " + cluster.names() + ", but " + databases.size() + " databases are given");
+                    + " shards " + cluster.names() + ", but " + databases.size() + " databases are given."
+                    + " The shards of a cluster are fixed when it is created: give the data sources of all of them");
         }
         Shard[] byNumber = new Shard[cluster.shards()];
         Arrays.setAll(byNumber, number -> new Shard(cluster, number, tables));
@@ -58,11 +64,11 @@ public final class Shards {
             givenNames.put(databases.get(i), names.get(i));
         }
         for (int i = 0; i < databases.size(); i++) {
-            @Nullable ShardIdentity identity = identities.get(i);
-            if (identity == null) {
+            @Nullable Opened opened = openedDatabases.get(i);
+            if (opened == null) {
                 missing.add(databases.get(i));
             } else {
-                accept(databases.get(i), identity);
+                accept(databases.get(i), opened);
             }
         }
     }
@@ -86,11 +92,12 @@ public final class Shards {
      */
     public static Shards open(List<DataSource> dataSources, List<String> names, Settings settings) {
         SqlSchema schema = new SqlSchema(settings.schema());
-        ShardOpener opener = new ShardOpener(new Migrator(schema, settings.migrateSchema()), new ShardTable(schema));
+        ShardOpener opener = new ShardOpener(
+                new Migrator(schema, settings.migrateSchema()), new ShardTable(schema), new IncarnationTable(schema));
         List<Database> databases = dataSources.stream()
                 .map(dataSource -> new Database(dataSource, settings.networkTimeout()))
                 .toList();
-        return new Shards(opener, databases, names, opener.open(databases), Tables.in(schema));
+        return new Shards(opener, databases, names, opener.open(databases, names), Tables.in(schema));
     }
 
     /** Returns all shards, by number. */
@@ -147,15 +154,17 @@ public final class Shards {
     private synchronized void openMissing() {
         missing.removeIf(database -> {
             try {
-                ShardIdentity identity = opener.openLate(database)
-                        .orElseThrow(() -> new ShardIdentityException("The database has no identity"));
-                accept(database, identity);
-                LOG.info("Shard {} is available", shards.get(identity.number()));
+                Opened opened = opener.openLate(database)
+                        .orElseThrow(
+                                () -> new ShardIdentityException("The database has no identity, so it is none of the"
+                                        + " shards " + cluster.names() + " of cluster " + cluster.clusterId()));
+                accept(database, opened);
+                LOG.info("Shard {} is available", shards.get(opened.identity().number()));
                 return true;
             } catch (ShardIdentityException e) {
                 LOG.error("Rejected a shard that joined late: {}", e.getMessage());
                 return true;
-            } catch (SQLException | EventSqlException e) {
+            } catch (SQLException | RuntimeException e) { // pools throw exceptions of their own
                 LOG.debug("A database of the cluster is still unavailable", e);
                 return false;
             }
@@ -190,18 +199,22 @@ public final class Shards {
         shards.forEach(shard -> shard.awaitBackgroundStop(deadlineNanos));
     }
 
-    private void accept(Database database, ShardIdentity identity) {
+    private void accept(Database database, Opened opened) {
+        ShardIdentity identity = opened.identity();
         if (!cluster.sameCluster(identity)) {
-            throw new ShardIdentityException("A database is shard " + identity.name() + " of cluster "
-                    + identity.clusterId() + " (map version " + identity.mapVersion() + ", shards " + identity.names()
-                    + "), but another is of cluster " + cluster.clusterId() + " (map version " + cluster.mapVersion()
-                    + ", shards " + cluster.names() + ")");
+            throw new ShardIdentityException("A database is shard " + identity.name() + " of " + describe(identity)
+                    + ", but another is of " + describe(cluster));
         }
         Shard shard = shards.get(identity.number());
         if (shard.database().isPresent()) {
             throw new ShardIdentityException("Two databases are shard " + identity.name() + " of cluster "
                     + cluster.clusterId() + ": one is a copy of the other");
         }
-        shard.attach(database, givenNames.getOrDefault(database, identity.name()));
+        shard.attach(database, givenNames.getOrDefault(database, identity.name()), opened.incarnation());
+    }
+
+    private static String describe(ShardIdentity identity) {
+        return "cluster " + identity.clusterId() + " (map version " + identity.mapVersion() + ", shards "
+                + identity.names() + ", databases " + identity.databaseIds() + ")";
     }
 }

@@ -7,9 +7,11 @@ import io.eventsql.UnknownStreamException;
 import io.eventsql.internal.sql.StreamTable;
 import java.sql.SQLException;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 import org.jspecify.annotations.Nullable;
@@ -25,6 +27,55 @@ public final class StreamRegistry {
 
     public StreamRegistry(Shards shards) {
         this.shards = shards;
+        shards.all().forEach(shard -> shard.addAnchors(this::forgetVanished));
+    }
+
+    /**
+     * Forgets the streams that neither the shard nor another one has any more: publishing to them fails, as to any unknown
+     * stream. A stream that only this shard has lost is created there again.
+     */
+    private Runnable forgetVanished(Shard shard) throws SQLException {
+        Set<String> stored = new HashSet<>();
+        shard.require()
+                .call(c -> shard.tables().streams().findAll(c))
+                .forEach(row -> stored.add(row.spec().name()));
+        List<String> missing =
+                known.keySet().stream().filter(name -> !stored.contains(name)).toList();
+        List<String> vanished =
+                missing.stream().filter(name -> !mayExistElsewhere(name, shard)).toList();
+        vanished.forEach(name -> {
+            known.remove(name);
+            shards.all().forEach(each -> each.recordVanished(name));
+        });
+        return () -> {
+            for (String name : missing) {
+                if (vanished.contains(name)) {
+                    LOG.error(
+                            "Stream {} no longer exists on {}: the database was restored to a time before it",
+                            name,
+                            shard);
+                } else {
+                    LOG.error("Stream {} no longer exists on {}; it is created again when it is used", name, shard);
+                }
+            }
+        };
+    }
+
+    private boolean mayExistElsewhere(String stream, Shard without) {
+        for (Shard shard : shards.all()) {
+            if (shard == without) {
+                continue;
+            }
+            try {
+                if (!shard.isHealthy() || shard.findStream(stream).isPresent()) {
+                    return true;
+                }
+            } catch (SQLException e) {
+                LOG.debug("Stream {} may exist on {}, which is unavailable", stream, shard, e);
+                return true;
+            }
+        }
+        return false;
     }
 
     /**

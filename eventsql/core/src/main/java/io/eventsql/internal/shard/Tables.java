@@ -4,6 +4,7 @@ import io.eventsql.internal.sql.AppendStatement;
 import io.eventsql.internal.sql.ClearStatements;
 import io.eventsql.internal.sql.ConsumerTable;
 import io.eventsql.internal.sql.FetchStatement;
+import io.eventsql.internal.sql.IncarnationTable;
 import io.eventsql.internal.sql.LeaseTable;
 import io.eventsql.internal.sql.Notifications;
 import io.eventsql.internal.sql.OffsetTable;
@@ -15,6 +16,7 @@ import io.eventsql.internal.sql.StreamTable;
 
 /** All statements, written for one schema. */
 public record Tables(
+        IncarnationTable incarnations,
         AppendStatement append,
         FetchStatement fetch,
         StreamTable streams,
@@ -30,6 +32,7 @@ public record Tables(
 
     public static Tables in(SqlSchema schema) {
         return new Tables(
+                new IncarnationTable(schema),
                 new AppendStatement(schema),
                 new FetchStatement(schema),
                 new StreamTable(schema),

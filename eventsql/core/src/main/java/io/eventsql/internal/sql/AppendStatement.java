@@ -15,7 +15,7 @@ import org.postgresql.PGConnection;
 public final class AppendStatement {
     // Indexes: the primary key of stream_partition, producer_batch_of_producer and producer_batch_head. Locks the
     // batch's rows of stream_partition, in the order of stream and partition, until the commit is visible.
-    private static final String APPEND = "SELECT eventsql.append_v1(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    private static final String APPEND = "SELECT eventsql.append_v1(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
     private final String append;
 
@@ -55,37 +55,47 @@ public final class AppendStatement {
     /**
      * Appends the batch, or finds the batch of this number that is stored already.
      *
+     * @param incarnation that of the database when the ids of the streams were read; {@code null}: not compared
      * @return the base offset of each partition; the batch is committed
      * @throws SQLException see {@link SqlErrors}; {@link WarnedException} if the batch is in doubt
      */
-    public long[] execute(Connection connection, UUID producer, long number, int mapVersion, Rows rows)
+    public long[] execute(
+            Connection connection, UUID producer, long number, int mapVersion, @Nullable String incarnation, Rows rows)
             throws SQLException {
-        return execute(connection, producer, number, mapVersion, rows, true);
+        return execute(connection, producer, number, mapVersion, incarnation, rows, true);
     }
 
     /** Appends the batch in the caller's transaction: it is not in doubt before that is committed. */
-    public long[] executeInTransaction(Connection connection, UUID producer, long number, int mapVersion, Rows rows)
+    public long[] executeInTransaction(
+            Connection connection, UUID producer, long number, int mapVersion, @Nullable String incarnation, Rows rows)
             throws SQLException {
-        return execute(connection, producer, number, mapVersion, rows, false);
+        return execute(connection, producer, number, mapVersion, incarnation, rows, false);
     }
 
     private long[] execute(
-            Connection connection, UUID producer, long number, int mapVersion, Rows rows, boolean failIfWarned)
+            Connection connection,
+            UUID producer,
+            long number,
+            int mapVersion,
+            @Nullable String incarnation,
+            Rows rows,
+            boolean failIfWarned)
             throws SQLException {
         PGConnection pg = connection.unwrap(PGConnection.class);
         try (PreparedStatement statement = connection.prepareStatement(append)) {
             statement.setObject(1, producer);
             statement.setLong(2, number);
             statement.setInt(3, mapVersion);
-            statement.setArray(4, pg.createArrayOf("text", rows.streams()));
-            statement.setArray(5, pg.createArrayOf("int4", rows.streamIds()));
-            statement.setArray(6, pg.createArrayOf("int4", rows.partitions()));
-            statement.setArray(7, pg.createArrayOf("int4", rows.counts()));
-            statement.setArray(8, pg.createArrayOf("int4", rows.groups()));
-            statement.setArray(9, pg.createArrayOf("int4", rows.indexes()));
-            statement.setArray(10, pg.createArrayOf("text", rows.keys()));
-            statement.setArray(11, pg.createArrayOf("bytea", rows.values()));
-            statement.setArray(12, pg.createArrayOf("text", rows.headers()));
+            statement.setString(4, incarnation);
+            statement.setArray(5, pg.createArrayOf("text", rows.streams()));
+            statement.setArray(6, pg.createArrayOf("int4", rows.streamIds()));
+            statement.setArray(7, pg.createArrayOf("int4", rows.partitions()));
+            statement.setArray(8, pg.createArrayOf("int4", rows.counts()));
+            statement.setArray(9, pg.createArrayOf("int4", rows.groups()));
+            statement.setArray(10, pg.createArrayOf("int4", rows.indexes()));
+            statement.setArray(11, pg.createArrayOf("text", rows.keys()));
+            statement.setArray(12, pg.createArrayOf("bytea", rows.values()));
+            statement.setArray(13, pg.createArrayOf("text", rows.headers()));
             try (ResultSet result = statement.executeQuery()) {
                 result.next();
                 Array bases = result.getArray(1);

@@ -150,11 +150,16 @@ public final class ConsumerTable {
                 .orElse(OptionalInt.empty());
     }
 
-    /** Returns the offset of the consumer in each partition. */
-    public List<Offset> offsets(Connection connection, int consumerId) {
+    /**
+     * Returns the offset of the consumer in each partition.
+     *
+     * @param incarnation that of the database when the consumer's id was read; {@code null}: not compared
+     */
+    public List<Offset> offsets(Connection connection, @Nullable String incarnation, int consumerId) {
         return Jooq.using(connection)
                 .fetch(
-                        schema.sql("SELECT partition, next_offset, epoch FROM eventsql.consumer_offsets_v1(?)"),
+                        schema.sql("SELECT partition, next_offset, epoch FROM eventsql.consumer_offsets_v1(?, ?)"),
+                        incarnation,
                         consumerId)
                 .map(r -> new Offset(r.get(0, Integer.class), r.get(1, Long.class), r.get(2, Long.class)));
     }

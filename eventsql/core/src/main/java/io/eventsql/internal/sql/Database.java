@@ -1,6 +1,8 @@
 package io.eventsql.internal.sql;
 
+import io.eventsql.EventSqlException;
 import java.sql.Connection;
+import java.sql.DatabaseMetaData;
 import java.sql.SQLException;
 import java.sql.Statement;
 import java.time.Duration;
@@ -8,6 +10,7 @@ import java.util.concurrent.Executor;
 import java.util.function.Predicate;
 import javax.sql.DataSource;
 import org.jooq.exception.DataAccessException;
+import org.postgresql.PGConnection;
 
 /**
  * Borrows connections of one database for one unit of work each, in the state the library needs: autocommit, READ
@@ -16,6 +19,7 @@ import org.jooq.exception.DataAccessException;
 public final class Database {
     private static final Executor SAME_THREAD = Runnable::run;
     private static final int LONG_STATEMENT_TIMEOUT_MS = 60_000;
+    private static final int POSTGRESQL_VERSION_MIN = 15;
 
     private final DataSource dataSource;
     private final int networkTimeoutMs;
@@ -68,6 +72,31 @@ public final class Database {
         } catch (SQLException | RuntimeException e) {
             try (connection) {
                 throw e;
+            }
+        }
+    }
+
+    /**
+     * Checks that this is a database that the library can work with.
+     *
+     * @param label names the database in the exception
+     * @throws EventSqlException if it is none
+     */
+    public void requirePostgreSql(String label) throws SQLException {
+        try (Connection connection = dataSource.getConnection()) {
+            DatabaseMetaData metaData = connection.getMetaData();
+            String product = metaData.getDatabaseProductName();
+            String found =
+                    "The " + label + " is " + product + " " + metaData.getDatabaseProductVersion() + ", but EventSQL";
+            if (!product.equals("PostgreSQL") || metaData.getDatabaseMajorVersion() < POSTGRESQL_VERSION_MIN) {
+                throw new EventSqlException(found + " needs PostgreSQL " + POSTGRESQL_VERSION_MIN
+                        + " or later; check the data source's URL");
+            }
+            if (!connection.isWrapperFor(PGConnection.class)) {
+                throw new EventSqlException(
+                        found + " needs its JDBC driver org.postgresql, whose connections the data source"
+                                + " must return directly or as wrappers; this one returns "
+                                + connection.getClass().getName());
             }
         }
     }

@@ -26,7 +26,7 @@ public final class FetchStatement {
     // lock.
     private static final String FETCH = """
             SELECT page, event_offset, key, value, headers, published_at
-            FROM eventsql.fetch_v1(?, ?, ?, ?, ?, ?, ?)""";
+            FROM eventsql.fetch_v1(?, ?, ?, ?, ?, ?, ?, ?)""";
 
     private final String fetch;
 
@@ -44,11 +44,18 @@ public final class FetchStatement {
     /**
      * Reads a page for each request, in their order. A page is empty if there are no events from its first offset on.
      *
+     * @param incarnation that of the database when the stream's id was read; {@code null}: not compared
      * @param streamId the stream's id on this shard
      * @param maxEvents the maximum number of events of each page
      */
     public List<FetchedPage> execute(
-            Connection connection, int streamId, StreamSpec stream, int shard, List<Request> requests, int maxEvents)
+            Connection connection,
+            @Nullable String incarnation,
+            int streamId,
+            StreamSpec stream,
+            int shard,
+            List<Request> requests,
+            int maxEvents)
             throws SQLException {
         List<Rows> pages = new ArrayList<>(requests.size());
         int[] partitions = new int[requests.size()];
@@ -63,13 +70,14 @@ public final class FetchStatement {
         }
         PGConnection pg = connection.unwrap(PGConnection.class);
         try (PreparedStatement statement = connection.prepareStatement(fetch)) {
-            statement.setInt(1, streamId);
-            statement.setString(2, stream.name());
-            statement.setLong(3, stream.segmentSize());
-            statement.setArray(4, pg.createArrayOf("int4", partitions));
-            statement.setArray(5, pg.createArrayOf("int8", offsets));
-            statement.setInt(6, maxEvents);
-            statement.setArray(7, pg.createArrayOf("int8", maxBytes));
+            statement.setString(1, incarnation);
+            statement.setInt(2, streamId);
+            statement.setString(3, stream.name());
+            statement.setLong(4, stream.segmentSize());
+            statement.setArray(5, pg.createArrayOf("int4", partitions));
+            statement.setArray(6, pg.createArrayOf("int8", offsets));
+            statement.setInt(7, maxEvents);
+            statement.setArray(8, pg.createArrayOf("int8", maxBytes));
             try (ResultSet row = statement.executeQuery()) {
                 while (row.next()) {
                     pages.get(row.getInt(1)).add(row);

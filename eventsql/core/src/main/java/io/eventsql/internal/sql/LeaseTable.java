@@ -24,13 +24,13 @@ public final class LeaseTable {
     // Indexes: the primary keys of consumer_member and consumer_partition, the partial indexes on what is to be
     // redriven. Locks the members' rows, then those of the partitions they hold, by consumer and partition.
     private static final String HEARTBEAT = """
-            SELECT member, renewed, revoked, to_redrive, share, free, next_expiry_ms, history
-            FROM eventsql.heartbeat_v1(?, make_interval(secs => ?), ?, ?, ?, ?, ?)""";
+            SELECT member, renewed, revoked, to_redrive, share, free, next_expiry_ms
+            FROM eventsql.heartbeat_v1(?, ?, make_interval(secs => ?), ?, ?, ?, ?, ?)""";
 
     // Index: the primary key. Locks free rows, and skips locked ones.
     private static final String TAKE = """
             SELECT partition, epoch, next_offset
-            FROM eventsql.take_partitions_v1(?, ?, make_interval(secs => ?), ?, ?::int[])""";
+            FROM eventsql.take_partitions_v1(?, ?, ?, make_interval(secs => ?), ?, ?::int[])""";
 
     // Index: the primary key. Locks the deleted row.
     private static final String LEAVE = """
@@ -94,7 +94,6 @@ public final class LeaseTable {
      * @param share its fair share of partitions
      * @param free how many partitions have no holder
      * @param nextExpiryMs the time until the next lease of another member expires, in milliseconds; {@code null}: none
-     * @param history identifies the history of the log; a failover, which may lose the end of the log, changes it
      */
     public record HeartbeatReply(
             int member,
@@ -103,8 +102,7 @@ public final class LeaseTable {
             Set<Integer> toRedrive,
             int share,
             int free,
-            @Nullable Long nextExpiryMs,
-            String history) {}
+            @Nullable Long nextExpiryMs) {}
 
     /**
      * A partition that was taken.
@@ -114,27 +112,37 @@ public final class LeaseTable {
      */
     public record TakenPartition(int partition, long epoch, long nextOffset) {}
 
-    /** Sends the heartbeat of all members of a process. There is no reply for a consumer that was deleted. */
+    /**
+     * Sends the heartbeat of all members of a process. There is no reply for a consumer that was deleted.
+     *
+     * @param incarnation that of the database when the consumers' ids were read; {@code null}: not compared
+     */
     public List<HeartbeatReply> heartbeat(
-            Connection connection, int shard, Duration lease, List<HeartbeatRequest> requests) throws SQLException {
+            Connection connection,
+            @Nullable String incarnation,
+            int shard,
+            Duration lease,
+            List<HeartbeatRequest> requests)
+            throws SQLException {
         PGConnection pg = connection.unwrap(PGConnection.class);
         try (PreparedStatement statement = connection.prepareStatement(heartbeat)) {
-            statement.setInt(1, shard);
-            statement.setDouble(2, lease.toMillis() / 1e3);
-            statement.setArray(3, pg.createArrayOf("int4", ints(requests, HeartbeatRequest::consumerId)));
+            statement.setString(1, incarnation);
+            statement.setInt(2, shard);
+            statement.setDouble(3, lease.toMillis() / 1e3);
+            statement.setArray(4, pg.createArrayOf("int4", ints(requests, HeartbeatRequest::consumerId)));
             statement.setArray(
-                    4,
+                    5,
                     connection.createArrayOf(
                             "uuid",
                             requests.stream().map(HeartbeatRequest::memberId).toArray()));
             statement.setArray(
-                    5,
+                    6,
                     connection.createArrayOf(
                             "text",
                             requests.stream().map(HeartbeatRequest::name).toArray()));
-            statement.setArray(6, pg.createArrayOf("int4", ints(requests, HeartbeatRequest::maxPartitions)));
+            statement.setArray(7, pg.createArrayOf("int4", ints(requests, HeartbeatRequest::maxPartitions)));
             statement.setArray(
-                    7,
+                    8,
                     connection.createArrayOf(
                             "text",
                             requests.stream()
@@ -150,17 +158,21 @@ public final class LeaseTable {
                             set(rows.getArray(4)),
                             rows.getInt(5),
                             rows.getInt(6),
-                            rows.getObject(7, Long.class),
-                            rows.getString(8)));
+                            rows.getObject(7, Long.class)));
                 }
             }
             return replies;
         }
     }
 
-    /** Takes up to {@code count} free partitions, none of {@code except}. Does not wait for concurrent takes. */
+    /**
+     * Takes up to {@code count} free partitions, none of {@code except}. Does not wait for concurrent takes.
+     *
+     * @param incarnation that of the database when the consumer's id was read; {@code null}: not compared
+     */
     public List<TakenPartition> take(
             Connection connection,
+            @Nullable String incarnation,
             int consumerId,
             UUID memberId,
             Duration lease,
@@ -169,6 +181,7 @@ public final class LeaseTable {
         return Jooq.using(connection)
                 .fetch(
                         schema.sql(TAKE),
+                        incarnation,
                         consumerId,
                         memberId,
                         lease.toMillis() / 1e3,
@@ -217,15 +230,27 @@ public final class LeaseTable {
     /**
      * Moves the consumer in one partition and frees the partition: its holder loses it.
      *
+     * @param incarnation that of the database when the consumer's id was read; {@code null}: not compared
      * @param epoch the epoch that the partition must have; {@code null}: any
      * @return whether it was moved
      * @throws org.jooq.exception.DataAccessException with state {@link SqlErrors#PARTITION_TAKEN} if it has another
      *     epoch
      */
-    public boolean seek(Connection connection, int consumerId, int partition, long nextOffset, @Nullable Long epoch) {
+    public boolean seek(
+            Connection connection,
+            @Nullable String incarnation,
+            int consumerId,
+            int partition,
+            long nextOffset,
+            @Nullable Long epoch) {
         return Boolean.TRUE.equals(Jooq.using(connection)
                 .fetchValue(
-                        schema.sql("SELECT eventsql.seek_v1(?, ?, ?, ?)"), consumerId, partition, nextOffset, epoch));
+                        schema.sql("SELECT eventsql.seek_v1(?, ?, ?, ?, ?)"),
+                        incarnation,
+                        consumerId,
+                        partition,
+                        nextOffset,
+                        epoch));
     }
 
     /** Pauses running partitions; their holders release them. */

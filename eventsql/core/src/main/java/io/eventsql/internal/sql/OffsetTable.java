@@ -8,6 +8,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 import java.util.UUID;
+import org.jspecify.annotations.Nullable;
 import org.postgresql.PGConnection;
 
 /**
@@ -17,7 +18,7 @@ import org.postgresql.PGConnection;
  */
 public final class OffsetTable {
     // Index: consumer_offset_newest. Locks the deleted rows, in the order of the partitions.
-    private static final String COMMIT = "SELECT * FROM eventsql.commit_offsets_v1(?, ?, ?, ?, ?, ?)";
+    private static final String COMMIT = "SELECT * FROM eventsql.commit_offsets_v1(?, ?, ?, ?, ?, ?, ?)";
 
     // Reads no table. Takes a shared advisory lock.
     private static final String BEGIN_HANDLING = "SELECT eventsql.begin_handling_v1(?, ?, ?, ?)";
@@ -28,7 +29,7 @@ public final class OffsetTable {
             FROM eventsql.shard s""";
 
     // Index: consumer_offset_newest. Locks the deleted row.
-    private static final String COMMIT_HANDLED = "SELECT eventsql.commit_handled_v1(?, ?, ?, ?, ?, ?, ?, ?)";
+    private static final String COMMIT_HANDLED = "SELECT eventsql.commit_handled_v1(?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
     private final String commit;
     private final String beginHandling;
@@ -52,33 +53,37 @@ public final class OffsetTable {
     /**
      * Commits offsets, each only if the partition's epoch and previous offset are still the given ones.
      *
+     * @param incarnation that of the database when the partitions were taken; {@code null}: not compared
      * @return the partitions that were committed; the others were lost to another member
      */
-    public Set<Integer> commit(Connection connection, int consumerId, List<Handled> handled) throws SQLException {
+    public Set<Integer> commit(
+            Connection connection, @Nullable String incarnation, int consumerId, List<Handled> handled)
+            throws SQLException {
         PGConnection pg = connection.unwrap(PGConnection.class);
         try (PreparedStatement statement = connection.prepareStatement(commit)) {
-            statement.setInt(1, consumerId);
+            statement.setString(1, incarnation);
+            statement.setInt(2, consumerId);
             statement.setArray(
-                    2,
+                    3,
                     pg.createArrayOf(
                             "int4",
                             handled.stream().mapToInt(Handled::partition).toArray()));
             statement.setArray(
-                    3,
-                    pg.createArrayOf(
-                            "int8", handled.stream().mapToLong(Handled::epoch).toArray()));
-            statement.setArray(
                     4,
                     pg.createArrayOf(
-                            "int8",
-                            handled.stream().mapToLong(Handled::fromOffset).toArray()));
+                            "int8", handled.stream().mapToLong(Handled::epoch).toArray()));
             statement.setArray(
                     5,
                     pg.createArrayOf(
                             "int8",
-                            handled.stream().mapToLong(Handled::toOffset).toArray()));
+                            handled.stream().mapToLong(Handled::fromOffset).toArray()));
             statement.setArray(
                     6,
+                    pg.createArrayOf(
+                            "int8",
+                            handled.stream().mapToLong(Handled::toOffset).toArray()));
+            statement.setArray(
+                    7,
                     pg.createArrayOf(
                             "int8", handled.stream().mapToLong(Handled::events).toArray()));
             Set<Integer> committed = new HashSet<>();
@@ -132,21 +137,24 @@ public final class OffsetTable {
     /**
      * Commits the offset, as the last statement of such a transaction.
      *
+     * @param incarnation that of the database when the partition was taken
      * @param idleMs the idle timeout of the transaction from now on
      * @return {@code false} if the partition was lost; the caller must roll back
      * @throws SQLException with state {@link SqlErrors#HANDLER_ENDED_TRANSACTION} if this is another transaction
      */
-    public boolean commitHandled(Connection connection, int consumerId, Handled handled, String token, long idleMs)
+    public boolean commitHandled(
+            Connection connection, String incarnation, int consumerId, Handled handled, String token, long idleMs)
             throws SQLException {
         try (PreparedStatement statement = connection.prepareStatement(commitHandled)) {
-            statement.setInt(1, consumerId);
-            statement.setInt(2, handled.partition());
-            statement.setLong(3, handled.epoch());
-            statement.setLong(4, handled.fromOffset());
-            statement.setLong(5, handled.toOffset());
-            statement.setLong(6, handled.events());
-            statement.setString(7, token);
-            statement.setLong(8, idleMs);
+            statement.setString(1, incarnation);
+            statement.setInt(2, consumerId);
+            statement.setInt(3, handled.partition());
+            statement.setLong(4, handled.epoch());
+            statement.setLong(5, handled.fromOffset());
+            statement.setLong(6, handled.toOffset());
+            statement.setLong(7, handled.events());
+            statement.setString(8, token);
+            statement.setLong(9, idleMs);
             try (ResultSet row = statement.executeQuery()) {
                 return row.next() && row.getBoolean(1);
             }

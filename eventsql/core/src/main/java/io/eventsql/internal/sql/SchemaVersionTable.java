@@ -3,11 +3,20 @@ package io.eventsql.internal.sql;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.sql.Statement;
+import java.util.List;
 import java.util.Set;
 
 /** {@code schema_version}: the library's SQL files that were applied to a database. */
 public final class SchemaVersionTable {
     private static final int LOCK_CLASS = 0x45534D47; // "ESMG": one process migrates, the others wait
+
+    // Reads the catalog: pg_class by its name. Takes no row lock.
+    private static final String FIND_OTHER_SCHEMAS = """
+            SELECT n.nspname
+            FROM pg_class c
+            JOIN pg_namespace n ON n.oid = c.relnamespace
+            WHERE c.relname = 'outbox_relay' AND c.relkind = 'r' AND n.nspname <> ?
+            ORDER BY n.nspname""";
 
     private final SqlSchema schema;
 
@@ -34,6 +43,11 @@ public final class SchemaVersionTable {
                 ? Set.copyOf(dsl.fetch(schema.sql("SELECT version FROM eventsql.schema_version"))
                         .map(r -> r.get(0, Integer.class)))
                 : Set.of();
+    }
+
+    /** Returns the other schemas of this database that have tables of the library. */
+    public List<String> findOtherSchemas(Connection connection) {
+        return Jooq.using(connection).fetch(FIND_OTHER_SCHEMAS, schema.name()).getValues(0, String.class);
     }
 
     /**

@@ -11,16 +11,24 @@ import java.util.UUID;
  * @param number this shard's number, from 0
  * @param name this shard's name
  * @param names the names of all shards, by number
+ * @param databaseIds the ids of the databases of all shards, by number; each stays the same when its database is restored
  * @param slotMap for each key slot the number of its shard
  * @param mapVersion rises with each change of the map
  */
 @SuppressWarnings("ArrayRecordComponent") // compared only by sameCluster; boxing 1,024 values has no use
 public record ShardIdentity(
-        UUID clusterId, int number, String name, List<String> names, int[] slotMap, int mapVersion) {
+        UUID clusterId,
+        int number,
+        String name,
+        List<String> names,
+        List<UUID> databaseIds,
+        int[] slotMap,
+        int mapVersion) {
 
     /** Returns the identity of another shard of the same cluster. */
     public ShardIdentity forShard(int otherNumber) {
-        return new ShardIdentity(clusterId, otherNumber, names.get(otherNumber), names, slotMap, mapVersion);
+        return new ShardIdentity(
+                clusterId, otherNumber, names.get(otherNumber), names, databaseIds, slotMap, mapVersion);
     }
 
     /** Returns the number of shards of the cluster. */
@@ -32,6 +40,7 @@ public record ShardIdentity(
     public boolean sameCluster(ShardIdentity other) {
         return clusterId.equals(other.clusterId)
                 && names.equals(other.names)
+                && databaseIds.equals(other.databaseIds)
                 && mapVersion == other.mapVersion
                 && Arrays.equals(slotMap, other.slotMap);
     }

@@ -12,18 +12,14 @@ public final class ShardTable {
 
     // Reads one row by a sequential scan; takes no row lock.
     private static final String FIND = """
-            SELECT cluster_id, shard_number, shard_name, shard_names, slot_map, map_version
+            SELECT cluster_id, shard_number, shard_name, shard_names, database_ids, slot_map, map_version
             FROM eventsql.shard""";
 
     // The primary key (singleton) admits one row.
     private static final String INSERT = """
-            INSERT INTO eventsql.shard (cluster_id, shard_number, shard_name, shard_names, slot_map, map_version)
-            VALUES (?, ?, ?, ?, ?, ?)""";
-
-    // Reads no table of the library; takes no row lock.
-    private static final String DATABASE_ID = """
-            SELECT lpad((SELECT system_identifier FROM pg_control_system())::text, 20, '0')
-                   || ':' || (SELECT oid FROM pg_database WHERE datname = current_database())::text""";
+            INSERT INTO eventsql.shard
+                (cluster_id, shard_number, shard_name, shard_names, database_ids, slot_map, map_version)
+            VALUES (?, ?, ?, ?, ?, ?, ?)""";
 
     private final SqlSchema schema;
 
@@ -40,16 +36,11 @@ public final class ShardTable {
                         r.get("shard_number", Integer.class),
                         r.get("shard_name", String.class),
                         List.of(r.get("shard_names", String[].class)),
+                        List.of(r.get("database_ids", UUID[].class)),
                         Arrays.stream(r.get("slot_map", Short[].class))
                                 .mapToInt(Short::intValue)
                                 .toArray(),
                         r.get("map_version", Integer.class)));
-    }
-
-    /** Returns whether the shard has any stream. */
-    public boolean hasStreams(Connection connection) {
-        return Boolean.TRUE.equals(
-                Jooq.using(connection).fetchValue(schema.sql("SELECT EXISTS (SELECT FROM eventsql.stream)")));
     }
 
     /**
@@ -57,13 +48,6 @@ public final class ShardTable {
      */
     public void lockForIdentity(Connection connection) {
         Jooq.using(connection).fetch("SELECT pg_advisory_xact_lock(?, hashtext(?))", LOCK_CLASS, schema.name());
-    }
-
-    /**
-     * Returns an id by which all processes sort databases in the same order: the server's id and the database's oid.
-     */
-    public String databaseId(Connection connection) {
-        return Jooq.using(connection).fetchSingle(DATABASE_ID).get(0, String.class);
     }
 
     /** Records the identity of a database that has none. */
@@ -78,6 +62,7 @@ public final class ShardTable {
                         identity.number(),
                         identity.name(),
                         identity.names().toArray(String[]::new),
+                        identity.databaseIds().toArray(UUID[]::new),
                         slots,
                         identity.mapVersion());
     }

@@ -132,6 +132,12 @@ public final class SqlErrors {
         };
     }
 
+    /** Returns whether the database has another incarnation than the caller knows: nothing was stored. */
+    public static boolean isOtherIncarnation(Throwable e) {
+        return anyCause(
+                e, cause -> cause instanceof SQLException sql && state(sql).equals(OTHER_INCARNATION));
+    }
+
     /** Returns whether the network timeout elapsed. */
     public static boolean isTimeout(Throwable e) {
         return anyCause(e, SocketTimeoutException.class::isInstance);

@@ -18,12 +18,12 @@ import org.postgresql.PGConnection;
  */
 public final class TransferredAppend {
     // Locks rows of stream_partition as an append does; index: producer_batch_of_producer.
-    private static final String APPEND = "SELECT eventsql.append_transferred_v1(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    private static final String APPEND = "SELECT eventsql.append_transferred_v1(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
     // Index: producer_batch_of_producer. Locks no partition: an append that is late may follow, and is then rejected.
     private static final String REGISTER = """
             SELECT stream_id, partition, number
-            FROM eventsql.register_outbox_v1(?, ?)""";
+            FROM eventsql.register_outbox_v1(?, ?, ?)""";
 
     private final String append;
     private final String register;
@@ -39,13 +39,16 @@ public final class TransferredAppend {
     /**
      * Registers an outbox, so that its batches are remembered without limit.
      *
+     * @param incarnation that of the database when the ids of the streams were read; {@code null}: not compared
      * @return the number of the last event that each partition of the streams has from it, without those that have
      *     none; as durable as an append
      */
-    public Map<Target, Long> registerOutbox(Connection connection, UUID producer, int[] streamIds) throws SQLException {
+    public Map<Target, Long> registerOutbox(
+            Connection connection, @Nullable String incarnation, UUID producer, int[] streamIds) throws SQLException {
         try (PreparedStatement statement = connection.prepareStatement(register)) {
-            statement.setObject(1, producer);
-            statement.setArray(2, connection.unwrap(PGConnection.class).createArrayOf("int4", streamIds));
+            statement.setString(1, incarnation);
+            statement.setObject(2, producer);
+            statement.setArray(3, connection.unwrap(PGConnection.class).createArrayOf("int4", streamIds));
             Map<Target, Long> numbers = new HashMap<>();
             try (ResultSet rows = statement.executeQuery()) {
                 while (rows.next()) {
@@ -60,6 +63,7 @@ public final class TransferredAppend {
     /**
      * Appends events to partitions, directly after the last number that the caller believes stored in each.
      *
+     * @param incarnation that of the database when the ids of the streams were read; {@code null}: not compared
      * @param rows without its groups and indexes
      * @param previousNumbers for each partition that last number; {@code null}: none
      * @param numbers for each partition the number of its last event sent now
@@ -70,6 +74,7 @@ public final class TransferredAppend {
             Connection connection,
             UUID producer,
             int mapVersion,
+            @Nullable String incarnation,
             AppendStatement.Rows rows,
             List<@Nullable Long> previousNumbers,
             List<Long> numbers)
@@ -78,15 +83,16 @@ public final class TransferredAppend {
         try (PreparedStatement statement = connection.prepareStatement(append)) {
             statement.setObject(1, producer);
             statement.setInt(2, mapVersion);
-            statement.setArray(3, pg.createArrayOf("text", rows.streams()));
-            statement.setArray(4, pg.createArrayOf("int4", rows.streamIds()));
-            statement.setArray(5, pg.createArrayOf("int4", rows.partitions()));
-            statement.setArray(6, pg.createArrayOf("int4", rows.counts()));
-            statement.setArray(7, pg.createArrayOf("int8", previousNumbers.toArray()));
-            statement.setArray(8, pg.createArrayOf("int8", numbers.toArray()));
-            statement.setArray(9, pg.createArrayOf("text", rows.keys()));
-            statement.setArray(10, pg.createArrayOf("bytea", rows.values()));
-            statement.setArray(11, pg.createArrayOf("text", rows.headers()));
+            statement.setString(3, incarnation);
+            statement.setArray(4, pg.createArrayOf("text", rows.streams()));
+            statement.setArray(5, pg.createArrayOf("int4", rows.streamIds()));
+            statement.setArray(6, pg.createArrayOf("int4", rows.partitions()));
+            statement.setArray(7, pg.createArrayOf("int4", rows.counts()));
+            statement.setArray(8, pg.createArrayOf("int8", previousNumbers.toArray()));
+            statement.setArray(9, pg.createArrayOf("int8", numbers.toArray()));
+            statement.setArray(10, pg.createArrayOf("text", rows.keys()));
+            statement.setArray(11, pg.createArrayOf("bytea", rows.values()));
+            statement.setArray(12, pg.createArrayOf("text", rows.headers()));
             try (ResultSet result = statement.executeQuery()) {
                 result.next();
                 Long[] bases = (Long[]) result.getArray(1).getArray();

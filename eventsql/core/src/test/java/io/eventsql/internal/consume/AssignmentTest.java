@@ -109,11 +109,6 @@ class AssignmentTest {
         owned.beginFetch();
         owned.acceptPage(page(0, 3));
         assertThat(budget.usedBytes()).as("page waits").isEqualTo(3);
-        owned.dropPage();
-        assertThat(budget.usedBytes()).as("page is dropped").isZero();
-
-        owned.beginFetch();
-        owned.acceptPage(page(0, 3));
         owned.drain();
         assertThat(budget.usedBytes()).as("partition drains").isZero();
 
@@ -132,16 +127,6 @@ class AssignmentTest {
         assignment.takePage();
 
         assertThat(assignment.wantsPage()).isTrue();
-    }
-
-    @Test
-    void dropPage_pageWaits_isFetchedAgain() {
-        assignment.beginFetch();
-        assignment.acceptPage(page(10, 2));
-
-        assignment.dropPage();
-
-        assertThat(assignment.beginFetch().orElseThrow().fromOffset()).isEqualTo(10);
     }
 
     @Test

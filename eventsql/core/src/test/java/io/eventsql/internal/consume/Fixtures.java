@@ -24,7 +24,7 @@ final class Fixtures {
     private Fixtures() {}
 
     static Membership membership() {
-        return new Membership(UUID.randomUUID(), "host/1/1", 0, 7, 3, SPEC, StreamSpec.of("orders"));
+        return new Membership(UUID.randomUUID(), "host/1/1", 0, "incarnation", 7, 3, SPEC, StreamSpec.of("orders"));
     }
 
     static long leaseEnd() {

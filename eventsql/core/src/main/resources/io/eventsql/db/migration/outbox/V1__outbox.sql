@@ -13,6 +13,92 @@ CREATE TABLE eventsql.schema_version (
 );
 INSERT INTO eventsql.schema_version (version, description) VALUES (1, 'outbox');
 
+-- Identifies the history of this database. A failover, a restart and a restore change what incarnation_v1 returns; what a
+-- process remembers of the database counts only while that stays the same.
+--
+-- Restoring a dump inserts the row anew, into another table: then its xmin is no longer the transaction recorded in it,
+-- and its file is another one, as in a copy made with CREATE DATABASE … TEMPLATE. xmin survives freezing.
+CREATE TABLE eventsql.incarnation (
+    singleton  boolean     PRIMARY KEY DEFAULT true CHECK (singleton),
+    id         uuid        NOT NULL,
+    written_in xid8        NOT NULL,                   -- the transaction that wrote this row
+    written_to text        NOT NULL,                   -- the file of this table then
+    since      timestamptz NOT NULL,
+    reason     text        NOT NULL
+);
+INSERT INTO eventsql.incarnation (id, written_in, written_to, since, reason)
+VALUES (gen_random_uuid(), pg_current_xact_id(), pg_relation_filepath('eventsql.incarnation'), clock_timestamp(),
+        'created');
+
+-- Returns the incarnation of this database: the id in its table, and the start time of the server, or the WAL timeline
+-- where a service withholds that. NULL if the row was not written by this database: it was restored or copied, and that is
+-- not recorded yet.
+--
+-- All roles read the same, because the function runs with the rights of its owner. Reads one row by its primary key; takes
+-- no row lock.
+CREATE FUNCTION eventsql.incarnation_v1() RETURNS text
+LANGUAGE plpgsql STABLE SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    written text;
+BEGIN
+    SELECT i.id::text INTO written
+    FROM eventsql.incarnation i
+    WHERE i.singleton AND i.xmin = i.written_in::xid AND i.written_to = pg_relation_filepath(i.tableoid);
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+    BEGIN
+        RETURN written || '..' || (date_part('epoch', pg_postmaster_start_time()) * 1000000)::bigint;
+    EXCEPTION WHEN OTHERS THEN
+        NULL; -- withheld
+    END;
+    BEGIN
+        RETURN written || '.' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8) || '.';
+    EXCEPTION WHEN OTHERS THEN
+        RETURN written || '..'; -- withheld, too, or in recovery
+    END;
+END $$;
+
+-- Records that this database was restored to an earlier state, so that running processes check what they remember of it.
+-- To be called after every restore. Returns the new incarnation. Only the owner of the tables can call it.
+CREATE FUNCTION eventsql.declare_restored(p_reason text) RETURNS text
+LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO eventsql.incarnation AS i (id, written_in, written_to, since, reason)
+    VALUES (gen_random_uuid(), pg_current_xact_id(), pg_relation_filepath('eventsql.incarnation'), clock_timestamp(),
+            p_reason)
+    ON CONFLICT (singleton) DO UPDATE
+    SET id = excluded.id, written_in = excluded.written_in, written_to = excluded.written_to, since = excluded.since,
+        reason = excluded.reason;
+    IF eventsql.incarnation_v1() IS NULL THEN
+        -- A subtransaction has an id of its own, which would be the row's xmin.
+        RAISE EXCEPTION 'declare_restored must not be called after a savepoint or in a block with an exception handler';
+    END IF;
+    RETURN eventsql.incarnation_v1();
+END $$;
+
+-- Returns the incarnation, and records a new one first if this database was restored or copied since the last one was
+-- recorded. NULL if the table is empty. Locks the row only to write it.
+CREATE FUNCTION eventsql.find_incarnation_v1() RETURNS text
+LANGUAGE plpgsql SECURITY DEFINER
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+    found_one text := eventsql.incarnation_v1();
+BEGIN
+    IF found_one IS NOT NULL THEN
+        RETURN found_one;
+    END IF;
+    -- Of two concurrent calls the second waits for the first, and then finds a row that matches.
+    UPDATE eventsql.incarnation i
+    SET id = gen_random_uuid(), written_in = pg_current_xact_id(), written_to = pg_relation_filepath(i.tableoid),
+        since = clock_timestamp(), reason = 'the database was restored or copied'
+    WHERE NOT (i.xmin = i.written_in::xid AND i.written_to = pg_relation_filepath(i.tableoid));
+    RETURN eventsql.incarnation_v1();
+END $$;
+
 -- Its last_value is the ring table that new events are written to. A sequence has no old row versions: every publish
 -- reads it, and a table row would gain a version with each change for as long as an old snapshot is open.
 CREATE SEQUENCE eventsql.outbox_ring AS smallint MINVALUE 0 MAXVALUE 3;
@@ -95,19 +181,12 @@ CREATE TABLE eventsql.outbox_relay (
     singleton   boolean     PRIMARY KEY DEFAULT true CHECK (singleton),
     cluster_id  uuid,                                  -- the cluster that the events are for
     producer_id uuid        NOT NULL DEFAULT gen_random_uuid(), -- identifies this outbox to other databases
-    timeline    text        NOT NULL DEFAULT '',       -- the WAL timeline that the transfer numbers belong to
+    incarnation text        NOT NULL DEFAULT '',       -- the incarnation that the transfer numbers belong to
     epoch       bigint      NOT NULL DEFAULT 0,
     holder      uuid,
     expires_at  timestamptz NOT NULL DEFAULT '-infinity'
 ) WITH (fillfactor = 20, vacuum_truncate = false);
 INSERT INTO eventsql.outbox_relay DEFAULT VALUES;
-
--- Returns the WAL timeline that this database writes. A failover begins a new one. Transfer numbers assigned at the
--- lost end of the former timeline may be assigned again, so they must not belong to the same producer.
-CREATE FUNCTION eventsql.wal_timeline() RETURNS text
-LANGUAGE sql STABLE AS $$
-    SELECT left(pg_walfile_name(pg_current_wal_insert_lsn()), 8)
-$$;
 
 -- Acquires, renews or checks the lease, in a transaction of its own. Returns the epoch of the lease that p_holder has
 -- now (NULL if another process has it), and whether events are waiting. p_epoch is the lease that the caller believes
@@ -121,10 +200,13 @@ SET enable_bitmapscan = off
 SET lock_timeout = '2s'
 AS $$
 DECLARE
-    relay    record;
-    is_valid boolean;
+    relay               record;
+    is_valid            boolean;
+    -- Another one may have lost the end of the former: transfer numbers assigned there may be assigned again, so they
+    -- must not belong to the same producer.
+    current_incarnation text := eventsql.find_incarnation_v1();
 BEGIN
-    SELECT r.epoch, r.holder, r.expires_at, r.timeline INTO relay FROM eventsql.outbox_relay r;
+    SELECT r.epoch, r.holder, r.expires_at, r.incarnation INTO relay FROM eventsql.outbox_relay r;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'the table outbox_relay has no row; restore it with: INSERT INTO eventsql.outbox_relay DEFAULT VALUES'
             USING ERRCODE = 'no_data_found';
@@ -132,7 +214,7 @@ BEGIN
     -- A lease that ends far later than one that begins now is not valid: the clock was set back after it was renewed.
     is_valid := relay.expires_at BETWEEN clock_timestamp() AND clock_timestamp() + 10 * p_lease;
 
-    IF relay.holder = p_holder AND relay.epoch = p_epoch AND relay.timeline = eventsql.wal_timeline() THEN
+    IF relay.holder = p_holder AND relay.epoch = p_epoch AND relay.incarnation = current_incarnation THEN
         IF relay.expires_at NOT BETWEEN clock_timestamp() + p_lease * 2 / 3 AND clock_timestamp() + p_lease THEN
             UPDATE eventsql.outbox_relay r
             SET expires_at = clock_timestamp() + p_lease
@@ -146,8 +228,8 @@ BEGIN
         SET epoch = r.epoch + 1,
             holder = p_holder,
             expires_at = clock_timestamp() + p_lease,
-            producer_id = CASE WHEN r.timeline = eventsql.wal_timeline() THEN r.producer_id ELSE gen_random_uuid() END,
-            timeline = eventsql.wal_timeline()
+            producer_id = CASE WHEN r.incarnation = current_incarnation THEN r.producer_id ELSE gen_random_uuid() END,
+            incarnation = current_incarnation
         WHERE r.epoch = relay.epoch AND r.holder IS NOT DISTINCT FROM relay.holder
           AND r.expires_at = relay.expires_at
         RETURNING r.epoch INTO held_epoch;
@@ -180,7 +262,7 @@ BEGIN
 
     SELECT producer_id INTO producer
     FROM eventsql.outbox_relay
-    WHERE holder = p_holder AND epoch = p_epoch AND timeline = eventsql.wal_timeline()
+    WHERE holder = p_holder AND epoch = p_epoch AND incarnation = eventsql.incarnation_v1()
     FOR UPDATE;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'the relay lease of % with epoch % has ended', p_holder, p_epoch USING ERRCODE = 'ES010';

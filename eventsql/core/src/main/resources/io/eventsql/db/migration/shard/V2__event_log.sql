@@ -10,9 +10,9 @@ CREATE TABLE eventsql.shard (
     shard_number   int         NOT NULL,
     shard_name     text        NOT NULL,
     shard_names    text[]      NOT NULL,               -- of all shards of the cluster, by number
+    database_ids   uuid[]      NOT NULL,               -- of their databases, by number; a restore does not change them
     slot_map       smallint[]  NOT NULL,               -- key slot -> shard number
     map_version    int         NOT NULL,
-    history_number int         NOT NULL DEFAULT 1,
     created_at     timestamptz NOT NULL DEFAULT now()
 );
 
@@ -78,6 +78,17 @@ EXCEPTION WHEN data_exception OR program_limit_exceeded THEN
     RETURN NULL;
 END $$;
 
+-- Raises the error of a caller that knows another incarnation of this database: what it remembers, such as the ids of
+-- streams and consumers, may be wrong. Functions compare p_incarnation themselves, which costs less than a call of this
+-- one; NULL means that the caller remembers nothing.
+CREATE FUNCTION eventsql.reject_incarnation_v1(p_incarnation text) RETURNS void
+LANGUAGE plpgsql STABLE
+AS $$
+BEGIN
+    RAISE EXCEPTION 'the incarnation of this database is %, not %',
+        coalesce(eventsql.incarnation_v1(), 'not recorded yet'), p_incarnation USING ERRCODE = 'ES011';
+END $$;
+
 -- Appends one batch: events of any number of partitions, all or none, in one round trip. Returns the base offset of
 -- each partition.
 --
@@ -89,9 +100,10 @@ END $$;
 --
 -- Errors: ES001 the caller has another version of the slot map than the partition; ES002 a later batch of this producer
 -- is stored; ES003 the transaction is not READ COMMITTED; ES004 the partition does not exist; ES005 only a part of the
--- batch is stored (impossible as long as the caller resends batches unchanged).
+-- batch is stored (impossible as long as the caller resends batches unchanged); ES011 the database has another
+-- incarnation than p_incarnation; ES012 a stream id belongs to another stream.
 CREATE FUNCTION eventsql.append_v1(
-    p_producer uuid, p_number bigint, p_map_version int,
+    p_producer uuid, p_number bigint, p_map_version int, p_incarnation text,
     p_streams text[], p_stream_ids int[], p_partitions int[], p_counts int[],
     p_groups int[], p_indexes int[], p_keys text[], p_values bytea[], p_headers text[])
 RETURNS bigint[]
@@ -108,6 +120,7 @@ DECLARE
     times           timestamptz[] := array_fill(clock_timestamp(), ARRAY[partition_count]);
     duplicates      int := 0;
     stored_map      int;
+    stored_stream   text;
     last            record;
     head            record;
     first_group     int := 1;
@@ -124,8 +137,19 @@ BEGIN
     IF current_setting('synchronous_commit') IN ('off', 'local') THEN
         PERFORM set_config('synchronous_commit', 'on', true);
     END IF;
+    IF p_incarnation <> coalesce(eventsql.incarnation_v1(), '') THEN
+        PERFORM eventsql.reject_incarnation_v1(p_incarnation);
+    END IF;
 
     FOR i IN 1 .. partition_count LOOP
+        IF i = 1 OR p_stream_ids[i] <> p_stream_ids[i - 1] THEN
+            SELECT name INTO stored_stream FROM eventsql.stream WHERE stream_id = p_stream_ids[i];
+            IF stored_stream <> p_streams[i] THEN
+                RAISE EXCEPTION 'stream % is %, not %', p_stream_ids[i], stored_stream, p_streams[i]
+                    USING ERRCODE = 'ES012';
+            END IF;
+        END IF;
+
         SELECT map_version INTO stored_map
         FROM eventsql.stream_partition
         WHERE stream_id = p_stream_ids[i] AND partition = p_partitions[i]
@@ -223,9 +247,11 @@ END $$;
 -- in its order, also on tables that were never analyzed. Bytes are counted row by row only for a page that may be too
 -- large, because counting costs time: rows are stored uncompressed, and one of more than 2,000 bytes makes the TOAST
 -- table grow.
+--
+-- Errors: ES011 the database has another incarnation than p_incarnation; ES012 p_stream_id belongs to another stream.
 CREATE FUNCTION eventsql.fetch_v1(
-    p_stream_id int, p_stream text, p_segment_size bigint, p_partitions int[], p_offsets bigint[], p_max_events int,
-    p_max_bytes bigint[])
+    p_incarnation text, p_stream_id int, p_stream text, p_segment_size bigint, p_partitions int[], p_offsets bigint[],
+    p_max_events int, p_max_bytes bigint[])
 RETURNS TABLE (page int, event_offset bigint, key text, value bytea, headers json, published_at timestamptz)
 LANGUAGE plpgsql STABLE -- one snapshot: a large value that is not counted is not seen either
 SET enable_seqscan = off
@@ -237,6 +263,7 @@ SET work_mem = '64MB'
 SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
+    stored_stream text;
     head          bigint;
     segment       text;
     largest_bytes bigint;
@@ -244,6 +271,13 @@ DECLARE
     event_bytes   text := '(octet_length(value) + coalesce(octet_length(key), 0)'
                           ' + coalesce(octet_length(headers::text), 0))';
 BEGIN
+    IF p_incarnation <> coalesce(eventsql.incarnation_v1(), '') THEN
+        PERFORM eventsql.reject_incarnation_v1(p_incarnation);
+    END IF;
+    SELECT s.name INTO stored_stream FROM eventsql.stream s WHERE s.stream_id = p_stream_id;
+    IF stored_stream <> p_stream THEN
+        RAISE EXCEPTION 'stream % is %, not %', p_stream_id, stored_stream, p_stream USING ERRCODE = 'ES012';
+    END IF;
     FOR i IN 1 .. cardinality(p_partitions) LOOP
         SELECT b.next_offset INTO head
         FROM eventsql.producer_batch b
@@ -285,7 +319,9 @@ END $$;
 
 -- Returns the log start and the head of all partitions of some streams, by stream and partition. The cost does not
 -- depend on the size of the streams: the head is the last entry of its index range.
-CREATE FUNCTION eventsql.heads_v1(p_stream_ids int[])
+--
+-- Errors: ES011 the database has another incarnation than p_incarnation.
+CREATE FUNCTION eventsql.heads_v1(p_incarnation text, p_stream_ids int[])
 RETURNS TABLE (stream_id int, partition int, log_start bigint, next_offset bigint)
 LANGUAGE plpgsql STABLE
 SET enable_seqscan = off
@@ -296,6 +332,9 @@ SET jit = off
 SET plan_cache_mode = force_generic_plan
 AS $$
 BEGIN
+    IF p_incarnation <> coalesce(eventsql.incarnation_v1(), '') THEN
+        PERFORM eventsql.reject_incarnation_v1(p_incarnation);
+    END IF;
     RETURN QUERY
     SELECT p.stream_id, p.partition, p.log_start, h.next_offset
     FROM eventsql.stream_partition p

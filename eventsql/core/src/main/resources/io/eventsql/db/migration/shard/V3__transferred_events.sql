@@ -11,13 +11,18 @@ CREATE TABLE eventsql.outbox_producer (
 
 -- Registers the outbox of another database, and returns the number of the last event that each partition of the given
 -- streams has from it. The write makes the commit wait for everything appended before, as an append waits.
-CREATE FUNCTION eventsql.register_outbox_v1(p_producer uuid, p_stream_ids int[])
+--
+-- Errors: ES011 the database has another incarnation than p_incarnation.
+CREATE FUNCTION eventsql.register_outbox_v1(p_incarnation text, p_producer uuid, p_stream_ids int[])
 RETURNS TABLE (stream_id int, partition int, number bigint)
 LANGUAGE plpgsql
 SET enable_seqscan = off
 SET enable_bitmapscan = off
 AS $$
 BEGIN
+    IF p_incarnation <> coalesce(eventsql.incarnation_v1(), '') THEN
+        PERFORM eventsql.reject_incarnation_v1(p_incarnation);
+    END IF;
     IF current_setting('synchronous_commit') IN ('off', 'local') THEN
         PERFORM set_config('synchronous_commit', 'on', true);
     END IF;
@@ -41,7 +46,7 @@ END $$;
 --
 -- Errors: those of append_v1; ES009 the last stored number of this producer is not the previous number given.
 CREATE FUNCTION eventsql.append_transferred_v1(
-    p_producer uuid, p_map_version int,
+    p_producer uuid, p_map_version int, p_incarnation text,
     p_streams text[], p_stream_ids int[], p_partitions int[], p_counts int[],
     p_previous_numbers bigint[], p_numbers bigint[],
     p_keys text[], p_values bytea[], p_headers text[])
@@ -58,6 +63,9 @@ DECLARE
     first_event int := 1;
     last_event  int;
 BEGIN
+    IF p_incarnation <> coalesce(eventsql.incarnation_v1(), '') THEN -- before a last number is compared
+        PERFORM eventsql.reject_incarnation_v1(p_incarnation);
+    END IF;
     FOR i IN 1 .. cardinality(p_partitions) LOOP
         last_event := first_event + p_counts[i] - 1;
         PERFORM FROM eventsql.stream_partition
@@ -76,7 +84,7 @@ BEGIN
         END IF;
 
         bases := bases || eventsql.append_v1(
-            p_producer, p_numbers[i], p_map_version,
+            p_producer, p_numbers[i], p_map_version, p_incarnation,
             p_streams[i:i], p_stream_ids[i:i], p_partitions[i:i], p_counts[i:i],
             array_fill(1, ARRAY[p_counts[i]]), ARRAY(SELECT g FROM generate_series(0, p_counts[i] - 1) AS g),
             p_keys[first_event:last_event], p_values[first_event:last_event], p_headers[first_event:last_event]);

@@ -85,9 +85,12 @@ END $$;
 -- partitions that were committed; the others were lost to another member. Two commits of one partition meet at the
 -- DELETE: the second finds no row. p_events: the number of events between the two offsets, which is less than their
 -- difference where events are missing from the log.
+--
+-- Errors: ES011 the database has another incarnation than p_incarnation. Epochs of a lost history may be assigned again,
+-- so they fence only within one incarnation.
 CREATE FUNCTION eventsql.commit_offsets_v1(
-    p_consumer_id int, p_partitions int[], p_epochs bigint[], p_from_offsets bigint[], p_to_offsets bigint[],
-    p_events bigint[])
+    p_incarnation text, p_consumer_id int, p_partitions int[], p_epochs bigint[], p_from_offsets bigint[],
+    p_to_offsets bigint[], p_events bigint[])
 RETURNS SETOF int
 LANGUAGE plpgsql
 SET enable_seqscan = off
@@ -98,6 +101,9 @@ SET jit = off
 SET plan_cache_mode = force_generic_plan
 AS $$
 BEGIN
+    IF p_incarnation <> coalesce(eventsql.incarnation_v1(), '') THEN
+        PERFORM eventsql.reject_incarnation_v1(p_incarnation);
+    END IF;
     RETURN QUERY
     WITH requested AS MATERIALIZED (
         SELECT * FROM unnest(p_partitions, p_epochs, p_from_offsets, p_to_offsets, p_events)
@@ -129,7 +135,9 @@ END $$;
 
 -- Returns the offset and the epoch of each partition of a consumer. Each newest row is the last entry of its index
 -- range.
-CREATE FUNCTION eventsql.consumer_offsets_v1(p_consumer_id int)
+--
+-- Errors: ES011 the database has another incarnation than p_incarnation.
+CREATE FUNCTION eventsql.consumer_offsets_v1(p_incarnation text, p_consumer_id int)
 RETURNS TABLE (partition int, next_offset bigint, epoch bigint)
 LANGUAGE plpgsql STABLE
 SET enable_seqscan = off
@@ -140,6 +148,9 @@ SET enable_mergejoin = off
 SET jit = off
 AS $$
 BEGIN
+    IF p_incarnation <> coalesce(eventsql.incarnation_v1(), '') THEN
+        PERFORM eventsql.reject_incarnation_v1(p_incarnation);
+    END IF;
     RETURN QUERY
     SELECT p.partition, o.next_offset, o.epoch
     FROM eventsql.consumer_partition p
@@ -173,9 +184,11 @@ END $$;
 -- partition was lost; the caller then rolls back. From now on a member that takes the partition waits for this
 -- transaction, which the server terminates when the client sends nothing for p_idle_timeout_ms.
 --
--- Errors: ES006 this is another transaction, because the handler has ended that one.
+-- Errors: ES006 this is another transaction, because the handler has ended that one; ES011 the database has another
+-- incarnation than p_incarnation.
 CREATE FUNCTION eventsql.commit_handled_v1(
-    p_consumer_id int, p_partition int, p_epoch bigint, p_from_offset bigint, p_to_offset bigint, p_events bigint,
+    p_incarnation text, p_consumer_id int, p_partition int, p_epoch bigint, p_from_offset bigint, p_to_offset bigint,
+    p_events bigint,
     p_token text, p_idle_timeout_ms bigint)
 RETURNS boolean
 LANGUAGE plpgsql AS $$
@@ -185,7 +198,7 @@ BEGIN
     END IF;
     PERFORM set_config('idle_in_transaction_session_timeout', p_idle_timeout_ms::text, true);
     RETURN EXISTS (SELECT FROM eventsql.commit_offsets_v1(
-        p_consumer_id, ARRAY[p_partition], ARRAY[p_epoch], ARRAY[p_from_offset], ARRAY[p_to_offset],
+        p_incarnation, p_consumer_id, ARRAY[p_partition], ARRAY[p_epoch], ARRAY[p_from_offset], ARRAY[p_to_offset],
         ARRAY[p_events]));
 END $$;
 

@@ -58,13 +58,13 @@ END $$;
 --   free            how many partitions have no holder. A partition that names the member but is missing in p_held
 --                   counts, too: the reply to its take was lost
 --   next_expiry_ms  the time until the next lease of another member expires
---   history         identifies the history of the log; a failover changes it
+--
+-- Errors: ES011 the database has another incarnation than p_incarnation.
 CREATE FUNCTION eventsql.heartbeat_v1(
-    p_shard int, p_lease interval, p_consumer_ids int[], p_members uuid[], p_names text[], p_max_partitions int[],
-    p_held text[])
+    p_incarnation text, p_shard int, p_lease interval, p_consumer_ids int[], p_members uuid[], p_names text[],
+    p_max_partitions int[], p_held text[])
 RETURNS TABLE (
-    member int, renewed int[], revoked int[], to_redrive int[], share int, free int, next_expiry_ms bigint,
-    history text)
+    member int, renewed int[], revoked int[], to_redrive int[], share int, free int, next_expiry_ms bigint)
 LANGUAGE plpgsql
 SET enable_seqscan = off
 SET enable_bitmapscan = off
@@ -72,11 +72,12 @@ SET jit = off
 AS $$
 #variable_conflict use_column
 DECLARE
-    history_now text := (SELECT history_number FROM eventsql.shard)
-                        || '.' || left(pg_walfile_name(pg_current_wal_lsn()), 8);
-    held_rows   tid[];
-    checked_at  timestamptz;
+    held_rows  tid[];
+    checked_at timestamptz;
 BEGIN
+    IF p_incarnation <> coalesce(eventsql.incarnation_v1(), '') THEN
+        PERFORM eventsql.reject_incarnation_v1(p_incarnation);
+    END IF;
     PERFORM eventsql.do_not_await_replicas_v1();
 
     INSERT INTO eventsql.consumer_member AS m (consumer_id, member_id, name, max_partitions, expires_at)
@@ -172,16 +173,18 @@ BEGIN
                CASE WHEN f.free > 0 THEN (
                    SELECT min(o.expires_at) FROM eventsql.consumer_member o
                    WHERE o.consumer_id = f.consumer_id AND o.member_id <> f.member_id AND o.expires_at > checked_at)
-               END) - checked_at) * 1000)::bigint,
-           history_now
+               END) - checked_at) * 1000)::bigint
     FROM found f
     LEFT JOIN shares s ON s.consumer_id = f.consumer_id AND s.member_id = f.member_id;
 END $$;
 
 -- Takes up to p_max_partitions free partitions, none of p_excluded: raises their epochs, which fences out former
 -- holders, and returns where to start. Waits only for transactions that are committing an offset.
+--
+-- Errors: ES011 the database has another incarnation than p_incarnation.
 CREATE FUNCTION eventsql.take_partitions_v1(
-    p_consumer_id int, p_member_id uuid, p_lease interval, p_max_partitions int, p_excluded int[])
+    p_incarnation text, p_consumer_id int, p_member_id uuid, p_lease interval, p_max_partitions int,
+    p_excluded int[])
 RETURNS TABLE (partition int, epoch bigint, next_offset bigint)
 LANGUAGE plpgsql
 SET lock_timeout = '500ms'
@@ -193,6 +196,9 @@ AS $$
 DECLARE
     taken record;
 BEGIN
+    IF p_incarnation <> coalesce(eventsql.incarnation_v1(), '') THEN
+        PERFORM eventsql.reject_incarnation_v1(p_incarnation);
+    END IF;
     PERFORM eventsql.do_not_await_replicas_v1();
     FOR taken IN
         SELECT p.partition, p.member_id AS former
@@ -239,8 +245,10 @@ END $$;
 -- Moves a consumer in one partition and frees it: its holder loses it, and the next one starts at p_next_offset. With
 -- p_epoch only if that is still the epoch. Returns false if there is no such partition.
 --
--- Errors: ES007 the partition has another epoch than p_epoch.
-CREATE FUNCTION eventsql.seek_v1(p_consumer_id int, p_partition int, p_next_offset bigint, p_epoch bigint)
+-- Errors: ES007 the partition has another epoch than p_epoch; ES011 the database has another incarnation than
+-- p_incarnation.
+CREATE FUNCTION eventsql.seek_v1(
+    p_incarnation text, p_consumer_id int, p_partition int, p_next_offset bigint, p_epoch bigint)
 RETURNS boolean
 LANGUAGE plpgsql
 SET lock_timeout = '5s'
@@ -248,6 +256,9 @@ AS $$
 DECLARE
     former_epoch bigint;
 BEGIN
+    IF p_incarnation <> coalesce(eventsql.incarnation_v1(), '') THEN
+        PERFORM eventsql.reject_incarnation_v1(p_incarnation);
+    END IF;
     PERFORM FROM eventsql.consumer_partition p
     WHERE p.consumer_id = p_consumer_id AND p.partition = p_partition FOR NO KEY UPDATE;
     PERFORM eventsql.terminate_handling_v1(p_consumer_id, p_partition);

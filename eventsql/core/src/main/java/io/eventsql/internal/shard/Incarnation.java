@@ -1,0 +1,91 @@
+package io.eventsql.internal.shard;
+
+import io.eventsql.internal.sql.NotSentException;
+import io.eventsql.internal.sql.SqlErrors;
+import java.sql.SQLException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.locks.ReentrantLock;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * The incarnation of a shard's database to which everything belongs that this process remembers of it. Statements that
+ * depend on something remembered pass the incarnation to the database, which rejects them ({@link
+ * SqlErrors#OTHER_INCARNATION}) if it has another one, because it was restarted, failed over or was restored. Then {@link
+ * #recheck} compares what is remembered with what is stored. Thread-safe.
+ */
+final class Incarnation {
+    private static final Logger LOG = LoggerFactory.getLogger(Incarnation.class);
+
+    private final Shard shard;
+    private final List<Anchors> anchors = new CopyOnWriteArrayList<>();
+    /** Held while the database is compared: other threads, whose statements are rejected, wait for the result. */
+    private final ReentrantLock comparing = new ReentrantLock();
+
+    private volatile @Nullable String known;
+
+    Incarnation(Shard shard) {
+        this.shard = shard;
+    }
+
+    void add(Anchors more) {
+        anchors.add(more);
+    }
+
+    /** Sets the incarnation that the database had when it was reached for the first time. */
+    void begin(String incarnation) {
+        known = incarnation;
+    }
+
+    /**
+     * Returns the incarnation. Read it before the ids that a statement depends on.
+     *
+     * @throws NotSentException if the database has not been reached since this process started
+     */
+    String current() throws NotSentException {
+        String current = known;
+        if (current == null) {
+            throw new NotSentException("shard " + shard + " has not been reached since this process started");
+        }
+        return current;
+    }
+
+    /**
+     * Finds out the incarnation after the database has rejected a statement, and compares everything remembered with it,
+     * unless another thread has done so.
+     *
+     * @param rejected the incarnation passed to the rejected statement
+     * @throws SQLException if the database is unavailable, or being restored; repeat the call later
+     */
+    void recheck(String rejected) throws SQLException {
+        List<Runnable> reports = new ArrayList<>();
+        comparing.lock();
+        try {
+            if (!rejected.equals(known)) {
+                return;
+            }
+            String found =
+                    shard.require().call(c -> shard.tables().incarnations().find(c));
+            if (found.equals(rejected)) {
+                return; // such as behind an address that still leads to two servers
+            }
+            shard.forgetStreams();
+            for (Anchors each : anchors) {
+                reports.add(each.compare(shard));
+            }
+            known = found;
+            LOG.info(
+                    "Shard {} was restarted, failed over or was restored: incarnation {} instead of {}. Its ids are read"
+                            + " again, and its partitions are taken anew",
+                    shard,
+                    found,
+                    rejected);
+        } finally {
+            comparing.unlock();
+        }
+        reports.forEach(Runnable::run); // without the lock, because they call listeners of the application
+    }
+}
