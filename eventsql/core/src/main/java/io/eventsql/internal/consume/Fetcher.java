@@ -156,8 +156,7 @@ final class Fetcher implements WakeUpTarget {
         int delivered = 0;
         try {
             for (Assignment assignment : subscriber.member().rotateAssignments()) {
-                Optional<Request> request =
-                        assignment.isOf(membership) ? assignment.beginFetch() : Optional.empty();
+                Optional<Request> request = assignment.isOf(membership) ? assignment.beginFetch() : Optional.empty();
                 if (request.isPresent()) {
                     assignments.add(assignment);
                     requests.add(request.get());

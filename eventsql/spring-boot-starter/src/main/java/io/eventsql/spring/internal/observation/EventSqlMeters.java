@@ -192,6 +192,24 @@ public final class EventSqlMeters implements ConsumerListener, PublishListener, 
                 .increment((double) events);
     }
 
+    @Override
+    public void historyLost(ConsumerPartition partition, long fromOffset, long toOffset) {
+        countEvents(
+                "eventsql.history.lost",
+                "Events or offsets that a consumer had and that a failover or a restore has lost",
+                consumer(partition).tags(),
+                toOffset - fromOffset);
+    }
+
+    @Override
+    public void historyLost(int shard, String stream, int partition, long fromOffset, long toOffset) {
+        countEvents(
+                "eventsql.publish.history.lost",
+                "Acknowledged events that a failover or a restore has lost",
+                Tags.of("stream", stream, "shard", shardName(shard)),
+                toOffset - fromOffset);
+    }
+
     private void count(String name, String description, Consumer consumer) {
         Counter.builder(name)
                 .description(description)
