@@ -91,6 +91,10 @@ public final class PublishListeners {
         if (listeners.isEmpty()) {
             return;
         }
+        if (thread.isClosing()) { // the failure of a call after the end, on its caller's thread
+            listeners.forEach(listener -> call(listener, callback));
+            return;
+        }
         unfinished.incrementAndGet();
         if (!waiting.offer(callback)) {
             unfinished.decrementAndGet();
