@@ -325,7 +325,9 @@ public final class Shard {
     }
 
     private StreamTable.Row insertStream(StreamSpec stream) throws SQLException {
-        require().transaction(connection -> {
+        Database current = require();
+        current.transaction(connection -> {
+            current.allowLongStatements(connection); // creating tables takes time
             tables.streams().create(connection, stream, mapVersion);
             return stream;
         });
@@ -337,12 +339,14 @@ public final class Shard {
         if (require().call(connection -> tables.streams().hasAllPartitions(connection, row.spec()))) {
             return; // the usual case, in which the role needs no right to create tables
         }
+        Database current = require();
         int missing;
         try {
             do {
-                missing = require()
-                        .transaction(connection ->
-                                tables.streams().createPartitions(connection, row.id(), PARTITIONS_PER_TRANSACTION));
+                missing = current.transaction(connection -> {
+                    current.allowLongStatements(connection); // creating tables takes time
+                    return tables.streams().createPartitions(connection, row.id(), PARTITIONS_PER_TRANSACTION);
+                });
             } while (missing > 0);
         } catch (MissingPrivilegeException e) {
             LOG.warn(
