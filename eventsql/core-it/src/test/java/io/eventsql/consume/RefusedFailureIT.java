@@ -275,7 +275,7 @@ class RefusedFailureIT extends ConsumerFixture {
                     .startsWith(texts(0, 10).toArray(String[]::new))
                     .endsWith("good");
             assertThat(handled.texts().subList(10, handled.size() - 1)).containsExactlyElementsOf(texts(4, 10));
-            assertThat(lost).contains("LOST");
+            assertThat(lost).contains("HISTORY_CHANGED");
         }
     }
 }
