@@ -110,7 +110,9 @@ class HandlerStartIT {
                                 .allMatch(lag -> lag == 0));
                 handled.assertOnceAndInOrder();
                 assertThat(starts.get()).isGreaterThan(FAILURES);
-                assertThat(revoked.contains("RELEASED")).isEqualTo(firstFailure == 1);
+                if (firstFailure == 1) { // otherwise a lane's thread fails, whose events the partition's thread handles
+                    assertThat(revoked).contains("RELEASED");
+                }
                 pipeline.beginClose();
                 assertThat(pipeline.awaitClosed(deadline)).isTrue();
             } finally {
