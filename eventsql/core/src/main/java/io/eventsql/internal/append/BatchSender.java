@@ -4,13 +4,13 @@ import io.eventsql.EventSqlException;
 import io.eventsql.StreamSpec;
 import io.eventsql.UnknownStreamException;
 import io.eventsql.internal.shard.Shard;
-import io.eventsql.internal.sql.Database;
 import io.eventsql.internal.sql.ErrorKind;
 import io.eventsql.internal.sql.NotSentException;
 import io.eventsql.internal.sql.SqlErrors;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.util.List;
+import java.util.Optional;
 import java.util.OptionalInt;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -48,28 +48,35 @@ final class BatchSender {
      */
     void send(Batch batch) throws SQLException {
         lookUpStreams(batch);
-        List<PartitionGroup> groups;
-        long[] firstOffsets;
-        long nanos;
-        try (Connection connection = shard.require().borrow()) {
-            if (!batch.beginSending()) {
-                return; // all calls have reached their deadline
-            }
-            groups = batch.groupByPartition();
-            long sentAt = System.nanoTime();
-            firstOffsets = execute(connection, batch, groups);
-            nanos = System.nanoTime() - sentAt;
+        Optional<Stored> result = shard.require().call(connection -> store(connection, batch));
+        if (result.isEmpty()) {
+            return; // all calls have reached their deadline
         }
-        for (int i = 0; i < firstOffsets.length; i++) {
-            groups.get(i).storedAt(firstOffsets[i]);
-        }
-        acknowledged.record(batch.number(), groups);
-        batch.complete(shard, groups);
-        for (PartitionGroup group : groups) {
+        Stored stored = result.get();
+        acknowledged.record(batch.number(), stored.groups());
+        batch.complete(shard, stored.groups());
+        for (PartitionGroup group : stored.groups()) {
             context.segments().appended(shard, group.stream(), group.partition(), group.nextOffset());
             context.wakeUp().appended(shard, group.streamId(), group.partition());
         }
-        context.listeners().appended(shard.number(), batch, groups, nanos);
+        context.listeners().appended(shard.number(), batch, stored.groups(), stored.nanos());
+    }
+
+    /** The events as they were stored, and the duration of that. */
+    private record Stored(List<PartitionGroup> groups, long nanos) {}
+
+    private Optional<Stored> store(Connection connection, Batch batch) throws SQLException {
+        if (!batch.beginSending()) {
+            return Optional.empty();
+        }
+        List<PartitionGroup> groups = batch.groupByPartition();
+        long sentAt = System.nanoTime();
+        long[] firstOffsets = execute(connection, batch, groups);
+        long nanos = System.nanoTime() - sentAt;
+        for (int i = 0; i < firstOffsets.length; i++) {
+            groups.get(i).storedAt(firstOffsets[i]);
+        }
+        return Optional.of(new Stored(groups, nanos));
     }
 
     private void lookUpStreams(Batch batch) throws SQLException {
@@ -113,11 +120,6 @@ final class BatchSender {
                             shard.mapVersion(),
                             incarnation,
                             PartitionGroup.toRows(groups));
-        } catch (SQLException e) {
-            if (SqlErrors.state(e).equals(SqlErrors.READ_ONLY)) {
-                Database.discard(connection); // it leads to a former primary
-            }
-            throw e;
         } finally {
             running = null;
         }

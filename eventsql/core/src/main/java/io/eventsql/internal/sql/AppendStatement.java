@@ -1,10 +1,10 @@
 package io.eventsql.internal.sql;
 
-import java.sql.Array;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
+import java.util.Arrays;
 import java.util.UUID;
 import org.jspecify.annotations.Nullable;
 import org.postgresql.PGConnection;
@@ -98,22 +98,17 @@ public final class AppendStatement {
             statement.setArray(13, pg.createArrayOf("text", rows.headers()));
             try (ResultSet result = statement.executeQuery()) {
                 result.next();
-                Array bases = result.getArray(1);
                 if (failIfWarned) {
                     SqlErrors.requireNoDoubt(statement.getWarnings());
                 }
-                return unboxed((Long[]) bases.getArray());
+                return firstOffsets(result);
             }
-        } catch (SQLException e) {
-            throw MissingPrivilegeException.explain(e, connection);
         }
     }
 
-    private static long[] unboxed(Long[] values) {
-        long[] result = new long[values.length];
-        for (int i = 0; i < values.length; i++) {
-            result[i] = values[i];
-        }
-        return result;
+    /** Returns the base offsets, which are the only column of the result's current row. */
+    static long[] firstOffsets(ResultSet result) throws SQLException {
+        Long[] bases = (Long[]) result.getArray(1).getArray();
+        return Arrays.stream(bases).mapToLong(Long::longValue).toArray();
     }
 }

@@ -268,7 +268,7 @@ public final class Database {
     }
 
     /** Closes a borrowed connection for good, so that its pool does not lend it again. */
-    public static void discard(Connection connection) {
+    private static void discard(Connection connection) {
         try {
             connection.abort(SAME_THREAD);
             connection.getAutoCommit(); // a pool notices that a connection is closed when a call fails

@@ -4,7 +4,6 @@ import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
-import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -95,9 +94,8 @@ public final class TransferredAppend {
             statement.setArray(12, pg.createArrayOf("text", rows.headers()));
             try (ResultSet result = statement.executeQuery()) {
                 result.next();
-                Long[] bases = (Long[]) result.getArray(1).getArray();
                 SqlErrors.requireNoDoubt(statement.getWarnings());
-                return Arrays.stream(bases).mapToLong(Long::longValue).toArray();
+                return AppendStatement.firstOffsets(result);
             }
         }
     }
