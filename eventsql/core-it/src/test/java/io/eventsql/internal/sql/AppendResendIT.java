@@ -13,6 +13,7 @@ import java.sql.Connection;
 import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.Test;
 
 /** The append function when a batch is resent before or after its original transaction has ended. */
@@ -71,8 +72,10 @@ class AppendResendIT extends AppendFixture {
                 "ALTER SYSTEM SET synchronous_standby_names = 'absent'",
                 "SELECT pg_reload_conf()");
         try {
+            awaitCommitsWaitForReplicas();
             CompletableFuture<long[]> append = async(() -> append(1, Part.of("warned", 0, "a")));
-            String waiting = " FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
+            String waiting =
+                    " FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query LIKE '%append_v1%'"; // not the relay
             await().atMost(Duration.ofSeconds(20)).until(() -> number("SELECT count(*)" + waiting) == 1);
             number("SELECT count(pg_cancel_backend(pid))" + waiting);
             assertThatThrownBy(() -> append.get(20, TimeUnit.SECONDS))
@@ -93,6 +96,17 @@ class AppendResendIT extends AppendFixture {
         assertThat(eventSql.publisher().publish("warned", Event.ofText("b")).offset())
                 .isEqualTo(1);
         assertThat(read("warned")).extracting(Ledger.Stored::value).containsExactly("a", "b");
+    }
+
+    /** The server reads its configuration some time after it was requested; a commit before that does not wait. */
+    private void awaitCommitsWaitForReplicas() {
+        AtomicReference<CompletableFuture<Long>> commit = new AtomicReference<>(CompletableFuture.completedFuture(0L));
+        await().atMost(Duration.ofSeconds(20)).until(() -> {
+            if (commit.get().isDone()) {
+                commit.set(async(() -> number("SELECT pg_current_xact_id()::text::bigint")));
+            }
+            return number("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'") > 0;
+        });
     }
 
     @Test
