@@ -219,6 +219,9 @@ final class PageMover {
         if (addSegments(e) || refreshIncarnation(e) || refreshStreams(e)) {
             return true;
         }
+        if (SqlErrors.isLockTimeout(e)) {
+            return false; // no event is the cause
+        }
         if (attempt.page.size() > 1) {
             size.halve(attempt.page.size());
             return rolledBack;

@@ -130,7 +130,7 @@ final class ShardOpener {
     private Reached reach(Database database, String label) throws SQLException {
         database.requirePostgreSql(label);
         migrator.migrate(database);
-        return database.call(c -> new Reached(
+        return database.transaction(c -> new Reached(
                 database, label, incarnations.find(c), identities.find(c).orElse(null)));
     }
 

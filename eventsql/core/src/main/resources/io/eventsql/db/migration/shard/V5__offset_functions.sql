@@ -87,7 +87,8 @@ END $$;
 -- difference where events are missing from the log.
 --
 -- Errors: ES011 the database has another incarnation than p_incarnation. Epochs of a lost history may be assigned again,
--- so they fence only within one incarnation.
+-- so they fence only within one incarnation. 55P03 a commit of one of the partitions did not end in 2 s: it may wait for
+-- synchronous replicas.
 CREATE FUNCTION eventsql.commit_offsets_v1(
     p_incarnation text, p_consumer_id int, p_partitions int[], p_epochs bigint[], p_from_offsets bigint[],
     p_to_offsets bigint[], p_events bigint[])
@@ -99,6 +100,7 @@ SET enable_hashjoin = off
 SET enable_mergejoin = off
 SET jit = off
 SET plan_cache_mode = force_generic_plan
+SET lock_timeout = '2s'
 AS $$
 BEGIN
     IF p_incarnation <> coalesce(eventsql.incarnation_v1(), '') THEN
@@ -146,6 +148,7 @@ SET enable_sort = off
 SET enable_hashjoin = off
 SET enable_mergejoin = off
 SET jit = off
+SET lock_timeout = '2s'
 AS $$
 BEGIN
     IF p_incarnation <> coalesce(eventsql.incarnation_v1(), '') THEN
