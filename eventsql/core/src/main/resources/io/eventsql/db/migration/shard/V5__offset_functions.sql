@@ -207,7 +207,7 @@ END $$;
 
 -- Terminates the transactions in which a former holder still handles events of the partition: a frozen process would
 -- keep its locks. Such a transaction holds a shared advisory lock. If the role may not terminate it, its own idle
--- timeout ends it.
+-- timeout ends it. One whose commit waits for synchronous replicas is left alone: its end would show what no replica has.
 CREATE FUNCTION eventsql.terminate_handling_v1(p_consumer_id int, p_partition int) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -217,7 +217,8 @@ BEGIN
     FROM pg_locks l
     WHERE l.locktype = 'advisory' AND l.objsubid = 1 AND l.granted AND l.pid <> pg_backend_pid()
       AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-      AND (l.classid::bigint << 32 | l.objid::bigint) = lock_key;
+      AND (l.classid::bigint << 32 | l.objid::bigint) = lock_key
+      AND NOT EXISTS (SELECT FROM pg_stat_activity a WHERE a.pid = l.pid AND a.wait_event = 'SyncRep');
 EXCEPTION WHEN insufficient_privilege THEN
     RAISE NOTICE 'permission denied to terminate the transaction that handles partition %', p_partition;
 END $$;
