@@ -245,7 +245,8 @@ class BackendsDuringFaultsIT {
         });
         assertThat(Sql.queryLong(database, "SELECT count(*) FROM (SELECT DISTINCT * FROM effects) e"))
                 .isEqualTo(values.size());
-        assertThat(Sql.query(database, "SELECT error FROM eventsql.outbox_refused")).isEmpty();
+        assertThat(Sql.query(database, "SELECT error FROM eventsql.outbox_refused"))
+                .isEmpty();
         await().atMost(Duration.ofSeconds(20)).until(() -> countBackends("true") <= POOL_SIZE);
     }
 
@@ -259,20 +260,27 @@ class BackendsDuringFaultsIT {
 
     private void awaitLoad() {
         await().atMost(Duration.ofSeconds(30))
-                .until(() -> ledger.storedCount() > 50 && visible("effects") > 0 && visible("eventsql.events_relayed") > 0);
+                .until(() ->
+                        ledger.storedCount() > 50 && visible("effects") > 0 && visible("eventsql.events_relayed") > 0);
     }
 
     @Test
     void standbyMissing_backendsAreBoundedAndNothingUnreplicatedIsVisible() throws Exception {
         awaitLoad();
-        Sql.execute(server.adminDataSource(), "ALTER SYSTEM SET synchronous_standby_names = 'absent'", "SELECT pg_reload_conf()");
+        Sql.execute(
+                server.adminDataSource(),
+                "ALTER SYSTEM SET synchronous_standby_names = 'absent'",
+                "SELECT pg_reload_conf()");
         try {
             await().atMost(Duration.ofSeconds(20)).until(() -> countBackends("wait_event = 'SyncRep'") > 0);
             List<Long> replicated = visible();
             assertBackendsBounded(COMMITS_THAT_WAIT);
             assertThat(visible()).isEqualTo(replicated);
         } finally {
-            Sql.execute(server.adminDataSource(), "ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()");
+            Sql.execute(
+                    server.adminDataSource(),
+                    "ALTER SYSTEM RESET synchronous_standby_names",
+                    "SELECT pg_reload_conf()");
         }
         assertRecovers();
     }

@@ -136,11 +136,13 @@ public final class Database {
     /**
      * Runs statements that only read, other than those of {@link #call}: in a transaction, because only there the server
      * can limit the time of a statement. The limit would also end a commit that waits for replicas, so the work must not
-     * write.
+     * write. It may idle for a minute: it keeps no row from others.
      */
     public <T> T read(Work<T> work) throws SQLException {
-        String limit = "; SET LOCAL statement_timeout = " + serverTimeoutMs(networkTimeoutMs);
-        return transaction(work, result -> true, false, limit);
+        String limits = "; SET LOCAL statement_timeout = " + serverTimeoutMs(networkTimeoutMs)
+                + "; SET LOCAL idle_in_transaction_session_timeout = "
+                + Math.max(networkTimeoutMs, LONG_STATEMENT_TIMEOUT_MS);
+        return transaction(work, result -> true, false, limits);
     }
 
     /**
