@@ -23,6 +23,7 @@ import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.UUID;
 import org.jspecify.annotations.Nullable;
@@ -48,6 +49,8 @@ final class Sender {
     private final PageSize size;
 
     private @Nullable RelayLease lease;
+    /** Identifies the outbox to the shard; {@code null} until it was read. */
+    private @Nullable UUID outboxId;
     /** The incarnation of the shard's database when the current page was begun. */
     private String incarnation = "";
     /** The number up to which all events were removed. */
@@ -120,6 +123,7 @@ final class Sender {
      */
     boolean send(RelayLease current) throws SQLException {
         if (!current.equals(lease)) {
+            outboxId = outbox.database().call(outbox.tables().relay()::outboxId);
             lease = current;
             removed = 0;
             known.clear();
@@ -222,6 +226,7 @@ final class Sender {
     }
 
     private Map<Target, Long> fetchLastNumbers(UUID producer, Iterable<StreamSpec> specs) throws SQLException {
+        UUID outboxOfProducer = Objects.requireNonNull(outboxId);
         Known ofProducer = known.computeIfAbsent(producer, p -> new Known(new HashSet<>(), new HashMap<>()));
         Set<Integer> unknown = new HashSet<>();
         for (StreamSpec stream : specs) {
@@ -236,7 +241,7 @@ final class Sender {
                             .call(c -> shard.tables()
                                     .outbox()
                                     .append()
-                                    .registerOutbox(c, incarnation, producer, streamIds)));
+                                    .registerOutbox(c, incarnation, outboxOfProducer, producer, streamIds)));
             ofProducer.streamIds().addAll(unknown);
         }
         return ofProducer.lastNumbers();

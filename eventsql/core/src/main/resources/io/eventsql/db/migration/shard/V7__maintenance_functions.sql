@@ -282,6 +282,9 @@ CREATE FUNCTION eventsql.delete_dead_producers_v1(p_own uuid) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
+--
+-- A producer of an outbox counts as any other one 30 days after its outbox has sent with a later producer: then it has no
+-- events left, unless the outbox's database is restored to a state from before that.
 DECLARE
     deleted bigint;
 BEGIN
@@ -289,6 +292,7 @@ BEGIN
     WHERE b.published_at < clock_timestamp() - interval '1 day' AND b.producer_id <> p_own
       AND NOT EXISTS (SELECT FROM eventsql.outbox_producer o WHERE o.producer_id = b.producer_id)
       AND EXISTS (
+    DELETE FROM eventsql.outbox_producer o WHERE o.ended_at < clock_timestamp() - interval '30 days';
           SELECT FROM eventsql.producer_batch later
           WHERE later.stream_id = b.stream_id AND later.partition = b.partition
             AND later.next_offset > b.next_offset);
