@@ -211,7 +211,8 @@ final class Appender {
         try {
             boolean created = false;
             for (PartitionGroup group : batch.groupByPartition()) {
-                created |= context.segments().ensureRoom(shard, group.stream(), group.streamId(), group.partition());
+                created |= context.segments()
+                        .ensureRoom(shard, sender.incarnation(), group.stream(), group.streamId(), group.partition());
             }
             return created ? Remedy.REPEAT : Remedy.RETRY;
         } catch (SQLException e) {
@@ -219,6 +220,9 @@ final class Appender {
             batch.recordFailure(e); // the reason that the callers need
             LOG.warn("Could not add a segment on {}: {}", shard, SqlErrors.message(e));
             return switch (SqlErrors.classify(e)) {
+            if (SqlErrors.isOtherIncarnation(e)) {
+                return recheckIncarnation();
+            }
                 case NOT_SENT, IN_DOUBT, ENVIRONMENT -> Remedy.RETRY;
                 case CONTENT, PROTOCOL -> Remedy.REJECT;
             };

@@ -84,7 +84,7 @@ final class FencedSteps {
                 if (kind == ErrorKind.CONTENT || protocolErrors == PROTOCOL_ERRORS_MAX) {
                     return new Outcome(false, e);
                 }
-                if (kind == ErrorKind.PROTOCOL && deadLetters.remedy(assignment.partition(), e)) {
+                if (kind == ErrorKind.PROTOCOL && deadLetters.remedy(assignment, e)) {
                     continue;
                 }
                 LOG.warn(

@@ -239,7 +239,8 @@ final class PageMover {
         boolean added = false;
         if (own != null && SqlErrors.isMissingSegment(e)) {
             for (PartitionGroup group : attempt.groups) {
-                added |= segments.ensureRoom(own, group.stream(), group.streamId(), group.partition());
+                added |= segments.ensureRoom(
+                        own, attempt.incarnation, group.stream(), group.streamId(), group.partition());
             }
         }
         return added;

@@ -381,7 +381,7 @@ final class Sender {
         boolean added = false;
         if (SqlErrors.isMissingSegment(e)) {
             for (PartitionGroup group : unsent.groups) {
-                added |= segments.ensureRoom(shard, group.stream(), group.streamId(), group.partition());
+                added |= segments.ensureRoom(shard, incarnation, group.stream(), group.streamId(), group.partition());
             }
         }
         return added;
