@@ -5,6 +5,7 @@ import io.eventsql.Settings;
 import io.eventsql.internal.sql.RelayTable.Polled;
 import io.eventsql.internal.sql.RelayTable.RelayLease;
 import io.eventsql.internal.sql.SqlErrors;
+import io.eventsql.internal.thread.FailureSeries;
 import io.eventsql.internal.thread.ServiceThread;
 import java.sql.SQLException;
 import java.time.Duration;
@@ -273,6 +274,10 @@ final class Relay {
     boolean awaitEnd(long deadlineNanos) throws InterruptedException {
         boolean inTime = thread.join(Math.max(deadlineNanos - System.nanoTime(), 1));
         if (!inTime) {
+            LOG.warn(
+                    "The relay of outbox {} has not ended within the close timeout; its lease expires, and another process or"
+                            + " the next start relays the rest",
+                    outbox);
             thread.closeNow();
             senders.close();
             listener.end();

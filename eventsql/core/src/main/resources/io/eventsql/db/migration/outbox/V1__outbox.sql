@@ -181,7 +181,8 @@ CREATE TABLE eventsql.outbox_refused (
 CREATE TABLE eventsql.outbox_relay (
     singleton   boolean     PRIMARY KEY DEFAULT true CHECK (singleton),
     cluster_id  uuid,                                  -- the cluster that the events are for
-    producer_id uuid        NOT NULL DEFAULT gen_random_uuid(), -- identifies this outbox to other databases
+    outbox_id   uuid        NOT NULL DEFAULT gen_random_uuid(), -- identifies this outbox to other databases
+    producer_id uuid        NOT NULL DEFAULT gen_random_uuid(), -- the producer of its transfer numbers
     incarnation text        NOT NULL DEFAULT '',       -- the incarnation that the transfer numbers belong to
     epoch       bigint      NOT NULL DEFAULT 0,
     holder      uuid,

@@ -2,18 +2,24 @@
 
 INSERT INTO eventsql.schema_version (version, description) VALUES (3, 'transferred events');
 
--- The outboxes of other databases that have sent events to this shard. Their last batches are kept without limit,
--- because an outbox may send again after any time.
+-- The producers of the outboxes of other databases that have sent events to this shard. Their last batches are kept,
+-- because an outbox may send again after any time. An outbox gets another producer whenever its database has another
+-- incarnation, and sends what is left of the former ones first. So a producer has ended when a later one of its outbox is
+-- registered; delete_dead_producers_v1 deletes it 30 days after that.
 CREATE TABLE eventsql.outbox_producer (
     producer_id uuid        PRIMARY KEY,
-    seen_at     timestamptz NOT NULL DEFAULT now()
+    outbox_id   uuid        NOT NULL,
+    seen_at     timestamptz NOT NULL DEFAULT now(),
+    ended_at    timestamptz                            -- NULL: the outbox may have events of this producer
 );
 
--- Registers the outbox of another database, and returns the number of the last event that each partition of the given
--- streams has from it. The write makes the commit wait for everything appended before, as an append waits.
+-- Registers a producer of another database's outbox, and returns the number of the last event that each partition of the
+-- given streams has from it. Its outbox has no events of its other producers left. The write makes the commit wait for
+-- everything appended before, as an append waits. Scans outbox_producer, which has few rows; locks those of the outbox.
 --
 -- Errors: ES011 the database has another incarnation than p_incarnation.
-CREATE FUNCTION eventsql.register_outbox_v1(p_incarnation text, p_producer uuid, p_stream_ids int[])
+CREATE FUNCTION eventsql.register_outbox_v1(
+    p_incarnation text, p_outbox uuid, p_producer uuid, p_stream_ids int[])
 RETURNS TABLE (stream_id int, partition int, number bigint)
 LANGUAGE plpgsql
 SET enable_seqscan = off
@@ -27,8 +33,11 @@ BEGIN
     IF current_setting('synchronous_commit') IN ('off', 'local') THEN
         PERFORM set_config('synchronous_commit', 'on', true);
     END IF;
-    INSERT INTO eventsql.outbox_producer AS known (producer_id) VALUES (p_producer)
-    ON CONFLICT (producer_id) DO UPDATE SET seen_at = clock_timestamp();
+    UPDATE eventsql.outbox_producer o
+    SET ended_at = clock_timestamp()
+    WHERE o.outbox_id = p_outbox AND o.producer_id <> p_producer AND o.ended_at IS NULL;
+    INSERT INTO eventsql.outbox_producer AS known (producer_id, outbox_id) VALUES (p_producer, p_outbox)
+    ON CONFLICT (producer_id) DO UPDATE SET seen_at = clock_timestamp(), ended_at = NULL;
     RETURN QUERY
     SELECT b.stream_id, b.partition, max(b.batch_number)
     FROM eventsql.producer_batch b
