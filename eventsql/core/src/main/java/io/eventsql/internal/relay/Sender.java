@@ -144,7 +144,7 @@ final class Sender {
      */
     boolean send(RelayLease current) throws SQLException {
         if (!current.equals(lease)) {
-            outboxId = outbox.database().call(outbox.tables().relay()::outboxId);
+            outboxId = outbox.database().read(outbox.tables().relay()::outboxId);
             lease = current;
             removed = 0;
             known.clear();
