@@ -326,7 +326,8 @@ class BackendsDuringFaultsIT {
 
     @Test
     void allTablesLocked_backendsAreBounded() throws Exception {
-        // One after the other, like a migration that retries: waiting longer would deadlock with transactions of the load.
+        // One after the other, like a migration that retries: waiting longer would deadlock with transactions of the
+        // load.
         whileLocked("""
                 DO $$
                 DECLARE
