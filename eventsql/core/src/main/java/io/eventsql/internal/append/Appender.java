@@ -131,7 +131,7 @@ final class Appender {
             if (remedy == Remedy.REPEAT && ++repairs > REPAIRS_MAX) {
                 remedy = Remedy.RETRY;
             }
-            if (remedy == Remedy.RETRY && isTimeout(failure, kind)) {
+            if (remedy == Remedy.RETRY && isTimeout(failure, kind, inDoubt)) {
                 remedy = afterTimeout(batch, inDoubt);
             }
             if (!inDoubt) {
@@ -235,9 +235,11 @@ final class Appender {
         }
     }
 
-    private static boolean isTimeout(SQLException failure, ErrorKind kind) {
+    /** A batch in doubt waits for the lock of its own earlier attempt, whose statement has not ended. */
+    private static boolean isTimeout(SQLException failure, ErrorKind kind, boolean inDoubt) {
         return switch (SqlErrors.state(failure)) {
             case SqlErrors.QUERY_CANCELED, SqlErrors.TIME_LIMIT -> true;
+            case SqlErrors.LOCK_NOT_AVAILABLE -> inDoubt;
             default -> kind == ErrorKind.IN_DOUBT && SqlErrors.isTimeout(failure);
         };
     }

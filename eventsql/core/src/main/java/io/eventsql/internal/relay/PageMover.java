@@ -212,7 +212,7 @@ final class PageMover {
         if (repair != null && repair.repair(e, attempt.incarnation, attempt.groups)) {
             return true;
         }
-        if (SqlErrors.isOtherIncarnation(e)) {
+        if (SqlErrors.isOtherIncarnation(e) || SqlErrors.isLockTimeout(e)) {
             return false; // no event is the cause
         }
         if (attempt.page.size() > 1) {

@@ -220,7 +220,7 @@ final class Relay {
         senders.setTenure(current);
         listener.begin();
         ring.markMoved();
-        senders.wake(outbox.database().call(c -> outbox.tables().transfer().shardsWithEvents(c, outbox.otherShards())));
+        senders.wake(outbox.database().read(c -> outbox.tables().transfer().shardsWithEvents(c, outbox.otherShards())));
     }
 
     /** Moves pages until one is not full, or until the lease must be renewed. */
@@ -256,7 +256,7 @@ final class Relay {
             return;
         }
         try {
-            outbox.database().call(c -> {
+            outbox.database().transaction(c -> {
                 outbox.tables().relay().release(c, held);
                 return held;
             });

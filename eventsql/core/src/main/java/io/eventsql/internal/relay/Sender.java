@@ -183,7 +183,7 @@ final class Sender {
 
     private List<Row> readPage(int limit) throws SQLException {
         return ofOneProducer(outbox.database()
-                .call(c -> outbox.tables().transfer().page(c, shard.number(), removed, limit, size.bytes())));
+                .read(c -> outbox.tables().transfer().page(c, shard.number(), removed, limit, size.bytes())));
     }
 
     private static List<Row> ofOneProducer(List<Row> page) {
@@ -372,6 +372,9 @@ final class Sender {
         ErrorKind kind = SqlErrors.classify(e);
         if (kind == ErrorKind.NOT_SENT || kind == ErrorKind.IN_DOUBT) {
             return false;
+        }
+        if (SqlErrors.isLockTimeout(e)) {
+            return false; // no event is the cause
         }
         if (page.size() > 1) {
             size.halve(page.size());

@@ -62,7 +62,7 @@ public final class RelayTable {
      *
      * @param holder the process
      * @param epoch raised whenever another process acquires the lease: fences out former holders
-     * @param timeoutMs how long a transaction may wait for a lock or for its client
+     * @param timeoutMs how long a transaction may wait for its client
      */
     public record RelayLease(UUID holder, long epoch, int timeoutMs) {}
 

@@ -17,7 +17,7 @@ import org.postgresql.PGConnection;
  */
 public final class TransferredAppend {
     // Locks rows of stream_partition as an append does; index: producer_batch_of_producer.
-    private static final String APPEND = "SELECT eventsql.append_transferred_v1(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    private static final String APPEND = "SELECT eventsql.append_transferred_v1(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
     // Index: producer_batch_of_producer. Locks the outbox's rows of outbox_producer, and no partition: an append that
     // is
@@ -88,15 +88,16 @@ public final class TransferredAppend {
             statement.setObject(1, producer);
             statement.setInt(2, mapVersion);
             statement.setString(3, incarnation);
-            statement.setArray(4, pg.createArrayOf("text", rows.streams()));
-            statement.setArray(5, pg.createArrayOf("int4", rows.streamIds()));
-            statement.setArray(6, pg.createArrayOf("int4", rows.partitions()));
-            statement.setArray(7, pg.createArrayOf("int4", rows.counts()));
-            statement.setArray(8, pg.createArrayOf("int8", previousNumbers.toArray()));
-            statement.setArray(9, pg.createArrayOf("int8", numbers.toArray()));
-            statement.setArray(10, pg.createArrayOf("text", rows.keys()));
-            statement.setArray(11, pg.createArrayOf("bytea", rows.values()));
-            statement.setArray(12, pg.createArrayOf("text", rows.headers()));
+            statement.setInt(4, AppendStatement.timeLimitMs(connection));
+            statement.setArray(5, pg.createArrayOf("text", rows.streams()));
+            statement.setArray(6, pg.createArrayOf("int4", rows.streamIds()));
+            statement.setArray(7, pg.createArrayOf("int4", rows.partitions()));
+            statement.setArray(8, pg.createArrayOf("int4", rows.counts()));
+            statement.setArray(9, pg.createArrayOf("int8", previousNumbers.toArray()));
+            statement.setArray(10, pg.createArrayOf("int8", numbers.toArray()));
+            statement.setArray(11, pg.createArrayOf("text", rows.keys()));
+            statement.setArray(12, pg.createArrayOf("bytea", rows.values()));
+            statement.setArray(13, pg.createArrayOf("text", rows.headers()));
             try (ResultSet result = statement.executeQuery()) {
                 result.next();
                 SqlErrors.requireNoDoubt(statement.getWarnings());

@@ -24,6 +24,7 @@ RETURNS TABLE (stream_id int, partition int, number bigint)
 LANGUAGE plpgsql
 SET enable_seqscan = off
 SET enable_bitmapscan = off
+SET lock_timeout = '2s'
 AS $$
 BEGIN
     IF p_incarnation <> coalesce(eventsql.incarnation_v1(), '') THEN
@@ -52,10 +53,11 @@ END $$;
 -- the last event sent now. A partition accepts a batch only directly after the previous number given, so that events
 -- that arrive late, twice or in other pages are stored once and in order.
 -- p_keys, p_values, p_headers: one element for each event, in the order of the partitions.
+-- p_time_limit_ms: as in append_v1.
 --
 -- Errors: those of append_v1; ES009 the last stored number of this producer is not the previous number given.
 CREATE FUNCTION eventsql.append_transferred_v1(
-    p_producer uuid, p_map_version int, p_incarnation text,
+    p_producer uuid, p_map_version int, p_incarnation text, p_time_limit_ms int,
     p_streams text[], p_stream_ids int[], p_partitions int[], p_counts int[],
     p_previous_numbers bigint[], p_numbers bigint[],
     p_keys text[], p_values bytea[], p_headers text[])
@@ -65,17 +67,26 @@ SET enable_seqscan = off
 SET enable_bitmapscan = off
 SET enable_sort = off
 SET plan_cache_mode = force_generic_plan
+SET lock_timeout = '5s'
 AS $$
 DECLARE
+    ends_at     timestamptz := clock_timestamp() + nullif(p_time_limit_ms, 0) * interval '1 ms';
     bases       bigint[] := '{}';
     last_number bigint;
     first_event int := 1;
     last_event  int;
 BEGIN
+    IF p_time_limit_ms BETWEEN 1 AND 4999 THEN
+        PERFORM set_config('lock_timeout', p_time_limit_ms::text, true);
+    END IF;
     IF p_incarnation <> coalesce(eventsql.incarnation_v1(), '') THEN -- before a last number is compared
         PERFORM eventsql.reject_incarnation_v1(p_incarnation);
     END IF;
     FOR i IN 1 .. cardinality(p_partitions) LOOP
+        IF i > 1 AND clock_timestamp() > ends_at THEN
+            RAISE EXCEPTION 'the time limit of % ms has passed; wrote to % of % partitions',
+                p_time_limit_ms, i - 1, cardinality(p_partitions) USING ERRCODE = 'ES013';
+        END IF;
         last_event := first_event + p_counts[i] - 1;
         PERFORM FROM eventsql.stream_partition
         WHERE stream_id = p_stream_ids[i] AND partition = p_partitions[i]
@@ -93,7 +104,7 @@ BEGIN
         END IF;
 
         bases := bases || eventsql.append_v1(
-            p_producer, p_numbers[i], p_map_version, p_incarnation,
+            p_producer, p_numbers[i], p_map_version, p_incarnation, p_time_limit_ms,
             p_streams[i:i], p_stream_ids[i:i], p_partitions[i:i], p_counts[i:i],
             array_fill(1, ARRAY[p_counts[i]]), ARRAY(SELECT g FROM generate_series(0, p_counts[i] - 1) AS g),
             p_keys[first_event:last_event], p_values[first_event:last_event], p_headers[first_event:last_event]);

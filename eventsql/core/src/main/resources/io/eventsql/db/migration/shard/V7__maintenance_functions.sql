@@ -288,6 +288,7 @@ END $$;
 CREATE FUNCTION eventsql.delete_dead_producers_v1(p_own uuid) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
+SET lock_timeout = '2s'
 AS $$
 DECLARE
     deleted bigint;
