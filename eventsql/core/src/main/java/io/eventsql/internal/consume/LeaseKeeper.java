@@ -52,7 +52,6 @@ final class LeaseKeeper implements WakeUpTarget {
     private final Fetcher fetcher;
     private final FetchSchedule fetches;
     private final WakeUp wakeUp;
-    private final Listeners listeners;
     private final PartitionTransfers transfers;
     private final List<Participant> participants = new CopyOnWriteArrayList<>();
     private final WorkerCheck workers;
@@ -80,7 +79,6 @@ final class LeaseKeeper implements WakeUpTarget {
         this.fetcher = fetcher;
         this.fetches = fetches;
         this.wakeUp = wakeUp;
-        this.listeners = listeners;
         this.recovery = new HistoryRecovery(shard, answerTimeout);
         shard.addAnchors(changed -> schedule::requestHeartbeat);
         this.workers = new WorkerCheck(shard, lease, List.of(fetcher.thread(), commits.thread()));
