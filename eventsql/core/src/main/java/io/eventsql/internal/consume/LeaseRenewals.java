@@ -46,7 +46,7 @@ final class LeaseRenewals {
     }
 
     private void releaseTimedOut(ShardMember member, Assignment assignment) {
-        Duration running = Duration.ofNanos(assignment.longestCallNanos());
+        Duration running = Duration.ofNanos(assignment.calls().longestNanos());
         LOG.error(
                 "Handler of {} exceeded handlerTimeout ({}), running for {}; releasing the partition",
                 assignment.name(),
