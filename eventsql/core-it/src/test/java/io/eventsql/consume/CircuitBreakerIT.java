@@ -291,12 +291,7 @@ class CircuitBreakerIT extends ConsumerFixture {
                 Subscription ignored = eventSql.subscribe(hourly(stream), service)) {
             await().atMost(DEADLINE).until(() -> state(stream).stream().allMatch(p -> p.error() != null));
             try (Subscription second = other.subscribe(hourly(stream), service)) {
-                await().atMost(DEADLINE)
-                        .until(() -> state(stream).stream()
-                                        .map(PartitionState::member)
-                                        .distinct()
-                                        .count()
-                                == 2);
+                awaitMembers(stream, 2);
                 assertThat(second.isRunning()).isTrue();
             }
         }

@@ -157,12 +157,7 @@ class RetryDelayIT extends ConsumerFixture {
                 Subscription ignored = eventSql.subscribe(hourly(stream), failing)) {
             await().atMost(Duration.ofSeconds(30)).until(() -> failed.size() == 2);
             try (Subscription second = other.subscribe(hourly(stream), failing)) {
-                await().atMost(Duration.ofSeconds(30))
-                        .until(() -> state(stream).stream()
-                                        .map(PartitionState::member)
-                                        .distinct()
-                                        .count()
-                                == 2);
+                awaitMembers(stream, 2);
                 assertThat(second.isRunning()).isTrue();
             }
         }

@@ -6,12 +6,9 @@ import io.eventsql.internal.sql.FetchStatement.Request;
 import io.eventsql.internal.sql.FetchedPage;
 import io.eventsql.internal.sql.LeaseTable.TakenPartition;
 import io.eventsql.internal.sql.OffsetTable.Handled;
-import java.util.HashSet;
-import java.util.List;
 import java.util.Optional;
 import java.util.Set;
 import java.util.UUID;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
@@ -59,8 +56,8 @@ final class Assignment {
 
     private HandlerState handlerState = HandlerState.IDLE;
     private volatile long leaseEndNanos;
-    private final Set<HandlerClock> clocks = ConcurrentHashMap.newKeySet();
-    private final Set<String> parkedKeys;
+    private final RunningCalls calls = new RunningCalls();
+    private final ParkedKeys parkedKeys;
 
     /**
      * @param parkedKeys as they are when the epoch is raised: only the owner changes them
@@ -81,8 +78,7 @@ final class Assignment {
         this.epoch = taken.epoch();
         this.pages = new PartitionPages(partition, spec, membership.stream().segmentSize(), budget, taken.nextOffset());
         this.progress = new PartitionProgress(partition, epoch, taken.nextOffset());
-        this.parkedKeys = ConcurrentHashMap.newKeySet();
-        this.parkedKeys.addAll(parkedKeys);
+        this.parkedKeys = new ParkedKeys(parkedKeys);
         this.leaseEndNanos = leaseEndNanos;
     }
 
@@ -357,40 +353,13 @@ final class Assignment {
         progress.recordMissing(first, next);
     }
 
-    void addClock(HandlerClock clock) {
-        clocks.add(clock);
+    /** The calls of the handler in progress. */
+    RunningCalls calls() {
+        return calls;
     }
 
-    void removeClock(HandlerClock clock) {
-        clocks.remove(clock);
-    }
-
-    /** Returns the duration of the handler call that has been running longest, in nanoseconds; 0 if none is. */
-    long longestCallNanos() {
-        return clocks.stream().mapToLong(HandlerClock::runningNanos).max().orElse(0);
-    }
-
-    // Parked keys
-
-    boolean isParked(@Nullable String key) {
-        return key != null && !parkedKeys.isEmpty() && parkedKeys.contains(key);
-    }
-
-    /** Returns a copy of the parked keys. */
-    Set<String> parkedKeys() {
-        return new HashSet<>(parkedKeys);
-    }
-
-    void parkKey(String key) {
-        parkedKeys.add(key);
-    }
-
-    void freeKeys(List<String> keys) {
-        keys.forEach(parkedKeys::remove);
-    }
-
-    int parkedKeyCount() {
-        return parkedKeys.size();
+    ParkedKeys parkedKeys() {
+        return parkedKeys;
     }
 
     // Committing

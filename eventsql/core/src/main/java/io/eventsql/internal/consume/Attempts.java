@@ -242,7 +242,7 @@ final class Attempts {
     private boolean handleEach(Assignment assignment, List<StoredEvent> events, HandlerTurn turn, Outcome outcome) {
         for (StoredEvent event : events) {
             List<StoredEvent> one = List.of(event);
-            boolean parked = assignment.isParked(event.key()); // by one of those before it
+            boolean parked = assignment.parkedKeys().contains(event.key()); // by one of those before it
             boolean mayContinue = parked
                     ? turn.withoutPermit(() -> failures.parkFollowing(assignment, one))
                     : handle(assignment, one, turn, outcome);

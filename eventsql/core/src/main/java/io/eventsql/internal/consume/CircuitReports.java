@@ -59,12 +59,12 @@ final class CircuitReports {
     private void store(Assignment assignment, @Nullable String whyOpen, long delayMs) {
         shard.inBackground(delayMs, () -> {
             if (!assignment.hasEnded()) {
-                storeNow(assignment, whyOpen);
+                storeNow(assignment, whyOpen, delayMs > 0);
             }
         });
     }
 
-    private void storeNow(Assignment assignment, @Nullable String whyOpen) {
+    private void storeNow(Assignment assignment, @Nullable String whyOpen, boolean isRetry) {
         String condition = assignment.circuit().isOpen() ? whyOpen : null;
         try {
             shard.require()
@@ -77,13 +77,21 @@ final class CircuitReports {
                                     assignment.partition(),
                                     condition));
         } catch (SQLException e) {
-            LOG.warn(
-                    "Storing that the circuit breaker of {} is {} failed; retrying in {} ms: {}",
-                    assignment.name(),
-                    condition == null ? "closed" : "open",
-                    STORE_RETRY_MS,
-                    e.toString());
+            report(assignment, condition == null ? "closed" : "open", isRetry, e);
             store(assignment, whyOpen, STORE_RETRY_MS);
         }
+    }
+
+    private static void report(Assignment assignment, String condition, boolean isRetry, SQLException e) {
+        if (isRetry) {
+            LOG.debug("Storing that the circuit breaker of {} is {} failed again", assignment.name(), condition, e);
+            return;
+        }
+        LOG.warn(
+                "Storing that the circuit breaker of {} is {} failed; retrying every {} ms: {}",
+                assignment.name(),
+                condition,
+                STORE_RETRY_MS,
+                e.toString());
     }
 }

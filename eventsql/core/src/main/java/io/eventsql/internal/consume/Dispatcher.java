@@ -83,7 +83,7 @@ final class Dispatcher {
             failures.abort(assignment, e);
             releaseUnhandled(assignment);
         }
-        assignment.removeClock(turn.clock());
+        assignment.calls().remove(turn.clock());
         if (assignment.isEnding()) {
             heartbeats.requestRelease();
         }
@@ -91,7 +91,7 @@ final class Dispatcher {
 
     /** Handles pages until there is none or the partition ends, which then may be released. */
     private void handleAll(Assignment assignment, HandlerTurn turn) {
-        assignment.addClock(turn.clock());
+        assignment.calls().add(turn.clock());
         do {
             turn.begin(); // for each page anew: with few permits partitions take turns
             try {

@@ -85,7 +85,7 @@ final class Failures {
 
     private boolean parkKey(Assignment assignment, StoredEvent event, String key, int attempts, Throwable error) {
         String text = text(error);
-        if (assignment.parkedKeyCount() >= PARKED_KEYS_MAX) {
+        if (assignment.parkedKeys().size() >= PARKED_KEYS_MAX) {
             stop(assignment, "offset " + event.offset() + ": " + PARKED_KEYS_MAX + " keys are parked; " + text);
             return false;
         }
@@ -96,7 +96,7 @@ final class Failures {
                 parkStep(assignment, List.of(event), text, attempts),
                 "the parked event at offset " + event.offset());
         if (done) {
-            assignment.parkKey(key);
+            assignment.parkedKeys().add(key);
             LOG.warn("Parked event {} and its key: {}", event.position(), text);
             listeners.call(l -> l.keyParked(event, spec.name(), attempts, error));
         }

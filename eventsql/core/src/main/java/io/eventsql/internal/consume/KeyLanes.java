@@ -118,7 +118,7 @@ final class KeyLanes implements PageHandler {
 
     private void handleAll(Assignment assignment, Lane lane, KeyQueues queues) {
         HandlerTurn turn = HandlerTurn.ofLane(assignment, queues.permits());
-        assignment.addClock(turn.clock());
+        assignment.calls().add(turn.clock());
         for (StoredEvent event = queues.poll(lane); event != null; event = queues.poll(lane)) {
             turn.begin();
             try {
@@ -131,13 +131,13 @@ final class KeyLanes implements PageHandler {
                 finish(assignment, event);
             }
         }
-        assignment.removeClock(turn.clock());
+        assignment.calls().remove(turn.clock());
     }
 
     /** Does nothing once the partition ends: its next owner handles the event. */
     private void handle(Assignment assignment, StoredEvent event, HandlerTurn turn) {
         List<StoredEvent> one = List.of(event);
-        boolean mayContinue = assignment.isParked(event.key())
+        boolean mayContinue = assignment.parkedKeys().contains(event.key())
                 ? turn.withoutPermit(() -> failures.parkFollowing(assignment, one))
                 : attempts.handle(assignment, one, turn);
         if (!mayContinue) { // no later event of the key may be handled before this one, which the next owner fetches

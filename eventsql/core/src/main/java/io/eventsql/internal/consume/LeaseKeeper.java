@@ -5,7 +5,6 @@ import io.eventsql.Settings;
 import io.eventsql.UnknownStreamException;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.sql.LeaseTable.HeartbeatReply;
-import io.eventsql.internal.sql.LeaseTable.HeartbeatRequest;
 import io.eventsql.internal.thread.ServiceThread;
 import io.eventsql.internal.wake.WakeUp;
 import io.eventsql.internal.wake.WakeUpTarget;
@@ -16,7 +15,6 @@ import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
-import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -54,18 +52,15 @@ final class LeaseKeeper implements WakeUpTarget {
     private final Fetcher fetcher;
     private final FetchSchedule fetches;
     private final WakeUp wakeUp;
-    private final Listeners listeners;
     private final PartitionTransfers transfers;
     private final List<Participant> participants = new CopyOnWriteArrayList<>();
-    /** The threads without which the partitions of this process are not handled. */
-    private final List<ServiceThread> workers;
+    private final WorkerCheck workers;
+    private final LeaseRenewals renewals;
 
     private final ServiceThread thread;
     private int failures;
     private final HistoryRecovery recovery;
     private int recoveryFailures;
-    /** When a worker began to fail (nano time); {@code null}: none does. */
-    private @Nullable Long workerFailingSince;
 
     LeaseKeeper(
             Shard shard,
@@ -84,16 +79,13 @@ final class LeaseKeeper implements WakeUpTarget {
         this.fetcher = fetcher;
         this.fetches = fetches;
         this.wakeUp = wakeUp;
-        this.listeners = listeners;
         this.recovery = new HistoryRecovery(shard, answerTimeout);
         shard.addAnchors(changed -> schedule::requestHeartbeat);
-        this.workers = List.of(fetcher.thread(), commits.thread());
+        this.workers = new WorkerCheck(shard, lease, List.of(fetcher.thread(), commits.thread()));
+        this.renewals = new LeaseRenewals(lease, listeners);
         this.transfers = new PartitionTransfers(shard, lease, answerTimeout, wakeUp, listeners);
         this.thread = new ServiceThread("eventsql-lease-" + shard.name(), this::run);
     }
-
-    /** A member, and what commits its offsets and handles its partitions. */
-    private record Participant(ShardMember member, OffsetCommitter committer, Dispatcher dispatcher) {}
 
     void start() {
         thread.start();
@@ -179,7 +171,7 @@ final class LeaseKeeper implements WakeUpTarget {
     private void heartbeat() throws SQLException {
         long sentAt = System.nanoTime();
         schedule.scheduleAt(sentAt + heartbeatNanos);
-        boolean isSuspended = isAnyWorkerFailing(sentAt);
+        boolean isSuspended = workers.requiresRelease(sentAt);
         participants.forEach(participant -> participant.member().setSuspended(isSuspended));
         String incarnation = shard.incarnation();
         List<Heartbeat> heartbeats = participants.stream()
@@ -224,89 +216,14 @@ final class LeaseKeeper implements WakeUpTarget {
         }
     }
 
-    /**
-     * Returns whether a thread that works on the partitions has been failing for the duration of a lease, by unexpected
-     * errors alone: an unavailable database is none. The partitions are released then, and taken again once it works.
-     */
-    private boolean isAnyWorkerFailing(long nowNanos) {
-        @Nullable
-        ServiceThread failing = workers.stream()
-                .filter(worker -> worker.failure() != null || !worker.isAlive())
-                .findFirst()
-                .orElse(null);
-        if (failing == null) {
-            workerFailingSince = null;
-            return false;
-        }
-        Long since = workerFailingSince == null ? Long.valueOf(nowNanos) : workerFailingSince;
-        workerFailingSince = since;
-        boolean suspends = nowNanos - since >= lease.toNanos();
-        if (suspends) {
-            LOG.error("{} keeps failing; releasing the partitions on {} until it works", failing, shard);
-        }
-        return suspends;
-    }
-
-    /** What was sent for a member: the assignments as they were then, since one may be taken or removed before the reply. */
-    private record Heartbeat(
-            Participant participant, List<Assignment> assignments, HeartbeatRequest request, long sentAt) {
-        static Heartbeat of(Participant participant, long sentAt) {
-            ShardMember member = participant.member();
-            List<Assignment> assignments = member.assignments();
-            return new Heartbeat(participant, assignments, member.heartbeat(), sentAt);
-        }
-    }
-
     private void apply(Heartbeat heartbeat, HeartbeatReply reply) {
         ShardMember member = heartbeat.participant().member();
         if (member.recordAnswer()) { // only now other members can see it
             wakeUp.consumerChanged(shard, member.consumerId());
         }
-        keepRenewed(heartbeat, reply);
-        drainSurplus(member, reply.share());
+        renewals.apply(heartbeat, reply);
         if (reply.nextExpiryMs() != null) {
             schedule.scheduleWithin(TimeUnit.MILLISECONDS.toNanos(reply.nextExpiryMs() + AFTER_EXPIRY_MS));
-        }
-    }
-
-    /** Rule 2 (Renew): a lease that was not renewed is lost, because the partition was moved or another member took it. */
-    private void keepRenewed(Heartbeat heartbeat, HeartbeatReply reply) {
-        ShardMember member = heartbeat.participant().member();
-        for (Assignment assignment : heartbeat.assignments()) {
-            int partition = assignment.partition();
-            if (reply.renewed().contains(partition)) {
-                assignment.renewLease(heartbeat.sentAt() + lease.toNanos());
-                if (reply.revoked().contains(partition)) {
-                    assignment.drain();
-                } else if (reply.toRedrive().contains(partition) && assignment.requestRedrive()) {
-                    heartbeat.participant().dispatcher().start(assignment);
-                }
-            } else if (heartbeat.request().held().contains(partition)) {
-                LOG.info("Lost {}: its lease was not renewed", assignment.name());
-                member.remove(assignment, Reason.LOST);
-            } else if (!assignment.hasEnded()) {
-                releaseTimedOut(member, assignment);
-            }
-        }
-    }
-
-    private void releaseTimedOut(ShardMember member, Assignment assignment) {
-        Duration running = Duration.ofNanos(assignment.longestCallNanos());
-        LOG.error(
-                "Handler of {} exceeded handlerTimeout ({}), running for {}; releasing the partition",
-                assignment.name(),
-                assignment.spec().handlerTimeout(),
-                running);
-        listeners.call(l -> l.handlerTimedOut(assignment.name(), running));
-        member.remove(assignment, Reason.LOST);
-    }
-
-    private static void drainSurplus(ShardMember member, int share) {
-        List<Assignment> kept = member.assignments().stream()
-                .filter(assignment -> !assignment.isDraining())
-                .toList();
-        for (int i = share; i < kept.size(); i++) {
-            kept.get(i).drain();
         }
     }
 

@@ -38,7 +38,7 @@ record OrderedPageHandler(
                 expected = offset;
                 continue;
             }
-            boolean parked = assignment.isParked(events.get(next).key());
+            boolean parked = assignment.parkedKeys().contains(events.get(next).key());
             int end = endOfRun(assignment, events, next, parked);
             List<StoredEvent> run = events.subList(next, end);
             mayContinue = parked
@@ -70,7 +70,7 @@ record OrderedPageHandler(
 
     private static boolean isOfRun(Assignment assignment, StoredEvent before, StoredEvent event, boolean parked) {
         return event.offset() == before.offset() + 1
-                && assignment.isParked(event.key()) == parked
+                && assignment.parkedKeys().contains(event.key()) == parked
                 && (parked || !assignment.undecodable().contains(event));
     }
 

@@ -133,14 +133,14 @@ final class Redrive {
             freed.clear();
             freed.addAll(table.freeKeys(connection, consumerId, partition));
             if (++attempt[0] > 1) {
-                Set<String> gone = assignment.parkedKeys();
+                Set<String> gone = assignment.parkedKeys().copy();
                 gone.removeAll(table.parkedKeys(connection, consumerId, List.of(partition))
                         .getOrDefault(partition, Set.of()));
                 freed.addAll(gone);
             }
         };
         if (failures.commitWith(assignment, free, "which keys are no longer parked")) {
-            assignment.freeKeys(freed);
+            assignment.parkedKeys().removeAll(freed);
         }
     }
 

@@ -212,12 +212,12 @@ final class ShardMember {
         endedButHandling.removeIf(assignment -> !assignment.isHandling());
         long timeout = spec().handlerTimeout().toNanos();
         List<Integer> renewed = assignments.stream()
-                .filter(assignment -> assignment.longestCallNanos() < timeout)
+                .filter(assignment -> assignment.calls().longestNanos() < timeout)
                 .map(Assignment::partition)
                 .toList();
         int stuck = assignments.size() - renewed.size();
         stuck += (int) endedAndHandling()
-                .filter(assignment -> assignment.longestCallNanos() >= timeout)
+                .filter(assignment -> assignment.calls().longestNanos() >= timeout)
                 .count();
         return new HeartbeatRequest(
                 consumerId(), memberId(), membership.memberName(), maxPartitions(renewed.size(), stuck), renewed);

@@ -25,7 +25,7 @@ record UnfinishedWork(String consumer, List<String> partitions) {
         }
         if (assignment.isHandling()) {
             Duration running = Duration.ofMillis(
-                    Duration.ofNanos(assignment.longestCallNanos()).toMillis());
+                    Duration.ofNanos(assignment.calls().longestNanos()).toMillis());
             text += ", whose handler has been running for " + running;
         }
         return text;

@@ -15,7 +15,8 @@
  *   <li>An event is refused only after its transaction was rolled back: because its content was rejected, or because it
  *       failed repeatedly while another event of the same stream and shard did not.
  *   <li>Another database accepts a batch only if it directly follows the number that the sender assumes to be the last one
- *       there.
+ *       there. It forgets a producer of the outbox only 30 days after it has registered a later one: events are sent in
+ *       the order of their producers.
  * </ol>
  *
  * <p>No thread of the relay ends before it is closed ({@link io.eventsql.internal.thread.ServiceThread}), and none holds more

@@ -13,7 +13,7 @@ class UnfinishedWorkTest {
         assignment.acceptPage(Fixtures.page(0, 2));
         HandlerClock clock = new HandlerClock();
         clock.start();
-        assignment.addClock(clock);
+        assignment.calls().add(clock);
     }
 
     @Test
