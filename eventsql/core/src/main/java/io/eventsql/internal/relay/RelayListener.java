@@ -1,6 +1,7 @@
 package io.eventsql.internal.relay;
 
 import io.eventsql.internal.pool.PoolSize;
+import io.eventsql.internal.sql.BorrowedConnection;
 import io.eventsql.internal.sql.Notifications;
 import io.eventsql.internal.thread.ServiceThread;
 import java.sql.Connection;
@@ -20,6 +21,7 @@ final class RelayListener {
     private static final Logger LOG = LoggerFactory.getLogger(RelayListener.class);
     /** Short, because it bounds the time to close; waiting sends no messages. */
     private static final int WAIT_MS = 100;
+
     /** A smaller pool could not relay and publish while one connection listens. */
     private static final int POOL_SIZE_MIN = 3;
 
@@ -93,7 +95,8 @@ final class RelayListener {
         }
 
         private void listen() {
-            try (Connection connection = outbox.database().borrow()) {
+            try (BorrowedConnection borrowed = outbox.database().borrow()) {
+                Connection connection = borrowed.get();
                 if (Notifications.isThroughPooler(connection)) {
                     report("its connections go through a pooler, where LISTEN would remain on a shared one");
                     thread.close();

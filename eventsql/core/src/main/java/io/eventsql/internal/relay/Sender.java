@@ -7,7 +7,6 @@ import io.eventsql.internal.append.PartitionGroup;
 import io.eventsql.internal.retain.SegmentKeeper;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.shard.StreamRegistry;
-import io.eventsql.internal.sql.Database;
 import io.eventsql.internal.sql.ErrorKind;
 import io.eventsql.internal.sql.RelayTable.RelayLease;
 import io.eventsql.internal.sql.SqlErrors;
@@ -60,9 +59,6 @@ final class Sender {
     private final RefusalLog refusalLog;
     private final SuspectEvent suspect = new SuspectEvent();
     private int probes;
-    /** Whether the shard's connections have another default isolation level than the append requires. */
-    private boolean beginsTransactions;
-
     private final Set<String> missingStreams = new HashSet<>();
 
     /**
@@ -233,7 +229,7 @@ final class Sender {
             ofProducer
                     .lastNumbers()
                     .putAll(shard.require()
-                            .call(c -> shard.tables()
+                            .replicatedCall(c -> shard.tables()
                                     .outbox()
                                     .append()
                                     .registerOutbox(c, incarnation, producer, streamIds)));
@@ -243,10 +239,7 @@ final class Sender {
     }
 
     private void append(UnsentEvents unsent) throws SQLException {
-        Database database = shard.require();
-        long[] firstOffsets = beginsTransactions
-                ? database.replicatedTransaction(c -> execute(c, unsent))
-                : database.call(c -> execute(c, unsent));
+        long[] firstOffsets = shard.require().replicatedCall(c -> execute(c, unsent));
         Map<Target, Long> lastNumbers = fetchLastNumbers(unsent.producer, List.of());
         for (int i = 0; i < firstOffsets.length; i++) {
             PartitionGroup group = unsent.groups.get(i);
@@ -349,9 +342,8 @@ final class Sender {
         if (state.equals(SqlErrors.NOT_NEXT)) {
             return true; // an earlier attempt was stored after all: query again what the shard has
         }
-        if (state.equals(SqlErrors.NOT_READ_COMMITTED) && !beginsTransactions) {
-            beginsTransactions = true;
-            return true;
+        if (state.equals(SqlErrors.NOT_READ_COMMITTED)) {
+            return true; // from now on each append begins its own transaction
         }
         if (addSegments(e, unsent) || refreshStreams(state, unsent)) {
             return true;

@@ -129,6 +129,7 @@ final class ShardOpener {
 
     private Reached reach(Database database, String label) throws SQLException {
         database.requirePostgreSql(label);
+        database.checkIsolation(label);
         migrator.migrate(database);
         return database.call(c -> new Reached(
                 database, label, incarnations.find(c), identities.find(c).orElse(null)));
