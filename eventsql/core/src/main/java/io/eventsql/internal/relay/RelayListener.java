@@ -1,5 +1,6 @@
 package io.eventsql.internal.relay;
 
+import io.eventsql.internal.pool.PoolCheck;
 import io.eventsql.internal.pool.PoolSize;
 import io.eventsql.internal.sql.BorrowedConnection;
 import io.eventsql.internal.sql.Notifications;
@@ -21,9 +22,6 @@ final class RelayListener {
     private static final Logger LOG = LoggerFactory.getLogger(RelayListener.class);
     /** Short, because it bounds the time to close; waiting sends no messages. */
     private static final int WAIT_MS = 100;
-
-    /** A smaller pool could not relay and publish while one connection listens. */
-    private static final int POOL_SIZE_MIN = 3;
 
     private static final long RECONNECT_PAUSE_MS = 1_000;
     private static final long CHECK_INTERVAL_NANOS = TimeUnit.SECONDS.toNanos(30);
@@ -47,7 +45,7 @@ final class RelayListener {
             return;
         }
         OptionalInt poolSize = PoolSize.max(outbox.dataSource());
-        if (poolSize.isPresent() && poolSize.getAsInt() < POOL_SIZE_MIN) {
+        if (poolSize.isPresent() && poolSize.getAsInt() < PoolCheck.RELAY_LISTENS_FROM) {
             report("its pool has only " + poolSize.getAsInt() + " connections");
             return;
         }
