@@ -67,7 +67,7 @@ final class AcknowledgedBatches implements Anchors {
         List<PartitionKey> partitions = List.copyOf(remembered.keySet());
         Map<PartitionKey, LastBatch> stored = new HashMap<>();
         restored.require()
-                .call(c -> restored.tables()
+                .read(c -> restored.tables()
                         .partitions()
                         .lastBatches(
                                 c,

@@ -67,7 +67,7 @@ final class OutboxDatabase {
         url = database().call(OutboxDatabase::url);
         if (standalone != null) {
             standalone.checkIsolation("outbox " + name);
-            Optional<ShardIdentity> identity = standalone.call(tables.relay()::shardIdentity);
+            Optional<ShardIdentity> identity = standalone.read(tables.relay()::shardIdentity);
             if (identity.isPresent()) {
                 requireSameCluster(identity.get().clusterId());
                 state = State.SHARD;

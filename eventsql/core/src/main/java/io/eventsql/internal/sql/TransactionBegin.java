@@ -74,13 +74,14 @@ final class TransactionBegin {
      * the session: behind a pooler, other clients use that next. A process that freezes in its transaction must not keep
      * its locks, so the server ends it after the given idle time.
      *
+     * @param limits further settings of the transaction; may be empty
      * @throws NotSentException if the connection is broken: nothing of the transaction's work was sent
      */
-    static void begin(Connection connection, int idleTimeoutMs) throws SQLException {
+    static void begin(Connection connection, int idleTimeoutMs, String limits) throws SQLException {
         try (Statement statement = connection.createStatement()) {
             connection.setAutoCommit(false);
             statement.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED;"
-                    + " SET LOCAL idle_in_transaction_session_timeout = " + idleTimeoutMs);
+                    + " SET LOCAL idle_in_transaction_session_timeout = " + idleTimeoutMs + ";" + limits);
         } catch (SQLException e) {
             throw SqlErrors.classify(e) == ErrorKind.IN_DOUBT ? new NotSentException(e) : e;
         }
