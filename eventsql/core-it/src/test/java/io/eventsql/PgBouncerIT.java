@@ -9,90 +9,138 @@ import io.eventsql.eventsdb.EmbeddedEventsDb;
 import io.eventsql.fixture.Handled;
 import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.process.PgBouncer;
+import io.eventsql.fixture.process.ServerSessions;
 import java.nio.file.Path;
 import java.sql.PreparedStatement;
+import java.sql.SQLException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.stream.IntStream;
-import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /**
- * Publishing and consuming through PgBouncer in transaction mode, where the library must not rely on session state:
- * settings, locks or prepared statements. Notifications do not pass, so consumers poll. Skipped unless the program {@code
- * pgbouncer} is installed.
+ * Goal: publishing, consuming in every way and clearing work through PgBouncer in transaction mode, whatever the role's
+ * default isolation level, and leave nothing behind on a server connection, which other clients use next: no setting, lock,
+ * channel or prepared statement. The outbox: {@code OutboxThroughPgBouncerIT}.
+ *
+ * <p>Method: two processes share few server connections, which are inspected afterwards. Signals do not pass, so consumers
+ * poll. Skipped unless the program {@code pgbouncer} is installed.
  */
+@Timeout(180)
 class PgBouncerIT {
+    private static final String STREAM = "bounced";
     private static final int EVENTS = 500;
     private static final int CONNECTIONS = 6;
 
     @TempDir
     private Path folder;
 
-    @Test
-    void transactionMode_publishAndConsumeInEveryWay_works() throws Exception {
+    private EmbeddedEventsDb eventsDb;
+    private PgBouncer pgBouncer;
+
+    @ParameterizedTest
+    @ValueSource(strings = {"read committed", "repeatable read", "serializable"})
+    void transactionMode_anyDefaultIsolation_everythingWorksAndNothingIsLeft(String isolation) throws Exception {
         Optional<Path> program = PgBouncer.program();
         assumeThat(program)
                 .as("skipped: pgbouncer is not installed (Debian: apt-get install pgbouncer)")
                 .isPresent();
-        try (EmbeddedEventsDb eventsDb = EmbeddedEventsDb.builder().start();
-                PgBouncer pgBouncer = PgBouncer.start(program.get(), folder, eventsDb, CONNECTIONS)) {
-            publishAndConsume(eventsDb, pgBouncer);
+        try (EmbeddedEventsDb started = EmbeddedEventsDb.builder().start()) {
+            eventsDb = started;
+            Sql.execute(
+                    eventsDb.adminDataSource(),
+                    "ALTER ROLE " + eventsDb.username() + " SET default_transaction_isolation = '" + isolation + "'");
+            try (PgBouncer bouncer = PgBouncer.start(program.get(), folder, eventsDb, CONNECTIONS)) {
+                pgBouncer = bouncer;
+                Settings settings = Settings.builder()
+                        .lease(Duration.ofSeconds(2))
+                        .pollInterval(Duration.ofMillis(200))
+                        .build();
+                try (HikariDataSource firstPool = newPool();
+                        HikariDataSource secondPool = newPool()) {
+                    try (EventSql first = EventSql.builder(firstPool)
+                                    .settings(settings)
+                                    .build();
+                            EventSql second = EventSql.builder(secondPool)
+                                    .settings(settings)
+                                    .build()) {
+                        first.createStream(StreamSpec.of(STREAM).withPartitions(4));
+                        publishAndConsume(first, second);
+                        clearWhilePublishing(first, second);
+                    }
+                    ServerSessions.assertUnchanged(firstPool, CONNECTIONS, isolation);
+                }
+            }
         }
     }
 
-    private static HikariDataSource pool(EmbeddedEventsDb eventsDb, PgBouncer pgBouncer) {
+    private HikariDataSource newPool() {
         return pgBouncer.pool(eventsDb.jdbcUrl().substring(eventsDb.jdbcUrl().lastIndexOf('/') + 1), config -> {});
     }
 
-    private static void publishAndConsume(EmbeddedEventsDb eventsDb, PgBouncer pgBouncer) throws Exception {
-        Settings settings = Settings.builder()
-                .lease(Duration.ofSeconds(2))
-                .pollInterval(Duration.ofMillis(200))
-                .build();
-        try (HikariDataSource firstPool = pool(eventsDb, pgBouncer);
-                HikariDataSource secondPool = pool(eventsDb, pgBouncer);
-                EventSql first = EventSql.builder(firstPool).settings(settings).build();
-                EventSql second =
-                        EventSql.builder(secondPool).settings(settings).build()) {
-            first.createStream(StreamSpec.of("bounced").withPartitions(4));
-            Sql.execute(eventsDb.dataSource(), "CREATE TABLE effect (text text)");
-            Handled plain = new Handled();
-            ConsumerSpec spec = ConsumerSpec.of("bounced", "plain")
-                    .withRetry(RetryPolicy.defaults().withMaxAttempts(1))
-                    .withFailurePolicy(FailurePolicy.DEAD_LETTER);
-            List<Subscription> subscriptions = new ArrayList<>();
-            for (EventSql process : List.of(first, second)) {
-                subscriptions.add(process.subscribe(spec, event -> {
-                    if (event.text().equals("7")) {
-                        throw new IllegalStateException("not this one");
-                    }
-                    plain.add(event);
-                }));
-                subscriptions.add(process.subscribeTransactional(
-                        ConsumerSpec.of("bounced", "once"), (event, connection) -> {
-                            try (PreparedStatement insert =
-                                    connection.prepareStatement("INSERT INTO effect VALUES (?)")) {
-                                insert.setString(1, event.text());
-                                insert.execute();
-                            }
-                        }));
-            }
-            List<Event> events = IntStream.range(0, EVENTS)
-                    .mapToObj(i -> Event.ofText("key-" + i % 20, Integer.toString(i)))
-                    .toList();
-            first.publisher().publishAll("bounced", events.subList(0, EVENTS / 2));
-            second.publisher().publishAll("bounced", events.subList(EVENTS / 2, EVENTS));
-            plain.awaitSize(EVENTS - 1);
-            await().atMost(Duration.ofSeconds(60))
-                    .until(() -> first.positions("bounced", "once").stream().allMatch(p -> p.lag() == 0));
-            subscriptions.forEach(Subscription::close);
-            assertThat(first.consumer("bounced", "plain").parkedEvents(10)).hasSize(1);
-            assertThat(Sql.query(eventsDb.dataSource(), "SELECT text FROM effect"))
-                    .containsExactlyInAnyOrderElementsOf(
-                            events.stream().map(Event::text).toList());
+    private void publishAndConsume(EventSql first, EventSql second) throws SQLException {
+        Sql.execute(eventsDb.dataSource(), "CREATE TABLE effect (text text)");
+        Handled plain = new Handled();
+        ConsumerSpec spec = ConsumerSpec.of(STREAM, "plain")
+                .withRetry(RetryPolicy.defaults().withMaxAttempts(1))
+                .withFailurePolicy(FailurePolicy.DEAD_LETTER);
+        List<Subscription> subscriptions = new ArrayList<>();
+        for (EventSql process : List.of(first, second)) {
+            subscriptions.add(process.subscribe(spec, event -> {
+                if (event.text().equals("7")) {
+                    throw new IllegalStateException("not this one");
+                }
+                plain.add(event);
+            }));
+            subscriptions.add(process.subscribeTransactional(ConsumerSpec.of(STREAM, "once"), (event, connection) -> {
+                try (PreparedStatement insert = connection.prepareStatement("INSERT INTO effect VALUES (?)")) {
+                    insert.setString(1, event.text());
+                    insert.execute();
+                }
+            }));
         }
+        List<Event> events = IntStream.range(0, EVENTS)
+                .mapToObj(i -> Event.ofText("key-" + i % 20, Integer.toString(i)))
+                .toList();
+        first.publisher().publishAll(STREAM, events.subList(0, EVENTS / 2));
+        second.publisher().publishAll(STREAM, events.subList(EVENTS / 2, EVENTS));
+        plain.awaitSize(EVENTS - 1);
+        await().atMost(Duration.ofSeconds(60))
+                .until(() -> first.positions(STREAM, "once").stream().allMatch(p -> p.lag() == 0));
+        subscriptions.forEach(Subscription::close);
+        assertThat(first.consumer(STREAM, "plain").parkedEvents(10)).hasSize(1);
+        assertThat(Sql.query(eventsDb.dataSource(), "SELECT text FROM effect"))
+                .containsExactlyInAnyOrderElementsOf(
+                        events.stream().map(Event::text).toList());
+    }
+
+    private void clearWhilePublishing(EventSql clearing, EventSql publishing) throws Exception {
+        AtomicBoolean cleared = new AtomicBoolean();
+        CompletableFuture<Void> published = CompletableFuture.runAsync(() -> {
+            for (int i = 0; !cleared.get(); i++) {
+                publishing.publisher().publish(STREAM, Event.ofText("key-" + i % 20, "published during the clearing"));
+            }
+        });
+        try {
+            clearing.clear(STREAM, clearing.previewClear(STREAM).confirmation());
+        } finally {
+            cleared.set(true);
+            published.get(30, TimeUnit.SECONDS);
+        }
+        assertThat(Sql.query(
+                        eventsDb.dataSource(),
+                        "SELECT next_offset - log_start - (SELECT count(*) FROM eventsql.events_" + STREAM
+                                + " e WHERE e.partition = h.partition AND e.event_offset >= h.log_start)"
+                                + " FROM eventsql.partition_head h WHERE stream = '" + STREAM + "'"))
+                .as("events after the start of each partition's log that are missing")
+                .containsOnly("0");
     }
 }

@@ -44,8 +44,11 @@ import org.jspecify.annotations.Nullable;
  * </ul>
  *
  * The pool of a standalone outbox needs 2 to relay it and 1 for each shard. Each application thread inside a method of
- * this class uses 1 more. If a pool's size can be determined and is too small, a warning with the required size is
- * logged.
+ * this class uses 1 more. A smaller pool is reported by a warning: work then waits for connections.
+ *
+ * <p>At least required are 1 connection to publish and to relay, 2 to consume, and with transactional consumers 3 and those
+ * of their handlers. A consumer for which a pool is too small is refused. A pool whose size cannot be determined is not
+ * checked, and reported by a warning.
  */
 public final class EventSql implements AutoCloseable {
     private static final long OPEN_MISSING_EVERY_MS = 1_000;
@@ -87,8 +90,7 @@ public final class EventSql implements AutoCloseable {
         relays.start();
         pools = new PoolCheck(
                 settings,
-                shards.size(),
-                shards::infos,
+                shards::dataSources,
                 relays.standaloneOutboxes(),
                 stream -> streams.require(stream).partitions());
         pools.check();
@@ -214,25 +216,29 @@ public final class EventSql implements AutoCloseable {
      * consumer's committed offsets. A consumer may have any number of members, in this and other processes, which share
      * its partitions.
      *
+     * @throws InvalidInputException if the pool of a shard is too small; names the required number of connections
      * @throws UnknownStreamException if the stream does not exist
      */
     public Subscription subscribe(ConsumerSpec spec, EventHandler handler) {
-        return started(consumers.subscribe(requireSpec(spec), requireHandler(handler)), false);
+        requireHandler(handler);
+        return pools.start(requireSpec(spec), false, () -> consumers.subscribe(spec, handler));
     }
 
     /** Starts a member as {@link #subscribe} does, with a handler of batches. */
     public Subscription subscribeBatch(ConsumerSpec spec, EventBatchHandler handler) {
-        return started(consumers.subscribeBatch(requireSpec(spec), requireHandler(handler)), false);
+        requireHandler(handler);
+        return pools.start(requireSpec(spec), false, () -> consumers.subscribeBatch(spec, handler));
     }
 
     /**
      * Starts a member as {@link #subscribe} does, with a handler whose writes to the event's shard are committed together
      * with the consumer's offset: exactly once. Uses up to {@link ConsumerSpec#concurrency()} connections of each pool.
      *
-     * @throws InvalidInputException if {@link ConsumerSpec#keyConcurrency()} is not 1
+     * @throws InvalidInputException if {@link ConsumerSpec#keyConcurrency()} is not 1, or the pool of a shard is too small
      */
     public Subscription subscribeTransactional(ConsumerSpec spec, TransactionalEventHandler handler) {
-        return started(consumers.subscribeTransactional(requireSpec(spec), null, requireHandler(handler)), true);
+        requireHandler(handler);
+        return pools.start(requireSpec(spec), true, () -> consumers.subscribeTransactional(spec, null, handler));
     }
 
     /**
@@ -244,7 +250,8 @@ public final class EventSql implements AutoCloseable {
     public Subscription subscribeTransactional(
             ConsumerSpec spec, TransactionBoundary boundary, TransactionalEventHandler handler) {
         InvalidInputException.requireGiven("boundary", boundary);
-        return started(consumers.subscribeTransactional(requireSpec(spec), boundary, requireHandler(handler)), true);
+        requireHandler(handler);
+        return pools.start(requireSpec(spec), true, () -> consumers.subscribeTransactional(spec, boundary, handler));
     }
 
     /**
@@ -252,7 +259,8 @@ public final class EventSql implements AutoCloseable {
      * batches.
      */
     public Subscription subscribeTransactionalBatch(ConsumerSpec spec, TransactionalEventBatchHandler handler) {
-        return started(consumers.subscribeTransactionalBatch(requireSpec(spec), null, requireHandler(handler)), true);
+        requireHandler(handler);
+        return pools.start(requireSpec(spec), true, () -> consumers.subscribeTransactionalBatch(spec, null, handler));
     }
 
     /**
@@ -264,18 +272,9 @@ public final class EventSql implements AutoCloseable {
     public Subscription subscribeTransactionalBatch(
             ConsumerSpec spec, TransactionBoundary boundary, TransactionalEventBatchHandler handler) {
         InvalidInputException.requireGiven("boundary", boundary);
-        return started(
-                consumers.subscribeTransactionalBatch(requireSpec(spec), boundary, requireHandler(handler)), true);
-    }
-
-    private Subscription started(Subscription subscription, boolean transactional) {
-        try {
-            pools.checkStarted(subscription, transactional);
-            return subscription;
-        } catch (RuntimeException | Error e) { // the caller has nothing to close it with
-            subscription.close(Duration.ZERO);
-            throw e;
-        }
+        requireHandler(handler);
+        return pools.start(
+                requireSpec(spec), true, () -> consumers.subscribeTransactionalBatch(spec, boundary, handler));
     }
 
     private static ConsumerSpec requireSpec(ConsumerSpec spec) {

@@ -1,31 +1,132 @@
 package io.eventsql.consume;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.awaitility.Awaitility.await;
 
 import com.zaxxer.hikari.HikariDataSource;
+import io.eventsql.ConsumerListener;
+import io.eventsql.ConsumerPartition;
 import io.eventsql.ConsumerSpec;
 import io.eventsql.Event;
 import io.eventsql.EventSql;
 import io.eventsql.FailurePolicy;
+import io.eventsql.InvalidInputException;
 import io.eventsql.RetryPolicy;
+import io.eventsql.Settings;
 import io.eventsql.StreamSpec;
 import io.eventsql.fixture.Handled;
 import io.eventsql.fixture.Pools;
 import io.eventsql.fixture.TestCluster;
 import java.sql.Connection;
+import java.sql.SQLException;
 import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.CountDownLatch;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /**
- * Goal: consuming needs one connection next to the one that listens: no path waits for a second one while it holds one.
- * Method: a pool of two connections; other processes create the stream, so that this one has to look everything up.
+ * Goal: consuming needs one connection next to the one that listens and those of transactional handlers: no path waits for a
+ * second one while it holds one. With fewer connections a consumer is refused, and nothing of it is started.
+ *
+ * <p>Method: pools of the required size, and of one connection less; other processes create the stream, so that this one has
+ * to look everything up.
  */
 @Timeout(120)
 class SmallPoolIT {
     private static final int EVENTS = 100;
+    private static final Duration LEASE = Duration.ofSeconds(1);
+
+    private static HikariDataSource pool(TestCluster cluster, int size) throws SQLException {
+        try (Connection connection = cluster.dataSources().getFirst().getConnection()) {
+            return Pools.pool(TestCluster.server(), connection.getMetaData().getURL(), config -> {
+                config.setMaximumPoolSize(size);
+                config.setConnectionTimeout(10_000);
+            });
+        }
+    }
+
+    @Test
+    void poolOfOne_consumer_isRefusedAndPublishingContinues() throws SQLException {
+        try (TestCluster cluster = TestCluster.ofShards(1);
+                HikariDataSource pool = pool(cluster, 1);
+                EventSql eventSql = EventSql.builder(pool).build()) {
+            eventSql.createStream(StreamSpec.of("orders").withPartitions(2));
+            eventSql.publisher().publish("orders", Event.ofText("x"));
+            assertThatThrownBy(() -> eventSql.subscribe(ConsumerSpec.of("orders", "c"), event -> {}))
+                    .isInstanceOf(InvalidInputException.class)
+                    .hasMessageContainingAll(
+                            "dataSource[shard0] is a pool of 1 connections, but at least 2 are needed",
+                            "1 shared by publishing",
+                            "1 to listen for signals");
+            assertNothingIsStarted(cluster, eventSql);
+            eventSql.publisher().publish("orders", Event.ofText("y"));
+        }
+    }
+
+    private static void assertNothingIsStarted(TestCluster cluster, EventSql eventSql) throws SQLException {
+        assertThat(eventSql.subscriptions()).isEmpty();
+        assertThat(cluster.sum("SELECT count(*) FROM eventsql.consumer")).isZero();
+    }
+
+    /** While every handler has a connection for longer than the lease, leases are renewed and events published. */
+    @Test
+    void transactionalHandlers_poolOfRequiredSize_keepTheirLeases() throws Exception {
+        int partitions = 3;
+        int required = partitions + 3;
+        ConsumerSpec spec = ConsumerSpec.of("orders", "c");
+        Settings settings = Settings.builder().lease(LEASE).build();
+        try (TestCluster cluster = TestCluster.ofShards(1)) {
+            cluster.open().createStream(StreamSpec.of("orders").withPartitions(partitions));
+            try (HikariDataSource pool = pool(cluster, required - 1);
+                    EventSql eventSql =
+                            EventSql.builder(pool).settings(settings).build()) {
+                assertThatThrownBy(() -> eventSql.subscribeTransactional(spec, (event, connection) -> {}))
+                        .isInstanceOf(InvalidInputException.class)
+                        .hasMessageContainingAll(
+                                "but at least " + required + " are needed", partitions + " for transactional handlers");
+                assertNothingIsStarted(cluster, eventSql);
+                eventSql.subscribeTransactional(spec.withConcurrency(partitions - 1), (event, connection) -> {})
+                        .close();
+            }
+            Revocations revocations = new Revocations();
+            Handled handled = new Handled();
+            CountDownLatch released = new CountDownLatch(1);
+            try (HikariDataSource pool = pool(cluster, required);
+                    EventSql eventSql = EventSql.builder(pool)
+                            .settings(settings)
+                            .listener(revocations)
+                            .build()) {
+                eventSql.subscribeTransactional(spec, (event, connection) -> {
+                    handled.add(event);
+                    released.await();
+                });
+                long end = System.nanoTime() + LEASE.multipliedBy(3).toNanos();
+                int published = 0;
+                while (handled.size() < partitions || System.nanoTime() < end) {
+                    eventSql.publisher().publish("orders", Event.ofText("key" + published++, "x"));
+                }
+                released.countDown();
+                handled.awaitSize(published).assertOnceAndInOrder();
+                assertThat(revocations.reasons).isEmpty();
+            } finally {
+                released.countDown();
+            }
+        }
+    }
+
+    private static final class Revocations implements ConsumerListener {
+        private final List<Reason> reasons = new CopyOnWriteArrayList<>();
+
+        @Override
+        public void partitionRevoked(ConsumerPartition partition, Reason reason) {
+            reasons.add(reason);
+        }
+    }
 
     @ParameterizedTest
     @EnumSource(FailurePolicy.class)
@@ -34,13 +135,9 @@ class SmallPoolIT {
             EventSql other = cluster.open();
             other.createStream(StreamSpec.of("orders").withPartitions(2));
             other.createStream(StreamSpec.of("orders_dead_letter").withPartitions(2));
-            String url;
-            try (Connection connection = cluster.dataSources().getFirst().getConnection()) {
-                url = connection.getMetaData().getURL();
-            }
             Handled handled = new Handled();
             boolean fails = policy != FailurePolicy.STOP;
-            try (HikariDataSource pool = Pools.pool(TestCluster.server(), url, config -> config.setMaximumPoolSize(2));
+            try (HikariDataSource pool = pool(cluster, 2);
                     EventSql eventSql = EventSql.builder(pool).build()) {
                 eventSql.subscribe(
                         ConsumerSpec.of("orders", "c")

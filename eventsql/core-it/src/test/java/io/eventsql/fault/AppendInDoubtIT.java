@@ -33,6 +33,8 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /**
  * Goal: whatever happens to the connection of an append, every acknowledged event is stored exactly once and at the
@@ -97,26 +99,44 @@ class AppendInDoubtIT {
 
     @Test
     void publish_connectionsCutAtEveryPointOfAppend_storesEveryEventOnceInKeyOrder() throws Exception {
-        Random random = Seeds.random("AppendInDoubtIT.cut");
-        open(settings(), StreamSpec.of("cut_anywhere").withPartitions(5).withSegmentSize(500));
+        publishWhileRequestsAreCut("cut_anywhere", APPEND);
+    }
+
+    /** Where READ COMMITTED is not the default, an append is BEGIN, the function and COMMIT. */
+    @ParameterizedTest
+    @ValueSource(strings = {APPEND, FaultProxy.COMMIT})
+    void publish_otherDefaultIsolationAndConnectionsCut_storesEveryEventOnceInKeyOrder(String request)
+            throws Exception {
+        pool.close();
+        pool = Pools.pool(
+                eventsDb,
+                proxy.jdbcUrl(),
+                config ->
+                        config.addDataSourceProperty("options", "-c default_transaction_isolation=repeatable\\ read"));
+        publishWhileRequestsAreCut(request.equals(APPEND) ? "cut_at_append" : "cut_at_commit", request);
+    }
+
+    private void publishWhileRequestsAreCut(String stream, String request) throws Exception {
+        Random random = Seeds.random("AppendInDoubtIT." + stream);
+        open(settings(), StreamSpec.of(stream).withPartitions(5).withSegmentSize(500));
         List<RequestFault> cuts = Stream.of(RequestFault.values())
                 .filter(fault -> fault != RequestFault.HOLD_REQUEST)
                 .toList();
         AtomicInteger faults = new AtomicInteger();
         proxy.planRequests(
-                APPEND,
+                request,
                 number -> random.nextInt(6) > 0
                         ? null
                         : cuts.get(Math.floorMod(faults.getAndIncrement() + random.nextInt(2), cuts.size())));
         Ledger ledger = new Ledger();
-        PublishLoad load = new PublishLoad(eventSql.publisher(), "cut_anywhere", ledger);
+        PublishLoad load = new PublishLoad(eventSql.publisher(), stream, ledger);
         load.startAll(3, "k", random, 3);
         TimeUnit.SECONDS.sleep(RUN_SECONDS);
         await().atMost(Duration.ofSeconds(60)).until(() -> faults.get() > 20); // a slow machine takes longer
         load.stop();
 
-        List<Ledger.Stored> stored = read("cut_anywhere");
-        System.out.println(ledger + ", " + proxy.requests() + " appends, " + faults + " of them cut");
+        List<Ledger.Stored> stored = read(stream);
+        System.out.println(ledger + ", " + proxy.requests() + " requests, " + faults + " of them cut");
         ledger.verify(stored);
         assertThat(ledger.storedCount())
                 .as("acknowledged, with a distant deadline")

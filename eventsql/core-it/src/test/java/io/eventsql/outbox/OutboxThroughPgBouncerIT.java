@@ -12,6 +12,7 @@ import io.eventsql.StreamSpec;
 import io.eventsql.eventsdb.EmbeddedEventsDb;
 import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.process.PgBouncer;
+import io.eventsql.fixture.process.ServerSessions;
 import java.nio.file.Path;
 import java.sql.Connection;
 import java.sql.SQLException;
@@ -30,8 +31,8 @@ import org.junit.jupiter.params.provider.ValueSource;
  * Goal: the outbox works through PgBouncer in transaction mode with a role whose default isolation level is not READ
  * COMMITTED, and leaves nothing behind on a server connection, which other clients use next.
  *
- * <p>Method: few server connections for each database, shared by all clients. Afterwards as many transactions are open at
- * the same time, so that each inspects another server connection. Skipped unless the program {@code pgbouncer} is installed.
+ * <p>Method: few server connections for each database, shared by all clients, which are inspected afterwards. Skipped unless
+ * the program {@code pgbouncer} is installed.
  */
 @Timeout(180)
 class OutboxThroughPgBouncerIT {
@@ -62,7 +63,7 @@ class OutboxThroughPgBouncerIT {
                     names.forEach(name -> pools.add(pgBouncer.pool(name, config -> {})));
                     publishAndRelay(pools);
                     for (DataSource pool : pools) {
-                        assertSessionsAreUnchanged(pool, isolation);
+                        ServerSessions.assertUnchanged(pool, SERVER_CONNECTIONS, isolation);
                     }
                 } finally {
                     pools.forEach(HikariDataSource::close);
@@ -98,32 +99,6 @@ class OutboxThroughPgBouncerIT {
                 }
                 assertThat(stored).isEqualTo(2L * CALLS * EVENTS_PER_CALL);
             });
-        }
-    }
-
-    private static void assertSessionsAreUnchanged(DataSource database, String isolation) throws SQLException {
-        List<Connection> transactions = new ArrayList<>();
-        try {
-            for (int i = 0; i < SERVER_CONNECTIONS; i++) {
-                Connection transaction = database.getConnection();
-                transactions.add(transaction);
-                transaction.setAutoCommit(false);
-                assertThat(Sql.query(
-                                transaction,
-                                "SELECT current_setting('default_transaction_isolation') || ', '"
-                                        + " || current_setting('idle_in_transaction_session_timeout') || ', '"
-                                        + " || current_setting('lock_timeout') || ', '"
-                                        + " || current_setting('synchronous_commit')"))
-                        .containsExactly(isolation + ", 0, 0, on");
-                assertThat(Sql.query(transaction, "SELECT pg_listening_channels()"))
-                        .isEmpty();
-                assertThat(Sql.query(transaction, "SELECT name FROM pg_prepared_statements"))
-                        .isEmpty();
-            }
-        } finally {
-            for (Connection transaction : transactions) {
-                transaction.close();
-            }
         }
     }
 }

@@ -2,6 +2,7 @@ package io.eventsql.internal.retain;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assumptions.assumeThat;
 import static org.awaitility.Awaitility.await;
 
 import com.zaxxer.hikari.HikariConfig;
@@ -12,12 +13,16 @@ import io.eventsql.EventSql;
 import io.eventsql.StreamSpec;
 import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.TestCluster;
+import io.eventsql.fixture.process.PgBouncer;
+import io.eventsql.fixture.process.ServerSessions;
 import io.eventsql.internal.sql.ClearStatements;
 import io.eventsql.internal.sql.SqlErrors;
 import io.eventsql.internal.sql.SqlSchema;
+import java.nio.file.Path;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.util.List;
+import java.util.Optional;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
@@ -29,6 +34,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.postgresql.ds.PGSimpleDataSource;
@@ -41,6 +47,7 @@ import org.postgresql.ds.PGSimpleDataSource;
 class ClearIsolationIT {
     private static final String STREAM = "orders";
     private static final long GATE = 4711;
+    private static final int SERVER_CONNECTIONS = 4;
 
     private final DataSource database = TestCluster.newDatabase();
     private final HikariDataSource pool = TestCluster.pool(database);
@@ -155,6 +162,22 @@ class ClearIsolationIT {
         config.setTransactionIsolation(isolation);
         try (HikariDataSource other = new HikariDataSource(config)) {
             clearWhileAnAppendIsOpen(other);
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"read committed", "repeatable read", "serializable"})
+    void clear_throughPgBouncer_keepsWhatIsAppendedMeanwhile(String isolation, @TempDir Path folder) throws Exception {
+        Optional<Path> program = PgBouncer.program();
+        assumeThat(program)
+                .as("skipped: pgbouncer is not installed (Debian: apt-get install pgbouncer)")
+                .isPresent();
+        String name = Sql.query(pool, "SELECT current_database()").getFirst();
+        Sql.execute(pool, "ALTER DATABASE " + name + " SET default_transaction_isolation = '" + isolation + "'");
+        try (PgBouncer pgBouncer = PgBouncer.start(program.get(), folder, TestCluster.server(), SERVER_CONNECTIONS);
+                HikariDataSource other = pgBouncer.pool(name, config -> {})) {
+            clearWhileAnAppendIsOpen(other);
+            ServerSessions.assertUnchanged(other, SERVER_CONNECTIONS, isolation);
         }
     }
 

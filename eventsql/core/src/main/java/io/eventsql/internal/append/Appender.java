@@ -1,7 +1,6 @@
 package io.eventsql.internal.append;
 
 import io.eventsql.internal.shard.Shard;
-import io.eventsql.internal.sql.Database;
 import io.eventsql.internal.sql.ErrorKind;
 import io.eventsql.internal.sql.SqlErrors;
 import io.eventsql.internal.thread.FailureSeries;
@@ -178,10 +177,7 @@ final class Appender {
         return switch (SqlErrors.state(failure)) {
             case SqlErrors.TIME_LIMIT -> Remedy.RETRY;
             case SqlErrors.OTHER_INCARNATION -> recheckIncarnation();
-            case SqlErrors.NOT_READ_COMMITTED -> {
-                shard.database().ifPresent(Database::requireReadCommitted);
-                yield Remedy.REPEAT;
-            }
+            case SqlErrors.NOT_READ_COMMITTED -> Remedy.REPEAT; // from now on each append begins its own transaction
             case SqlErrors.NO_PARTITION, SqlErrors.OTHER_STREAM, SqlErrors.UNDEFINED_TABLE -> forgetStreams(batch);
             default -> Remedy.REJECT;
         };

@@ -48,7 +48,7 @@ final class BatchSender {
      */
     void send(Batch batch) throws SQLException {
         lookUpStreams(batch);
-        Optional<Stored> result = shard.require().call(connection -> store(connection, batch));
+        Optional<Stored> result = shard.require().replicatedCall(connection -> store(connection, batch));
         if (result.isEmpty()) {
             return; // all calls have reached their deadline
         }

@@ -95,7 +95,7 @@ final class DeadLetters {
                     new String[] {HeadersJson.encode(headers(assignment, event, error, attempts))});
             long[] bases = shard.tables()
                     .append()
-                    .executeInTransaction(
+                    .execute(
                             connection,
                             producer,
                             batchNumber.incrementAndGet(),

@@ -1,5 +1,5 @@
 /**
- * Compares the sizes of the connection pools with what this instance may need.
+ * Compares the sizes of the connection pools with what this instance needs, before it starts what needs them.
  *
  * <p>Not API: may change in any release.
  */

@@ -66,6 +66,7 @@ final class OutboxDatabase {
         }
         url = database().call(OutboxDatabase::url);
         if (standalone != null) {
+            standalone.checkIsolation("outbox " + name);
             Optional<ShardIdentity> identity = standalone.read(tables.relay()::shardIdentity);
             if (identity.isPresent()) {
                 requireSameCluster(identity.get().clusterId());

@@ -154,7 +154,7 @@ final class PageMover {
         if (!attempt.groups.isEmpty() && own != null) {
             attempt.firstOffsets = own.tables()
                     .append()
-                    .executeInTransaction(
+                    .execute(
                             connection,
                             producer,
                             ++number,

@@ -182,7 +182,7 @@ final class Relay {
     /** Acquires, renews or loses the lease, and determines whether events wait. */
     private @Nullable RelayLease pollLease(@Nullable RelayLease held, boolean hinted) throws SQLException {
         Polled polled = outbox.database()
-                .call(c -> outbox.tables()
+                .replicatedCall(c -> outbox.tables()
                         .relay()
                         .poll(c, self, held == null ? 0 : held.epoch(), leaseSeconds(), hinted && held == null));
         waiting = polled.waiting();

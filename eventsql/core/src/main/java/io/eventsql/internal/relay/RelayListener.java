@@ -1,6 +1,8 @@
 package io.eventsql.internal.relay;
 
+import io.eventsql.internal.pool.PoolCheck;
 import io.eventsql.internal.pool.PoolSize;
+import io.eventsql.internal.sql.BorrowedConnection;
 import io.eventsql.internal.sql.Notifications;
 import io.eventsql.internal.thread.ServiceThread;
 import java.sql.Connection;
@@ -20,8 +22,6 @@ final class RelayListener {
     private static final Logger LOG = LoggerFactory.getLogger(RelayListener.class);
     /** Short, because it bounds the time to close; waiting sends no messages. */
     private static final int WAIT_MS = 100;
-    /** A smaller pool could not relay and publish while one connection listens. */
-    private static final int POOL_SIZE_MIN = 3;
 
     private static final long RECONNECT_PAUSE_MS = 1_000;
     private static final long CHECK_INTERVAL_NANOS = TimeUnit.SECONDS.toNanos(30);
@@ -45,7 +45,7 @@ final class RelayListener {
             return;
         }
         OptionalInt poolSize = PoolSize.max(outbox.dataSource());
-        if (poolSize.isPresent() && poolSize.getAsInt() < POOL_SIZE_MIN) {
+        if (poolSize.isPresent() && poolSize.getAsInt() < PoolCheck.RELAY_LISTENS_FROM) {
             report("its pool has only " + poolSize.getAsInt() + " connections");
             return;
         }
@@ -93,7 +93,8 @@ final class RelayListener {
         }
 
         private void listen() {
-            try (Connection connection = outbox.database().borrow()) {
+            try (BorrowedConnection borrowed = outbox.database().borrow()) {
+                Connection connection = borrowed.get();
                 if (Notifications.isThroughPooler(connection)) {
                     report("its connections go through a pooler, where LISTEN would remain on a shared one");
                     thread.close();

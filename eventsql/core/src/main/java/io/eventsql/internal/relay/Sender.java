@@ -7,7 +7,6 @@ import io.eventsql.internal.append.PartitionGroup;
 import io.eventsql.internal.retain.SegmentKeeper;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.shard.StreamRegistry;
-import io.eventsql.internal.sql.Database;
 import io.eventsql.internal.sql.ErrorKind;
 import io.eventsql.internal.sql.RelayTable.RelayLease;
 import io.eventsql.internal.sql.SqlErrors;
@@ -63,9 +62,6 @@ final class Sender {
     private final RefusalLog refusalLog;
     private final SuspectEvent suspect = new SuspectEvent();
     private final AppendRepair repair;
-    /** Whether the shard's connections have another default isolation level than the append requires. */
-    private boolean beginsTransactions;
-
     private final Set<String> missingStreams = new HashSet<>();
 
     /**
@@ -259,7 +255,7 @@ final class Sender {
             ofProducer
                     .lastNumbers()
                     .putAll(shard.require()
-                            .call(c -> shard.tables()
+                            .replicatedCall(c -> shard.tables()
                                     .outbox()
                                     .append()
                                     .registerOutbox(c, incarnation, outboxOfProducer, producer, streamIds)));
@@ -269,10 +265,7 @@ final class Sender {
     }
 
     private void append(UnsentEvents unsent) throws SQLException {
-        Database database = shard.require();
-        long[] firstOffsets = beginsTransactions
-                ? database.replicatedTransaction(c -> execute(c, unsent))
-                : database.call(c -> execute(c, unsent));
+        long[] firstOffsets = shard.require().replicatedCall(c -> execute(c, unsent));
         Map<Target, Long> lastNumbers = fetchLastNumbers(unsent.producer, List.of());
         for (int i = 0; i < firstOffsets.length; i++) {
             PartitionGroup group = unsent.groups.get(i);
@@ -365,9 +358,8 @@ final class Sender {
         if (state.equals(SqlErrors.NOT_NEXT)) {
             return true; // an earlier attempt was stored after all: query again what the shard has
         }
-        if (state.equals(SqlErrors.NOT_READ_COMMITTED) && !beginsTransactions) {
-            beginsTransactions = true;
-            return true;
+        if (state.equals(SqlErrors.NOT_READ_COMMITTED)) {
+            return true; // from now on each append begins its own transaction
         }
         ErrorKind kind = SqlErrors.classify(e);
         if (kind == ErrorKind.NOT_SENT || kind == ErrorKind.IN_DOUBT) {

@@ -149,7 +149,7 @@ public final class StreamCleaner {
         long logStart = readHeads(shard, stream).get(partition).logStart();
         for (Segment segment : findSegmentsBelow(shard, stream, partition, logStart)) {
             if (segment.attachment() != Attachment.DETACHED) {
-                shard.require().call(c -> {
+                shard.require().callOutsideTransaction(c -> {
                     clearing.detach(c, stream, partition, segment);
                     return partition;
                 });

@@ -129,6 +129,7 @@ final class ShardOpener {
 
     private Reached reach(Database database, String label) throws SQLException {
         database.requirePostgreSql(label);
+        database.checkIsolation(label);
         migrator.migrate(database);
         String incarnation = database.call(incarnations::find);
         return new Reached(

@@ -15,6 +15,7 @@ import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -34,6 +35,7 @@ public final class Shards {
     private final Tables tables;
     private final ShardIdentity cluster;
     private final List<Shard> shards;
+    private final List<Database> databases;
     /** The databases that have not been reached yet. */
     private final List<Database> missing = new ArrayList<>();
     /** The names given to the shards by this process. */
@@ -60,6 +62,7 @@ public final class Shards {
         Shard[] byNumber = new Shard[cluster.shards()];
         Arrays.setAll(byNumber, number -> new Shard(cluster, number, tables));
         this.shards = List.of(byNumber);
+        this.databases = List.copyOf(databases);
         for (int i = 0; i < names.size(); i++) {
             givenNames.put(databases.get(i), names.get(i));
         }
@@ -139,6 +142,22 @@ public final class Shards {
                 .filter(s ->
                         s.database().map(d -> d.dataSource().equals(dataSource)).orElse(false))
                 .findFirst();
+    }
+
+    /** Returns the data sources of all shards by name, also of those that have not been reached yet. */
+    public Map<String, DataSource> dataSources() {
+        Map<String, DataSource> named = new LinkedHashMap<>();
+        for (int i = 0; i < databases.size(); i++) {
+            Database database = databases.get(i);
+            String unreached = givenNames.getOrDefault(database, "database " + (i + 1) + " of " + databases.size());
+            String name = shards.stream()
+                    .filter(shard -> shard.database().filter(database::equals).isPresent())
+                    .findFirst()
+                    .map(Shard::name)
+                    .orElse(unreached);
+            named.put(name, database.dataSource());
+        }
+        return named;
     }
 
     /** Returns the shards whose databases have been reached. */

@@ -10,7 +10,7 @@ import org.jspecify.annotations.Nullable;
 import org.postgresql.PGConnection;
 
 /**
- * The statement that appends a batch: one round trip in autocommit mode.
+ * The statement that appends a batch: one round trip.
  */
 public final class AppendStatement {
     // Indexes: the primary key of stream_partition, producer_batch_of_producer and producer_batch_head. Locks the
@@ -53,33 +53,15 @@ public final class AppendStatement {
     }
 
     /**
-     * Appends the batch, or finds the batch of this number that is stored already.
+     * Appends the batch, or finds the batch of this number that is stored already: in autocommit mode, where the batch is
+     * then committed, or in the caller's transaction.
      *
      * @param incarnation that of the database when the ids of the streams were read; {@code null}: not compared
-     * @return the base offset of each partition; the batch is committed
-     * @throws SQLException see {@link SqlErrors}; {@link WarnedException} if the batch is in doubt
+     * @return the base offset of each partition
+     * @throws SQLException see {@link SqlErrors}; {@link WarnedException} if the batch is in doubt, only in autocommit mode
      */
     public long[] execute(
             Connection connection, UUID producer, long number, int mapVersion, @Nullable String incarnation, Rows rows)
-            throws SQLException {
-        return execute(connection, producer, number, mapVersion, incarnation, rows, true);
-    }
-
-    /** Appends the batch in the caller's transaction: it is not in doubt before that is committed. */
-    public long[] executeInTransaction(
-            Connection connection, UUID producer, long number, int mapVersion, @Nullable String incarnation, Rows rows)
-            throws SQLException {
-        return execute(connection, producer, number, mapVersion, incarnation, rows, false);
-    }
-
-    private long[] execute(
-            Connection connection,
-            UUID producer,
-            long number,
-            int mapVersion,
-            @Nullable String incarnation,
-            Rows rows,
-            boolean failIfWarned)
             throws SQLException {
         PGConnection pg = connection.unwrap(PGConnection.class);
         try (PreparedStatement statement = connection.prepareStatement(append)) {
@@ -99,7 +81,7 @@ public final class AppendStatement {
             statement.setArray(14, pg.createArrayOf("text", rows.headers()));
             try (ResultSet result = statement.executeQuery()) {
                 result.next();
-                if (failIfWarned) {
+                if (connection.getAutoCommit()) { // otherwise the commit is still to come
                     SqlErrors.requireNoDoubt(statement.getWarnings());
                 }
                 return firstOffsets(result);

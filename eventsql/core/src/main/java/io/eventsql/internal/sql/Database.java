@@ -13,8 +13,9 @@ import org.jooq.exception.DataAccessException;
 import org.postgresql.PGConnection;
 
 /**
- * Borrows connections of one database for one unit of work each, in the state the library needs: autocommit, READ
- * COMMITTED, with a network timeout. Thread-safe.
+ * Borrows connections of one database for one unit of work each, which runs in READ COMMITTED and with a network timeout.
+ * Nothing that the library sets remains on a connection or on its session ({@link BorrowedConnection}, {@link
+ * TransactionBegin}). Thread-safe.
  */
 public final class Database {
     private static final Executor SAME_THREAD = Runnable::run;
@@ -26,20 +27,22 @@ public final class Database {
 
     private final DataSource dataSource;
     private final int networkTimeoutMs;
-    /** Set once a connection was found in another isolation level: a check of each one would cost a round trip. */
-    private volatile boolean setReadCommitted;
+    private final TransactionBegin begin;
 
     public Database(DataSource dataSource, Duration networkTimeout) {
+        this(dataSource, Math.toIntExact(networkTimeout.toMillis()), new TransactionBegin());
+    }
+
+    private Database(DataSource dataSource, int networkTimeoutMs, TransactionBegin begin) {
         this.dataSource = dataSource;
-        this.networkTimeoutMs = Math.toIntExact(networkTimeout.toMillis());
+        this.networkTimeoutMs = networkTimeoutMs;
+        this.begin = begin;
     }
 
     /** Returns the same database with a network timeout of at most {@code time}. */
     public Database withNetworkTimeout(Duration time) {
-        Duration shorter = Duration.ofMillis(Math.min(networkTimeoutMs, Math.max(1, time.toMillis())));
-        Database other = new Database(dataSource, shorter);
-        other.setReadCommitted = setReadCommitted;
-        return other;
+        int shorter = Math.toIntExact(Math.min(networkTimeoutMs, Math.max(1, time.toMillis())));
+        return new Database(dataSource, shorter, begin);
     }
 
     /** Returns the user's data source. */
@@ -53,29 +56,12 @@ public final class Database {
         T run(Connection connection) throws SQLException;
     }
 
-    /** Returns a connection in autocommit mode; closing it returns it to the pool. */
-    public Connection borrow() throws NotSentException {
+    /** Returns a connection in autocommit mode; closing it returns it to the pool as it was. */
+    public BorrowedConnection borrow() throws NotSentException {
         try {
-            return prepare(dataSource.getConnection());
+            return BorrowedConnection.prepare(dataSource.getConnection(), networkTimeoutMs);
         } catch (SQLException | RuntimeException e) { // pools throw exceptions of their own
             throw new NotSentException(e);
-        }
-    }
-
-    private Connection prepare(Connection connection) throws SQLException {
-        try {
-            if (!connection.getAutoCommit()) {
-                connection.setAutoCommit(true);
-            }
-            if (setReadCommitted) {
-                connection.setTransactionIsolation(Connection.TRANSACTION_READ_COMMITTED);
-            }
-            connection.setNetworkTimeout(SAME_THREAD, networkTimeoutMs);
-            return connection;
-        } catch (SQLException | RuntimeException e) {
-            try (connection) {
-                throw e;
-            }
         }
     }
 
@@ -104,9 +90,16 @@ public final class Database {
         }
     }
 
-    /** Sets every connection borrowed from now on to READ COMMITTED, because the pool's default is another level. */
-    public void requireReadCommitted() {
-        setReadCommitted = true;
+    /**
+     * Finds out in which isolation level transactions begin, and warns if it is not READ COMMITTED, because the library then
+     * needs more round trips.
+     *
+     * @param label names the database in the warning
+     */
+    public void checkIsolation(String label) throws SQLException {
+        try (BorrowedConnection borrowed = borrow()) {
+            begin.check(borrowed.get(), label);
+        }
     }
 
     /** Allows statements of this transaction to take a minute, or the network timeout if that is longer. */
@@ -123,13 +116,28 @@ public final class Database {
     }
 
     /**
-     * Runs the work on a connection in autocommit mode. For functions that limit how long they wait for locks by
-     * themselves: a statement that waits when the network timeout elapses is not ended by that, and each retry would
-     * leave another one behind.
+     * Runs work of functions that limit how long they wait for locks by themselves: a statement that waits when the network
+     * timeout elapses is not ended by that, and each retry would leave another one behind. Each statement is autocommitted,
+     * unless READ COMMITTED is not the default: then all run in one transaction.
      */
     public <T> T call(Work<T> work) throws SQLException {
-        try (Connection connection = borrow()) {
-            return run(work, connection);
+        return begin.isReadCommittedByDefault() ? callOutsideTransaction(work) : transaction(work);
+    }
+
+    /**
+     * Runs work as {@link #call} does, which must not be in doubt afterwards.
+     *
+     * @param work in autocommit mode it checks the warnings of its statement ({@link SqlErrors#requireNoDoubt})
+     * @throws AppendStatement.WarnedException if a warning leaves it in doubt whether the replicas have the transaction
+     */
+    public <T> T replicatedCall(Work<T> work) throws SQLException {
+        return begin.isReadCommittedByDefault() ? callOutsideTransaction(work) : replicatedTransaction(work);
+    }
+
+    /** Runs a statement that no transaction may contain, in autocommit mode and whatever isolation level. */
+    public <T> T callOutsideTransaction(Work<T> work) throws SQLException {
+        try (BorrowedConnection borrowed = borrow()) {
+            return run(work, borrowed.get());
         }
     }
 
@@ -174,8 +182,8 @@ public final class Database {
 
     private <T> T transaction(Work<T> work, Predicate<T> commits, boolean failIfWarned, String limits)
             throws SQLException {
-        try (Connection connection = borrow()) {
-            connection.setAutoCommit(false);
+        try (BorrowedConnection borrowed = borrow()) {
+            Connection connection = borrowed.get();
             boolean committed = false;
             try {
                 begin(connection, limits);
@@ -190,26 +198,17 @@ public final class Database {
                 }
                 return result;
             } finally {
-                if (committed
-                        || rollback(connection)) { // a pool may have closed it: the work's error is the one to report
-                    connection.setAutoCommit(true);
+                if (!committed) {
+                    borrowed.rollback(); // a pool may have closed it: the work's error is the one to report
                 }
             }
         }
     }
 
-    /**
-     * Sends the first statements of a transaction, which set it to READ COMMITTED and leave nothing on the session: behind
-     * a pooler, other clients use that next. A process that freezes in its transaction must not keep its locks, so the
-     * server ends it after this idle time; and a wait for a lock ends before the client does, which would leave its
-     * statement behind. One round trip.
-     */
+    /** A wait for a lock ends before the client does, which would leave its statement behind. */
     private void begin(Connection connection, String limits) throws SQLException {
-        try (Statement statement = connection.createStatement()) {
-            statement.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED;"
-                    + " SET LOCAL idle_in_transaction_session_timeout = " + networkTimeoutMs + ";"
-                    + " SET LOCAL lock_timeout = " + serverTimeoutMs(networkTimeoutMs) + limits);
-        }
+        TransactionBegin.begin(
+                connection, networkTimeoutMs, "SET LOCAL lock_timeout = " + serverTimeoutMs(networkTimeoutMs) + limits);
     }
 
     /** A user's work in a transaction. */
@@ -236,37 +235,41 @@ public final class Database {
      *     exceeded the network timeout
      */
     public boolean handlerTransaction(HandlerWork work) throws Exception {
-        try (Connection connection = borrowForHandler()) {
-            boolean broken = false;
+        try (BorrowedConnection borrowed = borrowForHandler()) {
+            Connection connection = borrowed.get();
             boolean committed = false;
             try {
-                connection.setTransactionIsolation(Connection.TRANSACTION_READ_COMMITTED);
-                connection.setAutoCommit(false);
                 boolean commit = work.run(connection);
                 if (commit) {
                     connection.commit();
                     committed = true;
                 } else {
-                    broken = !rollback(connection);
+                    borrowed.rollback();
                 }
                 return commit;
             } catch (Throwable e) { // an Error, too: switching back to autocommit commits what was not rolled back
-                broken = !committed && !rollback(connection);
+                boolean broken = !committed && !borrowed.rollback();
                 if (broken && !SqlErrors.isTimeout(e) && e instanceof Exception) {
                     throw new UnavailableException(e);
                 }
                 throw e;
-            } finally {
-                if (!broken) {
-                    connection.setAutoCommit(true);
-                }
             }
         }
     }
 
-    private Connection borrowForHandler() throws UnavailableException {
+    /** Returns a connection in a transaction that has just begun. */
+    private BorrowedConnection borrowForHandler() throws UnavailableException {
         try {
-            return borrow();
+            BorrowedConnection borrowed = borrow();
+            try {
+                TransactionBegin.begin(borrowed.get(), networkTimeoutMs, "");
+                return borrowed;
+            } catch (SQLException | RuntimeException e) {
+                try (borrowed) {
+                    borrowed.rollback();
+                    throw e;
+                }
+            }
         } catch (SQLException e) {
             throw new UnavailableException(e);
         }
@@ -278,7 +281,7 @@ public final class Database {
     }
 
     /** jOOQ wraps the driver's exceptions; callers get them unwrapped, and missing privileges explained. */
-    private static <T> T run(Work<T> work, Connection connection) throws SQLException {
+    private <T> T run(Work<T> work, Connection connection) throws SQLException {
         try {
             return work.run(connection);
         } catch (DataAccessException e) {
@@ -290,21 +293,13 @@ public final class Database {
     }
 
     /** Returns the error with its remedy. Discards a connection to a standby: a new one may find the primary server. */
-    private static SQLException explain(Connection connection, SQLException e) {
-        if (SqlErrors.state(e).equals(SqlErrors.READ_ONLY)) {
-            discard(connection);
+    private SQLException explain(Connection connection, SQLException e) {
+        switch (SqlErrors.state(e)) {
+            case SqlErrors.READ_ONLY -> BorrowedConnection.discard(connection);
+            case SqlErrors.NOT_READ_COMMITTED -> begin.rejected(e);
+            default -> {}
         }
         return MissingPrivilegeException.explain(e, connection);
-    }
-
-    /** Closes a borrowed connection for good, so that its pool does not lend it again. */
-    private static void discard(Connection connection) {
-        try {
-            connection.abort(SAME_THREAD);
-            connection.getAutoCommit(); // a pool notices that a connection is closed when a call fails
-        } catch (SQLException | RuntimeException e) {
-            System.getLogger(Database.class.getName()).log(System.Logger.Level.DEBUG, "The connection is closed", e);
-        }
     }
 
     /** Rolls back the connection's transaction. Returns whether the connection still works. */

@@ -1,6 +1,8 @@
 package io.eventsql.internal.wake;
 
 import io.eventsql.internal.shard.Shard;
+import io.eventsql.internal.sql.BorrowedConnection;
+import io.eventsql.internal.sql.Notifications;
 import io.eventsql.internal.sql.SqlErrors;
 import io.eventsql.internal.thread.ServiceThread;
 import java.sql.Connection;
@@ -11,7 +13,10 @@ import java.util.concurrent.TimeUnit;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** Listens for one shard's wake-up signals on a connection of its own; reconnects if it breaks. */
+/**
+ * Listens for one shard's wake-up signals on a connection of its own; reconnects if it breaks. Not through a connection
+ * pooler, where a LISTEN could remain on a connection that other clients use next: then consumers poll.
+ */
 final class Listener {
     private static final Logger LOG = LoggerFactory.getLogger(Listener.class);
     private static final long RECONNECT_PAUSE_MS = 1_000;
@@ -22,6 +27,7 @@ final class Listener {
 
     private final Shard shard;
     private final String self;
+    private final Notifier notifier;
     private final int networkTimeoutSeconds;
     private final List<WakeUpTarget> targets;
     private final ServiceThread thread;
@@ -31,11 +37,13 @@ final class Listener {
 
     /**
      * @param self the sender id of this process; its own signals are ignored
+     * @param notifier sends signals to the same shard
      * @param targets the targets to notify; may grow
      */
-    Listener(Shard shard, String self, Duration networkTimeout, List<WakeUpTarget> targets) {
+    Listener(Shard shard, String self, Notifier notifier, Duration networkTimeout, List<WakeUpTarget> targets) {
         this.shard = shard;
         this.self = self;
+        this.notifier = notifier;
         this.networkTimeoutSeconds = (int) Math.max(1, networkTimeout.toSeconds());
         this.targets = targets;
         this.thread = new ServiceThread("eventsql-listen-" + shard.name(), this::listenOnce);
@@ -49,7 +57,16 @@ final class Listener {
     }
 
     private void listenOnce() throws InterruptedException {
-        try (Connection connection = shard.require().borrow()) {
+        try (BorrowedConnection borrowed = shard.require().borrow()) {
+            Connection connection = borrowed.get();
+            if (Notifications.isThroughPooler(connection)) {
+                LOG.warn(
+                        "Connections to {} go through a connection pooler, where LISTEN would remain on a shared one:"
+                                + " consumers find the events of other processes only by polling (settings.pollInterval)",
+                        shard);
+                thread.close();
+                return;
+            }
             try {
                 listen(connection);
             } finally {
@@ -81,23 +98,19 @@ final class Listener {
         shard.tables().notifications().listen(connection);
         failureReported = false;
         targets.forEach(WakeUpTarget::wakeAll); // earlier signals were missed
-        String echo = self + " " + System.nanoTime();
-        shard.require().call(other -> {
-            shard.tables().notifications().send(other, echo);
-            return echo;
-        });
+        notifier.request(Signal.Change.none()); // by its own thread: this one has borrowed a connection
         boolean signalReceived = false;
         long checkedAt = System.nanoTime();
         while (!thread.isClosing()) {
             for (String payload : shard.tables().notifications().await(connection, WAIT_MS)) {
-                signalReceived |= payload.equals(echo);
+                signalReceived |= Signal.isFrom(self, payload);
                 dispatch(payload);
             }
             if (System.nanoTime() - checkedAt > CHECK_INTERVAL_NANOS && !signalReceived && !missingSignalsReported) {
                 missingSignalsReported = true;
                 LOG.warn(
-                        "Signals do not get through {}, possibly because of a connection pooler in transaction mode;"
-                                + " consumers find the events of other processes only by polling (settings.pollInterval)",
+                        "Signals do not get through {}; consumers find the events of other processes only by polling"
+                                + " (settings.pollInterval)",
                         shard);
             }
             if (System.nanoTime() - checkedAt > CHECK_INTERVAL_NANOS) {

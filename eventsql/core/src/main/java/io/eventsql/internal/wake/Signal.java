@@ -21,6 +21,11 @@ final class Signal {
     record Change(int id, int partition) {
         private static final int CONSUMER = -1;
 
+        /** No change: by this the sender finds out whether it receives signals. No consumer has the id 0. */
+        static Change none() {
+            return ofConsumer(0);
+        }
+
         static Change ofConsumer(int consumerId) {
             return new Change(consumerId, CONSUMER);
         }

@@ -25,8 +25,9 @@ public final class WakeUp {
         for (Shard shard : shards.all()) {
             List<WakeUpTarget> ofShard = new CopyOnWriteArrayList<>();
             targets.add(ofShard);
-            notifiers.add(new Notifier(shard, self, settings.notifyInterval()));
-            listeners.add(new Listener(shard, self, settings.networkTimeout(), ofShard));
+            Notifier notifier = new Notifier(shard, self, settings.notifyInterval());
+            notifiers.add(notifier);
+            listeners.add(new Listener(shard, self, notifier, settings.networkTimeout(), ofShard));
         }
     }
 

@@ -27,6 +27,10 @@ final class InvalidInputFailureAnalyzer extends AbstractFailureAnalyzer<InvalidI
         if (field.equals("shards")) {
             return "Change the name below eventsql.shards.";
         }
+        if (field.startsWith("dataSource[")) {
+            return "Increase spring.datasource.hikari.maximum-pool-size or eventsql.shards.<name>.pool-size, or lower"
+                    + " concurrency or max-partitions of the transactional listeners.";
+        }
         if (field.startsWith("eventType")) {
             return "Change the class or its @EventType; the name is stored with each event.";
         }

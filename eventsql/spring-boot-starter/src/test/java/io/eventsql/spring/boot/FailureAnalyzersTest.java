@@ -78,6 +78,13 @@ class FailureAnalyzersTest {
                 .isEqualTo("Change consumer.name.");
     }
 
+    @Test
+    void pool_tooSmall_namesItsProperties() {
+        assertThat(analyze(new InvalidInputException("dataSource[shard0]", "is a pool of 10 connections"))
+                        .getAction())
+                .contains("spring.datasource.hikari.maximum-pool-size", "eventsql.shards.<name>.pool-size");
+    }
+
     private static final class Elsewhere {
         record Order(String id) {}
     }
