@@ -355,7 +355,6 @@ final class LeaseKeeper implements WakeUpTarget {
     private void remove(Participant participant, Reason reason) {
         ShardMember member = participant.member();
         participants.remove(participant);
-        recovery.forget(member);
         fetcher.remove(member);
         member.assignments().forEach(assignment -> member.remove(assignment, reason));
         member.markLeft();

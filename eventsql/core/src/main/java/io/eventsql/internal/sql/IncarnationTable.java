@@ -35,8 +35,8 @@ public final class IncarnationTable {
             return incarnation;
         }
         throw new SQLException(
-                "the table " + schema.name() + ".incarnation is empty: the database is being restored, or was restored"
-                        + " without it; when the restore is complete, call " + schema.name()
+                "the table " + schema.name() + ".incarnation is empty or has no primary key yet: the database is being"
+                        + " restored, or was restored without it; when the restore is complete, call " + schema.name()
                         + ".declare_restored('reason')",
                 SqlErrors.OTHER_INCARNATION);
     }
