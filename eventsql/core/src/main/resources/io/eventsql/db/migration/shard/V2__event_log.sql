@@ -142,21 +142,16 @@ BEGIN
     END IF;
 
     FOR i IN 1 .. partition_count LOOP
-        IF i = 1 OR p_stream_ids[i] <> p_stream_ids[i - 1] THEN
-            SELECT name INTO stored_stream FROM eventsql.stream WHERE stream_id = p_stream_ids[i];
-            IF stored_stream <> p_streams[i] THEN
-                RAISE EXCEPTION 'stream % is %, not %', p_stream_ids[i], stored_stream, p_streams[i]
-                    USING ERRCODE = 'ES012';
-            END IF;
-        END IF;
-
-        SELECT map_version INTO stored_map
-        FROM eventsql.stream_partition
-        WHERE stream_id = p_stream_ids[i] AND partition = p_partitions[i]
-        FOR UPDATE;
+        SELECT p.map_version, s.name INTO stored_map, stored_stream
+        FROM eventsql.stream_partition p JOIN eventsql.stream s USING (stream_id)
+        WHERE p.stream_id = p_stream_ids[i] AND p.partition = p_partitions[i]
+        FOR UPDATE OF p;
         IF NOT FOUND THEN
             RAISE EXCEPTION 'partition % of stream % does not exist', p_partitions[i], p_streams[i]
                 USING ERRCODE = 'ES004';
+        ELSIF stored_stream <> p_streams[i] THEN
+            RAISE EXCEPTION 'stream % is %, not %', p_stream_ids[i], stored_stream, p_streams[i]
+                USING ERRCODE = 'ES012';
         ELSIF stored_map <> p_map_version THEN
             RAISE EXCEPTION 'map version is %, not %', stored_map, p_map_version USING ERRCODE = 'ES001';
         END IF;
