@@ -267,6 +267,7 @@ class HistoryChaosIT {
         for (MemberProcess member : members) {
             assertThat(member.lines("STOPPED")).isEmpty();
             member.close();
+            assertThat(member.lines("FAILING")).containsExactly("FAILING []");
         }
         List<Ledger.Stored> stored = Ledger.read(STREAM.name(), List.of(pool));
         List<Acknowledgement> ofWitness = witness.acknowledged();

@@ -329,7 +329,9 @@ final class LeaseKeeper implements WakeUpTarget {
 
     private void releaseDrained() throws SQLException {
         for (Participant participant : participants) {
-            if (!transfers.releaseDrained(participant.member(), participant.committer())) {
+            ShardMember member = participant.member();
+            // What a member owns in a former incarnation is compared before it is removed.
+            if (recovery.isCurrent(member) && !transfers.releaseDrained(member, participant.committer())) {
                 schedule.scheduleWithin(TimeUnit.MILLISECONDS.toNanos(RELEASE_RETRY_MS)); // heartbeats never wait
             }
         }
