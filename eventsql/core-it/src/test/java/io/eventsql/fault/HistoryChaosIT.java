@@ -54,7 +54,7 @@ import org.junit.jupiter.api.io.TempDir;
  * stored events with the acknowledgements in the publishers' files, the reports of the witness, and the effects ({@link
  * LossCheck}, {@link LossReports}, {@link Effects}).
  *
- * <p>{@code -Deventsql.test.chaosSeconds=N} goes on for N seconds; by default each fault happens once. {@code
+ * <p>{@code -Deventsql.test.chaosSeconds=N} continues for N seconds; by default each fault happens once. {@code
  * -Deventsql.test.seed=N} repeats the choices, but not their timing.
  */
 @Timeout(value = 3, unit = TimeUnit.HOURS)
@@ -69,9 +69,8 @@ class HistoryChaosIT {
     private static final int WITNESS_CONNECTIONS = 12;
     private static final int PUBLISHER_CONNECTIONS = 12;
     /** The sums of all pools, and what a killed process leaves for a moment. */
-    private static final long BACKENDS_MAX = WITNESS_CONNECTIONS
-            + (PUBLISHERS + 1) * PUBLISHER_CONNECTIONS
-            + (MEMBERS + 1) * MEMBER_CONNECTIONS;
+    private static final long BACKENDS_MAX =
+            WITNESS_CONNECTIONS + (PUBLISHERS + 1) * PUBLISHER_CONNECTIONS + (MEMBERS + 1) * MEMBER_CONNECTIONS;
 
     private static final long HEAP_GROWTH_MAX = 32L << 20;
     private static final int PAUSE_MAX_MS = 1_500;
@@ -100,8 +99,8 @@ class HistoryChaosIT {
 
     @Test
     void history_randomFaultsFailoversAndRestores_onlyWhatTheDatabaseLostIsLost() throws Exception {
-        HandlerMode mode = pick(
-                List.of(HandlerMode.TRANSACTIONAL, HandlerMode.TRANSACTIONAL_BATCH, HandlerMode.BOUNDARY));
+        HandlerMode mode =
+                pick(List.of(HandlerMode.TRANSACTIONAL, HandlerMode.TRANSACTIONAL_BATCH, HandlerMode.BOUNDARY));
         try (RestorableServer server = RestorableServer.start(folder);
                 HikariDataSource pool = Pools.pool(server.current());
                 Witness witness = new Witness(pool, STREAM, folder, settings());
@@ -151,8 +150,8 @@ class HistoryChaosIT {
     }
 
     /** Injects each fault once, in random order, until the time is over. */
-    private void injectFaults(
-            RestorableServer server, PublisherGroup publishers, Witness witness, HandlerMode mode) throws Exception {
+    private void injectFaults(RestorableServer server, PublisherGroup publishers, Witness witness, HandlerMode mode)
+            throws Exception {
         witness.awaitProgress();
         witness.awaitProgress();
         long started = System.nanoTime();
@@ -244,8 +243,8 @@ class HistoryChaosIT {
         losses.add(loss);
         witness.awaitProgress();
         await().atMost(Duration.ofSeconds(60))
-                .untilAsserted(() -> witness.reports()
-                        .verify(losses.size() - 1, losses, witness.acknowledged(), witness.handled()));
+                .untilAsserted(() ->
+                        witness.reports().verify(losses.size() - 1, losses, witness.acknowledged(), witness.handled()));
     }
 
     private static List<Long> heads(DataSource database) {

@@ -30,7 +30,7 @@ import org.junit.jupiter.api.Timeout;
 
 /**
  * Goal: a process that has moved events from an outbox to a shard learns that the shard has lost them: they are no longer in
- * the outbox, so nobody could send them again.
+ * the outbox, so no process can send them again.
  *
  * <p>Method: a standalone outbox, and a shard that is restored to the state before the last events arrived.
  */
@@ -91,7 +91,8 @@ class TransferredEventsLostIT {
 
     private static List<String> stored(DataSource database) throws SQLException {
         return Sql.query(
-                database, "SELECT convert_from(value, 'UTF8') FROM eventsql.events_" + STREAM + " ORDER BY event_offset");
+                database,
+                "SELECT convert_from(value, 'UTF8') FROM eventsql.events_" + STREAM + " ORDER BY event_offset");
     }
 
     private void awaitStored(int count) {
@@ -133,7 +134,11 @@ class TransferredEventsLostIT {
         Map<Integer, String> keys = new HashMap<>();
         for (int i = 0; keys.size() < 2; i++) {
             String key = "key" + i;
-            keys.put(eventSql.publisher().publish("pairs", Event.ofText(key, "x")).partition(), key);
+            keys.put(
+                    eventSql.publisher()
+                            .publish("pairs", Event.ofText(key, "x"))
+                            .partition(),
+                    key);
         }
         LogicalBackup backup = LogicalBackup.take(shard);
         long before = head(0);
@@ -147,8 +152,7 @@ class TransferredEventsLostIT {
         backup.restore(shard);
         publish("pairs", keys.get(1), "new", 1);
         await().atMost(Duration.ofSeconds(20))
-                .untilAsserted(
-                        () -> assertThat(lost.published()).contains(new Range("pairs", 0, before, before + 2)));
+                .untilAsserted(() -> assertThat(lost.published()).contains(new Range("pairs", 0, before, before + 2)));
     }
 
     private long head(int partition) throws SQLException {

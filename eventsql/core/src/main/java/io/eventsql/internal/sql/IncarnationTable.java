@@ -49,7 +49,8 @@ public final class IncarnationTable {
     public String findOnPrimary(Connection connection) throws SQLException {
         String incarnation = require(Jooq.using(connection).fetchValue(schema.sql(FIND_ON_PRIMARY)));
         if (incarnation.isEmpty()) {
-            throw new SQLException("the database is read-only: it is a standby, or is being recovered", SqlErrors.READ_ONLY);
+            throw new SQLException(
+                    "the database is read-only: it is a standby, or is being recovered", SqlErrors.READ_ONLY);
         }
         return incarnation;
     }
