@@ -69,6 +69,17 @@ public interface ConsumerListener {
     /** Called when a call of the handler has succeeded and so closed the partition's circuit breaker. */
     default void circuitBreakerClosed(ConsumerPartition partition) {}
 
+    /**
+     * Called when a partition has waited for 10 seconds because its handling is {@link ConsumerSpec#maxEventsAhead()} events
+     * ahead of the committed offset: the event at that offset is still being handled, or the offset cannot be committed.
+     *
+     * @param committedOffset the offset that the partition waits for
+     */
+    default void handlingBlocked(ConsumerPartition partition, long committedOffset) {}
+
+    /** Called when a partition for which {@link #handlingBlocked} was called continues; not if it is revoked before. */
+    default void handlingContinued(ConsumerPartition partition) {}
+
     /** Called when the partition was stopped; it stays stopped until {@link ConsumerControl#resume}. */
     default void partitionStopped(ConsumerPartition partition, long nextOffset, String error) {}
 

@@ -196,6 +196,14 @@ public final class EventSql implements AutoCloseable {
         return publisher.buffers();
     }
 
+    /**
+     * Returns how many callbacks of {@link PublishListener} were dropped since this instance was created, because the
+     * listeners were too slow.
+     */
+    public long droppedPublishCallbacks() {
+        return publisher.droppedCallbacks();
+    }
+
     /** Returns the outbox of this instance, which publishes inside transactions of the application. */
     public Outbox outbox() {
         return outbox;
@@ -288,6 +296,14 @@ public final class EventSql implements AutoCloseable {
      */
     public static Map<String, Throwable> threadFailures() {
         return ServiceThread.failures();
+    }
+
+    /**
+     * Returns how often tasks of the library's threads in this process have failed unexpectedly since it started. Such a task
+     * is repeated; {@link #threadFailures} returns those that still fail.
+     */
+    public static long threadFailureCount() {
+        return ServiceThread.failureCount();
     }
 
     /** Returns the members started by this instance and not closed since, in no particular order. */

@@ -6,7 +6,7 @@ import java.util.Map;
  * Callbacks for the events that this process publishes through its {@link EventPublisher}, for metrics; registered with
  * {@link EventSql.Builder#publishListener}. They are called one after the other on a thread of their own. Whatever a method
  * throws is logged and has no other effect. If the listeners are so slow that more than 10,000 callbacks wait, further ones
- * are dropped, and their number is logged.
+ * are dropped; their number is logged, and returned by {@link EventSql#droppedPublishCallbacks}.
  *
  * <p>Callbacks are per batch, not per event, which keeps their overhead negligible. Events that the relay moves out of an
  * outbox are reported only if a shard loses them: see {@link #historyLost} and {@link Outbox#backlogs()}.

@@ -12,6 +12,7 @@ import io.eventsql.EventSql;
 import io.eventsql.Settings;
 import io.eventsql.StreamSpec;
 import io.eventsql.eventsdb.EmbeddedEventsDb;
+import io.eventsql.fixture.CapturedLog;
 import io.eventsql.fixture.proxy.ProxiedDatabase;
 import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
@@ -76,6 +77,47 @@ class CloseTimeoutIT {
             CompletableFuture<EventPosition> late = eventSql.publisher().publishAsync("orders", Event.ofText("y"));
             assertThat(closed.join()).isLessThan(TIMEOUT.plus(MARGIN));
             assertThat(late.join().offset()).isEqualTo(1);
+            release.countDown();
+        }
+    }
+
+    /** Goal: what closing cuts off is logged: handlers that still run, and what is handled again. */
+    @Test
+    void close_handlerDoesNotEndAndOffsetsAreNotCommitted_logsWhatIsCutOff() throws Exception {
+        CountDownLatch begun = new CountDownLatch(1);
+        CountDownLatch release = new CountDownLatch(1);
+        try (ProxiedDatabase database = ProxiedDatabase.on(eventsDb);
+                CapturedLog consuming = CapturedLog.ofConsuming();
+                CapturedLog appending = CapturedLog.ofAppending()) {
+            EventSql eventSql = open(database);
+            ConsumerSpec spec = ConsumerSpec.of("orders", "c").withCommitInterval(Duration.ofMinutes(1));
+            eventSql.subscribe(spec, event -> {
+                if (event.offset() == 3) {
+                    begun.countDown();
+                    release.await();
+                }
+            });
+            for (int i = 0; i < 4; i++) {
+                eventSql.publisher().publish("orders", Event.ofText("k", "x"));
+            }
+            begun.await();
+            database.proxy().blackhole();
+            CompletableFuture<EventPosition> call = eventSql.publisher().publishAsync("orders", Event.ofText("y"));
+
+            eventSql.close(TIMEOUT);
+
+            assertThat(call).isCompletedExceptionally();
+            assertThat(consuming.lines("Consumer c of stream orders"))
+                    .anySatisfy(line -> assertThat(line)
+                            .startsWith("WARN")
+                            .contains("other members handle again")
+                            .contains("partition 0 from offset 0 on (3 events handled, not committed)")
+                            .contains("whose handler has been running for"));
+            assertThat(appending.lines("Closing before all events were appended"))
+                    .singleElement()
+                    .asString()
+                    .contains("calls");
+            database.proxy().heal();
             release.countDown();
         }
     }

@@ -2,23 +2,30 @@ package io.eventsql.publish;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.InstanceOfAssertFactories.STRING;
 import static org.awaitility.Awaitility.await;
 
 import io.eventsql.ConsumerSpec;
 import io.eventsql.Event;
 import io.eventsql.EventNotStoredException;
+import io.eventsql.EventPosition;
 import io.eventsql.EventSql;
 import io.eventsql.EventSqlException;
 import io.eventsql.PublishListener;
 import io.eventsql.Settings;
 import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
+import io.eventsql.fixture.CapturedLog;
 import io.eventsql.fixture.SwitchableDataSource;
 import io.eventsql.fixture.TestCluster;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
@@ -133,6 +140,59 @@ class PublishListenerIT {
                 assertThat(eventSql.buffers().getFirst().bytes()).isZero();
                 assertThat(eventSql.buffers().getFirst().blockedCallers()).isZero();
             });
+        }
+    }
+
+    /** Goal: what a slow listener misses is counted, and logged when it begins and when it ends. */
+    @Test
+    void listener_isTooSlow_droppedCallbacksAreCountedAndLoggedOnce() throws Exception {
+        int calls = 11_000; // 10,000 callbacks may wait
+        CountDownLatch release = new CountDownLatch(1);
+        AtomicInteger notified = new AtomicInteger();
+        PublishListener slow = new PublishListener() {
+            @Override
+            public void callFailed(String stream, int events, EventSqlException error) {
+                awaitOpen(release);
+                notified.incrementAndGet();
+            }
+        };
+        SwitchableDataSource database =
+                new SwitchableDataSource(cluster.dataSources().getFirst());
+        try (CapturedLog log = CapturedLog.ofAppending();
+                EventSql eventSql = EventSql.builder(database)
+                        .settings(Settings.builder()
+                                .publishTimeout(Duration.ofMillis(500))
+                                .build())
+                        .publishListener(slow)
+                        .build()) {
+            eventSql.publisher().publish("orders", Event.ofText("before"));
+            assertThat(eventSql.droppedPublishCallbacks()).isZero();
+            database.setAvailable(false);
+            List<CompletableFuture<EventPosition>> failed = IntStream.range(0, calls)
+                    .mapToObj(i -> eventSql.publisher().publishAsync("orders", Event.ofText("x")))
+                    .toList();
+            failed.forEach(call -> assertThatThrownBy(call::join).hasCauseInstanceOf(EventNotStoredException.class));
+            await().untilAsserted(
+                            () -> assertThat(eventSql.droppedPublishCallbacks()).isBetween(900L, 1_100L));
+            assertThat(log.lines("listeners")).hasSize(1).first(STRING).contains("10000 callbacks wait");
+
+            long dropped = eventSql.droppedPublishCallbacks();
+            release.countDown();
+
+            await().untilAsserted(() -> assertThat(log.lines("listeners")).hasSize(2));
+            assertThat(log.lines("listeners").getLast()).contains("missed " + dropped + " callbacks");
+            assertThat(notified.get()).isBetween(9_900, 10_001);
+            database.setAvailable(true);
+            eventSql.publisher().publish("orders", Event.ofText("after"));
+            assertThat(eventSql.droppedPublishCallbacks()).isEqualTo(dropped);
+        }
+    }
+
+    private static void awaitOpen(CountDownLatch latch) {
+        try {
+            latch.await();
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
         }
     }
 

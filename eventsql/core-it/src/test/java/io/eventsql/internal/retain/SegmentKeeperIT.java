@@ -8,12 +8,15 @@ import io.eventsql.Event;
 import io.eventsql.EventPosition;
 import io.eventsql.EventPublisher;
 import io.eventsql.EventSql;
+import io.eventsql.Settings;
 import io.eventsql.StoredEvent;
 import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
 import io.eventsql.fixture.Handled;
 import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.TestCluster;
+import io.eventsql.internal.shard.Shard;
+import io.eventsql.internal.shard.Shards;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.util.ArrayList;
@@ -76,10 +79,14 @@ class SegmentKeeperIT {
     }
 
     private List<String> segments(int partition) throws SQLException {
+        return segments(database, stream + "__p" + partition);
+    }
+
+    private static List<String> segments(DataSource of, String partition) throws SQLException {
         return Sql.query(
-                database,
+                of,
                 "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = ?::regclass",
-                "eventsql.events_" + stream + "__p" + partition);
+                "eventsql.events_" + partition);
     }
 
     private void assertStored(int events) {
@@ -181,6 +188,39 @@ class SegmentKeeperIT {
         opened.forEach(EventSql::close);
         assertStored(50 + instances * 400);
         assertThat(segments(0)).doesNotHaveDuplicates().hasSizeGreaterThanOrEqualTo(17);
+    }
+
+    /** Goal: after a restore, when an id belongs to another stream, no segment is added to that one. */
+    @Test
+    void appended_idOfTheStreamIsThatOfAnother_addsSegmentsToTheRightOne() throws Exception {
+        try (TestCluster restored = TestCluster.ofShards(1)) {
+            DataSource own = restored.dataSources().getFirst();
+            EventSql instance = restored.open();
+            for (String name : List.of("a", "b")) {
+                instance.createStream(StreamSpec.of(name).withPartitions(1).withSegmentSize(SEGMENT_SIZE));
+            }
+            instance.close();
+            Shards shards = Shards.open(restored.dataSources(), Settings.defaults());
+            Shard shard = shards.get(0);
+            StreamSpec spec = StreamSpec.of("a").withPartitions(1).withSegmentSize(SEGMENT_SIZE);
+            shard.ensureStream(spec); // remembers the id
+            SegmentKeeper keeper = new SegmentKeeper(BATCH);
+            shard.addAnchors(keeper::forget);
+            Sql.execute(
+                    own,
+                    "UPDATE eventsql.stream SET name = 'temporary' WHERE name = 'a'",
+                    "UPDATE eventsql.stream SET name = 'a' WHERE name = 'b'",
+                    "UPDATE eventsql.stream SET name = 'b' WHERE name = 'temporary'",
+                    "SELECT eventsql.declare_restored('test')");
+
+            await().untilAsserted(() -> {
+                keeper.appended(shard, spec, 0, 0);
+                assertThat(segments(own, "a__p0")).as("segments of a").hasSize(3);
+            });
+
+            assertThat(segments(own, "b__p0")).as("segments of b").hasSize(2);
+            shards.close();
+        }
     }
 
     @Test

@@ -94,7 +94,7 @@ class StreamCleanerIT {
         // As by a segment keeper that knows an older head.
         try (var connection = database.getConnection()) {
             connection.setAutoCommit(false);
-            assertThat(new SegmentTable(new SqlSchema("eventsql")).addSegment(connection, streamId(), 0, 1))
+            assertThat(new SegmentTable(new SqlSchema("eventsql")).addSegment(connection, null, streamId(), 0, 1))
                     .isFalse();
             connection.commit();
         }

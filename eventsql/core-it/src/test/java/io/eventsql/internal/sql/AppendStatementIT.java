@@ -12,6 +12,7 @@ import java.sql.Connection;
 import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Statement;
+import java.time.Duration;
 import java.util.List;
 import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
@@ -203,6 +204,48 @@ class AppendStatementIT extends AppendFixture {
             row.next();
             return row.getString(1);
         }
+    }
+
+    /** Appends on a connection with a network timeout, from which the time limits of the statement follow. */
+    private void appendWithin(Duration networkTimeout, Part... parts) throws SQLException {
+        try (Connection connection = pool.getConnection();
+                NetworkTimeout limit = NetworkTimeout.set(connection, networkTimeout)) {
+            APPEND.execute(connection, producer, 1, MAP_VERSION, null, rows(parts));
+        }
+    }
+
+    @Test
+    void append_partitionLocked_endsBeforeTheNetworkTimeoutAndNamesTheRow() throws Exception {
+        createStream("locked", 1);
+        try (Connection holder = pool.getConnection();
+                Statement statement = holder.createStatement()) {
+            holder.setAutoCommit(false);
+            statement.execute("SELECT FROM eventsql.stream_partition FOR UPDATE");
+            assertThatThrownBy(() -> appendWithin(Duration.ofSeconds(4), Part.of("locked", 0, "a")))
+                    .isInstanceOfSatisfying(SQLException.class, e -> {
+                        assertThat(SqlErrors.isLockTimeout(e)).isTrue();
+                        assertThat(SqlErrors.message(e))
+                                .contains("lock timeout while locking tuple", "in relation \"stream_partition\"");
+                    });
+            holder.rollback();
+            holder.setAutoCommit(true);
+        }
+    }
+
+    @Test
+    void append_timeLimitPassedBetweenTwoTables_isRolledBack() throws Exception {
+        createStream("slow", 1);
+        createStream("slow_too", 1);
+        execute("CREATE FUNCTION sleep() RETURNS trigger LANGUAGE plpgsql AS"
+                + " $$ BEGIN PERFORM pg_sleep(4); RETURN NULL; END $$");
+        execute("CREATE TRIGGER sleep AFTER INSERT ON eventsql.events_slow FOR EACH STATEMENT"
+                + " EXECUTE FUNCTION sleep()");
+
+        assertRejected(
+                SqlErrors.TIME_LIMIT,
+                () -> appendWithin(Duration.ofSeconds(6), Part.of("slow", 0, "a"), Part.of("slow_too", 0, "b")));
+
+        assertThat(read("slow")).isEmpty();
     }
 
     @Test

@@ -251,7 +251,8 @@ class FetchPlanIT {
             throws SQLException {
         return blocks(explain(
                 connection,
-                "SELECT eventsql.append_v1('" + producer + "', " + number + ", 1, NULL, ARRAY['hot'], ARRAY[" + streamId
+                "SELECT eventsql.append_v1('" + producer + "', " + number + ", 1, NULL, 5000, ARRAY['hot'], ARRAY["
+                        + streamId
                         + "], ARRAY[0], ARRAY[1], ARRAY[1], ARRAY[0], ARRAY[NULL::text], ARRAY[''::bytea],"
                         + " ARRAY[NULL::text])"));
     }

@@ -33,6 +33,7 @@ class OutboxStatementsIT {
     private static final UUID ONE = new UUID(1, 1);
     private static final UUID OTHER = new UUID(2, 2);
     private static final UUID PRODUCER = new UUID(3, 3);
+    private static final UUID OUTBOX = new UUID(4, 4);
 
     private final SqlSchema schema = new SqlSchema("eventsql");
     private final RelayTable relay = new RelayTable(schema);
@@ -248,7 +249,7 @@ class OutboxStatementsIT {
         send(9L, 10, 12);
         assertThat(stored()).containsExactly("5", "6", "9", "10", "11", "12");
         Map<Target, Long> lastNumbers =
-                database.call(c -> transferred.registerOutbox(c, null, PRODUCER, new int[] {1}));
+                database.call(c -> transferred.registerOutbox(c, null, OUTBOX, PRODUCER, new int[] {1}));
         assertThat(lastNumbers).isEqualTo(Map.of(new Target(1, 0), 12L));
     }
 
@@ -274,7 +275,7 @@ class OutboxStatementsIT {
 
     @Test
     void deleteDeadProducers_producersOfOutboxes_areKept() throws SQLException {
-        database.call(c -> transferred.registerOutbox(c, null, PRODUCER, new int[] {1}));
+        database.call(c -> transferred.registerOutbox(c, null, OUTBOX, PRODUCER, new int[] {1}));
         send(null, 1, 1);
         Sql.execute(
                 dataSource,
@@ -286,5 +287,70 @@ class OutboxStatementsIT {
                         dataSource,
                         "SELECT batch_number FROM eventsql.producer_batch WHERE producer_id = '" + PRODUCER + "'"))
                 .containsExactly("1");
+    }
+
+    private void register(UUID outbox, UUID producer) throws SQLException {
+        database.call(c -> transferred.registerOutbox(c, null, outbox, producer, new int[] {1}));
+    }
+
+    private void letDaysPass(int days) throws SQLException {
+        String past = " - interval '" + days + " days'";
+        Sql.execute(
+                dataSource,
+                "UPDATE eventsql.producer_batch SET published_at = published_at" + past,
+                "UPDATE eventsql.outbox_producer SET seen_at = seen_at" + past + ", ended_at = ended_at" + past);
+    }
+
+    private List<String> producersOfOutboxes() throws SQLException {
+        database.call(c -> new PartitionTable(schema).deleteDeadProducers(c, ONE));
+        return Sql.query(
+                dataSource,
+                "SELECT (SELECT count(*) FROM eventsql.producer_batch b WHERE b.producer_id = o.producer_id)"
+                        + " || ' batches of ' || o.producer_id FROM eventsql.outbox_producer o ORDER BY o.producer_id");
+    }
+
+    /** Each restart of the outbox's database begins another producer. */
+    @Test
+    void deleteDeadProducers_formerProducerOfAnOutbox_isKeptForAMonth() throws SQLException {
+        register(OUTBOX, PRODUCER);
+        send(null, 1, 1);
+        letDaysPass(100); // it may have events that are not sent yet, however old
+        assertThat(producersOfOutboxes()).containsExactly("1 batches of " + PRODUCER);
+
+        register(OUTBOX, OTHER);
+        Sql.execute(
+                dataSource,
+                "INSERT INTO eventsql.producer_batch VALUES (1, 0, 10, 9, '" + OTHER + "', 1, now())"); // the head
+        letDaysPass(29);
+        assertThat(producersOfOutboxes())
+                .containsExactlyInAnyOrder("1 batches of " + PRODUCER, "1 batches of " + OTHER);
+
+        letDaysPass(2);
+        assertThat(producersOfOutboxes()).containsExactly("1 batches of " + OTHER);
+        assertThat(Sql.queryLong(
+                        dataSource,
+                        "SELECT count(*) FROM eventsql.producer_batch WHERE producer_id = '" + PRODUCER + "'"))
+                .isZero();
+    }
+
+    /** The database of the outbox was restored, so it sends again with a producer that had ended. */
+    @Test
+    void deleteDeadProducers_formerProducerSendsAgain_isKept() throws SQLException {
+        register(OUTBOX, PRODUCER);
+        register(OUTBOX, OTHER);
+        letDaysPass(100);
+        register(OUTBOX, PRODUCER);
+
+        assertThat(producersOfOutboxes())
+                .containsExactlyInAnyOrder("0 batches of " + PRODUCER, "0 batches of " + OTHER);
+    }
+
+    @Test
+    void deleteDeadProducers_producersOfOtherOutboxes_areKept() throws SQLException {
+        register(OUTBOX, PRODUCER);
+        register(UUID.randomUUID(), OTHER);
+        letDaysPass(100);
+
+        assertThat(producersOfOutboxes()).hasSize(2);
     }
 }

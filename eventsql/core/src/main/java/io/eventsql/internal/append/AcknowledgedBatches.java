@@ -107,7 +107,7 @@ public final class AcknowledgedBatches implements Anchors {
             Shard restored, UUID producer, List<PartitionKey> partitions) throws SQLException {
         Map<PartitionKey, LastBatch> stored = new HashMap<>();
         restored.require()
-                .call(c -> restored.tables()
+                .read(c -> restored.tables()
                         .partitions()
                         .lastBatches(
                                 c,

@@ -4,6 +4,7 @@ import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.sql.Database;
 import io.eventsql.internal.sql.ErrorKind;
 import io.eventsql.internal.sql.SqlErrors;
+import io.eventsql.internal.thread.FailureSeries;
 import java.sql.SQLException;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
@@ -39,6 +40,8 @@ final class Appender {
     private final PublishQueue queue;
     private final BatchSender sender;
     private final ShardAppender.Rerouter rerouter;
+    /** Failures of adding segments, since it last succeeded. */
+    private final FailureSeries segmentFailures = new FailureSeries();
     /** When a batch was last stored on the shard (nano time), by any of its appenders. */
     private final AtomicLong lastSuccessNanos;
 
@@ -128,7 +131,7 @@ final class Appender {
             if (remedy == Remedy.REPEAT && ++repairs > REPAIRS_MAX) {
                 remedy = Remedy.RETRY;
             }
-            if (remedy == Remedy.RETRY && isTimeout(failure, kind)) {
+            if (remedy == Remedy.RETRY && isTimeout(failure, kind, inDoubt)) {
                 remedy = afterTimeout(batch, inDoubt);
             }
             if (!inDoubt) {
@@ -211,13 +214,20 @@ final class Appender {
         try {
             boolean created = false;
             for (PartitionGroup group : batch.groupByPartition()) {
-                created |= context.segments().ensureRoom(shard, group.stream(), group.streamId(), group.partition());
+                created |= context.segments()
+                        .ensureRoom(shard, sender.incarnation(), group.stream(), group.streamId(), group.partition());
             }
+            segmentFailures.end();
             return created ? Remedy.REPEAT : Remedy.RETRY;
         } catch (SQLException e) {
+            if (SqlErrors.isOtherIncarnation(e)) {
+                return recheckIncarnation();
+            }
             e.addSuppressed(failure);
             batch.recordFailure(e); // the reason that the callers need
-            LOG.warn("Could not add a segment on {}: {}", shard, SqlErrors.message(e));
+            if (segmentFailures.add(SqlErrors.message(e)).isNew()) {
+                LOG.warn("Could not add a segment on {}: {}", shard, SqlErrors.message(e));
+            }
             return switch (SqlErrors.classify(e)) {
                 case NOT_SENT, IN_DOUBT, ENVIRONMENT -> Remedy.RETRY;
                 case CONTENT, PROTOCOL -> Remedy.REJECT;
@@ -225,9 +235,11 @@ final class Appender {
         }
     }
 
-    private static boolean isTimeout(SQLException failure, ErrorKind kind) {
+    /** A batch in doubt waits for the lock of its own earlier attempt, whose statement has not ended. */
+    private static boolean isTimeout(SQLException failure, ErrorKind kind, boolean inDoubt) {
         return switch (SqlErrors.state(failure)) {
             case SqlErrors.QUERY_CANCELED, SqlErrors.TIME_LIMIT -> true;
+            case SqlErrors.LOCK_NOT_AVAILABLE -> inDoubt;
             default -> kind == ErrorKind.IN_DOUBT && SqlErrors.isTimeout(failure);
         };
     }

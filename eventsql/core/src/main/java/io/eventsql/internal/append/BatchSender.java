@@ -125,6 +125,11 @@ final class BatchSender {
         }
     }
 
+    /** Returns the incarnation of the database that the last attempt was for: that of the ids of its streams. */
+    String incarnation() {
+        return incarnation;
+    }
+
     /**
      * Compares what is remembered of the database, after it has rejected the last attempt because it has another incarnation.
      *

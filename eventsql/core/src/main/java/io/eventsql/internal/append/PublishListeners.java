@@ -27,7 +27,11 @@ public final class PublishListeners {
 
     private final List<PublishListener> listeners;
     private final BlockingQueue<Consumer<PublishListener>> waiting;
+    /** Since the listeners were last too slow. */
     private final AtomicLong dropped = new AtomicLong();
+    /** Since this instance was created. */
+    private final AtomicLong droppedInTotal = new AtomicLong();
+
     private final ServiceThread thread = new ServiceThread("eventsql-publish-listeners", this::callNext);
     /** The callbacks that wait or are being called. */
     private final AtomicInteger unfinished = new AtomicInteger();
@@ -43,6 +47,11 @@ public final class PublishListeners {
     /** Used when there are no listeners. */
     public static PublishListeners none() {
         return new PublishListeners(List.of());
+    }
+
+    /** Returns how many callbacks were dropped since this instance was created, because the listeners were too slow. */
+    long dropped() {
+        return droppedInTotal.get();
     }
 
     void appended(int shard, Batch batch, List<PartitionGroup> groups, long nanos) {
@@ -98,6 +107,7 @@ public final class PublishListeners {
         unfinished.incrementAndGet();
         if (!waiting.offer(callback)) {
             unfinished.decrementAndGet();
+            droppedInTotal.incrementAndGet();
             if (dropped.getAndIncrement() == 0) {
                 LOG.warn("Publish listeners are too slow: {} callbacks wait; dropping further ones", WAITING_MAX);
             }

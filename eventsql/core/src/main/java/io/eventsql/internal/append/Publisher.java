@@ -151,6 +151,11 @@ public final class Publisher implements EventPublisher {
         return appenders.stream().map(ShardAppender::bufferState).toList();
     }
 
+    /** Returns how many callbacks of listeners were dropped, because these were too slow. */
+    public long droppedCallbacks() {
+        return listeners.dropped();
+    }
+
     /**
      * Rejects further calls and appends the waiting ones until the deadline; then fails the rest.
      *

@@ -117,6 +117,15 @@ final class ShardAppender {
         queue.close();
     }
 
+    private void reportCutOff(BufferState buffer) {
+        LOG.warn(
+                "Closing before all events were appended to {}: failing {} calls that were not sent and those in flight, {}"
+                        + " bytes in total",
+                shard,
+                buffer.waitingCalls(),
+                buffer.bytes());
+    }
+
     /**
      * Appends the waiting calls until the deadline, fails the rest, and ends the threads.
      *
@@ -126,6 +135,7 @@ final class ShardAppender {
         queue.close();
         boolean empty = queue.awaitEmpty(deadlineNanos - System.nanoTime());
         if (!empty) {
+            reportCutOff(bufferState());
             queue.abort(shard.lastFailure());
             loops.forEach(loop -> loop.thread.closeNow());
         }

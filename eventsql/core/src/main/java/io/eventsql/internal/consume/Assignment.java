@@ -430,6 +430,11 @@ final class Assignment {
         return progress.commitUpTo(first == progress.handledOffset() ? next : progress.handledOffset());
     }
 
+    /** Returns how many events are handled and not committed, in key-parallel mode also those that are handled ahead. */
+    synchronized long uncommittedEvents() {
+        return progress.uncommittedEvents();
+    }
+
     /** Records a committed offset. Within an epoch offsets only rise: an older one that was read late changes nothing. */
     synchronized void recordCommitted(long nextOffset) {
         progress.recordCommitted(nextOffset);

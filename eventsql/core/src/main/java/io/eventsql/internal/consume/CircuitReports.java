@@ -68,7 +68,7 @@ final class CircuitReports {
         String condition = assignment.circuit().isOpen() ? whyOpen : null;
         try {
             shard.require()
-                    .call(connection -> shard.tables()
+                    .transaction(connection -> shard.tables()
                             .leases()
                             .setCondition(
                                     connection,

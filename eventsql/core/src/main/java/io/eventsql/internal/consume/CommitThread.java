@@ -1,9 +1,12 @@
 package io.eventsql.internal.consume;
 
 import io.eventsql.internal.shard.Shard;
+import io.eventsql.internal.sql.SqlErrors;
+import io.eventsql.internal.thread.FailureSeries;
 import io.eventsql.internal.thread.ServiceThread;
 import java.sql.SQLException;
 import java.time.Duration;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -20,6 +23,9 @@ final class CommitThread {
     private final Shard shard;
     /** Commits that were requested, and when they are due (nano time). */
     private final Map<Commit, Long> due = new ConcurrentHashMap<>();
+
+    /** Commits whose last attempt failed. Used by the thread alone. */
+    private final Map<Commit, FailureSeries> failing = new HashMap<>();
 
     private final ServiceThread thread;
 
@@ -77,12 +83,29 @@ final class CommitThread {
         try {
             commit.run();
             committed = true;
+            reportEnd(commit);
         } catch (SQLException | RuntimeException e) {
-            LOG.warn("Committing offsets on {} failed; retrying in {} ms: {}", shard, RETRY_MS, e.toString());
+            report(commit, e);
         } finally {
             if (!committed) { // after an Error, too
                 due.putIfAbsent(commit, System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(RETRY_MS));
             }
+        }
+    }
+
+    private void report(Commit commit, Exception e) {
+        FailureSeries failures = failing.computeIfAbsent(commit, c -> new FailureSeries());
+        if (failures.add(SqlErrors.message(e)).isNew()) {
+            LOG.warn("Committing offsets on {} failed; retrying every {} ms: {}", shard, RETRY_MS, e.toString());
+        } else {
+            LOG.debug("Committing offsets on {} failed again; retrying in {} ms", shard, RETRY_MS, e);
+        }
+    }
+
+    private void reportEnd(Commit commit) {
+        FailureSeries failures = failing.remove(commit);
+        if (failures != null) {
+            LOG.info("Committing offsets on {} works again after {} failed attempts", shard, failures.end());
         }
     }
 

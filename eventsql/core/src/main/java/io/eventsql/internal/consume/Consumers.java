@@ -166,7 +166,7 @@ public final class Consumers {
     public List<ConsumerSummary> summaries(int number, int max) {
         Shard shard = shards.get(number);
         try {
-            return shard.require().call(c -> shard.tables().consumers().summaries(c, number, max));
+            return shard.require().read(c -> shard.tables().consumers().summaries(c, number, max));
         } catch (SQLException e) {
             throw new EventSqlException("Reading the consumers of " + shard + " failed: " + e.getMessage(), e);
         }

@@ -147,7 +147,7 @@ final class DeadLetters {
      *
      * @return whether a further attempt may succeed at once
      */
-    boolean remedy(int partition, SQLException failure) {
+    boolean remedy(Assignment assignment, SQLException failure) {
         if (stream == null) {
             return false;
         }
@@ -160,7 +160,8 @@ final class DeadLetters {
             return false;
         }
         try {
-            segments.ensureRoom(shard, stream, shard.ensureStream(stream), partition);
+            segments.ensureRoom(
+                    shard, assignment.incarnation(), stream, shard.ensureStream(stream), assignment.partition());
             return true;
         } catch (SQLException e) {
             LOG.warn("Adding a segment to {} failed; retrying with the event: {}", stream.name(), e.getMessage());

@@ -2,6 +2,8 @@ package io.eventsql.internal.consume;
 
 import io.eventsql.internal.sql.ErrorKind;
 import io.eventsql.internal.sql.SqlErrors;
+import io.eventsql.internal.thread.FailureSeries;
+import io.eventsql.internal.thread.FailureSeries.Failure;
 import java.sql.SQLException;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -9,13 +11,10 @@ import org.slf4j.LoggerFactory;
 
 /**
  * Commits steps together with the offset of their partition, and repeats them until they succeed, the partition ends or
- * the database refuses them. Every failed attempt is logged. Thread-safe.
+ * the database refuses them. Of a series of failures each reason is logged once, and at its end their number. Thread-safe.
  */
 final class FencedSteps {
     private static final Logger LOG = LoggerFactory.getLogger(FencedSteps.class);
-    private static final long RETRY_MIN_MS = 50;
-    private static final long RETRY_MAX_MS = 1_000;
-    private static final int RETRY_DOUBLINGS_MAX = 10;
     /** Attempts after errors of the protocol, such as a missing segment: something removes their cause in between. */
     private static final int PROTOCOL_ERRORS_MAX = 5;
     /**
@@ -59,10 +58,27 @@ final class FencedSteps {
      * @param stored what the step stores, for messages
      */
     Outcome commit(Assignment assignment, long first, long next, TransactionStep step, String stored) {
+        FailureSeries failures = new FailureSeries();
+        Outcome outcome = repeat(assignment, first, next, step, stored, failures);
+        int failed = failures.end();
+        if (failed > 0 && outcome.isCommitted()) {
+            LOG.info("Stored {} of {} after {} failed attempts", stored, assignment.name(), failed);
+        } else if (failed > 0) {
+            LOG.warn(
+                    "Did not store {} of {} in {} attempts, because the partition stops, is released or was lost",
+                    stored,
+                    assignment.name(),
+                    failed);
+        }
+        return outcome;
+    }
+
+    private Outcome repeat(
+            Assignment assignment, long first, long next, TransactionStep step, String stored, FailureSeries failures) {
         int otherOffsets = 0;
         int protocolErrors = 0;
-        for (int failures = 0; !assignment.hasEnded(); failures++) {
-            long delayMs = Math.min(RETRY_MAX_MS, RETRY_MIN_MS << Math.min(failures, RETRY_DOUBLINGS_MAX));
+        while (!assignment.hasEnded()) {
+            long retryMs;
             Thread.interrupted(); // left by a handler: it would break the connection
             try {
                 step.prepare();
@@ -84,20 +100,35 @@ final class FencedSteps {
                 if (kind == ErrorKind.CONTENT || protocolErrors == PROTOCOL_ERRORS_MAX) {
                     return new Outcome(false, e);
                 }
-                if (kind == ErrorKind.PROTOCOL && deadLetters.remedy(assignment.partition(), e)) {
+                if (kind == ErrorKind.PROTOCOL && deadLetters.remedy(assignment, e)) {
                     continue;
                 }
-                LOG.warn(
-                        "Could not store {} of {}; retrying in {} ms: {}",
-                        stored,
-                        assignment.name(),
-                        delayMs,
-                        SqlErrors.message(e));
+                retryMs = report(failures.add(SqlErrors.message(e)), assignment, stored, e);
             }
-            if (closeSignal.isClosingAfter(delayMs)) {
+            if (closeSignal.isClosingAfter(retryMs)) {
                 return Outcome.ENDED;
             }
         }
         return Outcome.ENDED;
+    }
+
+    /** Returns the pause before the next attempt. */
+    private static long report(Failure failure, Assignment assignment, String stored, SQLException e) {
+        if (failure.isNew()) {
+            LOG.warn(
+                    "Could not store {} of {}; retrying in {} ms: {}",
+                    stored,
+                    assignment.name(),
+                    failure.retryMs(),
+                    SqlErrors.message(e));
+        } else {
+            LOG.debug(
+                    "Could not store {} of {} again; retrying in {} ms",
+                    stored,
+                    assignment.name(),
+                    failure.retryMs(),
+                    e);
+        }
+        return failure.retryMs();
     }
 }

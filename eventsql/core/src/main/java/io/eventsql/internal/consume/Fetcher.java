@@ -6,6 +6,8 @@ import io.eventsql.internal.sql.FetchStatement;
 import io.eventsql.internal.sql.FetchStatement.Request;
 import io.eventsql.internal.sql.FetchedPage;
 import io.eventsql.internal.sql.PartitionTable.Head;
+import io.eventsql.internal.sql.SqlErrors;
+import io.eventsql.internal.thread.FailureSeries;
 import io.eventsql.internal.thread.ServiceThread;
 import io.eventsql.internal.wake.WakeUpTarget;
 import java.sql.SQLException;
@@ -35,15 +37,14 @@ import org.slf4j.LoggerFactory;
  */
 final class Fetcher implements WakeUpTarget {
     private static final Logger LOG = LoggerFactory.getLogger(Fetcher.class);
-    private static final long RETRY_MIN_MS = 50;
-    private static final long RETRY_MAX_MS = 1_000;
+    private static final long RECOVERY_CHECK_MS = 50;
 
     private final Shard shard;
     private final FetchSchedule schedule;
     private final Listeners listeners;
     private final List<Subscriber> subscribers = new CopyOnWriteArrayList<>();
     private final ServiceThread thread;
-    private int failures;
+    private final FailureSeries failures = new FailureSeries();
 
     Fetcher(Shard shard, FetchSchedule schedule, Listeners listeners) {
         this.shard = shard;
@@ -104,10 +105,14 @@ final class Fetcher implements WakeUpTarget {
                 schedule.beginPoll();
                 poll();
             }
-            failures = 0;
             done = true;
+            reportEnd();
         } catch (SQLException | RuntimeException e) {
-            awaitRetry(e);
+            if (SqlErrors.isOtherIncarnation(e)) {
+                awaitRecovery(e);
+            } else {
+                awaitRetry(e);
+            }
         } finally {
             if (!done) { // after an Error or an interrupt, too
                 schedule.signal();
@@ -306,17 +311,30 @@ final class Fetcher implements WakeUpTarget {
         }
     }
 
+    /** No failure: the database was restarted, say, which is logged, and the lease keeper ends the assignments. */
+    private void awaitRecovery(Exception e) throws InterruptedException {
+        LOG.debug("Fetching from {} waits until its partitions are taken in its new incarnation", shard, e);
+        TimeUnit.MILLISECONDS.sleep(RECOVERY_CHECK_MS);
+    }
+
     private void awaitRetry(Exception e) throws InterruptedException {
         if (thread.isClosing()) {
             return;
         }
-        long delayMs = Math.min(RETRY_MAX_MS, RETRY_MIN_MS << Math.min(failures, 10));
-        if (failures++ == 0) {
-            LOG.warn("Fetching from {} failed; retrying in {} ms: {}", shard, delayMs, e.toString());
+        FailureSeries.Failure failure = failures.add(SqlErrors.message(e));
+        if (failure.isNew()) {
+            LOG.warn("Fetching from {} failed; retrying in {} ms: {}", shard, failure.retryMs(), e.toString());
         } else {
-            LOG.debug("Fetching from {} failed again; retrying in {} ms", shard, delayMs, e);
+            LOG.debug("Fetching from {} failed again; retrying in {} ms", shard, failure.retryMs(), e);
         }
-        TimeUnit.MILLISECONDS.sleep(delayMs);
+        TimeUnit.MILLISECONDS.sleep(failure.retryMs());
+    }
+
+    private void reportEnd() {
+        int ended = failures.end();
+        if (ended > 0) {
+            LOG.info("Fetching from {} works again after {} failed attempts", shard, ended);
+        }
     }
 
     void close(CloseDeadline deadline) throws InterruptedException {

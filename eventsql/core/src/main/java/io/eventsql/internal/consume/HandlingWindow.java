@@ -17,11 +17,13 @@ final class HandlingWindow {
     private final int maxEventsAhead;
     private final OffsetCommitter committer;
     private final CloseSignal closeSignal;
+    private final Listeners listeners;
 
-    HandlingWindow(int maxEventsAhead, OffsetCommitter committer, CloseSignal closeSignal) {
+    HandlingWindow(int maxEventsAhead, OffsetCommitter committer, CloseSignal closeSignal, Listeners listeners) {
         this.maxEventsAhead = maxEventsAhead;
         this.committer = committer;
         this.closeSignal = closeSignal;
+        this.listeners = listeners;
     }
 
     /** Returns whether the event at the offset may be handled now. */
@@ -49,13 +51,7 @@ final class HandlingWindow {
             }
             if (!reported && System.nanoTime() - waitingSince >= REPORT_AFTER_NANOS) {
                 reported = true;
-                LOG.warn(
-                        "{}: waiting at offset {}, {} events ahead of the committed offset {}, which is the maximum"
-                                + " (maxEventsAhead); continuing when the event at that offset is handled",
-                        assignment.name(),
-                        offset,
-                        maxEventsAhead,
-                        assignment.committedOffset());
+                reportBlocked(assignment, offset, assignment.committedOffset());
             }
             if (assignment.isEnding() || closeSignal.isClosingAfter(CHECK_MS)) {
                 return false;
@@ -63,8 +59,20 @@ final class HandlingWindow {
         }
         if (reported) {
             LOG.info("{}: continuing at offset {}", assignment.name(), offset);
+            listeners.call(l -> l.handlingContinued(assignment.name()));
         }
         return true;
+    }
+
+    private void reportBlocked(Assignment assignment, long offset, long committed) {
+        LOG.warn(
+                "{}: waiting at offset {}, {} events ahead of the committed offset {}, which is the maximum"
+                        + " (maxEventsAhead); continuing when the event at that offset is handled",
+                assignment.name(),
+                offset,
+                maxEventsAhead,
+                committed);
+        listeners.call(l -> l.handlingBlocked(assignment.name(), committed));
     }
 
     private void commit(Assignment assignment) {

@@ -76,7 +76,7 @@ final class Member implements Subscription {
             if (streamId.isPresent()) {
                 long askedAtNanos = System.nanoTime();
                 shard.require()
-                        .call(connection -> consumers.age(connection, streamId.getAsInt(), spec.name()))
+                        .read(connection -> consumers.age(connection, streamId.getAsInt(), spec.name()))
                         .ifPresent(age -> start.registered(askedAtNanos, age));
             }
         } catch (SQLException | RuntimeException e) { // data sources have exceptions of their own

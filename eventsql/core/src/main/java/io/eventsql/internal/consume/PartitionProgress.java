@@ -58,6 +58,11 @@ final class PartitionProgress {
         missing.removeBelow(committedOffset);
     }
 
+    /** Returns how many events are handled and not committed. */
+    long uncommittedEvents() {
+        return commitUpTo(handledOffset).events() + handledAhead.count(handledOffset, Long.MAX_VALUE);
+    }
+
     /** Returns a commit up to {@code next}, and of as many events as are not missing. */
     Handled commitUpTo(long next) {
         long events = next - committedOffset;

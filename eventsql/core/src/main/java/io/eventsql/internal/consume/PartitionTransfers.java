@@ -145,6 +145,9 @@ final class PartitionTransfers {
         committer.commit();
         database().call(connection -> {
             shard.tables().leases().release(connection, member.consumerId(), member.memberId(), drained);
+            return drained;
+        });
+        database().transaction(connection -> {
             shard.tables().leases().leave(connection, member.consumerId(), member.memberId());
             return drained;
         });

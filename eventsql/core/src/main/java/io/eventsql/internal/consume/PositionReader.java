@@ -24,7 +24,7 @@ final class PositionReader {
             try {
                 OptionalInt streamId = shard.readStreamId(stream);
                 if (streamId.isPresent()) {
-                    positions.addAll(shard.require().call(c -> read(c, shard, streamId.getAsInt(), consumer)));
+                    positions.addAll(shard.require().read(c -> read(c, shard, streamId.getAsInt(), consumer)));
                 }
             } catch (SQLException e) {
                 throw new EventSqlException(

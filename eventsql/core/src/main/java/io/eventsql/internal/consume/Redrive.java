@@ -41,7 +41,7 @@ final class Redrive {
         List<Row> rows;
         try {
             rows = shard.require()
-                    .call(c ->
+                    .read(c ->
                             table.findToRedrive(c, assignment.consumerId(), assignment.partition(), PAGE_EVENTS_MAX));
         } catch (SQLException e) { // the next heartbeat requests it again
             LOG.warn(

@@ -35,7 +35,7 @@ final class ShardPipeline {
         CircuitReports circuitReports = new CircuitReports(shard, listeners);
         Attempts attempts = new Attempts(spec, call, failures, committer, circuitReports, listeners);
         MissingEvents missing = new MissingEvents(spec.missingEventPolicy(), failures, listeners);
-        HandlingWindow window = new HandlingWindow(spec.maxEventsAhead(), committer, closeSignal);
+        HandlingWindow window = new HandlingWindow(spec.maxEventsAhead(), committer, closeSignal, listeners);
         PageHandler pages = spec.keyConcurrency() > 1
                 ? new KeyLanes(attempts, failures, missing, window, handlers, heartbeats)
                 : new OrderedPageHandler(call.takesBatches(), attempts, failures, missing, window);

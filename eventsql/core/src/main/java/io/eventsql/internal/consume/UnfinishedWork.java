@@ -1,6 +1,5 @@
 package io.eventsql.internal.consume;
 
-import io.eventsql.internal.sql.OffsetTable.Handled;
 import java.time.Duration;
 import java.util.List;
 import org.slf4j.Logger;
@@ -19,10 +18,10 @@ record UnfinishedWork(String consumer, List<String> partitions) {
     }
 
     private static String describe(Assignment assignment) {
-        Handled progress = assignment.progress();
-        String text = "partition " + assignment.partition() + " from offset " + progress.fromOffset() + " on";
-        if (progress.toOffset() > progress.fromOffset()) {
-            text += " (handled up to " + progress.toOffset() + ", not committed)";
+        String text = "partition " + assignment.partition() + " from offset " + assignment.committedOffset() + " on";
+        long uncommitted = assignment.uncommittedEvents();
+        if (uncommitted > 0) {
+            text += " (" + uncommitted + " events handled, not committed)";
         }
         if (assignment.isHandling()) {
             Duration running = Duration.ofMillis(

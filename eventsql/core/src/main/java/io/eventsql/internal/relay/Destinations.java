@@ -21,10 +21,10 @@ import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /**
- * Routes the events of one outbox. Queries databases only in {@link #lookUp} and {@link #refreshOwn}, never while a
+ * Routes the events of one outbox. Queries databases only in {@link #lookUp} and {@link #refresh}, never while a
  * transaction of the relay is open. Used by one thread.
  */
-final class Destinations {
+final class Destinations implements AppendRepair.KnownStreams {
     private static final int HASH_PARTITION_SHIFT = 16;
     private static final int HASH_SHARD_MASK = 0xffff;
 
@@ -107,17 +107,14 @@ final class Destinations {
         }
     }
 
-    /**
-     * Reloads streams from the outbox's own shard after it has rejected an append.
-     *
-     * @return whether a stream has changed, so that the append can be retried
-     */
-    boolean refreshOwn(Collection<StreamSpec> appended) throws SQLException {
+    /** Reads them from the outbox's own shard. */
+    @Override
+    public boolean refresh(Set<StreamSpec> rejected) throws SQLException {
         boolean changed = false;
         if (own == null) {
             return changed;
         }
-        for (StreamSpec stream : appended) {
+        for (StreamSpec stream : rejected) {
             Known before = known.get(stream.name());
             own.forgetStream(stream.name());
             Optional<StreamTable.Row> now = own.findStream(stream.name());
@@ -132,8 +129,8 @@ final class Destinations {
         return changed;
     }
 
-    /** Forgets all streams: a database has another incarnation. */
-    void forgetAll() {
+    @Override
+    public void forgetAll() {
         known.clear();
         missing.clear();
     }

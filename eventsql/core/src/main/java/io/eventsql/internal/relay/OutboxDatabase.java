@@ -66,7 +66,7 @@ final class OutboxDatabase {
         }
         url = database().call(OutboxDatabase::url);
         if (standalone != null) {
-            Optional<ShardIdentity> identity = standalone.call(tables.relay()::shardIdentity);
+            Optional<ShardIdentity> identity = standalone.read(tables.relay()::shardIdentity);
             if (identity.isPresent()) {
                 requireSameCluster(identity.get().clusterId());
                 state = State.SHARD;

@@ -155,7 +155,7 @@ public final class OutboxPublisher implements Outbox {
         try {
             outbox.open();
             OutboxTable.Backlog found = outbox.database()
-                    .call(c -> tables.events().backlog(c, OutboxBacklog.COUNTED_MAX, outbox.otherShards()));
+                    .read(c -> tables.events().backlog(c, OutboxBacklog.COUNTED_MAX, outbox.otherShards()));
             return new OutboxBacklog(
                     outbox.dataSource(), found.events(), found.refused(), Duration.ofMillis(found.oldestMillis()));
         } catch (SQLException e) {

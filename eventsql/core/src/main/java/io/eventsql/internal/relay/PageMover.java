@@ -1,6 +1,5 @@
 package io.eventsql.internal.relay;
 
-import io.eventsql.StreamSpec;
 import io.eventsql.internal.append.PartitionGroup;
 import io.eventsql.internal.relay.Destinations.Destination;
 import io.eventsql.internal.retain.SegmentKeeper;
@@ -15,7 +14,6 @@ import io.eventsql.internal.wake.WakeUp;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.util.ArrayList;
-import java.util.Collection;
 import java.util.HashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -43,6 +41,9 @@ final class PageMover {
     private final OutboxDatabase outbox;
     private final Destinations destinations;
     private final SegmentKeeper segments;
+    /** {@code null} if the outbox is standalone. */
+    private final @Nullable AppendRepair repair;
+
     private final WakeUp wakeUp;
     private final PageSize size;
     private final RefusalLog refusals;
@@ -51,7 +52,6 @@ final class PageMover {
     private final UUID producer = UUID.randomUUID();
 
     private long number;
-    private int probes;
     private Attempt attempt = new Attempt();
     private @Nullable Refusal refusal;
 
@@ -62,6 +62,8 @@ final class PageMover {
         this.wakeUp = wakeUp;
         this.size = size;
         this.refusals = new RefusalLog(outbox);
+        Shard own = outbox.shard();
+        this.repair = own == null ? null : new AppendRepair(own, segments, destinations);
     }
 
     /** An event that cannot be appended. */
@@ -184,16 +186,7 @@ final class PageMover {
 
     private void refuse(Connection connection, Row event, String error) throws SQLException {
         attempt.refused.add(error);
-        outbox.tables()
-                .refused()
-                .insert(
-                        connection,
-                        event.stream(),
-                        event.key(),
-                        event.value(),
-                        event.headers(),
-                        event.writtenAt(),
-                        error);
+        outbox.tables().refused().insert(connection, event, error);
     }
 
     private void completeCommitted() {
@@ -216,8 +209,11 @@ final class PageMover {
         if (attempt.page.isEmpty() || (attempt.isReadyToCommit && !rolledBack)) {
             return false;
         }
-        if (addSegments(e) || refreshIncarnation(e) || refreshStreams(e)) {
+        if (repair != null && repair.repair(e, attempt.incarnation, attempt.groups)) {
             return true;
+        }
+        if (SqlErrors.isOtherIncarnation(e) || SqlErrors.isLockTimeout(e)) {
+            return false; // no event is the cause
         }
         if (attempt.page.size() > 1) {
             size.halve(attempt.page.size());
@@ -234,39 +230,6 @@ final class PageMover {
         return true;
     }
 
-    private boolean addSegments(SQLException e) throws SQLException {
-        Shard own = outbox.shard();
-        boolean added = false;
-        if (own != null && SqlErrors.isMissingSegment(e)) {
-            for (PartitionGroup group : attempt.groups) {
-                added |= segments.ensureRoom(own, group.stream(), group.streamId(), group.partition());
-            }
-        }
-        return added;
-    }
-
-    private boolean refreshIncarnation(SQLException e) throws SQLException {
-        Shard own = outbox.shard();
-        if (own == null || !SqlErrors.state(e).equals(SqlErrors.OTHER_INCARNATION)) {
-            return false;
-        }
-        own.recheckIncarnation(attempt.incarnation);
-        destinations.forgetAll();
-        return !own.incarnation().equals(attempt.incarnation);
-    }
-
-    private boolean refreshStreams(SQLException e) throws SQLException {
-        String state = SqlErrors.state(e);
-        if (!state.equals(SqlErrors.NO_PARTITION)
-                && !state.equals(SqlErrors.OTHER_STREAM)
-                && !state.equals(SqlErrors.UNDEFINED_TABLE)) {
-            return false;
-        }
-        Collection<StreamSpec> appended = new LinkedHashSet<>();
-        attempt.groups.forEach(group -> appended.add(group.stream()));
-        return destinations.refreshOwn(appended);
-    }
-
     /** Finds out whether another event than the suspect one can be appended: tries that and rolls back. */
     private void probe(RelayLease lease) {
         attempt = new Attempt();
@@ -275,7 +238,7 @@ final class PageMover {
                 RelayTable.Page page = outbox.tables().relay().take(connection, lease, size.eventsMax(), size.bytes());
                 List<Row> others = findComparable(page.rows());
                 if (!others.isEmpty()) {
-                    write(connection, page.producer(), List.of(others.get(probes++ % others.size())));
+                    write(connection, page.producer(), List.of(suspect.chooseOther(others)));
                     suspect.anotherSucceeded();
                 }
                 return false;

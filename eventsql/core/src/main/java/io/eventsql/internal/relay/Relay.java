@@ -5,6 +5,7 @@ import io.eventsql.Settings;
 import io.eventsql.internal.sql.RelayTable.Polled;
 import io.eventsql.internal.sql.RelayTable.RelayLease;
 import io.eventsql.internal.sql.SqlErrors;
+import io.eventsql.internal.thread.FailureSeries;
 import io.eventsql.internal.thread.ServiceThread;
 import java.sql.SQLException;
 import java.time.Duration;
@@ -219,7 +220,7 @@ final class Relay {
         senders.setTenure(current);
         listener.begin();
         ring.markMoved();
-        senders.wake(outbox.database().call(c -> outbox.tables().transfer().shardsWithEvents(c, outbox.otherShards())));
+        senders.wake(outbox.database().read(c -> outbox.tables().transfer().shardsWithEvents(c, outbox.otherShards())));
     }
 
     /** Moves pages until one is not full, or until the lease must be renewed. */
@@ -255,7 +256,7 @@ final class Relay {
             return;
         }
         try {
-            outbox.database().call(c -> {
+            outbox.database().transaction(c -> {
                 outbox.tables().relay().release(c, held);
                 return held;
             });
@@ -273,6 +274,10 @@ final class Relay {
     boolean awaitEnd(long deadlineNanos) throws InterruptedException {
         boolean inTime = thread.join(Math.max(deadlineNanos - System.nanoTime(), 1));
         if (!inTime) {
+            LOG.warn(
+                    "The relay of outbox {} has not ended within the close timeout; its lease expires, and another process or"
+                            + " the next start relays the rest",
+                    outbox);
             thread.closeNow();
             senders.close();
             listener.end();

@@ -82,7 +82,7 @@ final class RingKeeper {
 
     private void rotateAndEmpty(RelayLease lease) throws SQLException {
         boolean blocked = false;
-        List<TableSize> tables = outbox.database().call(outbox.tables().events()::tableSizes);
+        List<TableSize> tables = outbox.database().read(outbox.tables().events()::tableSizes);
         for (TableSize table : tables) {
             boolean worthwhile = table.isTransfer() ? table.bytes() >= COMPACT_FROM_BYTES : table.bytes() > 0;
             if (worthwhile && !table.current()) {

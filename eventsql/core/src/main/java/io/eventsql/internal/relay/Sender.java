@@ -24,6 +24,7 @@ import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.UUID;
 import org.jspecify.annotations.Nullable;
@@ -51,6 +52,8 @@ final class Sender {
     private final AcknowledgedBatches acknowledged;
 
     private @Nullable RelayLease lease;
+    /** Identifies the outbox to the shard; {@code null} until it was read. */
+    private @Nullable UUID outboxId;
     /** The incarnation of the shard's database when the current page was begun. */
     private String incarnation = "";
     /** The number up to which all events were removed. */
@@ -62,7 +65,7 @@ final class Sender {
 
     private final RefusalLog refusalLog;
     private final SuspectEvent suspect = new SuspectEvent();
-    private int probes;
+    private final AppendRepair repair;
     /** Whether the shard's connections have another default isolation level than the append requires. */
     private boolean beginsTransactions;
 
@@ -92,6 +95,27 @@ final class Sender {
         this.size = size;
         this.acknowledged = acknowledged;
         this.refusalLog = new RefusalLog(outbox);
+        this.repair = new AppendRepair(shard, segments, new StreamsOfShard());
+    }
+
+    /** The shard remembers the ids of its streams itself; the sender only which streams do not exist. */
+    private final class StreamsOfShard implements AppendRepair.KnownStreams {
+        @Override
+        public boolean refresh(Set<StreamSpec> rejected) throws SQLException {
+            boolean missing = false;
+            for (StreamSpec stream : rejected) {
+                shard.forgetStream(stream.name());
+                if (shard.findStream(stream.name()).isEmpty()) {
+                    missing |= missingStreams.add(stream.name());
+                }
+            }
+            return missing;
+        }
+
+        @Override
+        public void forgetAll() {
+            known.clear();
+        }
     }
 
     /** The events of a page that the shard does not have yet. */
@@ -125,6 +149,7 @@ final class Sender {
      */
     boolean send(RelayLease current) throws SQLException {
         if (!current.equals(lease)) {
+            outboxId = outbox.database().call(outbox.tables().relay()::outboxId);
             lease = current;
             removed = 0;
             known.clear();
@@ -163,7 +188,7 @@ final class Sender {
 
     private List<Row> readPage(int limit) throws SQLException {
         return ofOneProducer(outbox.database()
-                .call(c -> outbox.tables().transfer().page(c, shard.number(), removed, limit, size.bytes())));
+                .read(c -> outbox.tables().transfer().page(c, shard.number(), removed, limit, size.bytes())));
     }
 
     private static List<Row> ofOneProducer(List<Row> page) {
@@ -227,6 +252,7 @@ final class Sender {
     }
 
     private Map<Target, Long> fetchLastNumbers(UUID producer, Iterable<StreamSpec> specs) throws SQLException {
+        UUID outboxOfProducer = Objects.requireNonNull(outboxId);
         Known ofProducer = known.computeIfAbsent(producer, p -> new Known(new HashSet<>(), new HashMap<>()));
         Set<Integer> unknown = new HashSet<>();
         for (StreamSpec stream : specs) {
@@ -236,19 +262,29 @@ final class Sender {
         if (!unknown.isEmpty()) {
             int[] streamIds = unknown.stream().mapToInt(Integer::intValue).toArray();
             Map<Target, Long> found = shard.require()
-                    .call(c -> shard.tables().outbox().append().registerOutbox(c, incarnation, producer, streamIds));
+                    .call(c -> shard.tables()
+                            .outbox()
+                            .append()
+                            .registerOutbox(c, incarnation, outboxOfProducer, producer, streamIds));
             for (StreamSpec stream : specs) {
-                int streamId = shard.ensureStream(stream);
-                List<Integer> partitions = found.keySet().stream()
-                        .filter(target -> target.streamId() == streamId)
-                        .map(Target::partition)
-                        .toList();
-                acknowledged.recordStored(producer, stream.name(), partitions);
+                recordStored(producer, stream, found.keySet());
             }
             ofProducer.lastNumbers().putAll(found);
             ofProducer.streamIds().addAll(unknown);
         }
         return ofProducer.lastNumbers();
+    }
+
+    /** What an earlier lease, another process or an append in doubt has stored must not get lost silently, either. */
+    private void recordStored(UUID producer, StreamSpec stream, Set<Target> targets) throws SQLException {
+        int streamId = shard.ensureStream(stream);
+        List<Integer> partitions = targets.stream()
+                .filter(target -> target.streamId() == streamId)
+                .map(Target::partition)
+                .toList();
+        if (!partitions.isEmpty()) {
+            acknowledged.recordStored(producer, stream.name(), partitions);
+        }
     }
 
     private void append(UnsentEvents unsent) throws SQLException {
@@ -295,7 +331,7 @@ final class Sender {
         }
         try {
             incarnation = shard.incarnation(); // before the ids of the streams
-            UnsentEvents other = findUnsent(List.of(others.get(probes++ % others.size())));
+            UnsentEvents other = findUnsent(List.of(suspect.chooseOther(others)));
             if (other.events > 0) {
                 shard.require().transactionIf(c -> {
                     execute(c, other);
@@ -334,26 +370,16 @@ final class Sender {
     }
 
     private void refuse(Connection connection, Row event, String error) throws SQLException {
-        outbox.tables()
-                .refused()
-                .insert(
-                        connection,
-                        event.stream(),
-                        event.key(),
-                        event.value(),
-                        event.headers(),
-                        event.writtenAt(),
-                        error);
+        outbox.tables().refused().insert(connection, event, error);
     }
 
     /** Removes the cause of a failed append if possible; returns whether to resend the page immediately. */
     private boolean repair(SQLException e, List<Row> page, @Nullable UnsentEvents unsent) throws SQLException {
         String state = SqlErrors.state(e);
-        if (state.equals(SqlErrors.OTHER_INCARNATION)) {
-            shard.recheckIncarnation(incarnation);
-            return !shard.incarnation().equals(incarnation);
+        if (repair.repair(e, incarnation, unsent == null ? List.of() : unsent.groups)) {
+            return true;
         }
-        if (unsent == null) {
+        if (unsent == null || SqlErrors.isOtherIncarnation(e)) {
             return false;
         }
         if (state.equals(SqlErrors.NOT_NEXT)) {
@@ -363,12 +389,12 @@ final class Sender {
             beginsTransactions = true;
             return true;
         }
-        if (addSegments(e, unsent) || refreshStreams(state, unsent)) {
-            return true;
-        }
         ErrorKind kind = SqlErrors.classify(e);
         if (kind == ErrorKind.NOT_SENT || kind == ErrorKind.IN_DOUBT) {
             return false;
+        }
+        if (SqlErrors.isLockTimeout(e)) {
+            return false; // no event is the cause
         }
         if (page.size() > 1) {
             size.halve(page.size());
@@ -380,32 +406,5 @@ final class Sender {
         }
         refusals.put(event, SqlErrors.message(e));
         return true;
-    }
-
-    private boolean addSegments(SQLException e, UnsentEvents unsent) throws SQLException {
-        boolean added = false;
-        if (SqlErrors.isMissingSegment(e)) {
-            for (PartitionGroup group : unsent.groups) {
-                added |= segments.ensureRoom(shard, group.stream(), group.streamId(), group.partition());
-            }
-        }
-        return added;
-    }
-
-    /** Queries the streams again that the shard rejected; returns whether one is missing. */
-    private boolean refreshStreams(String state, UnsentEvents unsent) throws SQLException {
-        if (!state.equals(SqlErrors.NO_PARTITION)
-                && !state.equals(SqlErrors.OTHER_STREAM)
-                && !state.equals(SqlErrors.UNDEFINED_TABLE)) {
-            return false;
-        }
-        boolean missing = false;
-        for (PartitionGroup group : unsent.groups) {
-            shard.forgetStream(group.stream().name());
-            if (shard.findStream(group.stream().name()).isEmpty()) {
-                missing |= missingStreams.add(group.stream().name());
-            }
-        }
-        return missing;
     }
 }

@@ -4,6 +4,7 @@ import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.sql.ErrorKind;
 import io.eventsql.internal.sql.RelayTable.RelayLease;
 import io.eventsql.internal.sql.SqlErrors;
+import io.eventsql.internal.thread.FailureSeries;
 import io.eventsql.internal.thread.ServiceThread;
 import java.sql.SQLException;
 import java.util.concurrent.TimeUnit;
@@ -210,6 +211,11 @@ final class SenderThread {
         if (running == null || running.join(Math.max(deadlineNanos - System.nanoTime(), 1))) {
             return true;
         }
+        LOG.warn(
+                "Sending events of outbox {} to {} has not ended within the close timeout; another process or the next start"
+                        + " sends the rest",
+                outbox,
+                shard);
         running.closeNow();
         return false;
     }

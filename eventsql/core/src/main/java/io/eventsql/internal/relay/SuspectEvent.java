@@ -1,5 +1,7 @@
 package io.eventsql.internal.relay;
 
+import java.util.List;
+
 /**
  * An event that cannot be appended even alone, for a reason that other events may share, such as a time limit or a full
  * disk. The event itself is the cause if another one could be appended after it had failed repeatedly, and it then fails
@@ -11,6 +13,7 @@ final class SuspectEvent {
     private long id;
     private int failures;
     private boolean anotherSucceeded;
+    private int probes;
 
     /**
      * Records that an event has failed alone.
@@ -37,6 +40,11 @@ final class SuspectEvent {
     /** Returns whether this is the event that has failed. */
     boolean is(long event) {
         return failures > 0 && id == event;
+    }
+
+    /** Returns the event to try next, each of them in its turn. */
+    <T> T chooseOther(List<T> others) {
+        return others.get(probes++ % others.size());
     }
 
     /** Records that another event could be appended. */

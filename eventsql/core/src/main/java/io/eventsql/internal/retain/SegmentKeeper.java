@@ -4,6 +4,7 @@ import io.eventsql.StreamSpec;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.sql.PartitionTable;
 import io.eventsql.internal.sql.SegmentTable;
+import io.eventsql.internal.sql.SqlErrors;
 import java.sql.SQLException;
 import java.util.List;
 import java.util.Map;
@@ -66,8 +67,8 @@ public final class SegmentKeeper {
 
     private void addInBackground(Shard shard, StreamSpec stream, int partition, long head, int failures) {
         try {
-            add(shard, stream, shard.ensureStream(stream), partition, head);
-            if (failures > 0) {
+            boolean sameIncarnation = addInSameIncarnation(shard, stream, partition, head);
+            if (sameIncarnation && failures > 0) {
                 LOG.info("Added segments to partition {} of stream {} on {}", partition, stream.name(), shard);
             }
         } catch (SQLException e) {
@@ -87,14 +88,33 @@ public final class SegmentKeeper {
         }
     }
 
-    private boolean add(Shard shard, StreamSpec stream, int streamId, int partition, long head) throws SQLException {
+    /**
+     * Returns {@code false} if the database has another incarnation, where the head may be another one: the next append
+     * finds out which segments are due.
+     */
+    private boolean addInSameIncarnation(Shard shard, StreamSpec stream, int partition, long head) throws SQLException {
+        String incarnation = shard.incarnation(); // before the id
+        try {
+            add(shard, incarnation, stream, shard.ensureStream(stream), partition, head);
+            return true;
+        } catch (SQLException e) {
+            if (shard.recheckAfter(e, incarnation) && !shard.incarnation().equals(incarnation)) {
+                return false;
+            }
+            throw e;
+        }
+    }
+
+    private boolean add(Shard shard, String incarnation, StreamSpec stream, int streamId, int partition, long head)
+            throws SQLException {
         SegmentTable segments = shard.tables().segments();
         long first = head / stream.segmentSize();
         List<Long> missing = shard.require()
                 .call(c -> segments.findMissing(c, stream, partition, first, wantedSegments(stream, head)));
         boolean added = false;
         for (long segment : missing) {
-            added |= shard.require().transaction(c -> segments.addSegment(c, streamId, partition, segment));
+            added |=
+                    shard.require().transaction(c -> segments.addSegment(c, incarnation, streamId, partition, segment));
         }
         return added;
     }
@@ -102,12 +122,20 @@ public final class SegmentKeeper {
     /**
      * Adds the segments that the next append to a partition needs, before it returns.
      *
+     * @param incarnation that of the database when the stream's id was read
      * @return whether a segment was missing
+     * @throws SQLException {@link SqlErrors#OTHER_INCARNATION} if the database has another incarnation: nothing was added
      */
-    public boolean ensureRoom(Shard shard, StreamSpec stream, int streamId, int partition) throws SQLException {
-        String incarnation = shard.incarnation();
+    public boolean ensureRoom(Shard shard, String incarnation, StreamSpec stream, int streamId, int partition)
+            throws SQLException {
         List<PartitionTable.Head> heads =
                 shard.require().call(c -> shard.tables().partitions().heads(c, incarnation, new int[] {streamId}));
-        return add(shard, stream, streamId, partition, heads.get(partition).head());
+        return add(
+                shard,
+                incarnation,
+                stream,
+                streamId,
+                partition,
+                heads.get(partition).head());
     }
 }

@@ -129,7 +129,7 @@ public final class StreamCleaner {
             return;
         }
         List<String> consumers =
-                shard.require().call(c -> shard.tables().clearing().findActiveConsumers(c, streamId.getAsInt()));
+                shard.require().read(c -> shard.tables().clearing().findActiveConsumers(c, streamId.getAsInt()));
         if (!consumers.isEmpty()) {
             throw new EventSqlException("Stream " + stream.name() + " cannot be cleared while it is consumed on "
                     + shard + "; close the members of " + String.join(", ", consumers));

@@ -80,12 +80,12 @@ public final class Migrator {
     }
 
     private void migrate(Database database, List<SqlFile> needed) throws SQLException {
-        List<SqlFile> missing = database.call(connection -> findMissing(connection, needed));
+        List<SqlFile> missing = database.read(connection -> findMissing(connection, needed));
         if (missing.isEmpty()) {
             return; // a newer schema works with this library: schema N serves library N-1
         }
         boolean isNew = missing.size() == needed.size();
-        List<String> others = isNew ? database.call(table::findOtherSchemas) : List.of();
+        List<String> others = isNew ? database.read(table::findOtherSchemas) : List.of();
         if (!migrationEnabled) {
             throw new EventSqlException("The schema " + table.schema().name() + " of the database lacks "
                     + missing.stream().map(SqlFile::path).collect(Collectors.joining(", "))

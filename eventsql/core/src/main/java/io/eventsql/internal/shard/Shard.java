@@ -306,7 +306,7 @@ public final class Shard {
 
     /** Returns the stream as stored on this shard. */
     public Optional<StreamTable.Row> findStream(String stream) throws SQLException {
-        return require().call(connection -> tables.streams().find(connection, stream));
+        return require().read(connection -> tables.streams().find(connection, stream));
     }
 
     /**
@@ -336,7 +336,7 @@ public final class Shard {
 
     /** In several transactions, because the server's lock table has no room for the tables of a large stream. */
     private void createMissingPartitions(StreamTable.Row row) throws SQLException {
-        if (require().call(connection -> tables.streams().hasAllPartitions(connection, row.spec()))) {
+        if (require().read(connection -> tables.streams().hasAllPartitions(connection, row.spec()))) {
             return; // the usual case, in which the role needs no right to create tables
         }
         Database current = require();

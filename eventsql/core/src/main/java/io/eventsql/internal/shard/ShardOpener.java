@@ -130,8 +130,9 @@ final class ShardOpener {
     private Reached reach(Database database, String label) throws SQLException {
         database.requirePostgreSql(label);
         migrator.migrate(database);
-        return database.call(c -> new Reached(
-                database, label, incarnations.find(c), identities.find(c).orElse(null)));
+        String incarnation = database.call(incarnations::find);
+        return new Reached(
+                database, label, incarnation, database.read(identities::find).orElse(null));
     }
 
     private static void requireDistinct(List<Reached> reached) {

@@ -37,7 +37,7 @@ public final class StreamRegistry {
     private Runnable forgetVanished(Shard shard) throws SQLException {
         Set<String> stored = new HashSet<>();
         shard.require()
-                .call(c -> shard.tables().streams().findAll(c))
+                .read(c -> shard.tables().streams().findAll(c))
                 .forEach(row -> stored.add(row.spec().name()));
         List<String> missing =
                 known.keySet().stream().filter(name -> !stored.contains(name)).toList();
@@ -205,7 +205,7 @@ public final class StreamRegistry {
         for (Shard shard : shards.all()) {
             try {
                 List<StreamTable.Row> rows =
-                        shard.require().call(c -> shard.tables().streams().findAll(c));
+                        shard.require().read(c -> shard.tables().streams().findAll(c));
                 rows.forEach(row -> streams.put(row.spec().name(), row.spec()));
             } catch (SQLException e) {
                 failure = e;

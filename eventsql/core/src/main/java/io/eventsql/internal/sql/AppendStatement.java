@@ -15,7 +15,7 @@ import org.postgresql.PGConnection;
 public final class AppendStatement {
     // Indexes: the primary key of stream_partition, producer_batch_of_producer and producer_batch_head. Locks the
     // batch's rows of stream_partition, in the order of stream and partition, until the commit is visible.
-    private static final String APPEND = "SELECT eventsql.append_v1(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    private static final String APPEND = "SELECT eventsql.append_v1(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
     private final String append;
 
@@ -87,15 +87,16 @@ public final class AppendStatement {
             statement.setLong(2, number);
             statement.setInt(3, mapVersion);
             statement.setString(4, incarnation);
-            statement.setArray(5, pg.createArrayOf("text", rows.streams()));
-            statement.setArray(6, pg.createArrayOf("int4", rows.streamIds()));
-            statement.setArray(7, pg.createArrayOf("int4", rows.partitions()));
-            statement.setArray(8, pg.createArrayOf("int4", rows.counts()));
-            statement.setArray(9, pg.createArrayOf("int4", rows.groups()));
-            statement.setArray(10, pg.createArrayOf("int4", rows.indexes()));
-            statement.setArray(11, pg.createArrayOf("text", rows.keys()));
-            statement.setArray(12, pg.createArrayOf("bytea", rows.values()));
-            statement.setArray(13, pg.createArrayOf("text", rows.headers()));
+            statement.setInt(5, timeLimitMs(connection));
+            statement.setArray(6, pg.createArrayOf("text", rows.streams()));
+            statement.setArray(7, pg.createArrayOf("int4", rows.streamIds()));
+            statement.setArray(8, pg.createArrayOf("int4", rows.partitions()));
+            statement.setArray(9, pg.createArrayOf("int4", rows.counts()));
+            statement.setArray(10, pg.createArrayOf("int4", rows.groups()));
+            statement.setArray(11, pg.createArrayOf("int4", rows.indexes()));
+            statement.setArray(12, pg.createArrayOf("text", rows.keys()));
+            statement.setArray(13, pg.createArrayOf("bytea", rows.values()));
+            statement.setArray(14, pg.createArrayOf("text", rows.headers()));
             try (ResultSet result = statement.executeQuery()) {
                 result.next();
                 if (failIfWarned) {
@@ -104,6 +105,14 @@ public final class AppendStatement {
                 return firstOffsets(result);
             }
         }
+    }
+
+    /**
+     * Returns the time after which the function begins nothing more: half of the connection's network timeout. What it
+     * has begun ends within the other half.
+     */
+    static int timeLimitMs(Connection connection) throws SQLException {
+        return connection.getNetworkTimeout() / 2;
     }
 
     /** Returns the base offsets, which are the only column of the result's current row. */

@@ -19,6 +19,9 @@ import org.postgresql.PGConnection;
 public final class Database {
     private static final Executor SAME_THREAD = Runnable::run;
     private static final int LONG_STATEMENT_TIMEOUT_MS = 60_000;
+    /** The part of the network timeout for which a statement may wait for a lock, or read. */
+    private static final double SERVER_TIMEOUT_SHARE = 0.75;
+
     private static final int POSTGRESQL_VERSION_MIN = 15;
 
     private final DataSource dataSource;
@@ -106,12 +109,24 @@ public final class Database {
         setReadCommitted = true;
     }
 
-    /** Allows statements of this borrowed connection to take a minute, or the network timeout if that is longer. */
+    /** Allows statements of this transaction to take a minute, or the network timeout if that is longer. */
     public void allowLongStatements(Connection connection) throws SQLException {
-        connection.setNetworkTimeout(SAME_THREAD, Math.max(networkTimeoutMs, LONG_STATEMENT_TIMEOUT_MS));
+        int timeoutMs = Math.max(networkTimeoutMs, LONG_STATEMENT_TIMEOUT_MS);
+        connection.setNetworkTimeout(SAME_THREAD, timeoutMs);
+        try (Statement statement = connection.createStatement()) {
+            statement.execute("SET LOCAL lock_timeout = " + serverTimeoutMs(timeoutMs));
+        }
     }
 
-    /** Runs the work on a connection in autocommit mode. */
+    private static long serverTimeoutMs(int networkTimeoutMs) {
+        return Math.max(1, Math.round(networkTimeoutMs * SERVER_TIMEOUT_SHARE));
+    }
+
+    /**
+     * Runs the work on a connection in autocommit mode. For functions that limit how long they wait for locks by
+     * themselves: a statement that waits when the network timeout elapses is not ended by that, and each retry would
+     * leave another one behind.
+     */
     public <T> T call(Work<T> work) throws SQLException {
         try (Connection connection = borrow()) {
             return run(work, connection);
@@ -119,11 +134,23 @@ public final class Database {
     }
 
     /**
+     * Runs statements that only read, other than those of {@link #call}: in a transaction, because only there the server
+     * can limit the time of a statement. The limit would also end a commit that waits for replicas, so the work must not
+     * write. It may idle for a minute: it keeps no row from others.
+     */
+    public <T> T read(Work<T> work) throws SQLException {
+        String limits = "; SET LOCAL statement_timeout = " + serverTimeoutMs(networkTimeoutMs)
+                + "; SET LOCAL idle_in_transaction_session_timeout = "
+                + Math.max(networkTimeoutMs, LONG_STATEMENT_TIMEOUT_MS);
+        return transaction(work, result -> true, false, limits);
+    }
+
+    /**
      * Runs the work in one READ COMMITTED transaction: committed if it returns, rolled back if it throws. Between two
-     * statements the work must not idle for longer than the network timeout.
+     * statements the work must not idle for longer than the network timeout. No statement waits for a lock for that long.
      */
     public <T> T transaction(Work<T> work) throws SQLException {
-        return transaction(work, result -> true, false);
+        return transaction(work, result -> true, false, "");
     }
 
     /**
@@ -132,7 +159,7 @@ public final class Database {
      * @return whether it was committed
      */
     public boolean transactionIf(Work<Boolean> work) throws SQLException {
-        return transaction(work, result -> result, false);
+        return transaction(work, result -> result, false, "");
     }
 
     /**
@@ -142,15 +169,16 @@ public final class Database {
      *     transaction
      */
     public <T> T replicatedTransaction(Work<T> work) throws SQLException {
-        return transaction(work, result -> true, true);
+        return transaction(work, result -> true, true, "");
     }
 
-    private <T> T transaction(Work<T> work, Predicate<T> commits, boolean failIfWarned) throws SQLException {
+    private <T> T transaction(Work<T> work, Predicate<T> commits, boolean failIfWarned, String limits)
+            throws SQLException {
         try (Connection connection = borrow()) {
             connection.setAutoCommit(false);
             boolean committed = false;
             try {
-                begin(connection);
+                begin(connection, limits);
                 T result = run(work, connection);
                 if (commits.test(result)) {
                     connection.clearWarnings();
@@ -173,12 +201,14 @@ public final class Database {
     /**
      * Sends the first statements of a transaction, which set it to READ COMMITTED and leave nothing on the session: behind
      * a pooler, other clients use that next. A process that freezes in its transaction must not keep its locks, so the
-     * server ends it after this idle time. One round trip.
+     * server ends it after this idle time; and a wait for a lock ends before the client does, which would leave its
+     * statement behind. One round trip.
      */
-    private void begin(Connection connection) throws SQLException {
+    private void begin(Connection connection, String limits) throws SQLException {
         try (Statement statement = connection.createStatement()) {
             statement.execute("SET TRANSACTION ISOLATION LEVEL READ COMMITTED;"
-                    + " SET LOCAL idle_in_transaction_session_timeout = " + networkTimeoutMs);
+                    + " SET LOCAL idle_in_transaction_session_timeout = " + networkTimeoutMs + ";"
+                    + " SET LOCAL lock_timeout = " + serverTimeoutMs(networkTimeoutMs) + limits);
         }
     }
 

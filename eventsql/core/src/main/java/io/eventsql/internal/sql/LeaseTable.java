@@ -200,8 +200,12 @@ public final class LeaseTable {
                         partitions.toArray(Integer[]::new));
     }
 
-    /** Removes the member: its share goes to the others. */
+    /**
+     * Removes the member, in the caller's transaction, which does not wait for synchronous replicas: its share goes to the
+     * others.
+     */
     public void leave(Connection connection, int consumerId, UUID memberId) {
+        doNotAwaitReplicas(connection);
         Jooq.using(connection).execute(schema.sql(LEAVE), consumerId, memberId);
     }
 
@@ -217,12 +221,14 @@ public final class LeaseTable {
     }
 
     /**
-     * Stores why a running partition makes no progress; {@code null}: it does.
+     * Stores why a running partition makes no progress; {@code null}: it does. In the caller's transaction, which does not
+     * wait for synchronous replicas: it would keep the row from the heartbeats.
      *
      * @return whether the member still held it
      */
     public boolean setCondition(
             Connection connection, int consumerId, UUID memberId, int partition, @Nullable String condition) {
+        doNotAwaitReplicas(connection);
         String text = condition == null ? null : condition.replace('\0', ' ');
         return Jooq.using(connection).execute(schema.sql(SET_CONDITION), text, consumerId, partition, memberId) == 1;
     }
@@ -263,6 +269,10 @@ public final class LeaseTable {
     public void resume(Connection connection, int consumerId) {
         lockAll(connection, consumerId);
         Jooq.using(connection).execute(schema.sql(RESUME), consumerId);
+    }
+
+    private void doNotAwaitReplicas(Connection connection) {
+        Jooq.using(connection).fetch(schema.sql("SELECT eventsql.do_not_await_replicas_v1()"));
     }
 
     private void lockAll(Connection connection, int consumerId) {

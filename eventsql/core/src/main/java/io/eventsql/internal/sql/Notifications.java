@@ -27,8 +27,11 @@ public final class Notifications {
 
     private Notifications(SqlSchema schema, String suffix) {
         channel = schema.name() + suffix;
-        // A notification need not be durable, so it does not wait for the disk.
-        notify = "SELECT set_config('synchronous_commit', 'off', true), pg_notify('" + channel + "', ?)";
+        // A notification need not be durable, so it does not wait for the disk. The commit waits for that of every
+        // other
+        // transaction that has notified someone, which may wait for a missing replica.
+        notify = "SELECT set_config('synchronous_commit', 'off', true), set_config('lock_timeout', '2000', true),"
+                + " pg_notify('" + channel + "', ?)";
     }
 
     /** Returns the channel of the outbox's relay, which exists also in a database that is not a shard. */

@@ -17,7 +17,7 @@ public final class PartitionTable {
             SELECT stream_id, partition, log_start, next_offset
             FROM eventsql.heads_v1(?, ?)""";
 
-    // Scans the table; indexes: producer_batch_head, the primary key of outbox_producer. Locks the deleted rows.
+    // Scans both tables; indexes: producer_batch_head, the primary key of outbox_producer. Locks the deleted rows.
     private static final String DELETE_DEAD_PRODUCERS = "SELECT eventsql.delete_dead_producers_v1(?)";
 
     // Indexes: stream_name_unique, producer_batch_head for the last entry, producer_batch_of_producer. Takes no row
@@ -114,7 +114,7 @@ public final class PartitionTable {
     /**
      * Deletes the rows of producers that have not published for a day: none of their batches can still be in flight.
      * Keeps the newest row of each partition, which is its head, and the rows of outboxes, which may resend after any
-     * time.
+     * time: those of a former producer of an outbox until 30 days after a later one was registered.
      *
      * @return how many rows were deleted
      */

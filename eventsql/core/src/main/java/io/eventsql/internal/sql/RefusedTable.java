@@ -21,8 +21,17 @@ public final class RefusedTable {
         insert = schema.sql(INSERT);
     }
 
-    /** Inserts an event, in the caller's transaction, which deletes it from the table it was in. */
-    public void insert(
+    /** Inserts an event of the outbox, in the caller's transaction, which deletes it there. */
+    public void insert(Connection connection, OutboxTable.Row event, String error) throws SQLException {
+        insert(connection, event.stream(), event.key(), event.value(), event.headers(), event.writtenAt(), error);
+    }
+
+    /** Inserts an event of the transfer table, in the caller's transaction, which deletes it there. */
+    public void insert(Connection connection, TransferTable.Row event, String error) throws SQLException {
+        insert(connection, event.stream(), event.key(), event.value(), event.headers(), event.writtenAt(), error);
+    }
+
+    private void insert(
             Connection connection,
             String stream,
             @Nullable String key,

@@ -8,6 +8,7 @@ import java.sql.SQLException;
 import java.time.OffsetDateTime;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.UUID;
 import org.jspecify.annotations.Nullable;
@@ -61,7 +62,7 @@ public final class RelayTable {
      *
      * @param holder the process
      * @param epoch raised whenever another process acquires the lease: fences out former holders
-     * @param timeoutMs how long a transaction may wait for a lock or for its client
+     * @param timeoutMs how long a transaction may wait for its client
      */
     public record RelayLease(UUID holder, long epoch, int timeoutMs) {}
 
@@ -176,6 +177,12 @@ public final class RelayTable {
     private Optional<UUID> findClusterId(Connection connection) {
         return Optional.ofNullable(
                 (UUID) Jooq.using(connection).fetchValue(schema.sql("SELECT cluster_id FROM eventsql.outbox_relay")));
+    }
+
+    /** Returns what identifies this outbox to other databases, whatever its producer. */
+    public UUID outboxId(Connection connection) {
+        return (UUID) Objects.requireNonNull(
+                Jooq.using(connection).fetchValue(schema.sql("SELECT outbox_id FROM eventsql.outbox_relay")));
     }
 
     /** Returns the identity of this database as a shard; empty if it is not a shard. */

@@ -3,6 +3,7 @@ package io.eventsql.internal.sql;
 import io.eventsql.StreamSpec;
 import java.sql.Connection;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The segments of a stream's partitions, each a table. They are added by a function that runs with the rights of its
@@ -17,7 +18,7 @@ public final class SegmentTable {
             ORDER BY n""";
 
     // Locks the parent in SHARE UPDATE EXCLUSIVE mode, and waits for that for 2 s at most.
-    private static final String ADD = "SELECT eventsql.add_segment_v1(?, ?, ?)";
+    private static final String ADD = "SELECT eventsql.add_segment_v1(?, ?, ?, ?)";
 
     private final SqlSchema schema;
 
@@ -36,9 +37,12 @@ public final class SegmentTable {
      * Adds a segment unless it exists or lies below the log's start, in the caller's transaction, which must be READ
      * COMMITTED.
      *
+     * @param incarnation that of the database when the stream's id was read; {@code null}: not compared
      * @return whether it was added
      */
-    public boolean addSegment(Connection connection, int streamId, int partition, long segment) {
-        return Boolean.TRUE.equals(Jooq.using(connection).fetchValue(schema.sql(ADD), streamId, partition, segment));
+    public boolean addSegment(
+            Connection connection, @Nullable String incarnation, int streamId, int partition, long segment) {
+        return Boolean.TRUE.equals(
+                Jooq.using(connection).fetchValue(schema.sql(ADD), incarnation, streamId, partition, segment));
     }
 }

@@ -138,6 +138,11 @@ public final class SqlErrors {
                 e, cause -> cause instanceof SQLException sql && state(sql).equals(OTHER_INCARNATION));
     }
 
+    /** Returns whether a lock was not available in time: another transaction is the cause. */
+    public static boolean isLockTimeout(SQLException e) {
+        return state(e).equals(LOCK_NOT_AVAILABLE);
+    }
+
     /** Returns whether the network timeout elapsed. */
     public static boolean isTimeout(Throwable e) {
         return anyCause(e, SocketTimeoutException.class::isInstance);
@@ -185,8 +190,24 @@ public final class SqlErrors {
 
     private static String firstLine(Throwable e) {
         String message = e.getMessage() == null ? e.toString() : String.valueOf(e.getMessage());
-        int end = message.indexOf('\n');
-        return end < 0 ? message : message.substring(0, end);
+        return firstLine(message) + lockedObject(e);
+    }
+
+    private static String firstLine(String text) {
+        int end = text.indexOf('\n');
+        return end < 0 ? text : text.substring(0, end);
+    }
+
+    /** Returns what a lock was awaited for, as far as the server names it. */
+    private static String lockedObject(Throwable e) {
+        if (e instanceof PSQLException fromServer && isLockTimeout(fromServer)) {
+            ServerErrorMessage message = fromServer.getServerErrorMessage();
+            String where = message == null ? null : message.getWhere();
+            if (where != null && where.startsWith("while ")) { // locking tuple (0,1) in relation "stream_partition"
+                return " " + firstLine(where);
+            }
+        }
+        return "";
     }
 
     private static String errorClass(SQLException e) {

@@ -17,12 +17,14 @@ import org.postgresql.PGConnection;
  */
 public final class TransferredAppend {
     // Locks rows of stream_partition as an append does; index: producer_batch_of_producer.
-    private static final String APPEND = "SELECT eventsql.append_transferred_v1(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    private static final String APPEND = "SELECT eventsql.append_transferred_v1(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
-    // Index: producer_batch_of_producer. Locks no partition: an append that is late may follow, and is then rejected.
+    // Index: producer_batch_of_producer. Locks the outbox's rows of outbox_producer, and no partition: an append that
+    // is
+    // late may follow, and is then rejected.
     private static final String REGISTER = """
             SELECT stream_id, partition, number
-            FROM eventsql.register_outbox_v1(?, ?, ?)""";
+            FROM eventsql.register_outbox_v1(?, ?, ?, ?)""";
 
     private final String append;
     private final String register;
@@ -36,18 +38,21 @@ public final class TransferredAppend {
     public record Target(int streamId, int partition) {}
 
     /**
-     * Registers an outbox, so that its batches are remembered without limit.
+     * Registers a producer of an outbox, so that its batches are remembered until a later producer of the outbox was
+     * registered, and for 30 days more. The outbox has no events of its other producers left.
      *
      * @param incarnation that of the database when the ids of the streams were read; {@code null}: not compared
      * @return the number of the last event that each partition of the streams has from it, without those that have
      *     none; as durable as an append
      */
     public Map<Target, Long> registerOutbox(
-            Connection connection, @Nullable String incarnation, UUID producer, int[] streamIds) throws SQLException {
+            Connection connection, @Nullable String incarnation, UUID outbox, UUID producer, int[] streamIds)
+            throws SQLException {
         try (PreparedStatement statement = connection.prepareStatement(register)) {
             statement.setString(1, incarnation);
-            statement.setObject(2, producer);
-            statement.setArray(3, connection.unwrap(PGConnection.class).createArrayOf("int4", streamIds));
+            statement.setObject(2, outbox);
+            statement.setObject(3, producer);
+            statement.setArray(4, connection.unwrap(PGConnection.class).createArrayOf("int4", streamIds));
             Map<Target, Long> numbers = new HashMap<>();
             try (ResultSet rows = statement.executeQuery()) {
                 while (rows.next()) {
@@ -83,15 +88,16 @@ public final class TransferredAppend {
             statement.setObject(1, producer);
             statement.setInt(2, mapVersion);
             statement.setString(3, incarnation);
-            statement.setArray(4, pg.createArrayOf("text", rows.streams()));
-            statement.setArray(5, pg.createArrayOf("int4", rows.streamIds()));
-            statement.setArray(6, pg.createArrayOf("int4", rows.partitions()));
-            statement.setArray(7, pg.createArrayOf("int4", rows.counts()));
-            statement.setArray(8, pg.createArrayOf("int8", previousNumbers.toArray()));
-            statement.setArray(9, pg.createArrayOf("int8", numbers.toArray()));
-            statement.setArray(10, pg.createArrayOf("text", rows.keys()));
-            statement.setArray(11, pg.createArrayOf("bytea", rows.values()));
-            statement.setArray(12, pg.createArrayOf("text", rows.headers()));
+            statement.setInt(4, AppendStatement.timeLimitMs(connection));
+            statement.setArray(5, pg.createArrayOf("text", rows.streams()));
+            statement.setArray(6, pg.createArrayOf("int4", rows.streamIds()));
+            statement.setArray(7, pg.createArrayOf("int4", rows.partitions()));
+            statement.setArray(8, pg.createArrayOf("int4", rows.counts()));
+            statement.setArray(9, pg.createArrayOf("int8", previousNumbers.toArray()));
+            statement.setArray(10, pg.createArrayOf("int8", numbers.toArray()));
+            statement.setArray(11, pg.createArrayOf("text", rows.keys()));
+            statement.setArray(12, pg.createArrayOf("bytea", rows.values()));
+            statement.setArray(13, pg.createArrayOf("text", rows.headers()));
             try (ResultSet result = statement.executeQuery()) {
                 result.next();
                 SqlErrors.requireNoDoubt(statement.getWarnings());

@@ -5,6 +5,7 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -22,6 +23,8 @@ public final class ServiceThread {
     private static final long RETRY_MIN_MS = 50;
     private static final long RETRY_MAX_MS = 5_000;
     private static final int RETRY_DOUBLINGS_MAX = 10;
+    /** Failed repetitions of all threads of this process. */
+    private static final AtomicLong FAILURES = new AtomicLong();
     /** Those of this process whose last repetition failed. */
     private static final Set<ServiceThread> FAILING = ConcurrentHashMap.newKeySet();
 
@@ -66,6 +69,7 @@ public final class ServiceThread {
                 reportInterrupt(e);
             } catch (Throwable e) {
                 failure = e;
+                FAILURES.incrementAndGet();
                 FAILING.add(this);
                 pauseAfter(e, failures++);
             }
@@ -115,6 +119,11 @@ public final class ServiceThread {
             }
         }
         return failures;
+    }
+
+    /** Returns how many repetitions of all threads of this process have failed. */
+    public static long failureCount() {
+        return FAILURES.get();
     }
 
     /** Returns why the last repetition failed; {@code null} if it did not. */

@@ -1,8 +1,8 @@
 package io.eventsql.spring.boot;
 
 import io.eventsql.EventSql;
+import io.eventsql.spring.internal.actuate.DelayedPartitions;
 import io.eventsql.spring.internal.actuate.EventSqlHealthIndicator;
-import io.eventsql.spring.internal.actuate.OpenCircuitBreakers;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnBean;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
@@ -24,15 +24,15 @@ public final class EventSqlHealthAutoConfiguration {
     @Bean
     @ConditionalOnMissingBean(name = {"eventsqlHealthIndicator", "eventsqlHealthContributor"})
     EventSqlHealthIndicator eventsqlHealthIndicator(
-            EventSql eventSql, EventSqlHealthProperties properties, OpenCircuitBreakers circuitBreakers) {
+            EventSql eventSql, EventSqlHealthProperties properties, DelayedPartitions delayedPartitions) {
         return new EventSqlHealthIndicator(
-                eventSql, properties.timeout(), new Status(properties.stoppedPartitionsStatus()), circuitBreakers);
+                eventSql, properties.timeout(), new Status(properties.stoppedPartitionsStatus()), delayedPartitions);
     }
 
     /** {@link EventSqlAutoConfiguration} registers it with the library. */
     @Bean
     @ConditionalOnMissingBean
-    OpenCircuitBreakers eventSqlOpenCircuitBreakers() {
-        return new OpenCircuitBreakers();
+    DelayedPartitions eventSqlDelayedPartitions() {
+        return new DelayedPartitions();
     }
 }

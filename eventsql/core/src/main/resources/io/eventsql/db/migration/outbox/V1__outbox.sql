@@ -85,6 +85,7 @@ END $$;
 CREATE FUNCTION eventsql.find_incarnation_v1() RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
+SET lock_timeout = '2s'
 AS $$
 DECLARE
     found_one text := eventsql.incarnation_v1();
@@ -182,7 +183,8 @@ CREATE TABLE eventsql.outbox_refused (
 CREATE TABLE eventsql.outbox_relay (
     singleton   boolean     PRIMARY KEY DEFAULT true CHECK (singleton),
     cluster_id  uuid,                                  -- the cluster that the events are for
-    producer_id uuid        NOT NULL DEFAULT gen_random_uuid(), -- identifies this outbox to other databases
+    outbox_id   uuid        NOT NULL DEFAULT gen_random_uuid(), -- identifies this outbox to other databases
+    producer_id uuid        NOT NULL DEFAULT gen_random_uuid(), -- the producer of its transfer numbers
     incarnation text        NOT NULL DEFAULT '',       -- the incarnation that the transfer numbers belong to
     epoch       bigint      NOT NULL DEFAULT 0,
     holder      uuid,
@@ -244,7 +246,8 @@ BEGIN
 END $$;
 
 -- The first statement of each transaction of the relay: locks its row until the end of the transaction, and returns the
--- outbox's producer id. A client that freezes inside the transaction loses the lock after p_timeout_ms.
+-- outbox's producer id. A client that freezes inside the transaction loses the lock after p_timeout_ms. How long it may
+-- wait for a lock, the client has set for the transaction.
 --
 -- Errors: ES003 the transaction is not READ COMMITTED; ES010 another process has the lease.
 CREATE FUNCTION eventsql.relay_lock_v1(p_holder uuid, p_epoch bigint, p_timeout_ms int) RETURNS uuid
@@ -256,8 +259,7 @@ BEGIN
         RAISE EXCEPTION 'the relay requires isolation level READ COMMITTED, not %',
             current_setting('transaction_isolation') USING ERRCODE = 'ES003';
     END IF;
-    PERFORM set_config('idle_in_transaction_session_timeout', p_timeout_ms::text, true),
-            set_config('lock_timeout', p_timeout_ms::text, true);
+    PERFORM set_config('idle_in_transaction_session_timeout', p_timeout_ms::text, true);
     IF current_setting('synchronous_commit') IN ('off', 'local') THEN
         PERFORM set_config('synchronous_commit', 'on', true);
     END IF;

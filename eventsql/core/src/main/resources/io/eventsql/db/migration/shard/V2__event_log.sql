@@ -97,13 +97,17 @@ END $$;
 -- p_groups, p_indexes, p_keys, p_values, p_headers: one element for each event, in the order of the partitions.
 -- p_groups is the event's element in p_partitions (from 1), p_indexes its position among the events of the partition
 -- (from 0).
+-- p_time_limit_ms: the time after which no further partition is locked and no further table written to; 0: no limit. No
+-- lock is awaited for longer than that, nor for longer than 5 s. So the function ends within twice the limit, and a client
+-- that has timed out leaves nothing behind but a commit that waits for synchronous replicas, or a user's trigger.
 --
 -- Errors: ES001 the caller has another version of the slot map than the partition; ES002 a later batch of this producer
 -- is stored; ES003 the transaction is not READ COMMITTED; ES004 the partition does not exist; ES005 only a part of the
 -- batch is stored (impossible as long as the caller resends batches unchanged); ES011 the database has another
--- incarnation than p_incarnation; ES012 a stream id belongs to another stream.
+-- incarnation than p_incarnation; ES012 a stream id belongs to another stream; ES013 the time limit has passed; 55P03 a lock
+-- was not available in time.
 CREATE FUNCTION eventsql.append_v1(
-    p_producer uuid, p_number bigint, p_map_version int, p_incarnation text,
+    p_producer uuid, p_number bigint, p_map_version int, p_incarnation text, p_time_limit_ms int,
     p_streams text[], p_stream_ids int[], p_partitions int[], p_counts int[],
     p_groups int[], p_indexes int[], p_keys text[], p_values bytea[], p_headers text[])
 RETURNS bigint[]
@@ -113,8 +117,10 @@ SET enable_seqscan = off
 SET enable_bitmapscan = off
 SET enable_sort = off
 SET plan_cache_mode = force_generic_plan
+SET lock_timeout = '5s'
 AS $$
 DECLARE
+    ends_at         timestamptz := clock_timestamp() + nullif(p_time_limit_ms, 0) * interval '1 ms';
     partition_count int := cardinality(p_partitions);
     bases           bigint[] := array_fill(0::bigint, ARRAY[partition_count]);
     times           timestamptz[] := array_fill(clock_timestamp(), ARRAY[partition_count]);
@@ -133,6 +139,9 @@ BEGIN
         RAISE EXCEPTION 'append requires isolation level READ COMMITTED, not %',
             current_setting('transaction_isolation') USING ERRCODE = 'ES003';
     END IF;
+    IF p_time_limit_ms BETWEEN 1 AND 4999 THEN
+        PERFORM set_config('lock_timeout', p_time_limit_ms::text, true);
+    END IF;
     -- An acknowledged event is never lost: weaker settings are raised for this transaction, stronger ones stay.
     IF current_setting('synchronous_commit') IN ('off', 'local') THEN
         PERFORM set_config('synchronous_commit', 'on', true);
@@ -142,6 +151,10 @@ BEGIN
     END IF;
 
     FOR i IN 1 .. partition_count LOOP
+        IF i > 1 AND clock_timestamp() > ends_at THEN
+            RAISE EXCEPTION 'the time limit of % ms has passed; locked % of % partitions',
+                p_time_limit_ms, i - 1, partition_count USING ERRCODE = 'ES013';
+        END IF;
         SELECT p.map_version, s.name INTO stored_map, stored_stream
         FROM eventsql.stream_partition p JOIN eventsql.stream s USING (stream_id)
         WHERE p.stream_id = p_stream_ids[i] AND p.partition = p_partitions[i]
@@ -199,6 +212,10 @@ BEGIN
 
     -- One INSERT for each stream of the batch; planned each time, which costs less than it saves.
     WHILE first_group <= partition_count LOOP
+        IF partition_count > 1 AND clock_timestamp() > ends_at THEN
+            RAISE EXCEPTION 'the time limit of % ms has passed; wrote to % of % partitions',
+                p_time_limit_ms, first_group - 1, partition_count USING ERRCODE = 'ES013';
+        END IF;
         last_group := first_group;
         last_event := first_event - 1 + p_counts[first_group];
         WHILE last_group < partition_count AND p_stream_ids[last_group + 1] = p_stream_ids[first_group] LOOP
@@ -256,6 +273,7 @@ SET max_parallel_workers_per_gather = 0
 SET jit = off
 SET work_mem = '64MB'
 SET plan_cache_mode = force_generic_plan
+SET lock_timeout = '2s' -- for a segment's table that is locked exclusively
 AS $$
 DECLARE
     stored_stream text;
@@ -325,6 +343,7 @@ SET enable_hashjoin = off
 SET enable_mergejoin = off
 SET jit = off
 SET plan_cache_mode = force_generic_plan
+SET lock_timeout = '2s'
 AS $$
 BEGIN
     IF p_incarnation <> coalesce(eventsql.incarnation_v1(), '') THEN

@@ -87,7 +87,8 @@ END $$;
 -- difference where events are missing from the log.
 --
 -- Errors: ES011 the database has another incarnation than p_incarnation. Epochs of a lost history may be assigned again,
--- so they fence only within one incarnation.
+-- so they fence only within one incarnation. 55P03 a commit of one of the partitions did not end in 2 s: it may wait for
+-- synchronous replicas.
 CREATE FUNCTION eventsql.commit_offsets_v1(
     p_incarnation text, p_consumer_id int, p_partitions int[], p_epochs bigint[], p_from_offsets bigint[],
     p_to_offsets bigint[], p_events bigint[])
@@ -99,6 +100,7 @@ SET enable_hashjoin = off
 SET enable_mergejoin = off
 SET jit = off
 SET plan_cache_mode = force_generic_plan
+SET lock_timeout = '2s'
 AS $$
 BEGIN
     IF p_incarnation <> coalesce(eventsql.incarnation_v1(), '') THEN
@@ -146,6 +148,7 @@ SET enable_sort = off
 SET enable_hashjoin = off
 SET enable_mergejoin = off
 SET jit = off
+SET lock_timeout = '2s'
 AS $$
 BEGIN
     IF p_incarnation <> coalesce(eventsql.incarnation_v1(), '') THEN
@@ -204,7 +207,7 @@ END $$;
 
 -- Terminates the transactions in which a former holder still handles events of the partition: a frozen process would
 -- keep its locks. Such a transaction holds a shared advisory lock. If the role may not terminate it, its own idle
--- timeout ends it.
+-- timeout ends it. One whose commit waits for synchronous replicas is left alone: its end would show what no replica has.
 CREATE FUNCTION eventsql.terminate_handling_v1(p_consumer_id int, p_partition int) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -214,7 +217,8 @@ BEGIN
     FROM pg_locks l
     WHERE l.locktype = 'advisory' AND l.objsubid = 1 AND l.granted AND l.pid <> pg_backend_pid()
       AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-      AND (l.classid::bigint << 32 | l.objid::bigint) = lock_key;
+      AND (l.classid::bigint << 32 | l.objid::bigint) = lock_key
+      AND NOT EXISTS (SELECT FROM pg_stat_activity a WHERE a.pid = l.pid AND a.wait_event = 'SyncRep');
 EXCEPTION WHEN insufficient_privilege THEN
     RAISE NOTICE 'permission denied to terminate the transaction that handles partition %', p_partition;
 END $$;

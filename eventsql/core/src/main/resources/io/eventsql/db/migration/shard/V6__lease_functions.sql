@@ -75,6 +75,8 @@ DECLARE
     held_rows  tid[];
     checked_at timestamptz;
 BEGIN
+    -- Less than the time that a member waits for the reply, which is at least a quarter of the lease.
+    PERFORM set_config('lock_timeout', least(2000, ceil(extract(epoch FROM p_lease) * 200))::int::text, true);
     IF p_incarnation <> coalesce(eventsql.incarnation_v1(), '') THEN
         PERFORM eventsql.reject_incarnation_v1(p_incarnation);
     END IF;
@@ -232,7 +234,9 @@ END $$;
 
 -- Releases partitions, if the member still holds them: any member may take them at once.
 CREATE FUNCTION eventsql.release_partitions_v1(p_consumer_id int, p_member_id uuid, p_partitions int[]) RETURNS void
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql
+SET lock_timeout = '500ms'
+AS $$
 BEGIN
     PERFORM eventsql.do_not_await_replicas_v1();
     PERFORM FROM eventsql.consumer_partition p

@@ -112,9 +112,11 @@ END $$;
 -- A table is created, then attached: that locks the parent only against other such changes (SHARE UPDATE EXCLUSIVE),
 -- while CREATE TABLE … PARTITION OF would lock out publishers and readers.
 --
--- Errors: ES003 the transaction is not READ COMMITTED; ES004 the partition does not exist; 22023 the segment is further
--- ahead of the head than any publisher needs; 42622 the name of its table would be too long.
-CREATE FUNCTION eventsql.add_segment_v1(p_stream_id int, p_partition int, p_segment bigint) RETURNS boolean
+-- Errors: ES003 the transaction is not READ COMMITTED; ES004 the partition does not exist; ES011 the database has another
+-- incarnation than p_incarnation; 22023 the segment is further ahead of the head than any publisher needs; 42622 the name
+-- of its table would be too long.
+CREATE FUNCTION eventsql.add_segment_v1(p_incarnation text, p_stream_id int, p_partition int, p_segment bigint)
+RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 SET lock_timeout = '2s' -- short, because requests for other locks on the table queue behind a waiting one
@@ -138,6 +140,8 @@ BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' THEN
         RAISE EXCEPTION 'adding a segment requires isolation level READ COMMITTED, not %',
             current_setting('transaction_isolation') USING ERRCODE = 'ES003';
+    ELSIF p_incarnation <> coalesce(eventsql.incarnation_v1(), '') THEN -- the id may be that of another stream
+        PERFORM eventsql.reject_incarnation_v1(p_incarnation);
     END IF;
     SELECT s.name, s.segment_size INTO stream_name, size
     FROM eventsql.stream s
@@ -225,8 +229,8 @@ BEGIN
         JOIN eventsql.stream s USING (stream_id)
         WHERE b.stream_id = p_stream_id AND b.partition = missing[i]
         ORDER BY b.next_offset DESC LIMIT 1;
-        PERFORM eventsql.add_segment_v1(p_stream_id, missing[i], base),
-                eventsql.add_segment_v1(p_stream_id, missing[i], base + 1);
+        PERFORM eventsql.add_segment_v1(NULL, p_stream_id, missing[i], base),
+                eventsql.add_segment_v1(NULL, p_stream_id, missing[i], base + 1);
     END LOOP;
     RETURN greatest(0, cardinality(missing) - p_max);
 END $$;
@@ -278,13 +282,18 @@ END $$;
 -- Deletes the rows of producers that have not published for a day, far longer than a batch can be resent. Keeps the
 -- newest row of each partition, which is its head, the rows of outboxes, which may resend after any time, and those of
 -- p_own. Returns how many were deleted.
+--
+-- A producer of an outbox counts as any other one 30 days after its outbox has sent with a later producer: then it has no
+-- events left, unless the outbox's database is restored to a state from before that.
 CREATE FUNCTION eventsql.delete_dead_producers_v1(p_own uuid) RETURNS bigint
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
+SET lock_timeout = '2s'
 AS $$
 DECLARE
     deleted bigint;
 BEGIN
+    DELETE FROM eventsql.outbox_producer o WHERE o.ended_at < clock_timestamp() - interval '30 days';
     DELETE FROM eventsql.producer_batch b
     WHERE b.published_at < clock_timestamp() - interval '1 day' AND b.producer_id <> p_own
       AND NOT EXISTS (SELECT FROM eventsql.outbox_producer o WHERE o.producer_id = b.producer_id)

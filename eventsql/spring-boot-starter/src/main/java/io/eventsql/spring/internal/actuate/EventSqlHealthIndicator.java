@@ -32,7 +32,7 @@ public final class EventSqlHealthIndicator implements HealthIndicator {
     private final EventSql eventSql;
     private final Duration timeout;
     private final Status statusIfStopped;
-    private final OpenCircuitBreakers circuitBreakers;
+    private final DelayedPartitions delayedPartitions;
     private final Map<String, BoundedCheck<Boolean>> shards = new LinkedHashMap<>();
     private final BoundedCheck<Map<String, List<String>>> stopped;
 
@@ -41,8 +41,8 @@ public final class EventSqlHealthIndicator implements HealthIndicator {
      *     open
      */
     public EventSqlHealthIndicator(
-            EventSql eventSql, Duration timeout, Status statusIfStopped, OpenCircuitBreakers circuitBreakers) {
-        this.circuitBreakers = circuitBreakers;
+            EventSql eventSql, Duration timeout, Status statusIfStopped, DelayedPartitions delayedPartitions) {
+        this.delayedPartitions = delayedPartitions;
         this.eventSql = eventSql;
         this.timeout = timeout;
         this.statusIfStopped = statusIfStopped;
@@ -61,8 +61,13 @@ public final class EventSqlHealthIndicator implements HealthIndicator {
 
         Health.Builder health = Health.up();
         addStopped(health, stoppedCheck, deadline);
-        if (!circuitBreakers.isEmpty()) {
-            health.status(statusIfStopped).withDetail("openCircuitBreakers", circuitBreakers.details());
+        Map<String, String> openCircuitBreakers = delayedPartitions.openCircuitBreakers();
+        if (!openCircuitBreakers.isEmpty()) {
+            health.status(statusIfStopped).withDetail("openCircuitBreakers", openCircuitBreakers);
+        }
+        Map<String, String> blocked = delayedPartitions.blocked();
+        if (!blocked.isEmpty()) {
+            health.withDetail("blockedPartitions", blocked);
         }
         Map<String, String> statuses = new LinkedHashMap<>();
         checks.forEach((name, check) -> statuses.put(name, status(check, deadline)));

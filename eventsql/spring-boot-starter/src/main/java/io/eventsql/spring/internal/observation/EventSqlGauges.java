@@ -3,6 +3,7 @@ package io.eventsql.spring.internal.observation;
 import io.eventsql.BufferState;
 import io.eventsql.EventSql;
 import io.eventsql.OutboxBacklog;
+import io.micrometer.core.instrument.FunctionCounter;
 import io.micrometer.core.instrument.Gauge;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.Tags;
@@ -12,7 +13,7 @@ import java.time.Duration;
 import java.util.concurrent.TimeUnit;
 import java.util.function.ToDoubleFunction;
 
-/** Gauges of the publish buffers, the outboxes and the consumers. Thread-safe. */
+/** Gauges of the publish buffers, the outboxes and the consumers, and counters that the library keeps. Thread-safe. */
 public final class EventSqlGauges implements MeterBinder {
     private final EventSql eventSql;
     private final Duration outboxInterval;
@@ -39,9 +40,25 @@ public final class EventSqlGauges implements MeterBinder {
                 ConsumerGauges.bind(registry, eventSql, buffer.shard(), buffer.name(), consumerInterval, consumersMax);
             }
         }
+        bindThreads(registry);
         for (String outbox : eventSql.outbox().names()) {
             bindOutbox(registry, outbox);
         }
+    }
+
+    private void bindThreads(MeterRegistry registry) {
+        Gauge.builder(
+                        "eventsql.threads.failing",
+                        () -> EventSql.threadFailures().size())
+                .description("Threads of the library that fail unexpectedly; their tasks are repeated")
+                .baseUnit("threads")
+                .register(registry);
+        FunctionCounter.builder("eventsql.thread.failures", eventSql, any -> EventSql.threadFailureCount())
+                .description("Unexpected failures of threads of the library, whose tasks are repeated")
+                .register(registry);
+        FunctionCounter.builder("eventsql.publish.callbacks.dropped", eventSql, EventSql::droppedPublishCallbacks)
+                .description("Callbacks of publish listeners that were dropped because these were too slow")
+                .register(registry);
     }
 
     private void bindBuffer(MeterRegistry registry, BufferState shard) {

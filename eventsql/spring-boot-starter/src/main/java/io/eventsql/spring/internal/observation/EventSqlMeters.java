@@ -175,6 +175,14 @@ public final class EventSqlMeters implements ConsumerListener, PublishListener, 
     }
 
     @Override
+    public void handlingBlocked(ConsumerPartition partition, long committedOffset) {
+        count(
+                "eventsql.partition.blocks",
+                "Partitions whose handling has waited for 10 s at maxEventsAhead",
+                consumer(partition));
+    }
+
+    @Override
     public void eventsMissing(ConsumerPartition partition, long firstOffset, long nextOffset) {
         countEvents(
                 "eventsql.events.missing",

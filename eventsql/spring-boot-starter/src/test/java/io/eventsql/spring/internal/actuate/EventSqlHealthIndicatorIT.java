@@ -17,6 +17,7 @@ import io.eventsql.spring.fixture.FreshDatabase;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.locks.LockSupport;
@@ -196,6 +197,37 @@ class EventSqlHealthIndicatorIT {
                         assertThat(health(context).getDetails()).doesNotContainKey("openCircuitBreakers");
                     });
                 });
+    }
+
+    @Test
+    void partitionWaitsAtMaxEventsAhead_isListedUntilItContinues() {
+        application().run(context -> {
+            EventSql eventSql = context.getBean(EventSql.class);
+            eventSql.createStream(StreamSpec.of("orders").withPartitions(1));
+            CountDownLatch release = new CountDownLatch(1);
+            eventSql.subscribe(
+                    ConsumerSpec.of("orders", "mailer").withKeyConcurrency(2).withMaxEventsAhead(10), event -> {
+                        if (event.offset() == 0) {
+                            release.await();
+                        }
+                    });
+            for (int i = 0; i < 50; i++) {
+                eventSql.publisher().publish("orders", Event.ofText("key " + i % 5, "x"));
+            }
+            await().atMost(Duration.ofSeconds(30)).untilAsserted(() -> {
+                assertThat(health(context).getStatus()).isEqualTo(Status.UP);
+                assertThat(health(context).getDetails())
+                        .containsEntry(
+                                "blockedPartitions",
+                                Map.of(
+                                        "orders/mailer, shard 0, partition 0",
+                                        "maxEventsAhead events ahead of the committed offset 0"));
+            });
+            release.countDown();
+            await().atMost(Duration.ofSeconds(20))
+                    .untilAsserted(
+                            () -> assertThat(health(context).getDetails()).doesNotContainKey("blockedPartitions"));
+        });
     }
 
     @Test

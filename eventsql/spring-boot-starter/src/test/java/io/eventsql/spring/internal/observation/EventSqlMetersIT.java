@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.awaitility.Awaitility.await;
 
+import io.eventsql.ConsumerPartition;
 import io.eventsql.ConsumerSpec;
 import io.eventsql.Event;
 import io.eventsql.EventSql;
@@ -12,6 +13,7 @@ import io.eventsql.RetryPolicy;
 import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
 import io.eventsql.eventsdb.EventsDb;
+import io.eventsql.internal.thread.ServiceThread;
 import io.eventsql.spring.boot.EventSqlAutoConfiguration;
 import io.eventsql.spring.boot.EventSqlMetricsAutoConfiguration;
 import io.eventsql.spring.fixture.FreshDatabase;
@@ -22,6 +24,8 @@ import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.BiConsumer;
 import javax.sql.DataSource;
 import org.junit.jupiter.api.AfterAll;
@@ -274,6 +278,66 @@ class EventSqlMetersIT {
                         assertThat(value(registry, "eventsql.outbox.backlog")).isZero());
             });
         }
+    }
+
+    /** The library calls these callbacks only in rare faults, which other tests show. */
+    @Test
+    void faultsOfConsuming_areCounted() {
+        run((eventSql, registry) -> {
+            String[] tags = {"stream", "orders", "consumer", "mailer"};
+            ConsumerPartition partition = new ConsumerPartition("orders", "mailer", 0, 1);
+            EventSqlMeters meters = new EventSqlMeters(registry);
+
+            meters.circuitBreakerOpened(partition, 20, Duration.ofSeconds(1));
+            meters.circuitBreakerOpened(partition, 21, Duration.ofSeconds(2));
+            meters.eventsMissing(partition, 10, 13);
+            meters.historyLost(partition, 100, 107);
+            meters.handlingBlocked(partition, 5);
+            meters.historyLost(0, "orders", 1, 200, 211);
+
+            assertThat(count(registry, "eventsql.circuit.breaker.pauses", tags)).isEqualTo(2);
+            assertThat(count(registry, "eventsql.events.missing", tags)).isEqualTo(3);
+            assertThat(count(registry, "eventsql.history.lost", tags)).isEqualTo(7);
+            assertThat(count(registry, "eventsql.partition.blocks", tags)).isEqualTo(1);
+            assertThat(count(registry, "eventsql.publish.history.lost", "stream", "orders"))
+                    .isEqualTo(11);
+        });
+    }
+
+    @Test
+    void threadsOfTheLibrary_failuresAreShown() {
+        run((eventSql, registry) -> {
+            double before =
+                    registry.get("eventsql.thread.failures").functionCounter().count();
+            assertThat(value(registry, "eventsql.threads.failing")).isZero();
+            AtomicBoolean failing = new AtomicBoolean(true);
+            ServiceThread thread = new ServiceThread("eventsql-test", () -> {
+                if (failing.get()) {
+                    throw new NoClassDefFoundError("thrown by the test");
+                }
+                LockSupport.parkNanos(1_000_000);
+            });
+            thread.start();
+
+            await().untilAsserted(() ->
+                    assertThat(value(registry, "eventsql.threads.failing")).isOne());
+            failing.set(false);
+            await().untilAsserted(() ->
+                    assertThat(value(registry, "eventsql.threads.failing")).isZero());
+            assertThat(registry.get("eventsql.thread.failures")
+                            .functionCounter()
+                            .count())
+                    .isGreaterThan(before);
+            thread.closeNow();
+        });
+    }
+
+    @Test
+    void callbacks_dropped_areShown() {
+        run((eventSql, registry) -> assertThat(registry.get("eventsql.publish.callbacks.dropped")
+                        .functionCounter()
+                        .count())
+                .isZero());
     }
 
     @Test

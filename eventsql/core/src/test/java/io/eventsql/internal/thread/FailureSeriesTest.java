@@ -1,4 +1,4 @@
-package io.eventsql.internal.relay;
+package io.eventsql.internal.thread;
 
 import static org.assertj.core.api.Assertions.assertThat;
 

@@ -1,4 +1,4 @@
-package io.eventsql.internal.relay;
+package io.eventsql.internal.thread;
 
 import java.util.HashSet;
 import java.util.Set;
@@ -9,7 +9,7 @@ import java.util.regex.Pattern;
  * Consecutive failures of a task that is retried: the pause after each, which grows, and whether it should be logged. Each
  * reason is logged once in a series, however long that lasts. Used by one thread.
  */
-final class FailureSeries {
+public final class FailureSeries {
     private static final long RETRY_MIN_MS = 20;
     private static final long RETRY_MAX_MS = 1_000;
     private static final int DOUBLINGS_MAX = 10;
@@ -26,10 +26,10 @@ final class FailureSeries {
      * @param retryMs the pause before the next attempt
      * @param isNew whether no earlier failure of the series had the same reason
      */
-    record Failure(long retryMs, boolean isNew) {}
+    public record Failure(long retryMs, boolean isNew) {}
 
     /** Adds a failure. */
-    Failure add(String reason) {
+    public Failure add(String reason) {
         long backoff = Math.min(RETRY_MIN_MS << Math.min(failures++, DOUBLINGS_MAX), RETRY_MAX_MS);
         long retryMs = backoff / 2 + ThreadLocalRandom.current().nextLong(backoff / 2 + 1);
         boolean isNew = reasons.size() < REASONS_MAX
@@ -38,7 +38,7 @@ final class FailureSeries {
     }
 
     /** Ends the series with a success; returns the number of failures that it had. */
-    int end() {
+    public int end() {
         int ended = failures;
         if (ended > 0) {
             failures = 0;

@@ -1,0 +1,152 @@
+package io.eventsql.contract;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
+import static org.awaitility.Awaitility.await;
+
+import com.zaxxer.hikari.HikariDataSource;
+import io.eventsql.ConsumerSpec;
+import io.eventsql.EventPosition;
+import io.eventsql.EventSql;
+import io.eventsql.EventSqlException;
+import io.eventsql.FailurePolicy;
+import io.eventsql.PartitionState;
+import io.eventsql.StartPosition;
+import io.eventsql.StoredEvent;
+import io.eventsql.Subscription;
+import io.eventsql.fixture.Handled;
+import io.eventsql.fixture.Roles;
+import io.eventsql.fixture.Sql;
+import java.sql.Connection;
+import java.sql.SQLException;
+import java.util.Comparator;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** Goal: consumers and readers have the rights that they need and no others. */
+class ConsumerRoleIT extends RolesFixture {
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "INSERT INTO eventsql.events_orders VALUES (0, 0, 'k', '', NULL, now())",
+                "DELETE FROM eventsql.events_orders__p0_s0",
+                "DROP TABLE eventsql.events_orders__p0_s0",
+                "DELETE FROM eventsql.producer_batch",
+                "UPDATE eventsql.stream_partition SET log_start = 1",
+                "SELECT * FROM eventsql.outbox",
+                "INSERT INTO eventsql.outbox (ring, stream, value, routing_hash) VALUES (0, 'orders', '', 1)",
+                "SELECT eventsql.create_stream_v1('mine', 1, 100, false, 1)"
+            })
+    void consumer_writesEventsOrAlters_isDenied(String statement) throws SQLException {
+        publish(owner, 0, 10);
+        assertDenied(login("eventsql_consumer"), statement);
+    }
+
+    @Test
+    void consumer_acrossSegments_consumesParksAndSendsDeadLetters() throws SQLException {
+        EventSql publisher = as("eventsql_publisher");
+        EventSql consumer = as("eventsql_consumer");
+        Handled handled = new Handled();
+        ConsumerSpec parking = ConsumerSpec.of("orders", "parking")
+                .withRetry(ONE_ATTEMPT)
+                .withFailurePolicy(FailurePolicy.PARK_KEY)
+                .withDeadLetterStream("orders_dead");
+        ConsumerSpec deadLetters = ConsumerSpec.of("orders", "dead")
+                .withRetry(ONE_ATTEMPT)
+                .withFailurePolicy(FailurePolicy.DEAD_LETTER)
+                .withDeadLetterStream("orders_dead");
+        try (Subscription ignored = consumer.subscribe(parking, event -> failOn("k3", event, handled));
+                Subscription alsoIgnored =
+                        consumer.subscribe(deadLetters, event -> failOn("k4", event, new Handled()))) {
+            publish(publisher, 0, 1_500);
+
+            assertThat(handled.awaitSize(1_350).positions())
+                    .doesNotHaveDuplicates()
+                    .isSortedAccordingTo(Comparator.comparingLong(EventPosition::offset));
+            await().untilAsserted(() -> {
+                assertThat(consumer.consumer("orders", "parking").parkedEvents(1_000))
+                        .hasSize(150);
+                assertThat(consumer.consumer("orders", "dead").parkedEvents(1_000))
+                        .hasSize(150);
+            });
+        }
+        read(as("eventsql_reader"), "orders_dead", 150);
+        assertThat(consumer.consumer("orders", "parking").state())
+                .extracting(PartitionState::lag)
+                .containsOnly(0L);
+    }
+
+    private static void failOn(String key, StoredEvent event, Handled handled) {
+        if (key.equals(event.key())) {
+            throw new IllegalStateException("as planned");
+        }
+        handled.add(event);
+    }
+
+    @Test
+    void consumer_exactlyOnceAndSeek_works() throws SQLException {
+        EventSql publisher = as("eventsql_publisher");
+        HikariDataSource pool = login("eventsql_consumer");
+        EventSql consumer = open(pool);
+        Sql.execute(
+                Roles.admin(database), "CREATE TABLE effect (event_offset bigint)", "GRANT ALL ON effect TO PUBLIC");
+        try (Subscription ignored = consumer.subscribeTransactional(
+                ConsumerSpec.of("orders", "c"), (event, connection) -> insertEffect(connection, event))) {
+            publish(publisher, 0, 250);
+            await().untilAsserted(() -> assertThat(Sql.queryLong(pool, "SELECT count(*) FROM effect"))
+                    .isEqualTo(250));
+        }
+
+        consumer.consumer("orders", "c").seek(StartPosition.atOffset(200));
+        try (Subscription ignored = consumer.subscribeTransactional(
+                ConsumerSpec.of("orders", "c"), (event, connection) -> insertEffect(connection, event))) {
+            await().untilAsserted(() -> assertThat(Sql.queryLong(pool, "SELECT count(*) FROM effect"))
+                    .isEqualTo(300));
+        }
+        consumer.consumer("orders", "c").delete();
+    }
+
+    private static void insertEffect(Connection connection, StoredEvent event) throws SQLException {
+        try (var statement = connection.prepareStatement("INSERT INTO effect VALUES (?)")) {
+            statement.setLong(1, event.offset());
+            statement.executeUpdate();
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "DELETE FROM eventsql.events_orders__p0_s0",
+                "INSERT INTO eventsql.consumer (stream_id, name) VALUES (1, 'c')",
+                "DELETE FROM eventsql.consumer_offset",
+                "DELETE FROM eventsql.parked_event",
+                "SELECT eventsql.add_segment_v1(NULL, 1, 0, 2)",
+                "SELECT eventsql.delete_dead_producers_v1(gen_random_uuid())",
+                "SELECT * FROM eventsql.outbox"
+            })
+    void reader_writes_isDenied(String statement) throws SQLException {
+        publish(owner, 0, 10);
+        assertDenied(login("eventsql_reader"), statement);
+    }
+
+    @Test
+    void reader_readsPositionsAndStates() throws SQLException {
+        try (Subscription ignored = owner.subscribe(ConsumerSpec.of("orders", "c"), new Handled()::add)) {
+            publish(owner, 0, 150);
+            await().untilAsserted(
+                            () -> assertThat(owner.positions("orders", "c")).allMatch(p -> p.lag() == 0));
+        }
+        HikariDataSource pool = login("eventsql_reader");
+        EventSql reader = open(pool);
+        read(reader, "orders", 150);
+        assertThat(reader.positions("orders", "c")).allMatch(position -> position.lag() == 0);
+        assertThat(reader.consumer("orders", "c").state()).hasSize(1);
+        assertThat(reader.consumer("orders", "c").parkedEvents(10)).isEmpty();
+        assertThat(Sql.queryLong(pool, "SELECT sum(lag) FROM eventsql.consumer_lag"))
+                .isZero();
+        assertThatExceptionOfType(EventSqlException.class)
+                .isThrownBy(() -> reader.consumer("orders", "c").pause())
+                .withMessageContaining("permission denied");
+    }
+}

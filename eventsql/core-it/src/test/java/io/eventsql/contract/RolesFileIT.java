@@ -1,0 +1,165 @@
+package io.eventsql.contract;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import com.zaxxer.hikari.HikariDataSource;
+import io.eventsql.EventSql;
+import io.eventsql.Settings;
+import io.eventsql.fixture.Roles;
+import io.eventsql.fixture.Sql;
+import io.eventsql.fixture.TestCluster;
+import java.sql.SQLException;
+import java.util.List;
+import java.util.Set;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/**
+ * Goal: {@code roles.sql} gives the tables and functions of a database to the owner, whatever was there before, and no name
+ * of a stream or object gains a right.
+ */
+class RolesFileIT extends RolesFixture {
+    @Test
+    void owner_clears() throws SQLException {
+        publish(as("eventsql_publisher"), 0, 250);
+        assertThat(owner.clear("orders", owner.previewClear("orders").confirmation()))
+                .isEqualTo(250);
+        publish(as("eventsql_publisher"), 250, 400);
+    }
+
+    @Test
+    void grantOnAStream_isCopiedToNewSegments_andToExistingOnesOnRequest() throws SQLException {
+        HikariDataSource report = login();
+        String login = Sql.query(report, "SELECT current_user").getFirst();
+        Sql.execute(
+                ownerPool,
+                "GRANT USAGE ON SCHEMA eventsql TO PUBLIC",
+                "GRANT SELECT ON eventsql.events_orders TO " + login,
+                "REVOKE SELECT ON eventsql.events_orders FROM eventsql_reader");
+        EventSql publisher = as("eventsql_publisher");
+        publish(publisher, 0, 600);
+
+        assertThat(Sql.queryLong(report, "SELECT count(*) FROM eventsql.events_orders__p0_s5"))
+                .isEqualTo(100);
+        assertDenied(login("eventsql_reader"), "SELECT FROM eventsql.events_orders__p0_s5");
+        assertDenied(report, "SELECT FROM eventsql.events_orders__p0_s0");
+
+        Sql.execute(ownerPool, "SELECT eventsql.apply_stream_grants_v1('orders')");
+
+        assertThat(Sql.queryLong(report, "SELECT count(*) FROM eventsql.events_orders__p0_s0"))
+                .isEqualTo(100);
+        assertDenied(login("eventsql_reader"), "SELECT FROM eventsql.events_orders__p0_s0");
+    }
+
+    @Test
+    void rolesFile_appliedAgain_keepsWorking() throws Exception {
+        publish(as("eventsql_publisher"), 0, 150);
+        Sql.execute(ownerPool, "GRANT DELETE ON eventsql.producer_batch TO eventsql_publisher");
+
+        Roles.apply(database, "eventsql");
+
+        assertDenied(login("eventsql_publisher"), "DELETE FROM eventsql.producer_batch");
+        publish(as("eventsql_publisher"), 150, 400);
+        read(as("eventsql_reader"), "orders", 400);
+    }
+
+    /** One role had owned everything, and streams with events exist. */
+    @Test
+    void rolesFile_appliedToADatabaseInUse_givesStreamsToTheOwner() throws Exception {
+        database = TestCluster.newDatabase();
+        try (HikariDataSource first = TestCluster.pool(database);
+                EventSql eventSql = open(first)) {
+            eventSql.createStream(STREAM.asJson());
+            publish(eventSql, 0, 250);
+        }
+
+        Roles.apply(database, "eventsql");
+
+        publish(as("eventsql_publisher"), 250, 500);
+        HikariDataSource reader = login("eventsql_reader");
+        read(open(reader), "orders", 500);
+        assertThat(Sql.queryLong(reader, "SELECT count(*) FROM eventsql.events_orders__json"))
+                .isEqualTo(500);
+    }
+
+    @Test
+    void rolesFile_otherSchema_works() throws Exception {
+        database = TestCluster.newDatabase();
+        Settings settings =
+                Settings.builder().schema("my_events").maxBatchEvents(50).build();
+        try (HikariDataSource first = TestCluster.pool(database);
+                EventSql eventSql = EventSql.builder(first).settings(settings).build()) {
+            eventSql.createStream(STREAM);
+        }
+
+        Roles.apply(database, "my_events");
+
+        try (EventSql publisher =
+                EventSql.builder(login("eventsql_publisher")).settings(settings).build()) {
+            publish(publisher, 0, 450);
+        }
+        try (EventSql reader =
+                EventSql.builder(login("eventsql_reader")).settings(settings).build()) {
+            read(reader, "orders", 450);
+        }
+    }
+
+    /** Without a schema before pg_catalog and with pg_temp last, nothing of the caller's is found first. */
+    @Test
+    void functionsWithRightsOfTheOwner_haveAFixedSearchPath() throws SQLException {
+        List<String> definers = Sql.query(ownerPool, """
+                SELECT proname || ' ' || coalesce(
+                    (SELECT setting FROM unnest(proconfig) AS setting WHERE setting LIKE 'search\\_path=%'), 'none')
+                FROM pg_proc
+                WHERE pronamespace = 'eventsql'::regnamespace AND prosecdef""");
+        assertThat(definers).hasSizeGreaterThan(5).allMatch(one -> one.endsWith(" search_path=pg_catalog, pg_temp"));
+        List<String> forAll = Sql.query(ownerPool, """
+                SELECT proname FROM pg_proc
+                WHERE pronamespace = 'eventsql'::regnamespace AND prosecdef
+                  AND (proacl IS NULL OR EXISTS (SELECT FROM aclexplode(proacl) WHERE grantee = 0))""");
+        assertThat(Set.of("incarnation_v1", "find_incarnation_v1")).containsAll(forAll);
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"x\"; DROP TABLE eventsql.shard; --", "x'y", "%I", "O''Reilly; SELECT 1", "a b", "Ä"})
+    void hostileStreamName_insertedByHand_isOnlyAName(String name) throws SQLException {
+        String inserted = name.replace("'", "''");
+        Sql.execute(
+                ownerPool,
+                "SET ROLE eventsql_owner",
+                "INSERT INTO eventsql.stream (name, partitions, segment_size, json) VALUES ('" + inserted
+                        + "', 1, 100, false)",
+                "INSERT INTO eventsql.stream_partition SELECT stream_id, 0, 0, 1 FROM eventsql.stream WHERE name = '"
+                        + inserted + "'",
+                "INSERT INTO eventsql.producer_batch SELECT stream_id, 0, 0, 0, gen_random_uuid(), 0, now()"
+                        + " FROM eventsql.stream WHERE name = '" + inserted + "'",
+                "DO $$ BEGIN EXECUTE format('CREATE TABLE eventsql.%I (LIKE eventsql.events_orders)"
+                        + " PARTITION BY LIST (partition)', 'events_' || '" + inserted + "'); END $$",
+                "RESET ROLE");
+        HikariDataSource publisher = login("eventsql_publisher");
+
+        assertThat(Sql.query(
+                        publisher,
+                        "SELECT eventsql.add_segment_v1(NULL, stream_id, 0, 0) FROM eventsql.stream WHERE name = ?",
+                        name))
+                .containsExactly("t");
+
+        assertThat(Sql.query(
+                        ownerPool, "SELECT count(*) FROM pg_class WHERE relname = ?", "events_" + name + "__p0_s0"))
+                .containsExactly("1");
+        assertThat(Sql.query(ownerPool, "SELECT count(*) FROM eventsql.shard")).containsExactly("1");
+    }
+
+    @Test
+    void createStream_invalidName_isRefusedByTheFunction() {
+        for (String name : List.of("", "Orders", "a__p0", "a;b", "a\"b", "1a", "a_", "x".repeat(37))) {
+            assertThatThrownBy(
+                            () -> Sql.query(ownerPool, "SELECT eventsql.create_stream_v1(?, 1, 100, false, 1)", name))
+                    .as(name)
+                    .isInstanceOfSatisfying(
+                            SQLException.class, e -> assertThat(e.getSQLState()).isEqualTo("22023"));
+        }
+    }
+}

@@ -1,0 +1,367 @@
+package io.eventsql.fault;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
+
+import com.zaxxer.hikari.HikariDataSource;
+import io.eventsql.ConsumerSpec;
+import io.eventsql.Event;
+import io.eventsql.EventSql;
+import io.eventsql.EventSqlException;
+import io.eventsql.Settings;
+import io.eventsql.StoredEvent;
+import io.eventsql.StreamSpec;
+import io.eventsql.eventsdb.EventsDb;
+import io.eventsql.fixture.Handled;
+import io.eventsql.fixture.Pools;
+import io.eventsql.fixture.Sql;
+import io.eventsql.fixture.check.Ledger;
+import java.sql.Connection;
+import java.sql.PreparedStatement;
+import java.sql.SQLException;
+import java.sql.Statement;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+import javax.sql.DataSource;
+import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+
+/**
+ * Goal: while a fault lasts, retries leave no server processes behind: at most those of the pool, and one for each partition,
+ * offset and outbox whose commit waits for a replica, however long the fault lasts. What no replica has stays invisible.
+ *
+ * <p>Method: publishers, a consumer of each kind, the relay and readers of the status run against a server on which a
+ * standby is missing, rows or tables are locked, or a trigger sleeps. The test counts the server processes of the pool
+ * throughout. Then the fault ends, and everything must be stored and handled once.
+ *
+ * <p>{@code -Deventsql.test.faultSeconds=N}: how long each fault lasts; default 20.
+ */
+class BackendsDuringFaultsIT {
+    private static final long FAULT_SECONDS = Long.getLong("eventsql.test.faultSeconds", 20);
+    private static final Duration SAMPLE_INTERVAL = Duration.ofMillis(250);
+
+    private static final int POOL_SIZE = 12;
+    private static final int PARTITIONS = 3;
+    private static final int RELAYED_PARTITIONS = 2;
+    /** Those of both streams, the offsets of two consumers, and the relay's row. */
+    private static final int COMMITS_THAT_WAIT = PARTITIONS + RELAYED_PARTITIONS + 2 * PARTITIONS + 1;
+    /** A connection that is being replaced may be counted twice. */
+    private static final int REPLACED_MAX = 2;
+
+    private static final int PUBLISHERS = 6;
+    private static final Settings SETTINGS = Settings.builder()
+            .networkTimeout(Duration.ofSeconds(3))
+            .publishTimeout(Duration.ofSeconds(4))
+            .lease(Duration.ofSeconds(4))
+            .heartbeat(Duration.ofMillis(500))
+            .outboxLease(Duration.ofSeconds(3))
+            .maxBatchEvents(100)
+            .build();
+
+    private static final AtomicInteger DATABASES = new AtomicInteger();
+
+    private static EventsDb server;
+
+    private final Ledger ledger = new Ledger();
+    private final Handled handled = new Handled();
+    private final AtomicInteger written = new AtomicInteger();
+    private final List<Thread> load = new ArrayList<>();
+    private volatile boolean loaded = true;
+    private volatile @Nullable Throwable loadFailure;
+    private DataSource database;
+    private HikariDataSource pool;
+    private EventSql eventSql;
+
+    @BeforeAll
+    static void startServer() {
+        server = EventsDb.start();
+    }
+
+    @AfterAll
+    static void stopServer() {
+        server.close();
+    }
+
+    @BeforeEach
+    void open() throws SQLException {
+        String name = "faults_" + DATABASES.incrementAndGet();
+        database = server.createDatabase(name);
+        Sql.execute(database, "CREATE TABLE effects (partition int, event_offset bigint)");
+        pool = Pools.pool(server, server.jdbcUrl(name), config -> {
+            config.setMaximumPoolSize(POOL_SIZE);
+            config.addDataSourceProperty("ApplicationName", "library");
+        });
+        eventSql = EventSql.builder(pool).settings(SETTINGS).build();
+        eventSql.createStream(StreamSpec.of("orders").withPartitions(PARTITIONS));
+        eventSql.createStream(StreamSpec.of("relayed").withPartitions(RELAYED_PARTITIONS));
+        eventSql.subscribe(ConsumerSpec.of("orders", "plain"), handled::add);
+        eventSql.subscribeTransactional(
+                ConsumerSpec.of("orders", "exact").withHandlerTimeout(Duration.ofSeconds(1)),
+                BackendsDuringFaultsIT::storeEffect);
+        for (int i = 0; i < PUBLISHERS; i++) {
+            String key = "k" + i;
+            repeat(() -> publish(key));
+        }
+        repeat(this::writeToOutbox);
+        repeat(this::readStatus);
+    }
+
+    @AfterEach
+    void close() throws Exception {
+        stopLoad();
+        eventSql.close(Duration.ofSeconds(5));
+        pool.close();
+    }
+
+    private static void storeEffect(StoredEvent event, Connection connection) throws SQLException {
+        try (PreparedStatement insert = connection.prepareStatement("INSERT INTO effects VALUES (?, ?)")) {
+            insert.setInt(1, event.partition());
+            insert.setLong(2, event.offset());
+            insert.executeUpdate();
+        }
+    }
+
+    /** Work that a fault may fail. */
+    private interface Work {
+        void run() throws SQLException;
+    }
+
+    private void repeat(Work work) {
+        load.add(Thread.ofVirtual().start(() -> {
+            try {
+                while (loaded) {
+                    work.run();
+                    TimeUnit.MILLISECONDS.sleep(20);
+                }
+            } catch (Throwable e) {
+                loadFailure = e;
+            }
+        }));
+    }
+
+    private void stopLoad() throws InterruptedException {
+        loaded = false;
+        for (Thread thread : load) {
+            thread.join();
+        }
+        assertThat(loadFailure).isNull();
+    }
+
+    private void publish(String key) {
+        Event event = ledger.next(key);
+        try {
+            ledger.stored(event, eventSql.publisher().publish("orders", event));
+        } catch (EventSqlException e) {
+            ledger.failed(List.of(event), e);
+        }
+    }
+
+    /** The application's transaction, whose own commit does not wait. */
+    private void writeToOutbox() {
+        try (Connection connection = database.getConnection();
+                Statement statement = connection.createStatement()) {
+            connection.setAutoCommit(false);
+            statement.execute("SET synchronous_commit = local; SET lock_timeout = '500ms'");
+            int number = written.get();
+            eventSql.outbox().publish(connection, "relayed", Event.ofText("k" + number, "" + number));
+            connection.commit();
+            written.incrementAndGet();
+        } catch (SQLException | EventSqlException e) {
+            assertThat(e).hasStackTraceContaining("lock timeout");
+        }
+    }
+
+    private void readStatus() {
+        ignoringFailures(() -> eventSql.positions("orders", "plain"));
+        ignoringFailures(() -> eventSql.consumers(0, 10));
+        ignoringFailures(() -> eventSql.consumer("orders", "exact").state());
+        ignoringFailures(() -> eventSql.outbox().backlogs());
+        ignoringFailures(() -> eventSql.streams());
+    }
+
+    private static void ignoringFailures(Runnable status) {
+        try {
+            status.run();
+        } catch (EventSqlException e) {
+            assertThat(e).hasCauseInstanceOf(SQLException.class);
+        }
+    }
+
+    private static long countBackends(String condition) throws SQLException {
+        return Sql.queryLong(
+                server.adminDataSource(),
+                "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'library' AND (" + condition + ")");
+    }
+
+    /** Counts the server processes for as long as the fault lasts. */
+    private static void assertBackendsBounded(int beyondPool) throws Exception {
+        List<Long> samples = new ArrayList<>();
+        long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(FAULT_SECONDS);
+        while (System.nanoTime() < end) {
+            samples.add(countBackends("true"));
+            TimeUnit.NANOSECONDS.sleep(SAMPLE_INTERVAL.toNanos());
+        }
+        System.out.println("MEASURED server processes during the fault: " + samples);
+        int lastThird = samples.size() * 2 / 3;
+        assertThat(max(samples))
+                .as("server processes at most; they are at %s", activity())
+                .isLessThanOrEqualTo(POOL_SIZE + beyondPool);
+        assertThat(max(samples.subList(lastThird, samples.size())))
+                .as("constant")
+                .isLessThanOrEqualTo(max(samples.subList(0, lastThird)) + REPLACED_MAX);
+    }
+
+    private static List<String> activity() throws SQLException {
+        return Sql.query(
+                server.adminDataSource(),
+                "SELECT format('%s %s of %s', state, wait_event, query) FROM pg_stat_activity"
+                        + " WHERE application_name = 'library' ORDER BY query_start");
+    }
+
+    private static long max(List<Long> samples) {
+        return samples.stream().mapToLong(Long::longValue).max().orElseThrow();
+    }
+
+    /** After the fault: everything works again, and nothing was lost, duplicated or refused. */
+    private void assertRecovers() throws Exception {
+        long before = ledger.storedCount();
+        await().atMost(Duration.ofSeconds(60)).until(() -> ledger.storedCount() > before + PUBLISHERS);
+        stopLoad();
+        List<Ledger.Stored> stored = Ledger.read("orders", List.of(database));
+        ledger.verify(stored);
+        Set<String> values = Ledger.values(stored);
+        await().atMost(Duration.ofSeconds(60)).untilAsserted(() -> {
+            assertThat(handled.texts()).containsAll(values);
+            assertThat(visible("effects")).isEqualTo(values.size());
+            assertThat(visible("eventsql.events_relayed")).isEqualTo(written.get());
+        });
+        assertThat(Sql.queryLong(database, "SELECT count(*) FROM (SELECT DISTINCT * FROM effects) e"))
+                .isEqualTo(values.size());
+        assertThat(Sql.query(database, "SELECT error FROM eventsql.outbox_refused"))
+                .isEmpty();
+        await().atMost(Duration.ofSeconds(20)).until(() -> countBackends("true") <= POOL_SIZE);
+    }
+
+    private long visible(String table) throws SQLException {
+        return Sql.queryLong(database, "SELECT count(*) FROM " + table);
+    }
+
+    private List<Long> visible() throws SQLException {
+        return List.of(visible("effects"), visible("eventsql.events_orders"), visible("eventsql.events_relayed"));
+    }
+
+    private void awaitLoad() {
+        await().atMost(Duration.ofSeconds(30))
+                .until(() ->
+                        ledger.storedCount() > 50 && visible("effects") > 0 && visible("eventsql.events_relayed") > 0);
+    }
+
+    @Test
+    void standbyMissing_backendsAreBoundedAndNothingUnreplicatedIsVisible() throws Exception {
+        awaitLoad();
+        Sql.execute(
+                server.adminDataSource(),
+                "ALTER SYSTEM SET synchronous_standby_names = 'absent'",
+                "SELECT pg_reload_conf()");
+        try {
+            await().atMost(Duration.ofSeconds(20)).until(() -> countBackends("wait_event = 'SyncRep'") > 0);
+            List<Long> replicated = visible();
+            assertBackendsBounded(COMMITS_THAT_WAIT);
+            assertThat(visible()).isEqualTo(replicated);
+        } finally {
+            Sql.execute(
+                    server.adminDataSource(),
+                    "ALTER SYSTEM RESET synchronous_standby_names",
+                    "SELECT pg_reload_conf()");
+        }
+        assertRecovers();
+    }
+
+    /** Holds locks of another session during the fault; no commit waits. */
+    private void whileLocked(String... statements) throws Exception {
+        awaitLoad();
+        try (Connection holder = database.getConnection();
+                Statement statement = holder.createStatement()) {
+            holder.setAutoCommit(false);
+            for (String sql : statements) {
+                statement.execute(sql);
+            }
+            assertBackendsBounded(0);
+            holder.rollback();
+        }
+        assertRecovers();
+    }
+
+    @Test
+    void rowsOfPartitionsLocked_backendsAreBounded() throws Exception {
+        whileLocked("""
+                SELECT FROM eventsql.stream_partition
+                WHERE partition = 0 OR stream_id = (SELECT stream_id FROM eventsql.stream WHERE name = 'orders')
+                FOR UPDATE""");
+    }
+
+    @Test
+    void rowsOfConsumersAndRelayLocked_backendsAreBounded() throws Exception {
+        whileLocked(
+                "SELECT FROM eventsql.outbox_relay FOR UPDATE",
+                "SELECT FROM eventsql.consumer_member FOR UPDATE",
+                "SELECT FROM eventsql.consumer_partition FOR UPDATE",
+                "SELECT FROM eventsql.consumer_offset FOR UPDATE");
+    }
+
+    @Test
+    void tableOfStreamAltered_backendsAreBounded() throws Exception {
+        whileLocked("ALTER TABLE eventsql.events_orders ADD CONSTRAINT always CHECK (true)");
+    }
+
+    @Test
+    void allTablesLocked_backendsAreBounded() throws Exception {
+        whileLocked("""
+                DO $$
+                DECLARE
+                    one regclass;
+                BEGIN
+                    FOR one IN
+                        SELECT c.oid FROM pg_class c
+                        WHERE c.relnamespace = 'eventsql'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition
+                        ORDER BY c.relname LIKE 'consumer%', c.relname = 'stream', c.oid
+                    LOOP
+                        EXECUTE 'LOCK TABLE ' || one || ' IN ACCESS EXCLUSIVE MODE';
+                    END LOOP;
+                END $$""");
+    }
+
+    @Test
+    void triggerSleeps_backendsAreBounded() throws Exception {
+        awaitLoad();
+        Sql.execute(
+                database,
+                "CREATE TABLE IF NOT EXISTS public.sleeping ()",
+                "CREATE OR REPLACE FUNCTION public.sleep() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+                        + " IF EXISTS (SELECT FROM public.sleeping) THEN PERFORM pg_sleep(86400); END IF;"
+                        + " RETURN NEW; END $$",
+                "SET lock_timeout = '20s'",
+                "CREATE TRIGGER sleep BEFORE INSERT ON eventsql.events_orders FOR EACH ROW EXECUTE FUNCTION public.sleep()",
+                "INSERT INTO public.sleeping DEFAULT VALUES");
+        try {
+            assertBackendsBounded(PARTITIONS);
+        } finally {
+            Sql.execute(database, "DELETE FROM public.sleeping");
+            await().atMost(Duration.ofSeconds(20))
+                    .until(() -> Sql.queryLong(
+                                    database,
+                                    "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
+                                            + " WHERE wait_event = 'PgSleep'")
+                            == 0);
+        }
+        assertRecovers();
+    }
+}
