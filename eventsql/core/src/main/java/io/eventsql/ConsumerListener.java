@@ -19,7 +19,8 @@ public interface ConsumerListener {
         STOPPED,
         /**
          * The shard's database was restarted, failed over or was restored: the member takes the partition anew, from the
-         * offset that is stored now. If that lost anything, {@link ConsumerListener#historyLost} reports it.
+         * offset that is stored now. If nothing that the member had handled was lost, it commits that before; otherwise
+         * {@link ConsumerListener#historyLost} reports what was lost.
          */
         HISTORY_CHANGED
     }
@@ -95,8 +96,8 @@ public interface ConsumerListener {
      * events or offsets that this member had fetched or committed. Called once for each partition that the member owned;
      * the member continues at the offset that is stored now, so events that replaced the lost ones are handled.
      *
-     * @param fromOffset the first offset that was lost
-     * @param toOffset the offset after the last one: what the member had committed or fetched
+     * @param fromOffset the first offset that may be lost: the one at which the member continues
+     * @param toOffset the offset after the last one that is lost: what the member had committed or fetched
      */
     default void historyLost(ConsumerPartition partition, long fromOffset, long toOffset) {}
 

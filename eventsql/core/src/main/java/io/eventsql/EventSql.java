@@ -74,10 +74,10 @@ public final class EventSql implements AutoCloseable {
         wakeUp = new WakeUp(shards, settings);
         SegmentKeeper segments = new SegmentKeeper(settings.maxBatchEvents());
         shards.all().forEach(shard -> shard.addAnchors(segments::forget));
-        relays = new Relays(shards, streams, settings, segments, wakeUp, builder.outboxes);
+        PublishListeners publishListeners = new PublishListeners(builder.publishListeners);
+        relays = new Relays(shards, streams, settings, segments, wakeUp, publishListeners, builder.outboxes);
         outbox = new OutboxPublisher(streams, shards, settings, relays, builder.withOutbox());
         UUID producer = UUID.randomUUID();
-        PublishListeners publishListeners = new PublishListeners(builder.publishListeners);
         publisher = new Publisher(
                 shards,
                 builder.preferredShard,

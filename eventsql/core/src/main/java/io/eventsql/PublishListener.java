@@ -9,7 +9,7 @@ import java.util.Map;
  * are dropped; their number is logged, and returned by {@link EventSql#droppedPublishCallbacks}.
  *
  * <p>Callbacks are per batch, not per event, which keeps their overhead negligible. Events that the relay moves out of an
- * outbox are not reported: see {@link Outbox#backlogs()}.
+ * outbox are reported only if a shard loses them: see {@link #historyLost} and {@link Outbox#backlogs()}.
  */
 public interface PublishListener {
     /**
@@ -47,7 +47,7 @@ public interface PublishListener {
     /**
      * Called when acknowledged events are no longer stored, because a shard's database went back in time: an asynchronous
      * failover lost the end of its log, or a backup was restored. Called once for each partition in which this instance had
-     * published them.
+     * published them, and once for each outbox of another database from which this instance had moved them there.
      *
      * @param shard the shard's number
      * @param fromOffset the first offset that may be lost; this instance has published nothing below that is lost

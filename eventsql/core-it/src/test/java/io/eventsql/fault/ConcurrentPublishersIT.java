@@ -11,11 +11,11 @@ import io.eventsql.StreamSpec;
 import io.eventsql.eventsdb.EventsDb;
 import io.eventsql.fixture.Pools;
 import io.eventsql.fixture.Seeds;
+import io.eventsql.fixture.check.Acknowledgement;
 import io.eventsql.fixture.check.Ledger;
 import io.eventsql.fixture.process.ChildProcess;
 import io.eventsql.fixture.process.PublisherProcess;
 import java.io.IOException;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
@@ -209,16 +209,12 @@ class ConcurrentPublishersIT {
         }
         Map<String, Integer> acknowledged = new TreeMap<>();
         for (Publisher publisher : publishers) {
-            // An incomplete last line belongs to a call that never returned.
-            String lines = Files.readString(publisher.acknowledgements());
-            for (String line :
-                    lines.substring(0, lines.lastIndexOf('\n') + 1).lines().toList()) {
-                String[] fields = line.split(" ", -1);
-                Ledger.Stored event = byValue.get(fields[0]);
-                assertThat(event).as("acknowledged %s", line).isNotNull();
-                assertThat(line)
-                        .isEqualTo(
-                                event.value() + " " + event.shard() + " " + event.partition() + " " + event.offset());
+            for (Acknowledgement one : Acknowledgement.read(publisher.acknowledgements())) {
+                Ledger.Stored event = byValue.get(one.value());
+                assertThat(event).as("acknowledged %s", one).isNotNull();
+                assertThat(new EventPosition(STREAM, event.shard(), event.partition(), event.offset()))
+                        .as("acknowledged %s", one)
+                        .isEqualTo(new EventPosition(STREAM, one.shard(), one.partition(), one.offset()));
                 acknowledged.merge(publisher.acknowledgements().getFileName().toString(), 1, Integer::sum);
             }
         }

@@ -26,6 +26,7 @@ import java.time.Duration;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterAll;
@@ -332,6 +333,70 @@ class HistoryLostIT {
                 .isNotEqualTo(before);
         assertThat(lost.consumed()).isEmpty();
         assertThat(lost.published()).isEmpty();
+    }
+
+    /** Shown before the fix: the events that were handled but not committed were handled twice. */
+    @Test
+    void restart_handledEventsAreNotCommitted_areCommittedAndNotRepeated() throws Exception {
+        String stream = newStream();
+        Handled handled = new Handled();
+        eventSql.subscribe(rarelyCommitting(stream), handled::add);
+        publish(eventSql, stream, "before", 5);
+        handled.awaitSize(5);
+        eventsDb.restart();
+        publish(eventSql, stream, "after", 3);
+        awaitAllHandled(stream, handled);
+        handled.assertOnceAndInOrder();
+        assertThat(lost.revoked()).containsExactly(Reason.HISTORY_CHANGED);
+        assertThat(lost.consumed()).isEmpty();
+    }
+
+    /** Shown before the fix: the event that was being handled was handled again. */
+    @Test
+    void restart_handlerIsRunning_itsEventIsNotRepeated() throws Exception {
+        String stream = newStream();
+        Handled handled = new Handled();
+        CountDownLatch began = new CountDownLatch(1);
+        CountDownLatch released = new CountDownLatch(1);
+        eventSql.subscribe(rarelyCommitting(stream), event -> {
+            handled.add(event);
+            began.countDown();
+            released.await();
+        });
+        publish(eventSql, stream, "before", 3);
+        began.await();
+        eventsDb.restart();
+        publish(eventSql, stream, "after", 1); // the instance has noticed the restart
+        released.countDown();
+        publish(eventSql, stream, "last", 3);
+        awaitAllHandled(stream, handled);
+        handled.assertOnceAndInOrder();
+    }
+
+    /** Offsets alone do not show this loss: the stored offset is the committed one, and the head is beyond what was fetched. */
+    @Test
+    void restore_handledEventsWereNotCommittedAndAreReplaced_newEventsAreHandledAndTheLossIsReported()
+            throws Exception {
+        String stream = newStream();
+        Handled handled = new Handled();
+        eventSql.subscribe(rarelyCommitting(stream), handled::add);
+        publish(eventSql, stream, "kept", 3);
+        handled.awaitSize(3);
+        LogicalBackup backup = LogicalBackup.take(pool);
+        publish(eventSql, stream, "lost", 5);
+        handled.awaitSize(8);
+
+        backup.restore(pool);
+        try (EventSql other = EventSql.builder(pool).settings(SETTINGS).build()) {
+            publish(other, stream, "other", 20);
+        }
+        awaitAllHandled(stream, handled);
+        assertThat(lost.consumed()).containsExactly(new Range(stream, 0, 0, 8));
+        assertPublishedLost(new Range(stream, 0, 3, 8));
+    }
+
+    private static ConsumerSpec rarelyCommitting(String stream) {
+        return ConsumerSpec.of(stream, "c").withCommitInterval(Duration.ofSeconds(10));
     }
 
     @Test

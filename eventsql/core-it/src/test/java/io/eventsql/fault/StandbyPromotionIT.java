@@ -8,6 +8,7 @@ import io.eventsql.ConsumerSpec;
 import io.eventsql.Event;
 import io.eventsql.EventPosition;
 import io.eventsql.EventSql;
+import io.eventsql.PublishListener;
 import io.eventsql.Settings;
 import io.eventsql.StreamSpec;
 import io.eventsql.eventsdb.EmbeddedEventsDb;
@@ -30,6 +31,9 @@ import java.util.Comparator;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import javax.sql.DataSource;
@@ -56,6 +60,9 @@ class StandbyPromotionIT {
             .lease(Duration.ofSeconds(4))
             .heartbeat(Duration.ofMillis(500))
             .build();
+
+    /** The SQLSTATEs of statements that reach a standby: another incarnation, a read-only transaction. */
+    private static final List<String> REJECTED = List.of("ES011", "25006");
 
     @TempDir
     private Path folder;
@@ -224,6 +231,57 @@ class StandbyPromotionIT {
         List<EventPosition> more = eventSql.publisher()
                 .publishAll(STREAM, List.of(Event.ofText("key-0", "more"), Event.ofText("key-1", "more")));
         assertThat(more).allMatch(p -> p.offset() >= before.get(p.partition()));
+        awaitCommitted(eventSql);
+        assertAllStoredHandled(after);
+        assertThat(lost.consumed()).isEmpty();
+        assertThat(lost.published()).isEmpty();
+    }
+
+    /** Shown before the fix: events that the standby had received, but not replayed yet, were reported as lost. */
+    @Test
+    void promotion_standbyIsReachedBeforeItHasReplayedEverything_nothingIsReported() throws Exception {
+        EmbeddedEventsDb primary = open(
+                EmbeddedEventsDb.builder().standbys(StandbyMode.ASYNCHRONOUS).start());
+        EmbeddedStandby standby = primary.standbys().getFirst();
+        RedirectedDataSource database = new RedirectedDataSource(open(Pools.pool(primary)));
+        CountDownLatch rejected = new CountDownLatch(3);
+        EventSql eventSql = open(EventSql.builder(database)
+                .settings(SETTINGS)
+                .listener(lost)
+                .publishListener(lost)
+                .publishListener(new PublishListener() {
+                    @Override
+                    public void appendFailed(int shard, Throwable error) {
+                        if (error instanceof SQLException e && REJECTED.contains(e.getSQLState())) {
+                            rejected.countDown();
+                        }
+                    }
+                })
+                .build());
+        eventSql.createStream(StreamSpec.of(STREAM).withPartitions(PARTITIONS).withSegmentSize(1_000));
+        eventSql.subscribe(ConsumerSpec.of(STREAM, "c"), handled::add);
+        publish(eventSql, "replayed", 50);
+        awaitCommitted(eventSql);
+        awaitReplayed(primary);
+        Sql.query(standby.adminDataSource(), "SELECT pg_wal_replay_pause()");
+        publish(eventSql, "received", 50);
+        awaitCommitted(eventSql);
+        await().atMost(Duration.ofSeconds(30))
+                .until(() -> Sql.queryLong(
+                                primary.adminDataSource(),
+                                "SELECT count(*) FROM pg_stat_replication WHERE flush_lsn >= pg_current_wal_lsn()")
+                        == 1);
+
+        primary.crash();
+        String url = primary.jdbcUrl().replace(":" + primary.port() + "/", ":" + standby.port() + "/");
+        DataSource after = open(Pools.pool(primary, url));
+        database.redirect(after);
+        CompletableFuture<EventPosition> next =
+                eventSql.publisher().publishAsync(STREAM, Event.ofText("key-0", "next"));
+        assertThat(rejected.await(30, TimeUnit.SECONDS)).isTrue();
+        Sql.query(standby.adminDataSource(), "SELECT pg_wal_replay_resume()");
+        Sql.query(standby.adminDataSource(), "SELECT pg_promote(true, 60)");
+        next.get(60, TimeUnit.SECONDS);
         awaitCommitted(eventSql);
         assertAllStoredHandled(after);
         assertThat(lost.consumed()).isEmpty();

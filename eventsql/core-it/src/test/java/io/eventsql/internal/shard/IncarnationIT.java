@@ -90,6 +90,17 @@ class IncarnationIT {
         assertThat(foundIncarnation()).isEqualTo(found);
     }
 
+    /** A restore creates primary keys when the rows of all tables are there. */
+    @Test
+    void incarnation_restoreIsNotComplete_isUnknownUntilTheTableHasItsPrimaryKey() throws SQLException {
+        eventSql.close();
+        Sql.execute(database, "ALTER TABLE eventsql.incarnation DROP CONSTRAINT incarnation_pkey");
+        LogicalBackup.take(database).restore(database);
+        assertThat(foundIncarnation()).isNull();
+        Sql.execute(database, "ALTER TABLE eventsql.incarnation ADD PRIMARY KEY (singleton)");
+        assertThat(foundIncarnation()).isNotNull();
+    }
+
     @Test
     void incarnation_rowOfTheFormerFileWithTheSameTransaction_isUnknown() throws SQLException {
         // A dump of a young server, restored on another young server: their transaction ids are alike.

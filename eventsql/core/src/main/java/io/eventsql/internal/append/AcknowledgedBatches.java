@@ -16,55 +16,95 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The last batch of this publisher that one shard has acknowledged in each partition. Reports acknowledged events that the
+ * The last batch of this process that one shard has acknowledged in each partition. Reports acknowledged events that the
  * shard has lost, because its database went back in time: once for each partition. Thread-safe.
  */
-final class AcknowledgedBatches implements Anchors {
+public final class AcknowledgedBatches implements Anchors {
     private static final Logger LOG = LoggerFactory.getLogger(AcknowledgedBatches.class);
     /** Afterwards another process may have deleted the batch's row, as that of a dead producer. */
     private static final long ROW_KEPT_NANOS = TimeUnit.HOURS.toNanos(12);
 
     private final Shard shard;
-    private final UUID producer;
     private final PublishListeners listeners;
     /** Bounded by the number of partitions. */
     private final Map<PartitionKey, Acknowledged> last = new ConcurrentHashMap<>();
 
-    AcknowledgedBatches(Shard shard, UUID producer, PublishListeners listeners) {
+    public AcknowledgedBatches(Shard shard, PublishListeners listeners) {
         this.shard = shard;
-        this.producer = producer;
         this.listeners = listeners;
     }
 
     private record PartitionKey(String stream, int partition) {}
 
     /** A batch that was acknowledged, with the offsets of its events in one partition. */
-    private record Acknowledged(long number, long baseOffset, long nextOffset, long atNanos) {}
+    private record Acknowledged(UUID producer, long number, long baseOffset, long nextOffset, long atNanos) {}
 
     /**
      * Records an acknowledged batch. Its events may begin below those acknowledged before: then the database went back in
      * time without a new incarnation, such as a virtual machine that was reset to a snapshot.
      */
-    void record(long number, List<PartitionGroup> groups) {
-        long now = System.nanoTime();
+    void record(UUID producer, long number, List<PartitionGroup> groups) {
         for (PartitionGroup group : groups) {
-            PartitionKey partition = new PartitionKey(group.stream().name(), group.partition());
-            @Nullable
-            Acknowledged before =
-                    last.put(partition, new Acknowledged(number, group.firstOffset(), group.nextOffset(), now));
-            if (before != null && group.firstOffset() < before.nextOffset()) {
-                report(partition, group.firstOffset(), before.nextOffset());
-            }
+            record(producer, number, group, group.firstOffset());
         }
+    }
+
+    /** Records the acknowledged events of one partition, the first of which is stored at the offset. */
+    public void record(UUID producer, long number, PartitionGroup group, long firstOffset) {
+        PartitionKey partition = new PartitionKey(group.stream().name(), group.partition());
+        Acknowledged batch =
+                new Acknowledged(producer, number, firstOffset, firstOffset + group.size(), System.nanoTime());
+        @Nullable Acknowledged before = last.put(partition, batch);
+        if (before != null && firstOffset < before.nextOffset()) {
+            report(partition, firstOffset, before.nextOffset());
+        }
+    }
+
+    /**
+     * Records the newest batches of a producer as they are stored: their acknowledgements were lost, or went to another
+     * process. Never replaces a batch by an older one, which {@link #compare} must report.
+     */
+    public void recordStored(UUID producer, String stream, List<Integer> partitions) throws SQLException {
+        List<PartitionKey> keys = partitions.stream()
+                .map(partition -> new PartitionKey(stream, partition))
+                .toList();
+        long now = System.nanoTime();
+        lastBatches(shard, producer, keys).forEach((partition, batch) -> {
+            @Nullable Long number = batch.number();
+            @Nullable Long base = batch.baseOffset();
+            @Nullable Long next = batch.nextOffset();
+            if (number != null && base != null && next != null) {
+                Acknowledged found = new Acknowledged(producer, number, base, next, now);
+                last.merge(partition, found, (known, newer) -> base >= known.nextOffset() ? newer : known);
+            }
+        });
     }
 
     @Override
     public Runnable compare(Shard restored) throws SQLException {
         Map<PartitionKey, Acknowledged> remembered = new HashMap<>(last);
-        if (remembered.isEmpty()) {
-            return () -> {};
+        Map<UUID, List<PartitionKey>> byProducer = new HashMap<>();
+        remembered.forEach((partition, batch) -> byProducer
+                .computeIfAbsent(batch.producer(), producer -> new ArrayList<>())
+                .add(partition));
+        Map<PartitionKey, LastBatch> stored = new HashMap<>();
+        for (Map.Entry<UUID, List<PartitionKey>> ofProducer : byProducer.entrySet()) {
+            stored.putAll(lastBatches(restored, ofProducer.getKey(), ofProducer.getValue()));
         }
-        List<PartitionKey> partitions = List.copyOf(remembered.keySet());
+
+        List<Runnable> reports = new ArrayList<>();
+        remembered.forEach((partition, acknowledged) -> {
+            @Nullable LastBatch batch = stored.get(partition);
+            if (!isStored(acknowledged, batch) && last.remove(partition, acknowledged)) {
+                long from = firstLost(acknowledged, batch);
+                reports.add(() -> report(partition, from, acknowledged.nextOffset()));
+            }
+        });
+        return () -> reports.forEach(Runnable::run);
+    }
+
+    private static Map<PartitionKey, LastBatch> lastBatches(
+            Shard restored, UUID producer, List<PartitionKey> partitions) throws SQLException {
         Map<PartitionKey, LastBatch> stored = new HashMap<>();
         restored.require()
                 .read(c -> restored.tables()
@@ -77,16 +117,7 @@ final class AcknowledgedBatches implements Anchors {
                                         .mapToInt(PartitionKey::partition)
                                         .toArray()))
                 .forEach(batch -> stored.put(partitions.get(batch.index()), batch));
-
-        List<Runnable> reports = new ArrayList<>();
-        remembered.forEach((partition, acknowledged) -> {
-            @Nullable LastBatch batch = stored.get(partition);
-            if (!isStored(acknowledged, batch) && last.remove(partition, acknowledged)) {
-                long from = firstLost(acknowledged, batch);
-                reports.add(() -> report(partition, from, acknowledged.nextOffset()));
-            }
-        });
-        return () -> reports.forEach(Runnable::run);
+        return stored;
     }
 
     private static boolean isStored(Acknowledged acknowledged, @Nullable LastBatch stored) {

@@ -53,7 +53,7 @@ final class BatchSender {
             return; // all calls have reached their deadline
         }
         Stored stored = result.get();
-        acknowledged.record(batch.number(), stored.groups());
+        acknowledged.record(context.producer(), batch.number(), stored.groups());
         batch.complete(shard, stored.groups());
         for (PartitionGroup group : stored.groups()) {
             context.segments().appended(shard, group.stream(), group.partition(), group.nextOffset());

@@ -27,7 +27,7 @@ final class ShardAppender {
     ShardAppender(Shard shard, PublishContext context, Rerouter rerouter) {
         this.shard = shard;
         Settings settings = context.settings();
-        AcknowledgedBatches acknowledged = new AcknowledgedBatches(shard, context.producer(), context.listeners());
+        AcknowledgedBatches acknowledged = new AcknowledgedBatches(shard, context.listeners());
         shard.addAnchors(acknowledged);
         this.queue = new PublishQueue(
                 new PendingCalls(settings.appendConnections(), settings.maxBatchEvents(), settings.maxBatchBytes()),

@@ -41,7 +41,7 @@ final class Assignment {
         RUNNING
     }
 
-    private final Membership membership;
+    private volatile Membership membership;
     private final int partition;
     private final long epoch;
     private final PartitionPages pages;
@@ -51,6 +51,7 @@ final class Assignment {
     private final KeyQueues keyQueues;
     private final CircuitBreaker circuit;
     private volatile State state = State.ACTIVE;
+    private volatile boolean isContinued;
     /** Opens when the partition is no longer ACTIVE; it never is again. */
     private final CountDownLatch ending = new CountDownLatch(1);
 
@@ -104,6 +105,20 @@ final class Assignment {
     /** Returns whether the partition was taken as this membership. */
     boolean isOf(Membership taker) {
         return membership.incarnation().equals(taker.incarnation());
+    }
+
+    /**
+     * Lets a draining partition be committed and released in another incarnation of the database, whose history contains
+     * everything that was passed to the handler.
+     */
+    synchronized void continueAs(Membership other) {
+        membership = other;
+        isContinued = true;
+    }
+
+    /** Returns whether the partition is released because the database has another incarnation. */
+    boolean isContinued() {
+        return isContinued;
     }
 
     UUID memberId() {
@@ -303,6 +318,11 @@ final class Assignment {
     /** Takes the page that waits, whose memory the caller releases; returns {@code null} if there is none. */
     synchronized @Nullable FetchedPage takePage() {
         return pages.take();
+    }
+
+    /** Returns the last event passed to the handler; {@code null} if there is none, or if missing events follow it. */
+    synchronized PartitionPages.@Nullable LastTaken lastTaken() {
+        return pages.lastTaken();
     }
 
     /** The handler waits: until {@link #beginTurn} it counts as not running. */

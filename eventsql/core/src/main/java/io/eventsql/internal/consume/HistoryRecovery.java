@@ -2,33 +2,40 @@ package io.eventsql.internal.consume;
 
 import io.eventsql.ConsumerListener.Reason;
 import io.eventsql.ConsumerSpec;
+import io.eventsql.StoredEvent;
+import io.eventsql.internal.consume.PartitionPages.LastTaken;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.shard.Tables;
 import io.eventsql.internal.sql.ConsumerTable.Offset;
 import io.eventsql.internal.sql.Database;
+import io.eventsql.internal.sql.FetchStatement;
+import io.eventsql.internal.sql.FetchStatement.Request;
+import io.eventsql.internal.sql.FetchedPage;
 import io.eventsql.internal.sql.PartitionTable.Head;
 import io.eventsql.internal.sql.StreamTable;
 import java.sql.SQLException;
 import java.time.Duration;
+import java.time.Instant;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Lets members continue after the database of their shard has got another incarnation: ends what they own, because epochs
- * and offsets of a lost history fence nothing; registers the consumer again, because its id may be another one; and reports
- * what was lost. Used by the lease keeper's thread alone.
+ * Lets members continue after the database of their shard has got another incarnation. Registers the consumer again,
+ * because its id may be another one. Where the history contains everything that was passed to the handler, what is handled
+ * is committed before the partition is released and taken anew; elsewhere the assignment ends at once, because epochs and
+ * offsets of a lost history fence nothing, and what was lost is reported. Used by the lease keeper's thread alone.
  */
 final class HistoryRecovery {
     private static final Logger LOG = LoggerFactory.getLogger(HistoryRecovery.class);
 
     private final Shard shard;
     private final Duration answerTimeout;
-    /** What members owned in the former incarnation, until it has been compared with the database. */
-    private final Map<ShardMember, List<Assignment>> ended = new HashMap<>();
 
     HistoryRecovery(Shard shard, Duration answerTimeout) {
         this.shard = shard;
@@ -41,41 +48,32 @@ final class HistoryRecovery {
     }
 
     /**
-     * Ends what the member owns, and lets it continue in the database's incarnation, unless it is closed.
+     * Lets the member continue in the database's incarnation, unless it is closed. Until then it handles no further event.
      *
      * @return whether it continues
      * @throws SQLException if the database is unavailable, or has changed again; repeat the call
      */
     boolean recover(ShardMember member) throws SQLException {
-        List<Assignment> owned = ended.computeIfAbsent(member, ShardMember::assignments);
-        owned.forEach(assignment -> member.remove(assignment, Reason.HISTORY_CHANGED));
+        List<Assignment> owned = member.assignments();
+        owned.forEach(Assignment::drain);
         if (member.isClosed()) {
+            owned.forEach(assignment -> member.remove(assignment, Reason.HISTORY_CHANGED));
             return false;
         }
         Membership former = member.membership();
         String incarnation = shard.incarnation(); // before the ids
         StreamTable.Row stream = shard.readOrCreateStream(former.stream());
         Stored stored;
+        Map<Integer, Instant> times;
         try {
-            Database database = shard.require().withNetworkTimeout(answerTimeout);
-            stored = database.transaction(c -> {
-                Tables tables = shard.tables();
-                ConsumerSpec spec = former.spec();
-                boolean isNew =
-                        tables.consumers().id(c, stream.id(), spec.name()).isEmpty();
-                int id = tables.consumers().register(c, stream.id(), spec.stream(), spec.name(), spec.startPosition());
-                return new Stored(
-                        isNew,
-                        id,
-                        tables.consumers().offsets(c, incarnation, id),
-                        tables.partitions().heads(c, incarnation, new int[] {stream.id()}));
-            });
+            stored = read(former, incarnation, stream);
+            times = stream.spec().equals(former.stream()) ? readTimes(owned, incarnation, stream) : Map.of();
         } catch (SQLException e) {
             shard.recheckAfter(e, incarnation);
             throw e;
         }
-        member.replaceMembership(former.in(incarnation, stored.consumerId(), stream));
-        ended.remove(member);
+        Membership current = former.in(incarnation, stored.consumerId(), stream);
+        member.replaceMembership(current);
         if (stored.isNew()) {
             LOG.error(
                     "Consumer {} of stream {} no longer existed on {}, which was restored to a time before it; registered it"
@@ -85,35 +83,121 @@ final class HistoryRecovery {
                     shard,
                     former.spec().startPosition());
         }
-        owned.forEach(assignment -> compare(member, assignment, stored));
+        for (Assignment assignment : owned) {
+            continueOrEnd(member, assignment, current, stored, times.get(assignment.partition()));
+        }
         return true;
     }
 
     /** What the database has stored for the consumer. */
-    private record Stored(boolean isNew, int consumerId, List<Offset> offsets, List<Head> heads) {}
+    private record Stored(boolean isNew, int consumerId, List<Offset> offsets, List<Head> heads) {
+        Optional<Offset> offset(int partition) {
+            return offsets.stream().filter(o -> o.partition() == partition).findFirst();
+        }
 
-    private static void compare(ShardMember member, Assignment assignment, Stored stored) {
-        int partition = assignment.partition();
-        long committed = assignment.committedOffset();
-        long fetched = assignment.fetchedOffset();
-        Optional<Offset> offset = stored.offsets().stream()
-                .filter(o -> o.partition() == partition)
-                .findFirst();
-        long head = stored.heads().stream()
-                .filter(h -> h.partition() == partition)
-                .mapToLong(Head::head)
-                .findFirst()
-                .orElse(0);
-        long next = offset.map(Offset::nextOffset).orElse(committed);
-        if (next < committed) {
-            member.reportLost(assignment, next, Math.max(committed, head < fetched ? fetched : 0));
-        } else if (head < fetched) {
-            member.reportLost(assignment, head, fetched);
+        long head(int partition) {
+            return heads.stream()
+                    .filter(h -> h.partition() == partition)
+                    .mapToLong(Head::head)
+                    .findFirst()
+                    .orElse(0);
         }
     }
 
-    /** Forgets a member that has left. */
-    void forget(ShardMember member) {
-        ended.remove(member);
+    private Database database() throws SQLException {
+        return shard.require().withNetworkTimeout(answerTimeout);
+    }
+
+    private Stored read(Membership former, String incarnation, StreamTable.Row stream) throws SQLException {
+        return database().transaction(c -> {
+            Tables tables = shard.tables();
+            ConsumerSpec spec = former.spec();
+            boolean isNew = tables.consumers().id(c, stream.id(), spec.name()).isEmpty();
+            int id = tables.consumers().register(c, stream.id(), spec.stream(), spec.name(), spec.startPosition());
+            return new Stored(
+                    isNew,
+                    id,
+                    tables.consumers().offsets(c, incarnation, id),
+                    tables.partitions().heads(c, incarnation, new int[] {stream.id()}));
+        });
+    }
+
+    /** Returns by partition when the event was published that is stored where the handler got its last one. */
+    private Map<Integer, Instant> readTimes(List<Assignment> owned, String incarnation, StreamTable.Row stream)
+            throws SQLException {
+        List<Request> requests = new ArrayList<>();
+        for (Assignment assignment : owned) {
+            LastTaken last = assignment.lastTaken();
+            if (last != null) {
+                requests.add(new Request(assignment.partition(), last.offset(), 1));
+            }
+        }
+        Map<Integer, Instant> times = new HashMap<>();
+        if (requests.isEmpty()) {
+            return times;
+        }
+        List<FetchedPage> pages;
+        try {
+            pages = database()
+                    .call(c -> shard.tables()
+                            .fetch()
+                            .execute(c, incarnation, stream.id(), stream.spec(), shard.number(), requests, 1));
+        } catch (SQLException e) {
+            if (!FetchStatement.isCausedByRow(e)) {
+                throw e;
+            }
+            LOG.debug("The last handled events on {} cannot be read; events may be handled again", shard, e);
+            return times;
+        }
+        for (int i = 0; i < requests.size(); i++) {
+            Request request = requests.get(i);
+            List<StoredEvent> events = pages.get(i).events();
+            if (!events.isEmpty() && events.getFirst().offset() == request.fromOffset()) {
+                times.put(request.partition(), events.getFirst().publishedAt());
+            }
+        }
+        return times;
+    }
+
+    private static void continueOrEnd(
+            ShardMember member,
+            Assignment assignment,
+            Membership current,
+            Stored stored,
+            @Nullable Instant lastTakenAt) {
+        @Nullable LastTaken last = assignment.lastTaken();
+        boolean isStored = last != null && last.publishedAt().equals(lastTakenAt);
+        boolean isReplaced = last != null && lastTakenAt != null && !isStored;
+        Optional<Offset> offset = stored.offset(assignment.partition());
+        if (isStored && offset.isPresent() && isSame(assignment, offset.get())) {
+            assignment.recordCommitted(offset.get().nextOffset());
+            if (assignment.isDraining() && (assignment.isHandling() || assignment.uncommitted() != null)) {
+                assignment.continueAs(current);
+                return;
+            }
+        }
+        member.remove(assignment, Reason.HISTORY_CHANGED);
+        reportLoss(member, assignment, stored, isReplaced);
+    }
+
+    /** Returns whether a stored offset is the one that the member had committed, or was about to commit, in its epoch. */
+    private static boolean isSame(Assignment assignment, Offset stored) {
+        return stored.epoch() == assignment.epoch()
+                && stored.nextOffset() >= assignment.committedOffset()
+                && stored.nextOffset() <= assignment.progress().toOffset();
+    }
+
+    /**
+     * Reports what was lost, if anything: a range that begins at the stored offset, because what is committed is stored.
+     *
+     * @param isReplaced whether another event is stored where the handler got its last one
+     */
+    private static void reportLoss(ShardMember member, Assignment assignment, Stored stored, boolean isReplaced) {
+        int partition = assignment.partition();
+        long committed = assignment.committedOffset();
+        long fetched = assignment.fetchedOffset();
+        long next = stored.offset(partition).map(Offset::nextOffset).orElse(committed);
+        boolean isFetchedLost = isReplaced || stored.head(partition) < fetched;
+        member.reportLost(assignment, next, isFetchedLost ? Math.max(committed, fetched) : committed);
     }
 }

@@ -246,7 +246,9 @@ final class LeaseKeeper implements WakeUpTarget {
 
     private void releaseDrained() throws SQLException {
         for (Participant participant : participants) {
-            if (!transfers.releaseDrained(participant.member(), participant.committer())) {
+            ShardMember member = participant.member();
+            // What a member owns in a former incarnation is compared before it is removed.
+            if (recovery.isCurrent(member) && !transfers.releaseDrained(member, participant.committer())) {
                 schedule.scheduleWithin(TimeUnit.MILLISECONDS.toNanos(RELEASE_RETRY_MS)); // heartbeats never wait
             }
         }
@@ -272,7 +274,6 @@ final class LeaseKeeper implements WakeUpTarget {
     private void remove(Participant participant, Reason reason) {
         ShardMember member = participant.member();
         participants.remove(participant);
-        recovery.forget(member);
         fetcher.remove(member);
         member.assignments().forEach(assignment -> member.remove(assignment, reason));
         member.markLeft();

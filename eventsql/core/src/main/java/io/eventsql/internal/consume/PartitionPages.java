@@ -1,8 +1,10 @@
 package io.eventsql.internal.consume;
 
 import io.eventsql.ConsumerSpec;
+import io.eventsql.StoredEvent;
 import io.eventsql.internal.sql.FetchStatement.Request;
 import io.eventsql.internal.sql.FetchedPage;
+import java.time.Instant;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
@@ -30,6 +32,13 @@ final class PartitionPages {
     private @Nullable FetchedPage waiting;
     /** A range that a fetch found without events: missing, unless the log starts above it, which the heads show. */
     private @Nullable FetchedPage emptyRange;
+
+    private @Nullable LastTaken lastTaken;
+
+    /**
+     * The last event that was passed to the handler. A history that has it, with the same time, has everything before it.
+     */
+    record LastTaken(long offset, Instant publishedAt) {}
 
     PartitionPages(int partition, ConsumerSpec spec, long segmentSize, FetchBudget budget, long nextOffset) {
         this.partition = partition;
@@ -141,17 +150,39 @@ final class PartitionPages {
         fetchedOffset = page.nextOffset();
     }
 
-    /** Takes the page that waits, whose memory the caller releases. */
+    /** Takes the page that waits, to be handled. The caller releases its memory. */
     @Nullable
     FetchedPage take() {
+        FetchedPage page = removeWaiting();
+        if (page != null) {
+            lastTaken = lastEvent(page);
+        }
+        return page;
+    }
+
+    private @Nullable FetchedPage removeWaiting() {
         FetchedPage page = waiting;
         waiting = null;
         return page;
     }
 
+    private static @Nullable LastTaken lastEvent(FetchedPage page) {
+        if (page.events().isEmpty()) {
+            return null;
+        }
+        StoredEvent last = page.events().getLast();
+        return last.offset() + 1 == page.nextOffset() ? new LastTaken(last.offset(), last.publishedAt()) : null;
+    }
+
+    /** Returns the last event passed to the handler; {@code null} if there is none, or if missing events follow it. */
+    @Nullable
+    LastTaken lastTaken() {
+        return lastTaken;
+    }
+
     /** Drops the page that waits, to be fetched again. */
     void drop() {
-        FetchedPage page = take();
+        FetchedPage page = removeWaiting();
         if (page != null) {
             fetchedOffset = page.firstOffset();
             exchangeBytes(page.bytes(), 0);

@@ -103,7 +103,8 @@ final class PartitionTransfers {
             return false;
         }
         release(member, drained.stream().map(Assignment::partition).toList());
-        drained.forEach(assignment -> member.remove(assignment, Reason.RELEASED));
+        drained.forEach(assignment ->
+                member.remove(assignment, assignment.isContinued() ? Reason.HISTORY_CHANGED : Reason.RELEASED));
         return true;
     }
 

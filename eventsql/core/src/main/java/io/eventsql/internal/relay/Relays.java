@@ -2,6 +2,8 @@ package io.eventsql.internal.relay;
 
 import io.eventsql.Settings;
 import io.eventsql.ShardIdentityException;
+import io.eventsql.internal.append.AcknowledgedBatches;
+import io.eventsql.internal.append.PublishListeners;
 import io.eventsql.internal.retain.SegmentKeeper;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.shard.Shards;
@@ -28,6 +30,7 @@ public final class Relays {
     private final Settings settings;
     private final SegmentKeeper segments;
     private final WakeUp wakeUp;
+    private final PublishListeners listeners;
     private final List<Relay> relays = new ArrayList<>();
 
     /**
@@ -40,12 +43,14 @@ public final class Relays {
             Settings settings,
             SegmentKeeper segments,
             WakeUp wakeUp,
+            PublishListeners listeners,
             List<DataSource> outboxes) {
         this.shards = shards;
         this.streams = streams;
         this.settings = settings;
         this.segments = segments;
         this.wakeUp = wakeUp;
+        this.listeners = listeners;
         for (Shard shard : shards.all()) {
             add(OutboxDatabase.of(shards, shard));
         }
@@ -77,13 +82,19 @@ public final class Relays {
         Senders senders = new Senders(
                 outbox,
                 shards.all().stream().filter(shard -> shard != own).toList(),
-                shard -> new Sender(outbox, shard, streams, segments, wakeUp, newPageSize()),
+                shard -> newSender(outbox, shard),
                 schedule::committed);
         RingKeeper ring = new RingKeeper(outbox, () -> senders.wake(outbox.otherShards()));
         return new Relay(
                 outbox,
                 settings,
                 new Relay.Context(mover, senders, ring, new RelayListener(outbox, schedule), schedule));
+    }
+
+    private Sender newSender(OutboxDatabase outbox, Shard shard) {
+        AcknowledgedBatches acknowledged = new AcknowledgedBatches(shard, listeners);
+        shard.addAnchors(acknowledged);
+        return new Sender(outbox, shard, streams, segments, wakeUp, newPageSize(), acknowledged);
     }
 
     private PageSize newPageSize() {

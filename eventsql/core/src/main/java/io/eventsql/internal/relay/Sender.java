@@ -3,6 +3,7 @@ package io.eventsql.internal.relay;
 import io.eventsql.EventSqlException;
 import io.eventsql.StreamSpec;
 import io.eventsql.UnknownStreamException;
+import io.eventsql.internal.append.AcknowledgedBatches;
 import io.eventsql.internal.append.PartitionGroup;
 import io.eventsql.internal.retain.SegmentKeeper;
 import io.eventsql.internal.shard.Shard;
@@ -46,6 +47,8 @@ final class Sender {
     private final SegmentKeeper segments;
     private final WakeUp wakeUp;
     private final PageSize size;
+    /** What this process has removed from the outbox because the shard has stored it. */
+    private final AcknowledgedBatches acknowledged;
 
     private @Nullable RelayLease lease;
     /** Identifies the outbox to the shard; {@code null} until it was read. */
@@ -78,13 +81,15 @@ final class Sender {
             StreamRegistry streams,
             SegmentKeeper segments,
             WakeUp wakeUp,
-            PageSize size) {
+            PageSize size,
+            AcknowledgedBatches acknowledged) {
         this.outbox = outbox;
         this.shard = shard;
         this.streams = streams;
         this.segments = segments;
         this.wakeUp = wakeUp;
         this.size = size;
+        this.acknowledged = acknowledged;
         this.refusalLog = new RefusalLog(outbox);
         this.repair = new AppendRepair(shard, segments, new StreamsOfShard());
     }
@@ -252,16 +257,30 @@ final class Sender {
         unknown.removeAll(ofProducer.streamIds());
         if (!unknown.isEmpty()) {
             int[] streamIds = unknown.stream().mapToInt(Integer::intValue).toArray();
-            ofProducer
-                    .lastNumbers()
-                    .putAll(shard.require()
-                            .replicatedCall(c -> shard.tables()
-                                    .outbox()
-                                    .append()
-                                    .registerOutbox(c, incarnation, outboxOfProducer, producer, streamIds)));
+            Map<Target, Long> found = shard.require()
+                    .replicatedCall(c -> shard.tables()
+                            .outbox()
+                            .append()
+                            .registerOutbox(c, incarnation, outboxOfProducer, producer, streamIds));
+            for (StreamSpec stream : specs) {
+                recordStored(producer, stream, found.keySet());
+            }
+            ofProducer.lastNumbers().putAll(found);
             ofProducer.streamIds().addAll(unknown);
         }
         return ofProducer.lastNumbers();
+    }
+
+    /** What an earlier lease, another process or an append in doubt has stored must not get lost silently, either. */
+    private void recordStored(UUID producer, StreamSpec stream, Set<Target> targets) throws SQLException {
+        int streamId = shard.ensureStream(stream);
+        List<Integer> partitions = targets.stream()
+                .filter(target -> target.streamId() == streamId)
+                .map(Target::partition)
+                .toList();
+        if (!partitions.isEmpty()) {
+            acknowledged.recordStored(producer, stream.name(), partitions);
+        }
     }
 
     private void append(UnsentEvents unsent) throws SQLException {
@@ -270,6 +289,7 @@ final class Sender {
         for (int i = 0; i < firstOffsets.length; i++) {
             PartitionGroup group = unsent.groups.get(i);
             lastNumbers.put(new Target(group.streamId(), group.partition()), unsent.numbers.get(i));
+            acknowledged.record(unsent.producer, unsent.numbers.get(i), group, firstOffsets[i]);
             segments.appended(shard, group.stream(), group.partition(), firstOffsets[i] + group.size());
             wakeUp.appended(shard, group.streamId(), group.partition());
         }

@@ -58,7 +58,7 @@ final class Incarnation {
      * unless another thread has done so.
      *
      * @param rejected the incarnation passed to the rejected statement
-     * @throws SQLException if the database is unavailable, or being restored; repeat the call later
+     * @throws SQLException if the database is unavailable, in recovery, or being restored; repeat the call later
      */
     void recheck(String rejected) throws SQLException {
         List<Runnable> reports = new ArrayList<>();
@@ -68,7 +68,7 @@ final class Incarnation {
                 return;
             }
             String found =
-                    shard.require().call(c -> shard.tables().incarnations().find(c));
+                    shard.require().call(c -> shard.tables().incarnations().findOnPrimary(c));
             if (found.equals(rejected)) {
                 return; // such as behind an address that still leads to two servers
             }

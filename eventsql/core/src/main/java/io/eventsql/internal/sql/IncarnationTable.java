@@ -3,6 +3,7 @@ package io.eventsql.internal.sql;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.util.UUID;
+import org.jspecify.annotations.Nullable;
 
 /**
  * {@code incarnation}: identifies the history of a database. A failover, a restart and a restore change it; what a process
@@ -11,6 +12,11 @@ import java.util.UUID;
 public final class IncarnationTable {
     // Reads one row; locks it only to record that the database was restored or copied.
     private static final String FIND = "SELECT eventsql.find_incarnation_v1()";
+
+    // As above, on a server that accepts writes; empty on any other one.
+    private static final String FIND_ON_PRIMARY = """
+            SELECT CASE WHEN NOT current_setting('transaction_read_only')::boolean
+                        THEN eventsql.find_incarnation_v1() ELSE '' END""";
 
     private static final int ID_LENGTH = 36;
 
@@ -31,12 +37,31 @@ public final class IncarnationTable {
      * @throws SQLException {@link SqlErrors#OTHER_INCARNATION} if none is recorded: the restore is in progress or incomplete
      */
     public String find(Connection connection) throws SQLException {
-        if (Jooq.using(connection).fetchValue(schema.sql(FIND)) instanceof String incarnation) {
+        return require(Jooq.using(connection).fetchValue(schema.sql(FIND)));
+    }
+
+    /**
+     * Returns the incarnation as {@link #find} does, but not that of a server in recovery: it may still replay events that
+     * it has received, so nothing can be compared with it.
+     *
+     * @throws SQLException {@link SqlErrors#READ_ONLY} if the server is in recovery, or read-only for another reason
+     */
+    public String findOnPrimary(Connection connection) throws SQLException {
+        String incarnation = require(Jooq.using(connection).fetchValue(schema.sql(FIND_ON_PRIMARY)));
+        if (incarnation.isEmpty()) {
+            throw new SQLException(
+                    "the database is read-only: it is a standby, or is being recovered", SqlErrors.READ_ONLY);
+        }
+        return incarnation;
+    }
+
+    private String require(@Nullable Object found) throws SQLException {
+        if (found instanceof String incarnation) {
             return incarnation;
         }
         throw new SQLException(
-                "the table " + schema.name() + ".incarnation is empty: the database is being restored, or was restored"
-                        + " without it; when the restore is complete, call " + schema.name()
+                "the table " + schema.name() + ".incarnation is empty or has no primary key yet: the database is being"
+                        + " restored, or was restored without it; when the restore is complete, call " + schema.name()
                         + ".declare_restored('reason')",
                 SqlErrors.OTHER_INCARNATION);
     }

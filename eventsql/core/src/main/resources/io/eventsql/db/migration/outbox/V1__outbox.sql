@@ -80,7 +80,8 @@ BEGIN
 END $$;
 
 -- Returns the incarnation, and records a new one first if this database was restored or copied since the last one was
--- recorded. NULL if the table is empty. Locks the row only to write it.
+-- recorded. NULL if the table is empty or has no primary key: restoring a dump creates that only when the rows of all tables
+-- are there, and until then nothing may be stored. Locks the row only to write it.
 CREATE FUNCTION eventsql.find_incarnation_v1() RETURNS text
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -96,7 +97,8 @@ BEGIN
     UPDATE eventsql.incarnation i
     SET id = gen_random_uuid(), written_in = pg_current_xact_id(), written_to = pg_relation_filepath(i.tableoid),
         since = clock_timestamp(), reason = 'the database was restored or copied'
-    WHERE NOT (i.xmin = i.written_in::xid AND i.written_to = pg_relation_filepath(i.tableoid));
+    WHERE NOT (i.xmin = i.written_in::xid AND i.written_to = pg_relation_filepath(i.tableoid))
+      AND EXISTS (SELECT FROM pg_index x WHERE x.indrelid = i.tableoid AND x.indisprimary);
     RETURN eventsql.incarnation_v1();
 END $$;
 
