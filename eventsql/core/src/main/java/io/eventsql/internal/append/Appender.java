@@ -41,6 +41,8 @@ final class Appender {
     private final ShardAppender.Rerouter rerouter;
     /** Failures of adding segments, since it last succeeded. */
     private final FailureSeries segmentFailures = new FailureSeries();
+    /** Failures of comparing what is remembered with the database, since that last succeeded. */
+    private final FailureSeries comparisonFailures = new FailureSeries();
     /** When a batch was last stored on the shard (nano time), by any of its appenders. */
     private final AtomicLong lastSuccessNanos;
 
@@ -176,7 +178,7 @@ final class Appender {
         }
         return switch (SqlErrors.state(failure)) {
             case SqlErrors.TIME_LIMIT -> Remedy.RETRY;
-            case SqlErrors.OTHER_INCARNATION -> recheckIncarnation();
+            case SqlErrors.OTHER_INCARNATION -> recheckIncarnation(batch);
             case SqlErrors.NOT_READ_COMMITTED -> Remedy.REPEAT; // from now on each append begins its own transaction
             case SqlErrors.NO_PARTITION, SqlErrors.OTHER_STREAM, SqlErrors.UNDEFINED_TABLE -> forgetStreams(batch);
             default -> Remedy.REJECT;
@@ -184,14 +186,19 @@ final class Appender {
     }
 
     /** Compares what is remembered of the database; the batch is then resent with the ids that its streams have now. */
-    private Remedy recheckIncarnation() {
+    private Remedy recheckIncarnation(Batch batch) {
         try {
-            return sender.recheckIncarnation() ? Remedy.REPEAT : Remedy.RETRY;
+            boolean changed = sender.recheckIncarnation();
+            comparisonFailures.end();
+            return changed ? Remedy.REPEAT : Remedy.RETRY;
         } catch (SQLException e) {
-            LOG.warn(
-                    "Could not compare {} after its incarnation changed; retrying the append: {}",
-                    shard,
-                    SqlErrors.message(e));
+            batch.recordFailure(e); // the reason that the callers need
+            if (comparisonFailures.add(SqlErrors.message(e)).isNew()) {
+                LOG.warn(
+                        "Could not compare {} after its incarnation changed; retrying the append: {}",
+                        shard,
+                        SqlErrors.message(e));
+            }
             return Remedy.RETRY;
         }
     }
@@ -217,7 +224,7 @@ final class Appender {
             return created ? Remedy.REPEAT : Remedy.RETRY;
         } catch (SQLException e) {
             if (SqlErrors.isOtherIncarnation(e)) {
-                return recheckIncarnation();
+                return recheckIncarnation(batch);
             }
             e.addSuppressed(failure);
             batch.recordFailure(e); // the reason that the callers need
