@@ -114,8 +114,10 @@ class EventSqlMetersIT {
             assertThatThrownBy(() -> eventSql.publisher().publish("orders", Event.ofText("bad", "x")))
                     .hasMessageContaining("no_bad_keys");
 
-            assertThat(count(registry, "eventsql.append.failures", "shard", "shard0", "exception", "PSQLException"))
-                    .isOne();
+            // Listeners are called on a thread of their own.
+            await().untilAsserted(() -> assertThat(
+                            count(registry, "eventsql.append.failures", "shard", "shard0", "exception", "PSQLException"))
+                    .isOne());
             await().untilAsserted(() -> assertThat(
                             count(registry, "eventsql.publish.failures", "exception", "EventNotStoredException"))
                     .isOne());
