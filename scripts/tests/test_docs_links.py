@@ -13,7 +13,7 @@ ROOT = SCRIPTS.parent
 CODE = re.compile(r"^```.*?^```|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(<?([^)\s>]+)>?[^)]*\)")
 HEADING = re.compile(r"^#+ +(.+?) *#*$", re.MULTILINE)
-TEST = re.compile(r"`([A-Z]\w+(?:IT|Test|Contract))(?:\.(\w+)(…)?)?`")
+TEST = re.compile(r"`([A-Z]\w*[a-z]\w*(?:IT|Test|Contract))(?:\.(\w+)(…)?)?`")
 
 
 def tracked(*patterns: str) -> list[Path]:
