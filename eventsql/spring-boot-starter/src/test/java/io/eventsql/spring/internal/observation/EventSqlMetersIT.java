@@ -115,8 +115,8 @@ class EventSqlMetersIT {
                     .hasMessageContaining("no_bad_keys");
 
             // Listeners are called on a thread of their own.
-            await().untilAsserted(() -> assertThat(
-                            count(registry, "eventsql.append.failures", "shard", "shard0", "exception", "PSQLException"))
+            await().untilAsserted(() -> assertThat(count(
+                            registry, "eventsql.append.failures", "shard", "shard0", "exception", "PSQLException"))
                     .isOne());
             await().untilAsserted(() -> assertThat(
                             count(registry, "eventsql.publish.failures", "exception", "EventNotStoredException"))
