@@ -7,10 +7,8 @@ import com.zaxxer.hikari.HikariDataSource;
 import io.eventsql.ConsumerSpec;
 import io.eventsql.EventSql;
 import io.eventsql.Settings;
-import io.eventsql.ShardInfo;
 import io.eventsql.StoredEvent;
 import io.eventsql.StreamSpec;
-import io.eventsql.TransactionBoundary;
 import io.eventsql.fixture.Pools;
 import io.eventsql.fixture.Seeds;
 import io.eventsql.fixture.Sql;
@@ -19,6 +17,7 @@ import io.eventsql.fixture.check.LossCheck;
 import io.eventsql.fixture.check.LossCheck.Loss;
 import io.eventsql.fixture.check.LossReports;
 import io.eventsql.fixture.load.Witness;
+import io.eventsql.fixture.process.ConsumerProcess;
 import io.eventsql.fixture.server.RestorableServer;
 import io.eventsql.fixture.server.RestorableServer.Backup;
 import java.nio.file.Path;
@@ -48,22 +47,6 @@ class PointInTimeRecoveryIT {
     @TempDir
     private Path folder;
 
-    /** Runs handlers as a framework does. */
-    private static final TransactionBoundary BOUNDARY = (ShardInfo shard, TransactionBoundary.Work work) -> {
-        try (Connection connection = shard.dataSource().getConnection()) {
-            connection.setAutoCommit(false);
-            try {
-                work.run(connection);
-                connection.commit();
-            } catch (Throwable e) {
-                connection.rollback();
-                throw e;
-            } finally {
-                connection.setAutoCommit(true);
-            }
-        }
-    };
-
     private static void writeEffect(StoredEvent event, Connection connection) throws SQLException {
         try (PreparedStatement insert = connection.prepareStatement("INSERT INTO effect VALUES (?)")) {
             insert.setString(1, event.text());
@@ -87,7 +70,9 @@ class PointInTimeRecoveryIT {
             Sql.execute(pool, "CREATE TABLE effect (text text)"); // no primary key, so that duplicates are visible
             witness.eventSql()
                     .subscribeTransactional(
-                            ConsumerSpec.of(STREAM.name(), "once"), BOUNDARY, PointInTimeRecoveryIT::writeEffect);
+                            ConsumerSpec.of(STREAM.name(), "once"),
+                            ConsumerProcess::inTransaction,
+                            PointInTimeRecoveryIT::writeEffect);
             witness.start(4, Seeds.random("PointInTimeRecoveryIT"), 20);
             witness.awaitProgress();
             Backup backup = server.backUp();
