@@ -10,6 +10,7 @@ import io.eventsql.internal.sql.SqlErrors;
 import java.util.List;
 import java.util.Locale;
 import java.util.Set;
+import java.util.concurrent.Executor;
 import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
 
@@ -20,8 +21,12 @@ import org.jspecify.annotations.Nullable;
 final class PublishCall {
     /** Callbacks for the outcome of the call; exactly one of them is called. */
     interface Outcome {
-        /** Called after the commit, with one position for each event in the order of the call. */
-        void stored(EventPosition[] positions);
+        /**
+         * Called after the commit, with one position for each event in the order of the call.
+         *
+         * @param continuations completes the future of an asynchronous call, together with the others of its batch
+         */
+        void stored(EventPosition[] positions, Executor continuations);
 
         /** Called with an {@link EventNotStoredException} or an {@link EventOutcomeUnknownException}. */
         void failed(EventSqlException failure);
@@ -140,9 +145,9 @@ final class PublishCall {
         return state.get() == State.COMPLETED;
     }
 
-    void complete(EventPosition[] positions) {
+    void complete(EventPosition[] positions, Executor continuations) {
         if (state.getAndSet(State.COMPLETED) != State.COMPLETED) {
-            outcome.stored(positions);
+            outcome.stored(positions, continuations);
         }
     }
 

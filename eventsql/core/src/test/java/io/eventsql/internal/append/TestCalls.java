@@ -6,6 +6,7 @@ import io.eventsql.StreamSpec;
 import io.eventsql.internal.append.EventValidator.Valid;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
@@ -31,7 +32,7 @@ final class TestCalls {
                     .toList();
             call = new PublishCall(stream, valid, partitions, deadlineNanos, new PublishCall.Outcome() {
                 @Override
-                public void stored(EventPosition[] positions) {
+                public void stored(EventPosition[] positions, Executor continuations) {
                     outcome.complete(positions);
                 }
 
