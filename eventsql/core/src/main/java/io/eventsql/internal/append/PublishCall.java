@@ -42,7 +42,7 @@ final class PublishCall {
     private final int bytes;
     private final long deadlineNanos;
     private final Outcome outcome;
-    private final long createdNanos = System.nanoTime();
+    private final long calledAtNanos;
     private final AtomicReference<State> state = new AtomicReference<>(State.WAITING);
     /** Why the last attempt to append the call failed; {@code null} if there was none. */
     private volatile @Nullable Throwable lastFailure;
@@ -59,13 +59,20 @@ final class PublishCall {
 
     /**
      * @param partitions one for each event, or {@link #ANY_PARTITION}
-     * @param deadlineNanos as {@link System#nanoTime()}
+     * @param calledAtNanos as {@link System#nanoTime()}, and so is the deadline
      */
-    PublishCall(StreamSpec stream, List<Valid> events, int[] partitions, long deadlineNanos, Outcome outcome) {
+    PublishCall(
+            StreamSpec stream,
+            List<Valid> events,
+            int[] partitions,
+            long calledAtNanos,
+            long deadlineNanos,
+            Outcome outcome) {
         this.stream = stream;
         this.events = events;
         this.partitions = partitions;
         this.anyPartition = partitions.length == 0;
+        this.calledAtNanos = calledAtNanos;
         this.deadlineNanos = deadlineNanos;
         this.outcome = outcome;
         int sum = 0;
@@ -233,7 +240,7 @@ final class PublishCall {
     }
 
     private String waited(long nowNanos) {
-        return String.format(Locale.ROOT, "%.1f s", (nowNanos - createdNanos) / 1e9);
+        return String.format(Locale.ROOT, "%.1f s", (nowNanos - calledAtNanos) / 1e9);
     }
 
     private static String sentence(Throwable failure) {

@@ -68,7 +68,7 @@ public final class Publisher implements EventPublisher {
     }
 
     private CompletableFuture<EventPosition> submit(String stream, Event event, boolean callerWaits) {
-        long deadline = System.nanoTime() + settings.publishTimeout().toNanos();
+        long calledAt = System.nanoTime();
         Valid valid = validator.validate(stream, event);
         StreamSpec spec = streams.require(stream);
         Part part = router.route(spec, valid);
@@ -76,7 +76,12 @@ public final class Publisher implements EventPublisher {
         put(
                 part.shard(),
                 new PublishCall(
-                        spec, List.of(valid), part.partitions(), deadline, listeners.observe(outcome, stream, 1)));
+                        spec,
+                        List.of(valid),
+                        part.partitions(),
+                        calledAt,
+                        deadline(calledAt),
+                        listeners.observe(outcome, stream, 1)));
         return outcome.future;
     }
 
@@ -86,7 +91,7 @@ public final class Publisher implements EventPublisher {
     }
 
     private CompletableFuture<List<EventPosition>> submitAll(String stream, List<Event> events, boolean callerWaits) {
-        long deadline = System.nanoTime() + settings.publishTimeout().toNanos();
+        long calledAt = System.nanoTime();
         List<Valid> valid = validator.validateAll(stream, events);
         StreamSpec spec = streams.require(stream);
         if (valid.isEmpty()) {
@@ -103,10 +108,15 @@ public final class Publisher implements EventPublisher {
                             spec,
                             ofPart,
                             part.partitions(),
-                            deadline,
+                            calledAt,
+                            deadline(calledAt),
                             listeners.observe(outcome.forPart(part.indexes()), stream, ofPart.size())));
         }
         return outcome.future();
+    }
+
+    private long deadline(long calledAtNanos) {
+        return calledAtNanos + settings.publishTimeout().toNanos();
     }
 
     /** The application attaches continuations to a future it was given: the append threads must not run them. */

@@ -30,17 +30,18 @@ final class TestCalls {
             List<Valid> valid = IntStream.range(0, events)
                     .mapToObj(i -> new Valid(key, new byte[0], null, EVENT_BYTES))
                     .toList();
-            call = new PublishCall(stream, valid, partitions, deadlineNanos, new PublishCall.Outcome() {
-                @Override
-                public void stored(EventPosition[] positions, Executor continuations) {
-                    outcome.complete(positions);
-                }
+            call = new PublishCall(
+                    stream, valid, partitions, System.nanoTime(), deadlineNanos, new PublishCall.Outcome() {
+                        @Override
+                        public void stored(EventPosition[] positions, Executor continuations) {
+                            outcome.complete(positions);
+                        }
 
-                @Override
-                public void failed(EventSqlException failure) {
-                    outcome.completeExceptionally(failure);
-                }
-            });
+                        @Override
+                        public void failed(EventSqlException failure) {
+                            outcome.completeExceptionally(failure);
+                        }
+                    });
         }
 
         /** Returns the failure; {@code null} if there is none. */
