@@ -6,6 +6,9 @@
 
 INSERT INTO eventsql.schema_version (version, description) VALUES (8, 'segments');
 
+-- Publishers queue behind a lock that this file waits for: it fails instead, and is applied again.
+SET LOCAL lock_timeout = '3s';
+
 -- Returns the name of the table that holds a stream's events. A name of lower-case letters, digits and single underscores
 -- is part of it as it is. Of any other name, only what needs no quotes remains, and a hash of the name keeps it unique.
 CREATE FUNCTION eventsql.stream_table_name_v1(p_stream text) RETURNS text
@@ -83,12 +86,29 @@ AS $$
     WHERE s.stream_id = p_stream_id AND NOT i.inhdetachpending
 $$;
 
--- In a later statement than the change of the tables, which has waited for segments that are being added.
-INSERT INTO eventsql.segment (stream_id, partition, first_offset, end_offset, number, table_name)
+-- In a later statement than the change of the tables, which has waited for segments that are being added. Those below the
+-- log's start are what an interrupted clearing has left.
+INSERT INTO eventsql.segment (stream_id, partition, first_offset, end_offset, number, table_name, state, expired_at)
 SELECT p.stream_id, p.partition, a.first_offset, a.end_offset, substring(a.table_name FROM '_s([0-9]+)$')::bigint,
-       a.table_name
+       a.table_name,
+       CASE WHEN a.end_offset <= p.log_start THEN 'expired' ELSE 'open' END,
+       CASE WHEN a.end_offset <= p.log_start THEN clock_timestamp() END
 FROM eventsql.stream_partition p
 CROSS JOIN LATERAL eventsql.attached_segments_v1(p.stream_id, p.partition) a;
+
+-- Those that it has detached, but not dropped.
+INSERT INTO eventsql.segment (stream_id, partition, first_offset, end_offset, number, table_name, state, expired_at)
+SELECT s.stream_id, p.partition, n.number * s.segment_size, (n.number + 1) * s.segment_size, n.number, c.relname, 'expired',
+       clock_timestamp()
+FROM pg_class c
+CROSS JOIN LATERAL regexp_match(c.relname, '^(.*)__p([0-9]+)_s([0-9]+)$') AS m
+CROSS JOIN LATERAL (SELECT m[3]::bigint AS number) n
+JOIN eventsql.stream s ON s.table_name = m[1]
+JOIN eventsql.stream_partition p ON p.stream_id = s.stream_id AND p.partition = m[2]::int
+WHERE c.relnamespace = (SELECT r.relnamespace FROM pg_class r WHERE r.oid = 'eventsql.stream'::regclass)
+  AND c.relkind = 'r' AND (n.number + 1) * s.segment_size <= p.log_start
+  AND NOT EXISTS (SELECT FROM eventsql.segment g WHERE g.table_name = c.relname)
+ON CONFLICT DO NOTHING;
 
 -- Makes the catalog of a partition agree with its tables: deletes the rows of segments that were dropped or detached by
 -- hand, and inserts those of tables that a process of the previous release has attached while the schema was migrated.
@@ -997,7 +1017,7 @@ BEGIN
 END $$;
 
 -- CREATE OR REPLACE keeps the privileges of append_v1, but not the rights that it runs with. Where roles.sql was applied,
--- which revokes it from PUBLIC, publishers go on as before, and those who could add segments still can.
+-- which revokes it from PUBLIC, publishers continue, and the roles that could add segments still can.
 DO $$
 DECLARE
     grantee text;
