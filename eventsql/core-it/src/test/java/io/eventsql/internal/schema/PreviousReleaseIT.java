@@ -126,7 +126,7 @@ class PreviousReleaseIT {
             assertThat(eventSql.consumer("orders", "c").parkedEvents(10))
                     .extracting(ParkedEvent::error)
                     .containsExactly("failed");
-            assertThat(Sql.queryLong(pool, "SELECT count(*) FROM eventsql.events_orders__json WHERE value ? 'n'"))
+            assertThat(Sql.queryLong(pool, "SELECT count(*) FROM eventsql.events_orders__json WHERE value -> 'n' IS NOT NULL"))
                     .isEqualTo(580);
             assertCatalogComplete();
 
@@ -214,7 +214,7 @@ class PreviousReleaseIT {
                             pool,
                             "SELECT end_offset - first_offset FROM eventsql.segment JOIN eventsql.stream USING (stream_id)"
                                     + " WHERE name = 'big' AND first_offset >= 15000"))
-                    .hasSize(10)
+                    .hasSizeBetween(6, 8)
                     .allSatisfy(size -> assertThat(Long.parseLong(size)).isBetween(1_600L, 1_700L));
 
             for (int from = 5_100; from < 20_100; from += 1_000) {

@@ -12,8 +12,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Adds the next segments of each partition ahead of its head: a spare one, and room for two batches as large as the last. It
- * knows the head from the appends of this process, so an idle process costs nothing. An append to a partition without room
+ * Adds the next segments of each partition ahead of its head: room for two batches as large as the last, and a spare one
+ * above. It knows the head from the appends of this process, so an idle process costs nothing. An append to a partition without room
  * fails, calls {@link #ensureRoom} and is repeated. Thread-safe.
  */
 public final class SegmentKeeper {
@@ -25,7 +25,7 @@ public final class SegmentKeeper {
     private static final long ROOM_EVENTS_MAX = 200_000;
 
     /** What is known of a partition whose segments are being added in the background: no more are due. */
-    private static final Room ADDING = new Room(0, Long.MAX_VALUE, Long.MAX_VALUE);
+    private static final Room ADDING = new Room(0, Long.MAX_VALUE);
 
     private final Map<Partition, Room> rooms = new ConcurrentHashMap<>();
 
@@ -113,7 +113,7 @@ public final class SegmentKeeper {
                             c -> shard.tables().segments().ensure(c, incarnation, streamId, partition, events));
             added += room.added();
         } while (room.isPartial());
-        return new Room(added, room.spareOffset(), room.endOffset());
+        return new Room(added, room.spareOffset());
     }
 
     /**

@@ -15,7 +15,7 @@ public final class SegmentTable {
     // Index: the primary key of segment. Locks the parent in SHARE UPDATE EXCLUSIVE mode, and waits for that for 2 s at
     // most. Takes an advisory lock for the partition.
     private static final String ENSURE = """
-            SELECT added, spare_offset, end_offset
+            SELECT added, spare_offset
             FROM eventsql.ensure_segments_v1(?, ?, ?, ?)""";
 
     private final SqlSchema schema;
@@ -29,22 +29,21 @@ public final class SegmentTable {
      *
      * @param added how many segments were added by this call
      * @param spareOffset the first offset of the last segment that is ready
-     * @param endOffset the offset after the last one that it can hold
      */
-    public record Room(int added, long spareOffset, long endOffset) {
+    public record Room(int added, long spareOffset) {
         /** Returns whether the call may have added less than was needed. */
         public boolean isPartial() {
             return added == ADDED_PER_CALL_MAX;
         }
 
-        /** Returns whether more segments are due: the head is in the last one, or less than {@code events} below its end. */
+        /** Returns whether more segments are due: {@code events} would reach the last one. */
         public boolean isExhausted(long head, long events) {
-            return head >= spareOffset || head + events > endOffset;
+            return head + events >= spareOffset;
         }
     }
 
     /**
-     * Adds the segments that a partition needs for its next events, and a spare one, in the caller's transaction, which must
+     * Adds the segments that a partition needs for its next events, and a spare one above, in the caller's transaction, which must
      * be READ COMMITTED.
      *
      * @param incarnation that of the database when the stream's id was read; {@code null}: not compared
@@ -55,6 +54,6 @@ public final class SegmentTable {
         return Objects.requireNonNull(Jooq.using(connection)
                         .fetchOne(schema.sql(ENSURE), incarnation, streamId, partition, events))
                 .map(row ->
-                        new Room(row.get(0, Integer.class), row.get(1, Long.class), row.get(2, Long.class)));
+                        new Room(row.get(0, Integer.class), row.get(1, Long.class)));
     }
 }

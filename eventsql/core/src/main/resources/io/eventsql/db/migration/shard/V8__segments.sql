@@ -257,14 +257,13 @@ BEGIN
     VALUES (p_stream_id, p_partition, p_first_offset, end_offset, number, name);
 END $$;
 
--- Adds segments that a partition needs for its next events: room for p_events events, and a spare segment above the one
--- that the head is in. At most ten, because each takes places in the server's lock table: the caller repeats the call in
--- another transaction while ten were added. Returns how many were added, the first offset of the last segment, and the
--- offset up to which there is room.
+-- Adds segments that a partition needs for its next events: room for p_events events, and a spare segment above that. At
+-- most ten, because each takes places in the server's lock table: the caller repeats the call in another transaction while
+-- ten were added. Returns how many were added, and the first offset of the spare segment.
 --
 -- Errors: ES004 the partition does not exist; 42622 the name of a table would be too long.
 CREATE FUNCTION eventsql.add_segments_v1(
-    p_stream_id int, p_partition int, p_events bigint, OUT added int, OUT spare_offset bigint, OUT end_offset bigint)
+    p_stream_id int, p_partition int, p_events bigint, OUT added int, OUT spare_offset bigint)
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off
@@ -309,7 +308,6 @@ BEGIN
         ORDER BY g.first_offset DESC LIMIT 1;
         IF segment.end_offset > next THEN
             spare_offset := segment.first_offset;
-            end_offset := segment.end_offset;
             -- A constraint that was to end the segment before events that have to go into it.
             SELECT c.conname, substring(pg_get_constraintdef(c.oid) FROM '< ''?([0-9]+)')::bigint AS at INTO early_end
             FROM pg_constraint c
@@ -317,8 +315,8 @@ BEGIN
             IF early_end.at < least(segment.end_offset, head + p_events) THEN
                 EXECUTE format('ALTER TABLE eventsql.%I DROP CONSTRAINT eventsql_end', segment.table_name);
             END IF;
-            EXIT WHEN spare_offset > head AND end_offset >= head + p_events;
-            next := end_offset;
+            EXIT WHEN spare_offset > head + p_events;
+            next := segment.end_offset;
         ELSE
             EXIT WHEN added = added_max;
             PERFORM eventsql.create_segment_v1(p_stream_id, p_partition, next);
@@ -332,8 +330,7 @@ END $$;
 -- Errors: ES003 the transaction is not READ COMMITTED; ES004 the partition does not exist; ES011 the database has another
 -- incarnation than p_incarnation; 22023 no publisher needs that much room; 42622 the name of a table would be too long.
 CREATE FUNCTION eventsql.ensure_segments_v1(
-    p_incarnation text, p_stream_id int, p_partition int, p_events bigint,
-    OUT added int, OUT spare_offset bigint, OUT end_offset bigint)
+    p_incarnation text, p_stream_id int, p_partition int, p_events bigint, OUT added int, OUT spare_offset bigint)
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 SET lock_timeout = '2s' -- short, because requests for other locks on the table queue behind a waiting one
@@ -350,7 +347,7 @@ BEGIN
         RAISE EXCEPTION 'no publisher needs room for % events; the limit is %', p_events, events_max
             USING ERRCODE = '22023';
     END IF;
-    SELECT s.added, s.spare_offset, s.end_offset INTO added, spare_offset, end_offset
+    SELECT s.added, s.spare_offset INTO added, spare_offset
     FROM eventsql.add_segments_v1(p_stream_id, p_partition, p_events) s;
 END $$;
 
@@ -387,7 +384,7 @@ BEGIN
         SELECT s.added > 0
         FROM eventsql.ensure_segments_v1(
             p_incarnation, p_stream_id, p_partition,
-            least(greatest(0, coalesce(p_segment * size + 1 - head, 0)), ahead_events_max)) s);
+            least(greatest(0, coalesce((p_segment - 1) * size - head, 0)), ahead_events_max)) s);
 END $$;
 
 -- Records the segments of a partition that the head has passed as closed, with their last event's time and their size.
