@@ -25,8 +25,11 @@ public final class FetchStatement {
     // Indexes: producer_batch_head for the heads, the primary key of segment for the tables, and those of the tables, in
     // their order. Takes no row lock.
     private static final String FETCH = """
-            SELECT page, event_offset, key, value, headers, published_at, erased
+            SELECT page, event_offset, key, value, headers, published_at
             FROM eventsql.fetch_v2(?, ?, ?, ?, ?, ?, ?)""";
+
+    /** The sum of a page's number and that which its erased events have in place of it. */
+    private static final int ERASED = -1;
 
     private static final byte[] NO_VALUE = {};
 
@@ -81,7 +84,8 @@ public final class FetchStatement {
             statement.setArray(7, pg.createArrayOf("int8", maxBytes));
             try (ResultSet row = statement.executeQuery()) {
                 while (row.next()) {
-                    pages.get(row.getInt(1)).add(row);
+                    int page = row.getInt(1);
+                    pages.get(page < 0 ? ERASED - page : page).add(row);
                 }
             }
         }
