@@ -157,7 +157,9 @@ BEGIN
             ('append_transferred_v1',    'eventsql_relay'),
             ('register_outbox_v1',       'eventsql_relay'),
             ('add_segment_v1',           'eventsql_publisher, eventsql_relay, eventsql_consumer'),
-            ('delete_dead_producers_v1', 'eventsql_publisher, eventsql_relay, eventsql_consumer')
+            ('delete_dead_producers_v1', 'eventsql_publisher, eventsql_relay, eventsql_consumer'),
+            ('report_consumers_v1',      'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader'),
+            ('end_report_v1',            'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader')
         ) AS r (function, roles)
         JOIN pg_catalog.pg_proc p ON p.proname = r.function AND p.pronamespace = schema_oid
     LOOP
