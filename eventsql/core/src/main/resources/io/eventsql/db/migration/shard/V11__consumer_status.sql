@@ -6,8 +6,8 @@ INSERT INTO eventsql.schema_version (version, description) VALUES (11, 'consumer
 -- are missing from the log, or their segment is locked or being removed: when the last event was published, which is never
 -- earlier.
 --
--- Index: the primary key of segment, from the segment of the offset on; then the primary key of that segment. The segment
--- is named, so the cost does not depend on the number of segments. Waits for no lock of a segment for longer than 100 ms.
+-- Index: the primary key of segment (segment_at_v1), then that of the segment's table. The table is named, so the cost does
+-- not depend on the number of segments. Waits for no lock of a segment for longer than 100 ms.
 CREATE FUNCTION eventsql.published_at_v1(p_stream_id int, p_partition int, p_offset bigint, p_last timestamptz)
 RETURNS timestamptz
 LANGUAGE plpgsql STABLE
@@ -20,29 +20,25 @@ AS $$
 DECLARE
     -- Compaction may leave a segment without a row.
     segments_max CONSTANT int := 10;
-    events       text;
+    next_offset  bigint := p_offset;
+    segment      record;
     found        timestamptz;
 BEGIN
-    FOR events IN
-        SELECT format('eventsql.%I', g.table_name)
-        FROM eventsql.segment g
-        WHERE g.stream_id = p_stream_id AND g.partition = p_partition AND g.first_offset >= coalesce((
-            SELECT c.first_offset FROM eventsql.segment c
-            WHERE c.stream_id = p_stream_id AND c.partition = p_partition AND c.first_offset <= p_offset
-            ORDER BY c.first_offset DESC LIMIT 1), 0)
-        ORDER BY g.first_offset
-        LIMIT segments_max
-    LOOP
-        CONTINUE WHEN to_regclass(events) IS NULL;
+    FOR i IN 1 .. segments_max LOOP
+        segment := eventsql.segment_at_v1(p_stream_id, p_partition, next_offset);
+        EXIT WHEN to_regclass('eventsql.' || quote_ident(segment.table_name)) IS NULL;
         BEGIN
-            EXECUTE format('SELECT published_at FROM %s WHERE event_offset >= $1 ORDER BY event_offset LIMIT 1', events)
+            EXECUTE format(
+                'SELECT published_at FROM eventsql.%I WHERE event_offset >= $1 ORDER BY event_offset LIMIT 1',
+                segment.table_name)
             INTO found USING p_offset;
         EXCEPTION WHEN lock_not_available OR undefined_table THEN
-            RETURN p_last;
+            EXIT;
         END;
         IF found IS NOT NULL THEN
             RETURN found;
         END IF;
+        next_offset := segment.end_offset;
     END LOOP;
     RETURN p_last;
 END $$;
@@ -238,7 +234,7 @@ SET jit = off
 AS $$
 DECLARE
     of_partition record;
-    segment      text;
+    segment      record;
     from_offset  bigint;
     to_offset    bigint;
 BEGIN
@@ -254,23 +250,14 @@ BEGIN
     LOOP
         from_offset := eventsql.offset_at_v1(p_stream, of_partition.partition, p_from);
         to_offset := eventsql.offset_at_v1(p_stream, of_partition.partition, p_to);
-        CONTINUE WHEN from_offset >= to_offset;
-        FOR segment IN
-            SELECT g.table_name
-            FROM eventsql.segment g
-            WHERE g.stream_id = of_partition.stream_id AND g.partition = of_partition.partition
-              AND g.first_offset < to_offset AND g.first_offset >= coalesce((
-                  SELECT c.first_offset FROM eventsql.segment c
-                  WHERE c.stream_id = of_partition.stream_id AND c.partition = of_partition.partition
-                    AND c.first_offset <= from_offset
-                  ORDER BY c.first_offset DESC LIMIT 1), 0)
-            ORDER BY g.first_offset
-        LOOP
-            CONTINUE WHEN to_regclass(format('eventsql.%I', segment)) IS NULL; -- expired since
+        WHILE from_offset < to_offset LOOP
+            segment := eventsql.segment_at_v1(of_partition.stream_id, of_partition.partition, from_offset);
+            EXIT WHEN segment.table_name IS NULL; -- expired since
             RETURN QUERY EXECUTE format(
                 'SELECT partition, event_offset, key, value, headers, published_at, erased_at FROM eventsql.%I'
-                ' WHERE event_offset >= $1 AND event_offset < $2 ORDER BY event_offset', segment)
+                ' WHERE event_offset >= $1 AND event_offset < $2 ORDER BY event_offset', segment.table_name)
             USING from_offset, to_offset;
+            from_offset := segment.end_offset;
         END LOOP;
     END LOOP;
 END $$;
