@@ -47,7 +47,9 @@ class MigratorIT {
             "4 consumers",
             "5 offset functions",
             "6 lease functions",
-            "7 maintenance functions");
+            "7 maintenance functions",
+            "8 segments",
+            "11 consumer status");
     private static final StreamSpec STREAM = StreamSpec.of("orders").withPartitions(2);
 
     private DataSource database;
