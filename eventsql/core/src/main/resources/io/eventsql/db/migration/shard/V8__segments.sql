@@ -6,6 +6,9 @@
 
 INSERT INTO eventsql.schema_version (version, description) VALUES (8, 'segments');
 
+-- Publishers queue behind a lock that this file waits for: it fails instead, and is applied again.
+SET LOCAL lock_timeout = '3s';
+
 -- Returns the name of the table that holds a stream's events. A name of lower-case letters, digits and single underscores
 -- is part of it as it is. Of any other name, only what needs no quotes remains, and a hash of the name keeps it unique.
 CREATE FUNCTION eventsql.stream_table_name_v1(p_stream text) RETURNS text
@@ -83,12 +86,29 @@ AS $$
     WHERE s.stream_id = p_stream_id AND NOT i.inhdetachpending
 $$;
 
--- In a later statement than the change of the tables, which has waited for segments that are being added.
-INSERT INTO eventsql.segment (stream_id, partition, first_offset, end_offset, number, table_name)
+-- In a later statement than the change of the tables, which has waited for segments that are being added. Those below the
+-- log's start are what an interrupted clearing has left.
+INSERT INTO eventsql.segment (stream_id, partition, first_offset, end_offset, number, table_name, state, expired_at)
 SELECT p.stream_id, p.partition, a.first_offset, a.end_offset, substring(a.table_name FROM '_s([0-9]+)$')::bigint,
-       a.table_name
+       a.table_name,
+       CASE WHEN a.end_offset <= p.log_start THEN 'expired' ELSE 'open' END,
+       CASE WHEN a.end_offset <= p.log_start THEN clock_timestamp() END
 FROM eventsql.stream_partition p
 CROSS JOIN LATERAL eventsql.attached_segments_v1(p.stream_id, p.partition) a;
+
+-- Those that it has detached, but not dropped.
+INSERT INTO eventsql.segment (stream_id, partition, first_offset, end_offset, number, table_name, state, expired_at)
+SELECT s.stream_id, p.partition, n.number * s.segment_size, (n.number + 1) * s.segment_size, n.number, c.relname, 'expired',
+       clock_timestamp()
+FROM pg_class c
+CROSS JOIN LATERAL regexp_match(c.relname, '^(.*)__p([0-9]+)_s([0-9]+)$') AS m
+CROSS JOIN LATERAL (SELECT m[3]::bigint AS number) n
+JOIN eventsql.stream s ON s.table_name = m[1]
+JOIN eventsql.stream_partition p ON p.stream_id = s.stream_id AND p.partition = m[2]::int
+WHERE c.relnamespace = (SELECT r.relnamespace FROM pg_class r WHERE r.oid = 'eventsql.stream'::regclass)
+  AND c.relkind = 'r' AND (n.number + 1) * s.segment_size <= p.log_start
+  AND NOT EXISTS (SELECT FROM eventsql.segment g WHERE g.table_name = c.relname)
+ON CONFLICT DO NOTHING;
 
 -- Makes the catalog of a partition agree with its tables: deletes the rows of segments that were dropped or detached by
 -- hand, and inserts those of tables that a process of the previous release has attached while the schema was migrated.
@@ -237,14 +257,13 @@ BEGIN
     VALUES (p_stream_id, p_partition, p_first_offset, end_offset, number, name);
 END $$;
 
--- Adds segments that a partition needs for its next events: room for p_events events, and a spare segment above the one
--- that the head is in. At most ten, because each takes places in the server's lock table: the caller repeats the call in
--- another transaction while ten were added. Returns how many were added, the first offset of the last segment, and the
--- offset up to which there is room.
+-- Adds segments that a partition needs for its next events: room for p_events events, and a spare segment above that. At
+-- most ten, because each takes places in the server's lock table: the caller repeats the call in another transaction while
+-- ten were added. Returns how many were added, and the first offset of the spare segment.
 --
 -- Errors: ES004 the partition does not exist; 42622 the name of a table would be too long.
 CREATE FUNCTION eventsql.add_segments_v1(
-    p_stream_id int, p_partition int, p_events bigint, OUT added int, OUT spare_offset bigint, OUT end_offset bigint)
+    p_stream_id int, p_partition int, p_events bigint, OUT added int, OUT spare_offset bigint)
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 SET enable_seqscan = off
@@ -289,7 +308,6 @@ BEGIN
         ORDER BY g.first_offset DESC LIMIT 1;
         IF segment.end_offset > next THEN
             spare_offset := segment.first_offset;
-            end_offset := segment.end_offset;
             -- A constraint that was to end the segment before events that have to go into it.
             SELECT c.conname, substring(pg_get_constraintdef(c.oid) FROM '< ''?([0-9]+)')::bigint AS at INTO early_end
             FROM pg_constraint c
@@ -297,8 +315,8 @@ BEGIN
             IF early_end.at < least(segment.end_offset, head + p_events) THEN
                 EXECUTE format('ALTER TABLE eventsql.%I DROP CONSTRAINT eventsql_end', segment.table_name);
             END IF;
-            EXIT WHEN spare_offset > head AND end_offset >= head + p_events;
-            next := end_offset;
+            EXIT WHEN spare_offset > head + p_events;
+            next := segment.end_offset;
         ELSE
             EXIT WHEN added = added_max;
             PERFORM eventsql.create_segment_v1(p_stream_id, p_partition, next);
@@ -312,8 +330,7 @@ END $$;
 -- Errors: ES003 the transaction is not READ COMMITTED; ES004 the partition does not exist; ES011 the database has another
 -- incarnation than p_incarnation; 22023 no publisher needs that much room; 42622 the name of a table would be too long.
 CREATE FUNCTION eventsql.ensure_segments_v1(
-    p_incarnation text, p_stream_id int, p_partition int, p_events bigint,
-    OUT added int, OUT spare_offset bigint, OUT end_offset bigint)
+    p_incarnation text, p_stream_id int, p_partition int, p_events bigint, OUT added int, OUT spare_offset bigint)
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 SET lock_timeout = '2s' -- short, because requests for other locks on the table queue behind a waiting one
@@ -330,7 +347,7 @@ BEGIN
         RAISE EXCEPTION 'no publisher needs room for % events; the limit is %', p_events, events_max
             USING ERRCODE = '22023';
     END IF;
-    SELECT s.added, s.spare_offset, s.end_offset INTO added, spare_offset, end_offset
+    SELECT s.added, s.spare_offset INTO added, spare_offset
     FROM eventsql.add_segments_v1(p_stream_id, p_partition, p_events) s;
 END $$;
 
@@ -367,7 +384,7 @@ BEGIN
         SELECT s.added > 0
         FROM eventsql.ensure_segments_v1(
             p_incarnation, p_stream_id, p_partition,
-            least(greatest(0, coalesce(p_segment * size + 1 - head, 0)), ahead_events_max)) s);
+            least(greatest(0, coalesce((p_segment - 1) * size - head, 0)), ahead_events_max)) s);
 END $$;
 
 -- Records the segments of a partition that the head has passed as closed, with their last event's time and their size.
@@ -997,7 +1014,7 @@ BEGIN
 END $$;
 
 -- CREATE OR REPLACE keeps the privileges of append_v1, but not the rights that it runs with. Where roles.sql was applied,
--- which revokes it from PUBLIC, publishers go on as before, and those who could add segments still can.
+-- which revokes it from PUBLIC, publishers continue, and the roles that could add segments still can.
 DO $$
 DECLARE
     grantee text;
