@@ -163,7 +163,8 @@ class MigratorIT {
                 file("shard/V5__offset_functions.sql"),
                 file("shard/V6__lease_functions.sql"),
                 file("shard/V7__maintenance_functions.sql"),
-                file("shard/V8__segments.sql"));
+                file("shard/V8__segments.sql"),
+                file("shard/V11__consumer_status.sql"));
         try (EventSql eventSql = open(pool, Settings.DEFAULT_SCHEMA, false)) {
             eventSql.createStream(STREAM);
             assertWorks(eventSql);

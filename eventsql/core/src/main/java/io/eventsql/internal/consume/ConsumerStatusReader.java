@@ -67,7 +67,8 @@ public final class ConsumerStatusReader {
 
     private static List<PartitionOfConsumer> read(Shard shard) throws SQLException {
         return shard.require()
-                .read(c -> shard.tables().consumerStatus().partitions(c, shard.number(), ConsumerSummary.CONSUMERS_MAX));
+                .read(c ->
+                        shard.tables().consumerStatus().partitions(c, shard.number(), ConsumerSummary.CONSUMERS_MAX));
     }
 
     /** The partitions of one consumer, from all shards. */

@@ -111,8 +111,7 @@ public final class ConsumerStatusFunctions {
     public List<ConsumerSummary> summaries(Connection connection, int shard, int max) {
         return summaries(
                 shard,
-                Jooq.using(connection)
-                        .fetch(schema.sql(SUMMARIES), max, ConsumerSummary.PARKED_EVENTS_COUNTED_MAX));
+                Jooq.using(connection).fetch(schema.sql(SUMMARIES), max, ConsumerSummary.PARKED_EVENTS_COUNTED_MAX));
     }
 
     /**
@@ -122,12 +121,7 @@ public final class ConsumerStatusFunctions {
     public Optional<List<ConsumerSummary>> report(
             Connection connection, UUID reporter, Duration lease, int shard, int max) {
         Result<Record> rows = Jooq.using(connection)
-                .fetch(
-                        schema.sql(REPORT),
-                        reporter,
-                        lease.toMillis(),
-                        max,
-                        ConsumerSummary.PARKED_EVENTS_COUNTED_MAX);
+                .fetch(schema.sql(REPORT), reporter, lease.toMillis(), max, ConsumerSummary.PARKED_EVENTS_COUNTED_MAX);
         // The first row, without a consumer, says that this process reports.
         return rows.isEmpty() ? Optional.empty() : Optional.of(summaries(shard, rows.subList(1, rows.size())));
     }

@@ -261,3 +261,28 @@ BEGIN
         END LOOP;
     END LOOP;
 END $$;
+
+-- Where roles.sql was applied, which revokes append_v1 from PUBLIC, every process that publishes or consumes can report from
+-- now on; roles.sql grants it to readers, too.
+DO $$
+DECLARE
+    grantee text;
+BEGIN
+    IF EXISTS (
+        SELECT FROM pg_proc p CROSS JOIN LATERAL aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
+        WHERE p.oid = 'eventsql.append_v1'::regproc AND a.grantee = 0)
+    THEN
+        RETURN;
+    END IF;
+    ALTER FUNCTION eventsql.report_consumers_v1 SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+    ALTER FUNCTION eventsql.end_report_v1 SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+    REVOKE ALL ON FUNCTION eventsql.report_consumers_v1, eventsql.end_report_v1 FROM PUBLIC;
+    FOR grantee IN
+        SELECT a.grantee::regrole::text
+        FROM pg_proc p CROSS JOIN LATERAL aclexplode(p.proacl) a
+        WHERE p.oid = 'eventsql.append_v1'::regproc AND a.grantee <> p.proowner
+    LOOP
+        EXECUTE format(
+            'GRANT EXECUTE ON FUNCTION eventsql.report_consumers_v1, eventsql.end_report_v1 TO %s', grantee);
+    END LOOP;
+END $$;
