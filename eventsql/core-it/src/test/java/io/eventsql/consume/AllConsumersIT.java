@@ -129,8 +129,9 @@ class AllConsumersIT {
                 + " WHERE event_offset < 50");
 
         assertThat(status("orders", "late").behind()).isBetween(Duration.ofHours(1), Duration.ofMinutes(62));
-        assertThat(eventSql.consumers(0, 10)).anySatisfy(summary -> assertThat(summary.behind())
-                .isBetween(Duration.ofHours(1), Duration.ofMinutes(62)));
+        assertThat(eventSql.consumers(0, 10))
+                .anySatisfy(
+                        summary -> assertThat(summary.behind()).isBetween(Duration.ofHours(1), Duration.ofMinutes(62)));
         // Events that are missing: the next one that exists; then, at least, the time of the last publish.
         cluster.execute("DELETE FROM eventsql.events_orders WHERE event_offset < 100");
         assertThat(status("orders", "late").behind()).isLessThan(Duration.ofMinutes(2));
@@ -142,7 +143,8 @@ class AllConsumersIT {
     @Test
     void consumers_shardUnavailable_isNamedAndTheOthersAreListed() {
         eventSql.subscribe(ConsumerSpec.of("orders", "mailer"), event -> {}).close();
-        SwitchableDataSource second = new SwitchableDataSource(cluster.dataSources().get(1));
+        SwitchableDataSource second =
+                new SwitchableDataSource(cluster.dataSources().get(1));
         try (EventSql other = EventSql.builder(
                         List.<DataSource>of(cluster.dataSources().get(0), second))
                 .build()) {
@@ -177,7 +179,9 @@ class AllConsumersIT {
             assertThat(other.reportConsumers(0, 10, LONG_LEASE)).isEmpty();
             assertThat(eventSql.reportConsumers(0, 10, LONG_LEASE)).isPresent();
         }
-        assertThat(other.reportConsumers(1, 10, LONG_LEASE)).as("each database has its own").isPresent();
+        assertThat(other.reportConsumers(1, 10, LONG_LEASE))
+                .as("each database has its own")
+                .isPresent();
 
         eventSql.close();
         assertThat(eventSql.reportConsumers(0, 10, LONG_LEASE)).isEmpty();

@@ -196,8 +196,8 @@ class ConsumerControlIT extends ConsumerFixture {
         ConsumerSummary summary = summary(stream);
         assertThat(summary.behind()).isPositive();
         assertThat(summary)
-                .isEqualTo(new ConsumerSummary(
-                        stream, "c", 0, 0, 2, 0, paused, unassigned, 1, summary.behind(), 0, 0, 0));
+                .isEqualTo(
+                        new ConsumerSummary(stream, "c", 0, 0, 2, 0, paused, unassigned, 1, summary.behind(), 0, 0, 0));
     }
 
     private ConsumerSummary summary(String stream) {

@@ -58,8 +58,8 @@ class SqlExamplesIT {
                 key += 500;
             }
         }
-        cluster.execute("UPDATE eventsql.events_orders SET published_at = now() - interval '30 s'"
-                + " - greatest(0, " + (EVENTS - 1) + " - event_offset) * interval '6 s'");
+        cluster.execute("UPDATE eventsql.events_orders SET published_at = now() - interval '30 s'" + " - greatest(0, "
+                + (EVENTS - 1) + " - event_offset) * interval '6 s'");
     }
 
     @AfterEach
@@ -86,7 +86,8 @@ class SqlExamplesIT {
     void conditionOnOffsets_planHasOnlyTheirSegments() throws Exception {
         String query = block("event_offset < 1100\nORDER BY");
         assertThat(Sql.query(shard(0), query.replace(";", ""))).hasSize(100);
-        assertThat(Sql.query(shard(0), "EXPLAIN " + query).stream().filter(line -> line.matches(".* on events_orders__p\\d+_s\\d+ .*")))
+        assertThat(Sql.query(shard(0), "EXPLAIN " + query).stream()
+                        .filter(line -> line.matches(".* on events_orders__p\\d+_s\\d+ .*")))
                 .as("scans")
                 .hasSize(1);
     }
@@ -97,7 +98,8 @@ class SqlExamplesIT {
             connection.setAutoCommit(false); // now() is that of the transaction
             assertThat(Sql.query(
                             connection,
-                            "SELECT first_offset FROM (" + block("AS first_offset").replace(";", "") + ") AS offsets"))
+                            "SELECT first_offset FROM ("
+                                    + block("AS first_offset").replace(";", "") + ") AS offsets"))
                     .containsExactlyElementsOf(Sql.query(
                             connection,
                             "SELECT min(event_offset) FROM eventsql.events_orders"
@@ -194,8 +196,8 @@ class SqlExamplesIT {
                 .as("conditions are evaluated on the other shard")
                 .containsPattern("Remote SQL: .*event_offset >= 1000.*event_offset < 1100.*partition = 0");
         // At another moment on each shard: at most a few events of each partition have left the hour since.
-        long lastHour =
-                cluster.sum("SELECT count(*) FROM eventsql.events_orders WHERE published_at >= now() - interval '1 hour'");
+        long lastHour = cluster.sum(
+                "SELECT count(*) FROM eventsql.events_orders WHERE published_at >= now() - interval '1 hour'");
         assertThat(Sql.queryLong(admin, "SELECT count(*) FROM public.all_orders_of_last_hour"))
                 .isBetween(lastHour - 2 * PARTITIONS * 20, lastHour);
         assertThat(Sql.query(admin, "SELECT DISTINCT shard FROM public.all_orders_of_last_hour ORDER BY shard"))

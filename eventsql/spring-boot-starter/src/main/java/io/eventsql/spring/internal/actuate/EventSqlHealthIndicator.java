@@ -143,8 +143,11 @@ public final class EventSqlHealthIndicator implements HealthIndicator {
                     put(isOwn ? stopped : stoppedElsewhere, name, stoppedPartitions(consumer));
                 }
                 if (!isOwn && consumer.members().isEmpty() && consumer.lag() > 0) {
-                    put(withoutMembers, name, consumer.lag() + " events behind, the oldest for "
-                            + consumer.behind().toSeconds() + " s");
+                    put(
+                            withoutMembers,
+                            name,
+                            consumer.lag() + " events behind, the oldest for "
+                                    + consumer.behind().toSeconds() + " s");
                 }
             }
             health.withDetail("stoppedPartitions", stopped);

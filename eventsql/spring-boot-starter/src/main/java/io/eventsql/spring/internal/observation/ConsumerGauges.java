@@ -97,9 +97,12 @@ final class ConsumerGauges implements Runnable {
             int consumersMax) {
         List<Measure> measures = List.of(
                 measure(registry, "lag", EVENTS, "Events not handled yet", ConsumerSummary::lag),
-                measure(registry, "age", "seconds", "Age of the oldest event not handled yet", summary -> summary.behind()
-                                .toMillis()
-                        / 1e3),
+                measure(
+                        registry,
+                        "age",
+                        "seconds",
+                        "Age of the oldest event not handled yet",
+                        summary -> summary.behind().toMillis() / 1e3),
                 measure(registry, "members", "members", "Living members in all processes", ConsumerSummary::members),
                 measure(
                         registry,
@@ -172,7 +175,11 @@ final class ConsumerGauges implements Runnable {
         try {
             refresh();
         } catch (Throwable e) { // the timer would not run it again
-            LOG.error("Updating the meters of the consumers of {} failed; retrying in {} ms", shardName, interval.toMillis(), e);
+            LOG.error(
+                    "Updating the meters of the consumers of {} failed; retrying in {} ms",
+                    shardName,
+                    interval.toMillis(),
+                    e);
         }
     }
 
@@ -183,10 +190,18 @@ final class ConsumerGauges implements Runnable {
         }
         boolean isRead = read && System.nanoTime() - readAt < UNREAD_NANOS_MAX;
         if (isRead && reading.compareAndSet(false, true)) {
-            Thread.ofPlatform()
-                    .daemon()
-                    .name("eventsql-meters-consumers of " + shardName)
-                    .start(this::report);
+            boolean started = false;
+            try {
+                Thread.ofPlatform()
+                        .daemon()
+                        .name("eventsql-meters-consumers of " + shardName)
+                        .start(this::report);
+                started = true;
+            } finally {
+                if (!started) {
+                    reading.set(false);
+                }
+            }
         }
     }
 
@@ -200,7 +215,7 @@ final class ConsumerGauges implements Runnable {
             if (failing.compareAndSet(true, false)) {
                 LOG.info("Reporting the consumers of {} works again", shardName);
             }
-        } catch (RuntimeException e) { // pools throw exceptions of their own
+        } catch (RuntimeException | Error e) { // pools throw exceptions of their own
             if (failing.compareAndSet(false, true)) {
                 LOG.warn(
                         "Reporting the consumers of {} failed; retrying every {} ms: {}",

@@ -45,7 +45,8 @@ public final class EventSqlGauges implements MeterBinder, AutoCloseable {
                 ConsumerGauges consumers = ConsumerGauges.bind(
                         registry, eventSql, buffer.shard(), buffer.name(), consumerInterval, consumersMax);
                 long intervalMs = consumerInterval.toMillis();
-                timer.scheduleWithFixedDelay(consumers, intervalMs, intervalMs, TimeUnit.MILLISECONDS);
+                timer.scheduleWithFixedDelay(consumers, intervalMs, intervalMs, TimeUnit.MILLISECONDS)
+                        .state();
             }
         }
         bindThreads(registry);

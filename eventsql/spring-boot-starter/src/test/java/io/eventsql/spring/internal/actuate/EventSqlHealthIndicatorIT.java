@@ -170,7 +170,8 @@ class EventSqlHealthIndicatorIT {
                 .run(context -> {
                     EventSql eventSql = context.getBean(EventSql.class);
                     eventSql.createStream(StreamSpec.of("orders").withPartitions(1));
-                    try (EventSql other = EventSql.builder(database.dataSource()).build()) {
+                    try (EventSql other =
+                            EventSql.builder(database.dataSource()).build()) {
                         other.subscribe(
                                 ConsumerSpec.of("orders", "mailer")
                                         .withFailurePolicy(FailurePolicy.STOP)
@@ -195,7 +196,9 @@ class EventSqlHealthIndicatorIT {
                                     .get("stoppedPartitionsOfOtherProcesses")
                                     .toString())
                             .contains("orders/mailer", "shard shard0, partition 0 at offset 0", "thrown by the test");
-                    assertThat(health.getDetails().get("consumersWithoutMembers").toString())
+                    assertThat(health.getDetails()
+                                    .get("consumersWithoutMembers")
+                                    .toString())
                             .contains("orders/mailer", "1 events behind, the oldest for ");
                 });
     }

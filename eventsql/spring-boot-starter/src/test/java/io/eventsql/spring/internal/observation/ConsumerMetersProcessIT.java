@@ -3,13 +3,13 @@ package io.eventsql.spring.internal.observation;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
+import com.zaxxer.hikari.HikariDataSource;
 import io.eventsql.Event;
 import io.eventsql.EventSql;
 import io.eventsql.PartitionState.Status;
 import io.eventsql.StreamSpec;
 import io.eventsql.eventsdb.EventsDb;
 import io.eventsql.spring.fixture.TestPools;
-import com.zaxxer.hikari.HikariDataSource;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -60,7 +60,9 @@ class ConsumerMetersProcessIT {
             process = new ProcessBuilder(command)
                     .redirectError(ProcessBuilder.Redirect.DISCARD)
                     .start();
-            Thread.ofPlatform().daemon().start(() -> process.inputReader().lines().forEach(lines::add));
+            Thread.ofPlatform()
+                    .daemon()
+                    .start(() -> process.inputReader().lines().forEach(lines::add));
         }
 
         void signal(String signal) throws IOException, InterruptedException {
