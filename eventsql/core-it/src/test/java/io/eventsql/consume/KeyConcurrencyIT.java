@@ -7,9 +7,6 @@ import io.eventsql.EventSql;
 import io.eventsql.Subscription;
 import io.eventsql.fixture.ConsumerFixture;
 import io.eventsql.fixture.Handled;
-import java.util.HashMap;
-import java.util.List;
-import java.util.Map;
 import java.util.Random;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Semaphore;
@@ -67,8 +64,9 @@ class KeyConcurrencyIT extends ConsumerFixture {
         assertOrderOfKeys(handled.events());
     }
 
+    /** What is handled above a gap can only be committed once the gap is handled, too: closing does that first. */
     @Test
-    void close_eventsHandledOutOfOrder_areRedeliveredAndNothingIsLost() throws Exception {
+    void close_eventsHandledOutOfOrder_repeatsAndLosesNothing() throws Exception {
         long seed = new Random().nextLong();
         System.out.println("seed " + seed);
         Random random = new Random(seed);
@@ -89,19 +87,8 @@ class KeyConcurrencyIT extends ConsumerFixture {
         try (Subscription ignored = eventSql.subscribe(consumer(stream).withKeyConcurrency(20), handled::add)) {
             awaitLag(stream, 0);
         }
-        Map<String, Integer> first = new HashMap<>();
-        for (var event : handled.events()) {
-            first.putIfAbsent(event.text(), first.size());
-        }
-        assertThat(first.keySet()).containsExactlyInAnyOrderElementsOf(texts(0, events));
-        for (int key = 0; key < 40; key++) {
-            int one = key;
-            List<Integer> handledAt = IntStream.range(0, events)
-                    .filter(i -> i % 40 == one)
-                    .mapToObj(i -> first.get(Integer.toString(i)))
-                    .toList();
-            assertThat(handledAt).as("first handling of key %s", key).isSorted();
-        }
+        assertThat(handled.texts()).containsExactlyInAnyOrderElementsOf(texts(0, events));
+        assertOrderOfKeys(handled.events());
     }
 
     @Test

@@ -113,6 +113,7 @@ class RejectedEventsIT extends PublishFixture {
 
         assertThat(get(publish(eventSql, stream, "k", "bad")).offset()).isZero();
 
+        eventSql.close(); // calls the listeners for everything before
         assertThat(recorder.failedAppends).isEmpty();
     }
 
@@ -126,6 +127,7 @@ class RejectedEventsIT extends PublishFixture {
 
         assertThat(get(publish(eventSql, stream, "k", "logged")).offset()).isZero();
 
+        eventSql.close(); // calls the listeners for everything before
         assertThat(recorder.failedAppends).isEmpty();
     }
 

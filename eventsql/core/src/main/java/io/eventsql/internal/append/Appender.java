@@ -53,11 +53,12 @@ final class Appender {
             PublishQueue queue,
             ShardAppender.Rerouter rerouter,
             AtomicLong lastSuccessNanos,
-            AcknowledgedBatches acknowledged) {
+            AcknowledgedBatches acknowledged,
+            Continuations continuations) {
         this.shard = shard;
         this.context = context;
         this.queue = queue;
-        this.sender = new BatchSender(shard, context, acknowledged);
+        this.sender = new BatchSender(shard, context, acknowledged, continuations);
         this.rerouter = rerouter;
         this.lastSuccessNanos = lastSuccessNanos;
     }

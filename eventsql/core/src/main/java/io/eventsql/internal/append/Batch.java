@@ -19,11 +19,14 @@ import org.jspecify.annotations.Nullable;
  */
 final class Batch {
     private final List<PublishCall> calls;
-    private final Map<StreamSpec, Integer> stickyPartitions;
+    private final Map<String, Integer> stickyPartitions;
     private final BitSet lanes;
     private final boolean part;
-    /** The id of each stream on the shard, by its name. */
-    private final Map<String, Integer> streamIds = new HashMap<>();
+    /** By the stream's name. */
+    private final Map<String, OfStream> streams = new HashMap<>();
+
+    /** The stream that was looked up last, as most calls of a batch are of one stream. */
+    private @Nullable OfStream lastStream;
 
     /** The incarnation of the database that the ids belong to. */
     private String incarnation = "";
@@ -36,25 +39,57 @@ final class Batch {
     private @Nullable List<PublishCall> sent;
 
     /**
-     * @param stickyPartitions the partition of the calls without keys, by stream
+     * @param stickyPartitions the partition of the calls without keys, by the stream's name
      * @param number increases from batch to batch of this process and shard; makes a retried append idempotent
      * @param lanes the lanes reserved for this batch until it is done
      */
-    Batch(List<PublishCall> calls, Map<StreamSpec, Integer> stickyPartitions, long number, BitSet lanes) {
+    Batch(List<PublishCall> calls, Map<String, Integer> stickyPartitions, long number, BitSet lanes) {
         this(calls, stickyPartitions, number, lanes, false);
     }
 
     private Batch(
-            List<PublishCall> calls,
-            Map<StreamSpec, Integer> stickyPartitions,
-            long number,
-            BitSet lanes,
-            boolean part) {
+            List<PublishCall> calls, Map<String, Integer> stickyPartitions, long number, BitSet lanes, boolean part) {
         this.part = part;
         this.calls = calls;
         this.stickyPartitions = stickyPartitions;
         this.number = number;
         this.lanes = lanes;
+    }
+
+    /** The partitions of one stream. */
+    private static final class OfStream {
+        private final String name;
+        /** The partition of the calls without keys; {@code null} if there are none. */
+        private final @Nullable Integer stickyPartition;
+        /** The stream's id on the shard; {@code null} if it is not known. */
+        private @Nullable Integer id;
+
+        private @Nullable PartitionGroup[] groups = {};
+        private long[] nextOffsets = {};
+
+        OfStream(String name, @Nullable Integer stickyPartition) {
+            this.name = name;
+            this.stickyPartition = stickyPartition;
+        }
+
+        @Nullable
+        PartitionGroup group(int partition) {
+            return partition < groups.length ? groups[partition] : null;
+        }
+
+        void setGroup(int partition, PartitionGroup group) {
+            if (partition >= groups.length) {
+                groups = Arrays.copyOf(groups, Math.max(group.stream().partitions(), partition + 1));
+            }
+            groups[partition] = group;
+        }
+    }
+
+    private OfStream ofStream(StreamSpec spec) {
+        if (lastStream == null || !lastStream.name.equals(spec.name())) {
+            lastStream = streams.computeIfAbsent(spec.name(), name -> new OfStream(name, stickyPartitions.get(name)));
+        }
+        return lastStream;
     }
 
     List<PublishCall> calls() {
@@ -147,7 +182,9 @@ final class Batch {
 
     /** Returns the partition of an event. */
     int partition(PublishCall call, int event) {
-        return call.hasNoKeys() ? Objects.requireNonNull(stickyPartitions.get(call.stream())) : call.partition(event);
+        return call.hasNoKeys()
+                ? Objects.requireNonNull(ofStream(call.stream()).stickyPartition)
+                : call.partition(event);
     }
 
     /** Finds the id of a stream on the batch's shard. */
@@ -163,18 +200,19 @@ final class Batch {
      */
     void lookUpStreams(String current, StreamIds ids) throws SQLException {
         if (!current.equals(incarnation)) {
-            streamIds.clear();
+            forgetStreamIds();
             incarnation = current;
         }
         for (PublishCall call : calls) {
-            if (!streamIds.containsKey(call.stream().name())) {
-                streamIds.put(call.stream().name(), ids.idOf(call.stream()));
+            OfStream stream = ofStream(call.stream());
+            if (stream.id == null) {
+                stream.id = ids.idOf(call.stream());
             }
         }
     }
 
-    private int streamId(StreamSpec stream) {
-        return Objects.requireNonNull(streamIds.get(stream.name()), "lookUpStreams must be called first");
+    private void forgetStreamIds() {
+        streams.values().forEach(stream -> stream.id = null);
     }
 
     /**
@@ -183,7 +221,7 @@ final class Batch {
      * @return {@code false} if they were looked up anew before: that does not help
      */
     boolean forgetStreams() {
-        streamIds.clear();
+        forgetStreamIds();
         boolean first = !streamsForgotten;
         streamsForgotten = true;
         return first;
@@ -191,18 +229,17 @@ final class Batch {
 
     /** Groups the events by partition, in the lock order: stream id, then partition; within a partition in call order. */
     List<PartitionGroup> groupByPartition() {
-        Map<StreamSpec, @Nullable PartitionGroup[]> byStream = new HashMap<>();
+        streams.values().forEach(stream -> stream.groups = new PartitionGroup[0]);
         List<PartitionGroup> groups = new ArrayList<>();
         for (PublishCall call : sent()) {
-            @Nullable
-            PartitionGroup[] ofStream =
-                    byStream.computeIfAbsent(call.stream(), stream -> new PartitionGroup[stream.partitions()]);
+            OfStream stream = ofStream(call.stream());
             for (int i = 0; i < call.events().size(); i++) {
                 int partition = partition(call, i);
-                PartitionGroup group = ofStream[partition];
+                PartitionGroup group = stream.group(partition);
                 if (group == null) {
-                    group = new PartitionGroup(call.stream(), streamId(call.stream()), partition);
-                    ofStream[partition] = group;
+                    int id = Objects.requireNonNull(stream.id, "lookUpStreams must be called first");
+                    group = new PartitionGroup(call.stream(), id, partition);
+                    stream.setGroup(partition, group);
                     groups.add(group);
                 }
                 group.add(call.events().get(i));
@@ -212,21 +249,28 @@ final class Batch {
         return groups;
     }
 
-    /** Completes the calls with the positions of their events. */
-    void complete(Shard shard, List<PartitionGroup> groups) {
-        Map<StreamSpec, long[]> nextOffsets = new HashMap<>();
+    /**
+     * Completes the calls with the positions of their events.
+     *
+     * @param groups what {@link #groupByPartition} has returned last, stored
+     * @return what completes the futures of asynchronous calls
+     */
+    List<Runnable> complete(Shard shard, List<PartitionGroup> groups) {
+        List<Runnable> continuations = new ArrayList<>(sent().size());
         for (PartitionGroup group : groups) {
-            nextOffsets.computeIfAbsent(group.stream(), stream -> new long[stream.partitions()])[group.partition()] =
-                    group.firstOffset();
+            OfStream stream = ofStream(group.stream());
+            stream.nextOffsets = Arrays.copyOf(stream.nextOffsets, stream.groups.length);
+            stream.nextOffsets[group.partition()] = group.firstOffset();
         }
         for (PublishCall call : sent()) {
-            long[] next = Objects.requireNonNull(nextOffsets.get(call.stream()));
+            long[] next = ofStream(call.stream()).nextOffsets;
             EventPosition[] positions = new EventPosition[call.events().size()];
             Arrays.setAll(positions, i -> {
                 int partition = partition(call, i);
                 return new EventPosition(call.stream().name(), shard.number(), partition, next[partition]++);
             });
-            call.complete(positions);
+            call.complete(positions, continuations::add);
         }
+        return continuations;
     }
 }

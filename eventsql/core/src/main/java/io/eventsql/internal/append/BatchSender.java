@@ -25,6 +25,7 @@ final class BatchSender {
     private final Shard shard;
     private final PublishContext context;
     private final AcknowledgedBatches acknowledged;
+    private final Continuations continuations;
     private final long hungAfterNanos;
     /** The incarnation of the database that the last attempt was for. */
     private String incarnation = "";
@@ -33,10 +34,11 @@ final class BatchSender {
 
     private record RunningStatement(Connection connection, long sinceNanos) {}
 
-    BatchSender(Shard shard, PublishContext context, AcknowledgedBatches acknowledged) {
+    BatchSender(Shard shard, PublishContext context, AcknowledgedBatches acknowledged, Continuations continuations) {
         this.shard = shard;
         this.context = context;
         this.acknowledged = acknowledged;
+        this.continuations = continuations;
         this.hungAfterNanos = HUNG_AFTER_NETWORK_TIMEOUTS
                 * context.settings().networkTimeout().toNanos();
     }
@@ -54,7 +56,7 @@ final class BatchSender {
         }
         Stored stored = result.get();
         acknowledged.record(context.producer(), batch.number(), stored.groups());
-        batch.complete(shard, stored.groups());
+        continuations.executeAll(batch.complete(shard, stored.groups()));
         for (PartitionGroup group : stored.groups()) {
             context.segments().appended(shard, group.stream(), group.partition(), group.nextOffset(), group.size());
             context.wakeUp().appended(shard, group.streamId(), group.partition());

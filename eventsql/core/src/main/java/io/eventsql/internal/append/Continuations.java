@@ -1,5 +1,6 @@
 package io.eventsql.internal.append;
 
+import java.util.List;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.Executor;
@@ -22,7 +23,7 @@ final class Continuations implements Executor {
     private static final long CLOSE_CHECK_MS = 5;
 
     private final String threadName;
-    private final Queue<Runnable> waiting = new ConcurrentLinkedQueue<>();
+    private final Queue<Tasks> waiting = new ConcurrentLinkedQueue<>();
     /** The worker that takes what waits; {@code null} if none runs, or all are blocked and none took over yet. */
     private final AtomicReference<@Nullable Worker> active = new AtomicReference<>();
 
@@ -30,10 +31,46 @@ final class Continuations implements Executor {
         threadName = "eventsql-continuations-" + shard;
     }
 
-    /** Adds a task; {@link #start} runs it. The caller completes a whole batch before it pays for a thread. */
+    /** The futures of one batch, completed in order, by one worker after the other or by several. */
+    private static final class Tasks {
+        private final List<Runnable> tasks;
+        private final AtomicInteger next = new AtomicInteger();
+
+        Tasks(List<Runnable> tasks) {
+            this.tasks = tasks;
+        }
+
+        /** Returns the index of a task that no other worker takes, or one beyond the last. */
+        int takeIndex() {
+            return next.get() < tasks.size() ? next.getAndIncrement() : tasks.size();
+        }
+    }
+
+    /** Adds a task; {@link #start} runs it. */
     @Override
     public void execute(Runnable task) {
-        waiting.add(task);
+        executeAll(List.of(task));
+    }
+
+    /** Adds the tasks of a batch, which are cheaper together; {@link #start} runs them. The list does not change any more. */
+    void executeAll(List<Runnable> tasks) {
+        if (!tasks.isEmpty()) {
+            waiting.add(new Tasks(tasks));
+        }
+    }
+
+    /** Returns the next task; {@code null} if none waits. */
+    private @Nullable Runnable take() {
+        for (Tasks first = waiting.peek(); first != null; first = waiting.peek()) {
+            int index = first.takeIndex();
+            if (index >= first.tasks.size() - 1) {
+                waiting.remove(first);
+            }
+            if (index < first.tasks.size()) {
+                return first.tasks.get(index);
+            }
+        }
+        return null;
     }
 
     /** Starts a worker if tasks wait and none runs. */
@@ -90,7 +127,7 @@ final class Continuations implements Executor {
         @Override
         public void run() {
             do {
-                for (Runnable task = waiting.poll(); task != null; task = waiting.poll()) {
+                for (Runnable task = take(); task != null; task = take()) {
                     taken.setRelease(taken.getPlain() + 1);
                     runTask(task);
                 }
@@ -116,7 +153,7 @@ final class Continuations implements Executor {
             overtakeBlocked();
             TimeUnit.MILLISECONDS.sleep(CLOSE_CHECK_MS);
         }
-        for (Runnable task = waiting.poll(); task != null; task = waiting.poll()) {
+        for (Runnable task = take(); task != null; task = take()) {
             Runnable late = task;
             startThread(() -> runTask(late));
         }

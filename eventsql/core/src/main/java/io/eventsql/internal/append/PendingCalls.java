@@ -40,7 +40,7 @@ final class PendingCalls {
     private final Deque<PublishCall> ofAnyLane = new ArrayDeque<>();
     private final Deque<PublishCall> wide = new ArrayDeque<>();
     private final BitSet busyLanes = new BitSet();
-    private final Map<StreamSpec, Integer> rotation = new HashMap<>();
+    private final Map<String, Integer> rotation = new HashMap<>();
     private int calls;
     private int events;
     private int eventsOfAnyLane;
@@ -191,7 +191,10 @@ final class PendingCalls {
         private final BitSet taken;
         private final int eventsMax;
         private final List<PublishCall> batch = new ArrayList<>();
-        private final Map<StreamSpec, Integer> sticky = new HashMap<>();
+        private final Map<String, Integer> sticky = new HashMap<>();
+        /** The sequence of the oldest call in another queue than the one returned last. */
+        private long oldestElsewhere;
+
         private int batchEvents;
         private long batchBytes;
 
@@ -217,7 +220,7 @@ final class PendingCalls {
         }
 
         private void collect() {
-            for (Deque<PublishCall> queue = nextQueue(); queue != null; queue = nextQueue()) {
+            for (Deque<PublishCall> queue = nextQueue(); queue != null; queue = nextQueue(queue)) {
                 PublishCall call = queue.element();
                 boolean fits = batch.isEmpty()
                         || (batchEvents + call.events().size() <= eventsMax
@@ -226,7 +229,7 @@ final class PendingCalls {
                     break;
                 }
                 if (call.hasNoKeys()) {
-                    sticky.computeIfAbsent(call.stream(), this::nextPartition);
+                    sticky.computeIfAbsent(call.stream().name(), name -> nextPartition(call.stream()));
                 }
                 batch.add(call);
                 removed(queue.remove());
@@ -235,11 +238,18 @@ final class PendingCalls {
             }
         }
 
+        /** Returns what {@link #nextQueue()} does, after a call was taken from {@code queue}. */
+        private @Nullable Deque<PublishCall> nextQueue(Deque<PublishCall> queue) {
+            PublishCall next = queue.peek();
+            return next != null && next.sequence() < oldestElsewhere ? queue : nextQueue();
+        }
+
         /** Returns the queue with the oldest call that can be taken; {@code null} if there is none. */
         private @Nullable Deque<PublishCall> nextQueue() {
             boolean allLanes = taken.cardinality() == lanes;
             PublishCall firstWide = wide.peek();
             long barrier = firstWide == null || allLanes ? Long.MAX_VALUE : firstWide.sequence();
+            oldestElsewhere = barrier;
             Deque<PublishCall> oldest = older(null, ofAnyLane, barrier);
             for (int lane = taken.nextSetBit(0); lane >= 0; lane = taken.nextSetBit(lane + 1)) {
                 oldest = older(oldest, ofLane.get(lane), barrier);
@@ -253,12 +263,17 @@ final class PendingCalls {
             if (first == null || first.sequence() > barrier) {
                 return oldest;
             }
-            return oldest == null || first.sequence() < oldest.element().sequence() ? other : oldest;
+            if (oldest == null) {
+                return other;
+            }
+            long sequence = oldest.element().sequence();
+            oldestElsewhere = Math.min(oldestElsewhere, Math.max(sequence, first.sequence()));
+            return first.sequence() < sequence ? other : oldest;
         }
 
         /** Returns the stream's partitions that belong to the batch's lanes in turn. */
         private int nextPartition(StreamSpec stream) {
-            int turn = rotation.merge(stream, 1, Integer::sum) - 1;
+            int turn = rotation.merge(stream.name(), 1, Integer::sum) - 1;
             for (int i = 0; i < stream.partitions(); i++) {
                 int partition = Math.floorMod(turn + i, stream.partitions());
                 if (taken.get(partition % lanes)) {

@@ -15,12 +15,17 @@ final class PublishAllOutcome {
     private final @Nullable EventPosition[] positions;
     private final @Nullable EventSqlException[] failures;
     private final AtomicInteger openParts;
-    private final Executor completing;
+    private final boolean callerWaits;
+    private final Executor continuations;
     private final CompletableFuture<List<EventPosition>> future = new CompletableFuture<>();
 
-    /** @param completing completes the future */
-    PublishAllOutcome(int events, int parts, Executor completing) {
-        this.completing = completing;
+    /**
+     * @param callerWaits whether nothing but the caller's thread is attached to the future
+     * @param continuations completes the future otherwise, if the last part fails
+     */
+    PublishAllOutcome(int events, int parts, boolean callerWaits, Executor continuations) {
+        this.callerWaits = callerWaits;
+        this.continuations = continuations;
         positions = new EventPosition[events];
         failures = new EventSqlException[events];
         openParts = new AtomicInteger(parts);
@@ -34,11 +39,11 @@ final class PublishAllOutcome {
     PublishCall.Outcome forPart(int[] indexes) {
         return new PublishCall.Outcome() {
             @Override
-            public void stored(EventPosition[] positionsOfPart) {
+            public void stored(EventPosition[] positionsOfPart, Executor continuationsOfBatch) {
                 for (int i = 0; i < indexes.length; i++) {
                     positions[indexes[i]] = positionsOfPart[i];
                 }
-                partDone();
+                partDone(continuationsOfBatch);
             }
 
             @Override
@@ -46,15 +51,20 @@ final class PublishAllOutcome {
                 for (int index : indexes) {
                     failures[index] = failure;
                 }
-                partDone();
+                partDone(continuations);
             }
         };
     }
 
     /** The atomic counter orders the writes of all parts before the reads of the last one. */
-    private void partDone() {
-        if (openParts.decrementAndGet() == 0) {
-            completing.execute(this::complete);
+    private void partDone(Executor executor) {
+        if (openParts.decrementAndGet() > 0) {
+            return;
+        }
+        if (callerWaits) {
+            complete();
+        } else {
+            executor.execute(this::complete);
         }
     }
 

@@ -10,6 +10,7 @@ import io.eventsql.internal.sql.SqlErrors;
 import java.util.List;
 import java.util.Locale;
 import java.util.Set;
+import java.util.concurrent.Executor;
 import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
 
@@ -20,8 +21,12 @@ import org.jspecify.annotations.Nullable;
 final class PublishCall {
     /** Callbacks for the outcome of the call; exactly one of them is called. */
     interface Outcome {
-        /** Called after the commit, with one position for each event in the order of the call. */
-        void stored(EventPosition[] positions);
+        /**
+         * Called after the commit, with one position for each event in the order of the call.
+         *
+         * @param continuations completes the future of an asynchronous call, together with the others of its batch
+         */
+        void stored(EventPosition[] positions, Executor continuations);
 
         /** Called with an {@link EventNotStoredException} or an {@link EventOutcomeUnknownException}. */
         void failed(EventSqlException failure);
@@ -37,7 +42,7 @@ final class PublishCall {
     private final int bytes;
     private final long deadlineNanos;
     private final Outcome outcome;
-    private final long createdNanos = System.nanoTime();
+    private final long calledAtNanos;
     private final AtomicReference<State> state = new AtomicReference<>(State.WAITING);
     /** Why the last attempt to append the call failed; {@code null} if there was none. */
     private volatile @Nullable Throwable lastFailure;
@@ -54,13 +59,20 @@ final class PublishCall {
 
     /**
      * @param partitions one for each event, or {@link #ANY_PARTITION}
-     * @param deadlineNanos as {@link System#nanoTime()}
+     * @param calledAtNanos as {@link System#nanoTime()}, and so is the deadline
      */
-    PublishCall(StreamSpec stream, List<Valid> events, int[] partitions, long deadlineNanos, Outcome outcome) {
+    PublishCall(
+            StreamSpec stream,
+            List<Valid> events,
+            int[] partitions,
+            long calledAtNanos,
+            long deadlineNanos,
+            Outcome outcome) {
         this.stream = stream;
         this.events = events;
         this.partitions = partitions;
         this.anyPartition = partitions.length == 0;
+        this.calledAtNanos = calledAtNanos;
         this.deadlineNanos = deadlineNanos;
         this.outcome = outcome;
         int sum = 0;
@@ -140,9 +152,9 @@ final class PublishCall {
         return state.get() == State.COMPLETED;
     }
 
-    void complete(EventPosition[] positions) {
+    void complete(EventPosition[] positions, Executor continuations) {
         if (state.getAndSet(State.COMPLETED) != State.COMPLETED) {
-            outcome.stored(positions);
+            outcome.stored(positions, continuations);
         }
     }
 
@@ -228,7 +240,7 @@ final class PublishCall {
     }
 
     private String waited(long nowNanos) {
-        return String.format(Locale.ROOT, "%.1f s", (nowNanos - createdNanos) / 1e9);
+        return String.format(Locale.ROOT, "%.1f s", (nowNanos - calledAtNanos) / 1e9);
     }
 
     private static String sentence(Throwable failure) {

@@ -9,6 +9,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
@@ -84,8 +85,8 @@ public final class PublishListeners {
         }
         return new PublishCall.Outcome() {
             @Override
-            public void stored(EventPosition[] positions) {
-                outcome.stored(positions);
+            public void stored(EventPosition[] positions, Executor continuations) {
+                outcome.stored(positions, continuations);
             }
 
             @Override

@@ -28,8 +28,6 @@ import org.jspecify.annotations.Nullable;
 /** Validates calls, routes their events to shards, and passes each part to the shard's appender. Thread-safe. */
 public final class Publisher implements EventPublisher {
     private static final long EXPIRE_EVERY_MS = 20;
-    /** For callers that wait: nothing but their thread is attached to the future. */
-    private static final Executor SAME_THREAD = Runnable::run;
 
     private final StreamRegistry streams;
     private final Router router;
@@ -70,15 +68,20 @@ public final class Publisher implements EventPublisher {
     }
 
     private CompletableFuture<EventPosition> submit(String stream, Event event, boolean callerWaits) {
-        long deadline = System.nanoTime() + settings.publishTimeout().toNanos();
+        long calledAt = System.nanoTime();
         Valid valid = validator.validate(stream, event);
         StreamSpec spec = streams.require(stream);
         Part part = router.route(spec, valid);
-        SingleOutcome outcome = new SingleOutcome(completing(part, callerWaits));
+        SingleOutcome outcome = new SingleOutcome(callerWaits, continuations(part));
         put(
                 part.shard(),
                 new PublishCall(
-                        spec, List.of(valid), part.partitions(), deadline, listeners.observe(outcome, stream, 1)));
+                        spec,
+                        List.of(valid),
+                        part.partitions(),
+                        calledAt,
+                        deadline(calledAt),
+                        listeners.observe(outcome, stream, 1)));
         return outcome.future;
     }
 
@@ -88,7 +91,7 @@ public final class Publisher implements EventPublisher {
     }
 
     private CompletableFuture<List<EventPosition>> submitAll(String stream, List<Event> events, boolean callerWaits) {
-        long deadline = System.nanoTime() + settings.publishTimeout().toNanos();
+        long calledAt = System.nanoTime();
         List<Valid> valid = validator.validateAll(stream, events);
         StreamSpec spec = streams.require(stream);
         if (valid.isEmpty()) {
@@ -96,7 +99,7 @@ public final class Publisher implements EventPublisher {
         }
         List<Part> parts = router.route(spec, valid);
         PublishAllOutcome outcome =
-                new PublishAllOutcome(valid.size(), parts.size(), completing(parts.getFirst(), callerWaits));
+                new PublishAllOutcome(valid.size(), parts.size(), callerWaits, continuations(parts.getFirst()));
         for (Part part : parts) {
             List<Valid> ofPart = parts.size() == 1 ? valid : pick(valid, part.indexes());
             put(
@@ -105,15 +108,20 @@ public final class Publisher implements EventPublisher {
                             spec,
                             ofPart,
                             part.partitions(),
-                            deadline,
+                            calledAt,
+                            deadline(calledAt),
                             listeners.observe(outcome.forPart(part.indexes()), stream, ofPart.size())));
         }
         return outcome.future();
     }
 
+    private long deadline(long calledAtNanos) {
+        return calledAtNanos + settings.publishTimeout().toNanos();
+    }
+
     /** The application attaches continuations to a future it was given: the append threads must not run them. */
-    private Executor completing(Part part, boolean callerWaits) {
-        return callerWaits ? SAME_THREAD : appenders.get(part.shard().number()).continuations();
+    private Executor continuations(Part part) {
+        return appenders.get(part.shard().number()).continuations();
     }
 
     private static List<Valid> pick(List<Valid> events, int[] indexes) {
@@ -175,21 +183,34 @@ public final class Publisher implements EventPublisher {
 
     private static final class SingleOutcome implements PublishCall.Outcome {
         private final CompletableFuture<EventPosition> future = new CompletableFuture<>();
-        private final Executor completing;
+        private final boolean callerWaits;
+        private final Executor continuations;
 
-        /** @param completing completes the future */
-        SingleOutcome(Executor completing) {
-            this.completing = completing;
+        /**
+         * @param callerWaits whether nothing but the caller's thread is attached to the future
+         * @param continuations completes the future otherwise, if the call fails
+         */
+        SingleOutcome(boolean callerWaits, Executor continuations) {
+            this.callerWaits = callerWaits;
+            this.continuations = continuations;
         }
 
         @Override
-        public void stored(EventPosition[] positions) {
-            completing.execute(() -> future.complete(positions[0]));
+        public void stored(EventPosition[] positions, Executor continuationsOfBatch) {
+            if (callerWaits) {
+                future.complete(positions[0]);
+            } else {
+                continuationsOfBatch.execute(() -> future.complete(positions[0]));
+            }
         }
 
         @Override
         public void failed(EventSqlException failure) {
-            completing.execute(() -> future.completeExceptionally(failure));
+            if (callerWaits) {
+                future.completeExceptionally(failure);
+            } else {
+                continuations.execute(() -> future.completeExceptionally(failure));
+            }
         }
     }
 

@@ -36,7 +36,8 @@ final class ShardAppender {
         AtomicLong lastSuccessNanos = new AtomicLong(System.nanoTime());
         for (int number = 0; number < settings.appendConnections(); number++) {
             loops.add(new AppendLoop(
-                    number, new Appender(shard, context, queue, rerouter, lastSuccessNanos, acknowledged)));
+                    number,
+                    new Appender(shard, context, queue, rerouter, lastSuccessNanos, acknowledged, continuations)));
         }
         loops.forEach(loop -> loop.thread.start());
     }

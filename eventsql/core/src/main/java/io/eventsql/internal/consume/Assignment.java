@@ -23,7 +23,10 @@ final class Assignment {
     private enum State {
         /** Events are handled. */
         ACTIVE,
-        /** No further event is handled; what is handled is committed, then the partition is released. */
+        /**
+         * No further event is handled, except in lanes those below an event that was begun; what is handled is committed,
+         * then the partition is released.
+         */
         DRAINING,
         /** No further event is handled; the failure that stops the partition is being stored. */
         STOPPING,
@@ -57,6 +60,9 @@ final class Assignment {
 
     private HandlerState handlerState = HandlerState.IDLE;
     private volatile long leaseEndNanos;
+    /** While the partition drains, lanes still handle the events below. */
+    private long laneEndOffset;
+
     private final RunningCalls calls = new RunningCalls();
     private final ParkedKeys parkedKeys;
 
@@ -355,6 +361,26 @@ final class Assignment {
     /** Pauses the partition after many failures in a row; shared by the partition's lanes. */
     CircuitBreaker circuit() {
         return circuit;
+    }
+
+    /**
+     * Begins an event of a lane. A draining partition still handles what lies below an event that was begun in another lane:
+     * the offset cannot be committed past a gap, and the next owner would handle again what is handled above it.
+     *
+     * @return {@code false} if the event is left to the next owner
+     */
+    synchronized boolean beginLaneEvent(long offset) {
+        if (state == State.ACTIVE) {
+            laneEndOffset = Math.max(laneEndOffset, offset + 1);
+            return true;
+        }
+        return state == State.DRAINING && offset < laneEndOffset;
+    }
+
+    /** Leaves an event of a lane to the next owner, who also handles those above it: the partition drains. */
+    synchronized void leaveLaneEvent(long offset) {
+        drain();
+        laneEndOffset = Math.min(laneEndOffset, offset);
     }
 
     /** The events waiting in lanes; used only when keys are handled in parallel. */

@@ -112,7 +112,7 @@ final class Attempts {
         List<StoredEvent> left = events;
         int notHandled = 0;
         for (int attempt = 1; ; attempt++) {
-            Admission admission = awaitAdmission(assignment, turn, circuit);
+            Admission admission = awaitAdmission(assignment, left.getFirst(), turn, circuit);
             if (admission == null) {
                 return false;
             }
@@ -197,7 +197,7 @@ final class Attempts {
             UndecodableEventException error,
             HandlerTurn turn,
             Outcome outcome) {
-        if (awaitAdmission(assignment, turn, CircuitBreaker.OFF) == null) {
+        if (awaitAdmission(assignment, event, turn, CircuitBreaker.OFF) == null) {
             return false;
         }
         LOG.warn("Consumer {}: {}; applying its failure policy", spec.name(), error.getMessage());
@@ -283,18 +283,21 @@ final class Attempts {
      * Waits while the lease has expired and no other member has taken the partition (rule 3, Handle), and while the
      * circuit is open.
      *
-     * @return {@code null} if no further event may be handled
+     * @return {@code null} if the event is left to the next owner
      */
-    private static @Nullable Admission awaitAdmission(Assignment assignment, HandlerTurn turn, CircuitBreaker circuit) {
-        while (!assignment.isEnding()) {
+    private static @Nullable Admission awaitAdmission(
+            Assignment assignment, StoredEvent event, HandlerTurn turn, CircuitBreaker circuit) {
+        while (turn.beginEvents(event.offset())) {
+            long delayMs = LEASE_CHECK_MS;
             if (assignment.isLeaseValid()) {
                 Admission admission = circuit.admit();
                 if (admission.waitMs() == 0) {
                     return admission;
                 }
-                turn.isEndingAfter(admission.waitMs());
-            } else {
-                turn.isEndingAfter(LEASE_CHECK_MS);
+                delayMs = admission.waitMs();
+            }
+            if (turn.isEndingAfter(delayMs)) {
+                break;
             }
         }
         return null;

@@ -63,6 +63,11 @@ final class HandlerTurn {
         }
     }
 
+    /** Begins the event at the offset, or events from there on; returns {@code false} if they are left to the next owner. */
+    boolean beginEvents(long offset) {
+        return isLane ? assignment.beginLaneEvent(offset) : !assignment.isEnding();
+    }
+
     /**
      * Waits for the delay without a permit, and then for a permit. Ends at once when the partition ends.
      *

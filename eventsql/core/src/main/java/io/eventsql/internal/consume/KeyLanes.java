@@ -111,6 +111,7 @@ final class KeyLanes implements PageHandler {
         } catch (Throwable e) { // the partition must not keep its lease without a thread that handles this lane
             failures.abort(assignment, e);
             for (StoredEvent event = queues.poll(lane); event != null; event = queues.poll(lane)) {
+                assignment.leaveLaneEvent(event.offset());
                 finish(assignment, event);
             }
         }
@@ -126,6 +127,7 @@ final class KeyLanes implements PageHandler {
             } catch (Throwable e) { // an error of the library, not of the handler
                 turn.end();
                 failures.abort(assignment, e);
+                assignment.leaveLaneEvent(event.offset());
             } finally {
                 turn.end();
                 finish(assignment, event);
@@ -134,14 +136,13 @@ final class KeyLanes implements PageHandler {
         assignment.calls().remove(turn.clock());
     }
 
-    /** Does nothing once the partition ends: its next owner handles the event. */
     private void handle(Assignment assignment, StoredEvent event, HandlerTurn turn) {
         List<StoredEvent> one = List.of(event);
         boolean mayContinue = assignment.parkedKeys().contains(event.key())
                 ? turn.withoutPermit(() -> failures.parkFollowing(assignment, one))
                 : attempts.handle(assignment, one, turn);
         if (!mayContinue) { // no later event of the key may be handled before this one, which the next owner fetches
-            assignment.drain();
+            assignment.leaveLaneEvent(event.offset());
         }
     }
 

@@ -3,6 +3,7 @@ package io.eventsql.internal.append;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
+import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
@@ -65,6 +66,25 @@ class ContinuationsTest {
         await().until(() -> {
             continuations.overtakeBlocked();
             return done.size() == 10;
+        });
+
+        assertThat(done).isSorted();
+    }
+
+    @Test
+    void overtakeBlocked_taskOfBatchBlocks_restOfTheBatchRunsInOrder() {
+        List<Runnable> batch = new ArrayList<>();
+        for (int i = 0; i < 10; i++) {
+            int number = i;
+            batch.add(number == 3 ? this::block : () -> done.add(number));
+        }
+        continuations.executeAll(batch);
+        add(10, 20);
+        continuations.start();
+
+        await().until(() -> {
+            continuations.overtakeBlocked();
+            return done.size() == 19;
         });
 
         assertThat(done).isSorted();

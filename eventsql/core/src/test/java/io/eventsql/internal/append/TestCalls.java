@@ -6,6 +6,7 @@ import io.eventsql.StreamSpec;
 import io.eventsql.internal.append.EventValidator.Valid;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
@@ -29,17 +30,18 @@ final class TestCalls {
             List<Valid> valid = IntStream.range(0, events)
                     .mapToObj(i -> new Valid(key, new byte[0], null, EVENT_BYTES))
                     .toList();
-            call = new PublishCall(stream, valid, partitions, deadlineNanos, new PublishCall.Outcome() {
-                @Override
-                public void stored(EventPosition[] positions) {
-                    outcome.complete(positions);
-                }
+            call = new PublishCall(
+                    stream, valid, partitions, System.nanoTime(), deadlineNanos, new PublishCall.Outcome() {
+                        @Override
+                        public void stored(EventPosition[] positions, Executor continuations) {
+                            outcome.complete(positions);
+                        }
 
-                @Override
-                public void failed(EventSqlException failure) {
-                    outcome.completeExceptionally(failure);
-                }
-            });
+                        @Override
+                        public void failed(EventSqlException failure) {
+                            outcome.completeExceptionally(failure);
+                        }
+                    });
         }
 
         /** Returns the failure; {@code null} if there is none. */
