@@ -74,6 +74,7 @@ class PgBouncerIT {
                                     .build()) {
                         first.createStream(StreamSpec.of(STREAM).withPartitions(4));
                         publishAndConsume(first, second);
+                        reportConsumers(first, second);
                         clearWhilePublishing(first, second);
                     }
                     ServerSessions.assertUnchanged(firstPool, CONNECTIONS, isolation);
@@ -84,6 +85,16 @@ class PgBouncerIT {
 
     private HikariDataSource newPool() {
         return pgBouncer.pool(eventsDb.jdbcUrl().substring(eventsDb.jdbcUrl().lastIndexOf('/') + 1), config -> {});
+    }
+
+    /** The lease is a row, not a lock of a session, which other clients would use next. */
+    private static void reportConsumers(EventSql first, EventSql second) {
+        for (int i = 0; i < CONNECTIONS; i++) {
+            assertThat(first.reportConsumers(0, 10, Duration.ofMinutes(1))).isPresent();
+            assertThat(second.reportConsumers(0, 10, Duration.ofMinutes(1))).isEmpty();
+        }
+        assertThat(second.consumers().unavailableShards()).isEmpty();
+        assertThat(second.consumers().consumers()).hasSize(2);
     }
 
     private void publishAndConsume(EventSql first, EventSql second) throws SQLException {

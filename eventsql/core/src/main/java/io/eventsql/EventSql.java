@@ -4,6 +4,7 @@ import io.eventsql.internal.append.PublishContext;
 import io.eventsql.internal.append.PublishListeners;
 import io.eventsql.internal.append.Publisher;
 import io.eventsql.internal.consume.CloseDeadline;
+import io.eventsql.internal.consume.ConsumerStatusReader;
 import io.eventsql.internal.consume.Consumers;
 import io.eventsql.internal.consume.Listeners;
 import io.eventsql.internal.consume.RangeReader;
@@ -21,6 +22,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.UUID;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.stream.Stream;
@@ -53,6 +55,8 @@ import org.jspecify.annotations.Nullable;
 public final class EventSql implements AutoCloseable {
     private static final long OPEN_MISSING_EVERY_MS = 1_000;
     private static final int SHARDS_MAX = 1_024;
+    private static final Duration REPORT_LEASE_MIN = Duration.ofMillis(100);
+    private static final Duration REPORT_LEASE_MAX = Duration.ofHours(1);
 
     private final Settings settings;
     private final Shards shards;
@@ -62,6 +66,7 @@ public final class EventSql implements AutoCloseable {
     private final Relays relays;
     private final OutboxPublisher outbox;
     private final Consumers consumers;
+    private final ConsumerStatusReader consumerStatus;
     private final RangeReader reader;
     private final StreamCleaner cleaner;
     private final PoolCheck pools;
@@ -83,6 +88,7 @@ public final class EventSql implements AutoCloseable {
                 builder.preferredShard,
                 new PublishContext(producer, settings, streams, segments, wakeUp, publishListeners));
         consumers = new Consumers(shards, streams, settings, segments, wakeUp, new Listeners(builder.listeners));
+        consumerStatus = new ConsumerStatusReader(shards);
         reader = new RangeReader(shards, streams);
         cleaner = new StreamCleaner(shards, streams);
         shards.openMissingInBackground(OPEN_MISSING_EVERY_MS);
@@ -321,7 +327,39 @@ public final class EventSql implements AutoCloseable {
     public List<ConsumerSummary> consumers(int shard, int max) {
         InvalidInputException.requireRange("shard", shard, 0, shards.size() - 1L);
         InvalidInputException.requireRange("max", max, 1, ConsumerSummary.CONSUMERS_MAX);
-        return consumers.summaries(shard, max);
+        return consumerStatus.summaries(shard, max);
+    }
+
+    /**
+     * Returns the state of all consumers of all streams, wherever their members run, with one statement on each shard. A
+     * shard that is unavailable is named in the result. The cost is bounded by the number of the consumers' partitions and
+     * does not depend on the number of stored events; the first {@value ConsumerSummary#CONSUMERS_MAX} consumers of each
+     * shard are read.
+     */
+    public ConsumerOverview consumers() {
+        return consumerStatus.overview();
+    }
+
+    /**
+     * Returns the state of all consumers on one shard, as {@link #consumers(int, int)} does, if this instance is the one that
+     * reports it. Of all instances that call this method for a database, one at a time does, so that values of several
+     * processes can be added. For meters and alerts: any process can report, also one that only publishes, so consumers
+     * whose members are all dead are reported, too.
+     *
+     * <p>Each call renews the lease of the reporting instance. Call it about three times per lease. When the reporting
+     * instance is closed, or its lease expires, the next caller reports.
+     *
+     * @param shard the shard's number
+     * @param max the maximum number of consumers, 1 to {@value ConsumerSummary#CONSUMERS_MAX}
+     * @param lease how long the result may be shown, from the begin of this call on; 100 ms to 1 hour
+     * @return empty if another instance reports
+     * @throws EventSqlException if the shard is unavailable
+     */
+    public Optional<List<ConsumerSummary>> reportConsumers(int shard, int max, Duration lease) {
+        InvalidInputException.requireRange("shard", shard, 0, shards.size() - 1L);
+        InvalidInputException.requireRange("max", max, 1, ConsumerSummary.CONSUMERS_MAX);
+        Settings.requireDuration("lease", lease, REPORT_LEASE_MIN, REPORT_LEASE_MAX);
+        return consumerStatus.report(shard, max, lease);
     }
 
     /**
@@ -391,6 +429,7 @@ public final class EventSql implements AutoCloseable {
             inTime &= publisher.close(deadline);
             outbox.close();
             inTime &= relays.close(deadline);
+            consumerStatus.close(deadline);
             wakeUp.close(deadline);
             return inTime;
         } catch (InterruptedException e) {

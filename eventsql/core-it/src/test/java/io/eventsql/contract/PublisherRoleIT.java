@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.awaitility.Awaitility.await;
 
 import com.zaxxer.hikari.HikariDataSource;
+import io.eventsql.ConsumerSpec;
 import io.eventsql.EventSql;
 import io.eventsql.EventSqlException;
 import io.eventsql.StreamSpec;
@@ -13,6 +14,7 @@ import io.eventsql.fixture.Roles;
 import io.eventsql.fixture.Sql;
 import java.sql.Connection;
 import java.sql.SQLException;
+import java.time.Duration;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -129,6 +131,30 @@ class PublisherRoleIT extends RolesFixture {
         assertThat(segments()).contains("eventsql.events_orders__p0_s2");
         assertDenied(login("eventsql_publisher"), "SELECT FROM eventsql.events_orders");
         read(as("eventsql_reader"), "orders", 450);
+    }
+
+    /** Also a process that only publishes reports the lag of consumers whose members are dead. */
+    @Test
+    void publisher_reportsConsumers_withoutReadingThem() throws SQLException {
+        owner.subscribe(ConsumerSpec.of("orders", "mailer"), event -> {}).close();
+        publish(owner, 0, 150);
+        EventSql publisher = as("eventsql_publisher");
+
+        assertThat(publisher.reportConsumers(0, 10, Duration.ofMinutes(1)).orElseThrow())
+                .singleElement()
+                .satisfies(summary -> {
+                    assertThat(summary.lag()).isEqualTo(150);
+                    assertThat(summary.behind()).isPositive();
+                });
+        assertThat(as("eventsql_reader").consumers().consumers()).hasSize(1);
+        assertThat(publisher.consumers().unavailableShards().values())
+                .singleElement()
+                .asString()
+                .contains("lacks a privilege");
+        assertDenied(login("eventsql_publisher"), "UPDATE eventsql.consumer_reporter SET reporter_id = NULL");
+        publisher.close();
+        assertThat(as("eventsql_reader").reportConsumers(0, 10, Duration.ofMinutes(1)))
+                .isPresent();
     }
 
     @Test

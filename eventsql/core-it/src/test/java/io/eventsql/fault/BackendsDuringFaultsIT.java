@@ -182,6 +182,8 @@ class BackendsDuringFaultsIT {
     private void readStatus() {
         ignoringFailures(() -> eventSql.positions("orders", "plain"));
         ignoringFailures(() -> eventSql.consumers(0, 10));
+        ignoringFailures(() -> eventSql.consumers());
+        ignoringFailures(() -> eventSql.reportConsumers(0, 10, Duration.ofSeconds(5)));
         ignoringFailures(() -> eventSql.consumer("orders", "exact").state());
         ignoringFailures(() -> eventSql.outbox().backlogs());
         ignoringFailures(() -> eventSql.streams());

@@ -161,7 +161,9 @@ BEGIN
             ('register_outbox_v1',       'eventsql_relay'),
             ('ensure_segments_v1',       'eventsql_publisher, eventsql_relay, eventsql_consumer'),
             ('add_segment_v1',           'eventsql_publisher, eventsql_relay, eventsql_consumer'), -- previous release
-            ('delete_dead_producers_v1', 'eventsql_publisher, eventsql_relay, eventsql_consumer')
+            ('delete_dead_producers_v1', 'eventsql_publisher, eventsql_relay, eventsql_consumer'),
+            ('report_consumers_v1',      'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader'),
+            ('end_report_v1',            'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader')
         ) AS r (function, roles)
         JOIN pg_catalog.pg_proc p ON p.proname = r.function AND p.pronamespace = schema_oid
     LOOP

@@ -3,7 +3,6 @@ package io.eventsql.internal.consume;
 import io.eventsql.ConsumerControl;
 import io.eventsql.ConsumerPosition;
 import io.eventsql.ConsumerSpec;
-import io.eventsql.ConsumerSummary;
 import io.eventsql.EventBatchHandler;
 import io.eventsql.EventHandler;
 import io.eventsql.EventSqlException;
@@ -21,7 +20,6 @@ import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.shard.Shards;
 import io.eventsql.internal.shard.StreamRegistry;
 import io.eventsql.internal.wake.WakeUp;
-import java.sql.SQLException;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.List;
@@ -160,16 +158,6 @@ public final class Consumers {
 
     public ConsumerControl control(String stream, String consumer) {
         return new Control(shards, streams.require(stream), consumer, wakeUp);
-    }
-
-    /** See {@link io.eventsql.EventSql#consumers}. */
-    public List<ConsumerSummary> summaries(int number, int max) {
-        Shard shard = shards.get(number);
-        try {
-            return shard.require().read(c -> shard.tables().consumers().summaries(c, number, max));
-        } catch (SQLException e) {
-            throw new EventSqlException("Reading the consumers of " + shard + " failed: " + e.getMessage(), e);
-        }
     }
 
     /** Returns the members that are not closed. */

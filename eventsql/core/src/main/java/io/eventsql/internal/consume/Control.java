@@ -58,7 +58,7 @@ final class Control implements ConsumerControl {
             call(
                             "read the state of",
                             shard,
-                            (c, s, id) -> s.tables().consumers().states(c, s.number(), id, stream))
+                            (c, s, id) -> s.tables().consumerStatus().states(c, s.number(), id))
                     .ifPresent(states::addAll);
         }
         return states;

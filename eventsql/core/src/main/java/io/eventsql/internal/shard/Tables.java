@@ -2,6 +2,7 @@ package io.eventsql.internal.shard;
 
 import io.eventsql.internal.sql.AppendStatement;
 import io.eventsql.internal.sql.ClearStatements;
+import io.eventsql.internal.sql.ConsumerStatusFunctions;
 import io.eventsql.internal.sql.ConsumerTable;
 import io.eventsql.internal.sql.FetchStatement;
 import io.eventsql.internal.sql.IncarnationTable;
@@ -23,6 +24,7 @@ public record Tables(
         PartitionTable partitions,
         SegmentTable segments,
         ConsumerTable consumers,
+        ConsumerStatusFunctions consumerStatus,
         OffsetTable offsets,
         LeaseTable leases,
         ParkedEventTable parkedEvents,
@@ -39,6 +41,7 @@ public record Tables(
                 new PartitionTable(schema),
                 new SegmentTable(schema),
                 new ConsumerTable(schema),
+                new ConsumerStatusFunctions(schema),
                 new OffsetTable(schema),
                 new LeaseTable(schema),
                 new ParkedEventTable(schema),

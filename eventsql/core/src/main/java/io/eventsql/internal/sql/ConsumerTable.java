@@ -1,22 +1,18 @@
 package io.eventsql.internal.sql;
 
-import io.eventsql.ConsumerSummary;
-import io.eventsql.PartitionState;
 import io.eventsql.StartPosition;
-import io.eventsql.StreamSpec;
 import java.sql.Connection;
 import java.sql.Timestamp;
 import java.time.Duration;
 import java.time.Instant;
 import java.time.OffsetDateTime;
 import java.util.List;
-import java.util.Locale;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.OptionalInt;
 import org.jspecify.annotations.Nullable;
 
-/** {@code consumer}: the consumers of a stream, where they start, and their status. Off the hot path. */
+/** {@code consumer}: the consumers of a stream, and where they start. Off the hot path. */
 public final class ConsumerTable {
     // Index: consumer_name_unique, on which a concurrent insert of the same name waits.
     private static final String INSERT = """
@@ -170,57 +166,6 @@ public final class ConsumerTable {
                 .fetch(schema.sql(FIND_STOPPED), consumerId)
                 .map(r -> new StoppedPartition(
                         r.get(0, Integer.class), r.get(1, Long.class), String.valueOf(r.get(2, String.class))));
-    }
-
-    /** Returns the state of the first consumers of this shard, in the order of their creation. */
-    public List<ConsumerSummary> summaries(Connection connection, int shard, int max) {
-        return Jooq.using(connection)
-                .fetch(
-                        schema.sql("SELECT * FROM eventsql.consumer_summaries_v1(?, ?)"),
-                        max,
-                        ConsumerSummary.PARKED_EVENTS_COUNTED_MAX)
-                .map(r -> new ConsumerSummary(
-                        r.get(0, String.class),
-                        r.get(1, String.class),
-                        shard,
-                        r.get(2, Integer.class),
-                        r.get(3, Integer.class),
-                        r.get(4, Integer.class),
-                        r.get(5, Integer.class),
-                        r.get(6, Long.class),
-                        r.get(7, Long.class),
-                        r.get(8, Integer.class),
-                        r.get(9, Integer.class)));
-    }
-
-    /** Returns the state of the consumer in each partition of this shard. */
-    public List<PartitionState> states(Connection connection, int shard, int consumerId, StreamSpec stream) {
-        return Jooq.using(connection)
-                .fetch(
-                        schema.sql("SELECT * FROM eventsql.consumer_status_v1(?, ?, ?, ?)"),
-                        consumerId,
-                        stream.name(),
-                        stream.segmentSize(),
-                        PartitionState.PARKED_EVENTS_COUNTED_MAX)
-                .map(r -> new PartitionState(
-                        shard,
-                        r.get(0, Integer.class),
-                        PartitionState.Status.valueOf(r.get(1, String.class).toUpperCase(Locale.ROOT)),
-                        r.get(2, String.class),
-                        r.get(3, Long.class),
-                        r.get(4, Long.class),
-                        r.get(5, Long.class),
-                        Duration.ofMillis(r.get(6, Long.class)),
-                        r.get(7, OffsetDateTime.class).toInstant(),
-                        r.get(8, Long.class),
-                        r.get(9, String.class),
-                        instantOrNull(r.get(10, OffsetDateTime.class)),
-                        r.get(11, Integer.class),
-                        r.get(12, Integer.class)));
-    }
-
-    private static @Nullable Instant instantOrNull(@Nullable OffsetDateTime time) {
-        return time == null ? null : time.toInstant();
     }
 
     /** Deletes the consumer and everything stored for it. */

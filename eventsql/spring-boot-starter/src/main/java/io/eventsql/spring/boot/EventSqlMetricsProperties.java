@@ -9,7 +9,7 @@ import org.springframework.boot.context.properties.bind.DefaultValue;
  * Settings of the meters.
  *
  * @param outboxInterval Shortest time between two reads of an outbox's backlog, however often meters are scraped.
- * @param consumerInterval Shortest time between two reads of a shard's consumers, however often meters are scraped.
+ * @param consumerInterval Time between two reads of a shard's consumers by the process that reports them, 50 ms to 20 min.
  * @param maxConsumers Maximum number of consumers of a shard whose state is read for meters, 0 to 1000; 0 switches them off.
  */
 @ConfigurationProperties("eventsql.metrics")
@@ -18,6 +18,8 @@ record EventSqlMetricsProperties(
         @DefaultValue("10s") Duration consumerInterval,
         @DefaultValue("100") int maxConsumers) {
     private static final int CONSUMERS_MAX = 1_000;
+    private static final Duration CONSUMER_INTERVAL_MIN = Duration.ofMillis(50);
+    private static final Duration CONSUMER_INTERVAL_MAX = Duration.ofMinutes(20);
 
     /** @throws InvalidInputException if a value is out of range */
     EventSqlMetricsProperties {
@@ -25,6 +27,12 @@ record EventSqlMetricsProperties(
             throw new InvalidInputException(
                     "eventsql.metrics.max-consumers",
                     "must be between 0 and " + CONSUMERS_MAX + ", but is " + maxConsumers);
+        }
+        if (consumerInterval.compareTo(CONSUMER_INTERVAL_MIN) < 0
+                || consumerInterval.compareTo(CONSUMER_INTERVAL_MAX) > 0) {
+            throw new InvalidInputException(
+                    "eventsql.metrics.consumer-interval",
+                    "must be between 50 ms and 20 min, but is " + consumerInterval.toMillis() + " ms");
         }
     }
 }

@@ -207,6 +207,11 @@ class ObservedApplicationIT {
                         "{\"stream\":\"shown\",\"consumer\":\"mailer\",\"running\":true}");
         await().untilAsserted(() -> assertThat(get("/eventsql/shown/mailer").body())
                 .contains("\"lag\":0", "\"head\":1", "\"status\":\"RUNNING\""));
+        await().untilAsserted(() -> assertThat(get("/eventsql/consumers").body())
+                .contains("{\"stream\":\"shown\",\"consumer\":\"mailer\",\"members\":[\"", "\"unavailableShards\":{}")
+                .containsPattern("\"shown\",\"consumer\":\"mailer\".*?\"lag\":0,\"behindMs\":0,"
+                        + "\"partitions\":\\{\"RUNNING\":2},\"parkedEvents\":0"));
+        assertProblem(get("/eventsql/streams"), 404, "There is no list of streams, only of consumers");
     }
 
     @Test

@@ -2,6 +2,8 @@ package io.eventsql.spring.internal.actuate;
 
 import io.eventsql.BufferState;
 import io.eventsql.ConsumerControl;
+import io.eventsql.ConsumerOverview;
+import io.eventsql.ConsumerStatus;
 import io.eventsql.EventPosition;
 import io.eventsql.EventSql;
 import io.eventsql.EventSqlException;
@@ -16,8 +18,10 @@ import java.time.Instant;
 import java.time.format.DateTimeParseException;
 import java.util.Arrays;
 import java.util.Comparator;
+import java.util.EnumMap;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
 import java.util.NoSuchElementException;
 import java.util.Set;
 import java.util.function.Supplier;
@@ -36,7 +40,7 @@ import org.springframework.boot.actuate.endpoint.web.WebEndpointResponse;
  * Lists streams and consumers; pauses, resumes, seeks and redrives a consumer, in whichever process it runs. Never shows
  * payloads. A rejected request is answered with its reason. Like every endpoint, it is exposed over HTTP only if the application's configuration does so.
  *
- * <p>{@code GET /actuator/eventsql}, {@code GET …/{stream}/{consumer}}, {@code GET …/{stream}/{consumer}/parked?max=},
+ * <p>{@code GET /actuator/eventsql}, {@code GET …/consumers}, {@code GET …/{stream}/{consumer}}, {@code GET …/{stream}/{consumer}/parked?max=},
  * {@code POST …/{stream}/{consumer}/{pause|resume|seek|redrive}}.
  */
 @Endpoint(id = "eventsql")
@@ -72,6 +76,49 @@ public final class EventSqlEndpoint {
      */
     public record Consumer(String stream, String consumer, long lag, List<PartitionState> partitions)
             implements OperationResponseBody {}
+
+    /**
+     * All consumers of all streams, wherever they run.
+     *
+     * @param unavailableShards why shards could not be read, by name
+     */
+    public record AllConsumers(List<ListedConsumer> consumers, Map<String, String> unavailableShards)
+            implements OperationResponseBody {}
+
+    /**
+     * A consumer with its members and its last error; see {@link ConsumerStatus}.
+     *
+     * @param behindMs age of the oldest event that it has not handled
+     * @param partitions number of partitions by status
+     */
+    public record ListedConsumer(
+            String stream,
+            String consumer,
+            List<String> members,
+            long lag,
+            long behindMs,
+            Map<PartitionState.Status, Long> partitions,
+            long parkedEvents,
+            @Nullable String lastError,
+            @Nullable Instant lastErrorAt) {
+        private static ListedConsumer of(ConsumerStatus status) {
+            Map<PartitionState.Status, Long> partitions = status.partitions().stream()
+                    .collect(Collectors.groupingBy(
+                            PartitionState::status,
+                            () -> new EnumMap<>(PartitionState.Status.class),
+                            Collectors.counting()));
+            return new ListedConsumer(
+                    status.stream(),
+                    status.consumer(),
+                    status.members(),
+                    status.lag(),
+                    status.behind().toMillis(),
+                    partitions,
+                    status.parkedEvents(),
+                    status.lastError(),
+                    status.lastErrorAt());
+        }
+    }
 
     /** Parked events and dead letters of a consumer. */
     public record ParkedEvents(List<ParkedEventEntry> parkedEvents) implements OperationResponseBody {}
@@ -134,6 +181,23 @@ public final class EventSqlEndpoint {
                     .sorted(Comparator.comparing(Member::stream).thenComparing(Member::consumer))
                     .toList();
             return new Overview(eventSql.streams(), shards, members);
+        });
+    }
+
+    /**
+     * Returns all consumers of all streams.
+     *
+     * @param list {@code consumers}; 404 for anything else
+     */
+    @ReadOperation
+    public WebEndpointResponse<OperationResponseBody> consumers(@Selector String list) {
+        return response(() -> {
+            if (!list.equals("consumers")) {
+                throw new NoSuchElementException("There is no list of " + list + ", only of consumers");
+            }
+            ConsumerOverview overview = eventSql.consumers();
+            return new AllConsumers(
+                    overview.consumers().stream().map(ListedConsumer::of).toList(), overview.unavailableShards());
         });
     }
 

@@ -1,40 +1,44 @@
 package io.eventsql.spring.internal.actuate;
 
 import io.eventsql.BufferState;
-import io.eventsql.ConsumerSpec;
+import io.eventsql.ConsumerOverview;
+import io.eventsql.ConsumerStatus;
 import io.eventsql.EventSql;
-import io.eventsql.EventSqlException;
 import io.eventsql.PartitionState;
 import io.eventsql.ShardInfo;
 import io.eventsql.Subscription;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeoutException;
+import java.util.stream.Collectors;
 import org.springframework.boot.health.contributor.Health;
 import org.springframework.boot.health.contributor.HealthIndicator;
 import org.springframework.boot.health.contributor.Status;
 
 /**
- * Up while every shard is available, every consumer of this process runs, and no thread of the library fails. Lists the partitions that a failure has
- * stopped, with a configurable status. Responds within its timeout, whatever a pool or a database does. Thread-safe.
+ * Up while every shard is available, every consumer of this process runs, and no thread of the library fails. Lists the
+ * partitions that a failure has stopped, and the consumers of other processes that are stopped or behind without a member;
+ * only those of this process have an effect on the status, which is configurable. Responds within its timeout, whatever a pool or a database does. Thread-safe.
  */
 public final class EventSqlHealthIndicator implements HealthIndicator {
     private static final int VALIDATION_TIMEOUT_S = 2;
+    /** The largest number of consumers, and of partitions of each, in one detail. */
+    private static final int LISTED_MAX = 100;
 
     private final EventSql eventSql;
     private final Duration timeout;
     private final Status statusIfStopped;
     private final DelayedPartitions delayedPartitions;
     private final Map<String, BoundedCheck<Boolean>> shards = new LinkedHashMap<>();
-    private final BoundedCheck<Map<String, List<String>>> stopped;
+    private final BoundedCheck<ConsumerOverview> allConsumers;
 
     /**
      * @param statusIfStopped the status while a partition of a consumer of this process is stopped or its circuit breaker is
@@ -49,7 +53,7 @@ public final class EventSqlHealthIndicator implements HealthIndicator {
         for (BufferState shard : eventSql.buffers()) {
             shards.put(shard.name(), new BoundedCheck<>(shard.name(), () -> isAvailable(shard.shard())));
         }
-        this.stopped = new BoundedCheck<>("consumers", this::stoppedPartitions);
+        this.allConsumers = new BoundedCheck<>("consumers", eventSql::consumers);
     }
 
     @Override
@@ -57,10 +61,10 @@ public final class EventSqlHealthIndicator implements HealthIndicator {
         long deadline = BoundedCheck.deadline(timeout);
         Map<String, BoundedCheck.Pending<Boolean>> checks = new LinkedHashMap<>();
         shards.forEach((name, check) -> checks.put(name, check.start()));
-        BoundedCheck.Pending<Map<String, List<String>>> stoppedCheck = stopped.start();
+        BoundedCheck.Pending<ConsumerOverview> consumersCheck = allConsumers.start();
 
         Health.Builder health = Health.up();
-        addStopped(health, stoppedCheck, deadline);
+        addConsumers(health, consumersCheck, deadline);
         Map<String, String> openCircuitBreakers = delayedPartitions.openCircuitBreakers();
         if (!openCircuitBreakers.isEmpty()) {
             health.status(statusIfStopped).withDetail("openCircuitBreakers", openCircuitBreakers);
@@ -115,56 +119,75 @@ public final class EventSqlHealthIndicator implements HealthIndicator {
         for (Subscription subscription : eventSql.subscriptions()) {
             Status status = subscription.isRunning() ? Status.UP : Status.DOWN;
             consumers.merge(
-                    name(subscription.spec()),
+                    name(subscription.spec().stream(), subscription.spec().name()),
                     status.getCode(),
                     (one, other) -> one.equals(Status.DOWN.getCode()) ? one : other);
         }
         return consumers;
     }
 
-    private void addStopped(
-            Health.Builder health, BoundedCheck.Pending<Map<String, List<String>>> check, long deadline) {
+    private void addConsumers(Health.Builder health, BoundedCheck.Pending<ConsumerOverview> check, long deadline) {
         try {
-            Map<String, List<String>> found = check.await(deadline);
-            health.withDetail("stoppedPartitions", found);
-            if (!found.isEmpty()) {
+            ConsumerOverview overview = check.await(deadline);
+            Set<String> own = eventSql.subscriptions().stream()
+                    .map(subscription -> name(
+                            subscription.spec().stream(), subscription.spec().name()))
+                    .collect(Collectors.toSet());
+            Map<String, List<String>> stopped = new TreeMap<>();
+            Map<String, List<String>> stoppedElsewhere = new TreeMap<>();
+            Map<String, String> withoutMembers = new TreeMap<>();
+            for (ConsumerStatus consumer : overview.consumers()) {
+                String name = name(consumer.stream(), consumer.consumer());
+                boolean isOwn = own.contains(name);
+                if (consumer.partitions(PartitionState.Status.STOPPED) > 0) {
+                    put(isOwn ? stopped : stoppedElsewhere, name, stoppedPartitions(consumer));
+                }
+                if (!isOwn && consumer.members().isEmpty() && consumer.lag() > 0) {
+                    put(
+                            withoutMembers,
+                            name,
+                            consumer.lag() + " events behind, the oldest for "
+                                    + consumer.behind().toSeconds() + " s");
+                }
+            }
+            health.withDetail("stoppedPartitions", stopped);
+            if (!stopped.isEmpty()) {
                 health.status(statusIfStopped);
             }
+            addUnlessEmpty(health, "stoppedPartitionsOfOtherProcesses", stoppedElsewhere);
+            addUnlessEmpty(health, "consumersWithoutMembers", withoutMembers);
+            addUnlessEmpty(health, "consumersUnknown", overview.unavailableShards());
         } catch (TimeoutException | ExecutionException e) { // the shard that causes it is DOWN
             health.withDetail("stoppedPartitions", "unknown");
         }
     }
 
-    private Map<String, List<String>> stoppedPartitions() {
-        Map<String, List<String>> found = new TreeMap<>();
-        for (Subscription subscription : eventSql.subscriptions()) {
-            ConsumerSpec spec = subscription.spec();
-            if (!found.containsKey(name(spec))) {
-                found.put(name(spec), stoppedPartitions(spec));
-            }
+    private static <T> void put(Map<String, T> details, String name, T detail) {
+        if (details.size() < LISTED_MAX) {
+            details.put(name, detail);
         }
-        found.values().removeIf(List::isEmpty);
-        return found;
     }
 
-    /** @throws EventSqlException if a shard is unavailable */
-    private List<String> stoppedPartitions(ConsumerSpec spec) {
-        List<String> found = new ArrayList<>();
-        for (PartitionState state :
-                eventSql.consumer(spec.stream(), spec.name()).state()) {
-            if (state.status() == PartitionState.Status.STOPPED) {
-                found.add("shard " + shardName(state.shard()) + ", partition " + state.partition() + " at offset "
-                        + state.nextOffset() + ": " + state.error());
-            }
+    private static void addUnlessEmpty(Health.Builder health, String name, Map<String, ?> detail) {
+        if (!detail.isEmpty()) {
+            health.withDetail(name, detail);
         }
-        return found;
+    }
+
+    private List<String> stoppedPartitions(ConsumerStatus consumer) {
+        return consumer.partitions().stream()
+                .filter(state -> state.status() == PartitionState.Status.STOPPED)
+                .map(state -> "shard " + shardName(state.shard()) + ", partition " + state.partition() + " at offset "
+                        + state.nextOffset() + ": " + state.error())
+                .limit(LISTED_MAX)
+                .toList();
     }
 
     private String shardName(int shard) {
         return eventSql.buffers().get(shard).name();
     }
 
-    private static String name(ConsumerSpec spec) {
-        return spec.stream() + "/" + spec.name();
+    private static String name(String stream, String consumer) {
+        return stream + "/" + consumer;
     }
 }

@@ -10,19 +10,22 @@ import io.micrometer.core.instrument.Tags;
 import io.micrometer.core.instrument.TimeGauge;
 import io.micrometer.core.instrument.binder.MeterBinder;
 import java.time.Duration;
+import java.util.concurrent.Executors;
+import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
 import java.util.function.ToDoubleFunction;
 
 /** Gauges of the publish buffers, the outboxes and the consumers, and counters that the library keeps. Thread-safe. */
-public final class EventSqlGauges implements MeterBinder {
+public final class EventSqlGauges implements MeterBinder, AutoCloseable {
     private final EventSql eventSql;
     private final Duration outboxInterval;
     private final Duration consumerInterval;
     private final int consumersMax;
+    private final ScheduledExecutorService timer;
 
     /**
      * @param outboxInterval shortest time between two reads of an outbox
-     * @param consumerInterval shortest time between two reads of a shard's consumers
+     * @param consumerInterval time between two reads of a shard's consumers
      * @param consumersMax maximum number of consumers of a shard that are read; 0: none
      */
     public EventSqlGauges(EventSql eventSql, Duration outboxInterval, Duration consumerInterval, int consumersMax) {
@@ -30,6 +33,8 @@ public final class EventSqlGauges implements MeterBinder {
         this.outboxInterval = outboxInterval;
         this.consumerInterval = consumerInterval;
         this.consumersMax = consumersMax;
+        this.timer = Executors.newSingleThreadScheduledExecutor(
+                Thread.ofPlatform().daemon().name("eventsql-meters").factory());
     }
 
     @Override
@@ -37,7 +42,11 @@ public final class EventSqlGauges implements MeterBinder {
         for (BufferState buffer : eventSql.buffers()) {
             bindBuffer(registry, buffer);
             if (consumersMax > 0) {
-                ConsumerGauges.bind(registry, eventSql, buffer.shard(), buffer.name(), consumerInterval, consumersMax);
+                ConsumerGauges consumers = ConsumerGauges.bind(
+                        registry, eventSql, buffer.shard(), buffer.name(), consumerInterval, consumersMax);
+                long intervalMs = consumerInterval.toMillis();
+                timer.scheduleWithFixedDelay(consumers, intervalMs, intervalMs, TimeUnit.MILLISECONDS)
+                        .state();
             }
         }
         bindThreads(registry);
@@ -126,5 +135,11 @@ public final class EventSqlGauges implements MeterBinder {
                 .tags(tags)
                 .strongReference(true)
                 .register(registry);
+    }
+
+    /** Stops reading the consumers. */
+    @Override
+    public void close() {
+        timer.shutdownNow();
     }
 }

@@ -162,6 +162,47 @@ class EventSqlHealthIndicatorIT {
         });
     }
 
+    /** The consumer of another process, which has died. */
+    @Test
+    void consumerWithoutMembers_isShown_withoutChangeOfStatus() {
+        application()
+                .withPropertyValues("eventsql.health.stopped-partitions-status=OUT_OF_SERVICE")
+                .run(context -> {
+                    EventSql eventSql = context.getBean(EventSql.class);
+                    eventSql.createStream(StreamSpec.of("orders").withPartitions(1));
+                    try (EventSql other =
+                            EventSql.builder(database.dataSource()).build()) {
+                        other.subscribe(
+                                ConsumerSpec.of("orders", "mailer")
+                                        .withFailurePolicy(FailurePolicy.STOP)
+                                        .withRetry(RetryPolicy.defaults().withMaxAttempts(1)),
+                                event -> {
+                                    throw new IllegalStateException("thrown by the test");
+                                });
+                        eventSql.publisher().publish("orders", Event.ofText("x"));
+                        await().atMost(Duration.ofSeconds(20))
+                                .untilAsserted(() -> assertThat(health(context).getDetails())
+                                        .containsKey("stoppedPartitionsOfOtherProcesses")
+                                        .doesNotContainKey("consumersWithoutMembers"));
+                    }
+
+                    Health health = health(context);
+
+                    assertThat(health.getStatus()).isEqualTo(Status.UP);
+                    assertThat(health.getDetails())
+                            .containsEntry("stoppedPartitions", Map.of())
+                            .doesNotContainKey("consumersUnknown");
+                    assertThat(health.getDetails()
+                                    .get("stoppedPartitionsOfOtherProcesses")
+                                    .toString())
+                            .contains("orders/mailer", "shard shard0, partition 0 at offset 0", "thrown by the test");
+                    assertThat(health.getDetails()
+                                    .get("consumersWithoutMembers")
+                                    .toString())
+                            .contains("orders/mailer", "1 events behind, the oldest for ");
+                });
+    }
+
     @Test
     void circuitBreakerOpen_isShownUntilAnEventIsHandled() {
         application()

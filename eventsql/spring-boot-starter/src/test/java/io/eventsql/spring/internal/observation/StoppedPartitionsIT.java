@@ -120,6 +120,11 @@ class StoppedPartitionsIT {
                 assertThat(value(registry, "eventsql.consumer.stopped", "mailer"))
                         .isOne();
                 assertThat(value(registry, "eventsql.consumer.lag", "mailer")).isEqualTo(9);
+                assertThat(value(registry, "eventsql.consumer.age", "mailer")).isPositive();
+                assertThat(value(registry, "eventsql.consumer.members", "mailer"))
+                        .isZero();
+                assertThat(value(registry, "eventsql.consumer.paused", "mailer"))
+                        .isZero();
                 assertThat(value(registry, "eventsql.consumer.offset", "mailer"))
                         .isZero();
                 assertThat(value(registry, "eventsql.consumer.unassigned", "mailer"))
@@ -162,6 +167,12 @@ class StoppedPartitionsIT {
                                 .find("eventsql.consumers")
                                 .gauges())
                         .isEmpty());
+        application()
+                .withPropertyValues("eventsql.metrics.consumer-interval=1ms")
+                .run(context -> assertThat(context)
+                        .getFailure()
+                        .rootCause()
+                        .hasMessageContaining("eventsql.metrics.consumer-interval must be between 50 ms and 20 min"));
         application()
                 .withPropertyValues("eventsql.metrics.max-consumers=-1")
                 .run(context -> assertThat(context)

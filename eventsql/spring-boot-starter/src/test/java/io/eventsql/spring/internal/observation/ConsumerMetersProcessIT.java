@@ -1,0 +1,148 @@
+package io.eventsql.spring.internal.observation;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
+
+import com.zaxxer.hikari.HikariDataSource;
+import io.eventsql.Event;
+import io.eventsql.EventSql;
+import io.eventsql.PartitionState.Status;
+import io.eventsql.StreamSpec;
+import io.eventsql.eventsdb.EventsDb;
+import io.eventsql.spring.fixture.TestPools;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/**
+ * Goal: the meters of a consumer remain when all its members are dead, and one process at a time has them. Method: processes
+ * that only publish print their meters several times per interval; members and publishers are killed and frozen.
+ */
+@Timeout(180)
+class ConsumerMetersProcessIT {
+    private static final Duration INTERVAL = Duration.ofSeconds(2);
+    private static final Duration DEADLINE = Duration.ofSeconds(60);
+
+    private final List<Child> children = new ArrayList<>();
+    private EventsDb eventsDb;
+    private HikariDataSource pool;
+    private EventSql eventSql;
+
+    @BeforeEach
+    void startDatabase() {
+        eventsDb = EventsDb.start();
+        pool = TestPools.newPool(eventsDb.dataSource());
+        eventSql = EventSql.builder(pool).build();
+        eventSql.createStream(StreamSpec.of("orders").withPartitions(2));
+    }
+
+    @AfterEach
+    void stopAll() {
+        children.forEach(child -> child.process.destroyForcibly());
+        eventSql.close();
+        pool.close();
+        eventsDb.close();
+    }
+
+    /** A process and the lines that it has printed. */
+    private static final class Child {
+        final Process process;
+        final List<String> lines = new CopyOnWriteArrayList<>();
+
+        Child(List<String> command) throws IOException {
+            process = new ProcessBuilder(command)
+                    .redirectError(ProcessBuilder.Redirect.DISCARD)
+                    .start();
+            Thread.ofPlatform()
+                    .daemon()
+                    .start(() -> process.inputReader().lines().forEach(lines::add));
+        }
+
+        void signal(String signal) throws IOException, InterruptedException {
+            assertThat(new ProcessBuilder("kill", signal, Long.toString(process.pid()))
+                            .start()
+                            .waitFor())
+                    .isZero();
+        }
+
+        void kill() throws InterruptedException {
+            process.destroyForcibly().waitFor();
+        }
+
+        String last() {
+            return lines.isEmpty() ? "" : lines.getLast();
+        }
+
+        double lag() {
+            return Double.parseDouble(last().replaceAll(".* lag=([0-9.]+) .*", "$1"));
+        }
+
+        void awaitLine(String part) {
+            await().atMost(DEADLINE).until(() -> last().contains(part));
+        }
+    }
+
+    private Child start(String role) throws IOException {
+        Child child = new Child(List.of(
+                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                "-Xmx96m",
+                "-XX:+UseSerialGC",
+                "-XX:TieredStopAtLevel=1",
+                "-cp",
+                System.getProperty("surefire.test.class.path", System.getProperty("java.class.path")),
+                MeteredProcess.class.getName(),
+                eventsDb.jdbcUrl(),
+                eventsDb.username(),
+                eventsDb.password(),
+                role,
+                Long.toString(INTERVAL.toMillis())));
+        children.add(child);
+        return child;
+    }
+
+    @Test
+    void allMembersDead_onePublisherReportsLagAndStoppedPartition() throws Exception {
+        Child member = start("member");
+        member.awaitLine("READY");
+        eventSql.publisher().publish("orders", Event.ofText("key", "bad"));
+        await().atMost(DEADLINE)
+                .until(() -> eventSql.consumers().consumers().getFirst().partitions(Status.STOPPED) == 1);
+        Child first = start("publisher");
+        first.awaitLine("stopped=1.0 members=1.0");
+        Child second = start("publisher");
+        second.awaitLine("METERS reporting=0.0");
+
+        member.kill();
+
+        first.awaitLine("stopped=1.0 members=0.0");
+        double lag = first.lag();
+        await().atMost(DEADLINE).until(() -> first.last().contains("reporting=1.0") && first.lag() > lag);
+        assertThat(second.lines.stream().filter(line -> line.startsWith("METERS")))
+                .as("the other process reports nothing")
+                .isNotEmpty()
+                .allMatch(line -> line.equals("METERS reporting=0.0 lag=none age=none stopped=none members=none"));
+
+        first.signal("-STOP");
+        second.awaitLine("reporting=1.0");
+        assertThat(second.lag()).isGreaterThan(lag);
+        int printed = first.lines.size();
+        first.signal("-CONT");
+        await().atMost(DEADLINE).until(() -> first.lines.size() > printed + 20);
+        // The one line that was being printed when the process was frozen has the values of then.
+        assertThat(first.lines.subList(printed + 1, first.lines.size()))
+                .as("the thawed process reports nothing")
+                .allMatch(line -> line.startsWith("METERS reporting=0.0 "))
+                .noneMatch(line -> line.matches(".* lag=[0-9].*"));
+
+        second.kill();
+        first.awaitLine("stopped=1.0 members=0.0");
+        assertThat(first.last()).startsWith("METERS reporting=1.0 ");
+    }
+}
