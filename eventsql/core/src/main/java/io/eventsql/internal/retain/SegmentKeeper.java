@@ -109,8 +109,7 @@ public final class SegmentKeeper {
         Room room;
         do {
             room = shard.require()
-                    .transaction(
-                            c -> shard.tables().segments().ensure(c, incarnation, streamId, partition, events));
+                    .transaction(c -> shard.tables().segments().ensure(c, incarnation, streamId, partition, events));
             added += room.added();
         } while (room.isPartial());
         return new Room(added, room.spareOffset());

@@ -120,7 +120,7 @@ public final class Migrator {
     }
 
     /**
-     * Applies the missing files in one transaction. A file that waits too long for a lock, behind a transaction that reads a
+     * Applies the missing files in one transaction. A file that waits too long for a lock, after a transaction that reads a
      * stream, is rolled back and retried, because publishers queue behind the waiting lock.
      */
     private List<SqlFile> applyMissing(Database database, List<SqlFile> needed) throws SQLException {
