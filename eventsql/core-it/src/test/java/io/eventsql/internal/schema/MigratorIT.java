@@ -48,7 +48,8 @@ class MigratorIT {
             "5 offset functions",
             "6 lease functions",
             "7 maintenance functions",
-            "8 segments");
+            "8 segments",
+            "9 retention");
     private static final StreamSpec STREAM = StreamSpec.of("orders").withPartitions(2);
 
     private DataSource database;
@@ -162,7 +163,8 @@ class MigratorIT {
                 file("shard/V5__offset_functions.sql"),
                 file("shard/V6__lease_functions.sql"),
                 file("shard/V7__maintenance_functions.sql"),
-                file("shard/V8__segments.sql"));
+                file("shard/V8__segments.sql"),
+                file("shard/V9__retention.sql"));
         try (EventSql eventSql = open(pool, Settings.DEFAULT_SCHEMA, false)) {
             eventSql.createStream(STREAM);
             assertWorks(eventSql);

@@ -324,6 +324,18 @@ public final class Shard {
         return row;
     }
 
+    /**
+     * Changes all that can be changed of a stream; creates the stream if the shard does not have it.
+     *
+     * @throws SQLException {@link SqlErrors#NO_PARTITION} if the shard has a stream of this name with other partitions
+     */
+    public void alterStream(StreamSpec stream) throws SQLException {
+        if (readStreamId(stream).isEmpty()) {
+            createStream(stream);
+        }
+        require().transaction(connection -> tables.streams().alter(connection, stream));
+    }
+
     private StreamTable.Row insertStream(StreamSpec stream) throws SQLException {
         Database current = require();
         current.transaction(connection -> {

@@ -10,6 +10,7 @@ import io.eventsql.internal.sql.Notifications;
 import io.eventsql.internal.sql.OffsetTable;
 import io.eventsql.internal.sql.ParkedEventTable;
 import io.eventsql.internal.sql.PartitionTable;
+import io.eventsql.internal.sql.RetentionFunctions;
 import io.eventsql.internal.sql.SegmentTable;
 import io.eventsql.internal.sql.SqlSchema;
 import io.eventsql.internal.sql.StreamTable;
@@ -22,6 +23,7 @@ public record Tables(
         StreamTable streams,
         PartitionTable partitions,
         SegmentTable segments,
+        RetentionFunctions retention,
         ConsumerTable consumers,
         OffsetTable offsets,
         LeaseTable leases,
@@ -38,6 +40,7 @@ public record Tables(
                 new StreamTable(schema),
                 new PartitionTable(schema),
                 new SegmentTable(schema),
+                new RetentionFunctions(schema),
                 new ConsumerTable(schema),
                 new OffsetTable(schema),
                 new LeaseTable(schema),
