@@ -90,7 +90,10 @@ class AlterStreamIT {
             eventSql.createStream(stream);
             assertThat(log.lines(name)).isEmpty();
             eventSql.createStream(stream.withSegmentSize(500).asJson().withRetention(RETENTION));
-            assertThat(log.lines(name)).singleElement().asString().contains("segmentSize is 1000, not 500", "json", "retention");
+            assertThat(log.lines(name))
+                    .singleElement()
+                    .asString()
+                    .contains("segmentSize is 1000, not 500", "json", "retention");
         }
         assertThat(stored(eventSql)).isEqualTo(stream);
     }
@@ -110,7 +113,8 @@ class AlterStreamIT {
     void alterStream_byAnotherProcess_publishesReadsAndClears() throws SQLException {
         eventSql.createStream(stream);
         EventPosition first = eventSql.publisher().publish(name, Event.ofText("k", "0"));
-        cluster.execute("UPDATE eventsql.stream SET segment_size = 300 WHERE name = '" + name + "'"); // as another process
+        cluster.execute(
+                "UPDATE eventsql.stream SET segment_size = 300 WHERE name = '" + name + "'"); // as another process
 
         assertThat(eventSql.read(first, 10)).hasSize(1);
         eventSql.publisher().publish(name, Event.ofText("k", "1"));

@@ -63,7 +63,9 @@ final class RetentionFixture implements AutoCloseable {
 
     long logStart(String stream) throws SQLException {
         return Long.parseLong(Sql.query(
-                        database, "SELECT log_start FROM eventsql.partition_head WHERE stream = ? AND partition = 0", stream)
+                        database,
+                        "SELECT log_start FROM eventsql.partition_head WHERE stream = ? AND partition = 0",
+                        stream)
                 .getFirst());
     }
 

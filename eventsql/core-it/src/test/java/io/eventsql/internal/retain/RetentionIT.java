@@ -126,7 +126,10 @@ class RetentionIT {
                 .withPartitions(1)
                 .withSegmentSize(100)
                 .withRetention(Retention.FOREVER.withMaxBytes(newest)));
-        assertThat(expiring()).extracting(RetainedSegment::expiresBy).containsOnly(Limit.BYTES).hasSize(3);
+        assertThat(expiring())
+                .extracting(RetainedSegment::expiresBy)
+                .containsOnly(Limit.BYTES)
+                .hasSize(3);
         fixture.pass();
         assertThat(fixture.logStart(stream)).isEqualTo(300);
     }
@@ -265,7 +268,9 @@ class RetentionIT {
             Sql.query(reader, "SELECT count(*) FROM eventsql.events_" + stream + "__p0_s4"); // the head is in it
             fixture.pass();
             assertThat(fixture.logStart(stream)).isEqualTo(300);
-            assertThat(fixture.segments(stream)).contains("100-200 expired").doesNotContain("0-100 expired", "200-300 expired");
+            assertThat(fixture.segments(stream))
+                    .contains("100-200 expired")
+                    .doesNotContain("0-100 expired", "200-300 expired");
             drop();
             fixture.publish(stream, 200);
             fixture.pass();
@@ -276,7 +281,8 @@ class RetentionIT {
         fixture.pass();
         assertThat(rows()).isEqualTo(150);
         drop();
-        assertThat(fixture.segments(stream)).noneMatch(segment -> segment.endsWith("expired") || segment.endsWith("empty"));
+        assertThat(fixture.segments(stream))
+                .noneMatch(segment -> segment.endsWith("expired") || segment.endsWith("empty"));
     }
 
     /** Such a reader has a lock on every table of the stream. */
@@ -297,7 +303,8 @@ class RetentionIT {
         fixture.pass();
         assertThat(rows()).isEqualTo(100);
         drop();
-        assertThat(fixture.segments(stream)).noneMatch(segment -> segment.endsWith("expired") || segment.endsWith("empty"));
+        assertThat(fixture.segments(stream))
+                .noneMatch(segment -> segment.endsWith("expired") || segment.endsWith("empty"));
     }
 
     private static int drop() throws SQLException {
@@ -369,9 +376,9 @@ class RetentionIT {
             await().until(() -> {
                 one.runStep();
                 two.runStep();
-                return fixture.segments(stream).stream().noneMatch(segment -> segment.startsWith("0-")
-                        || segment.endsWith("expired")
-                        || segment.endsWith("empty"));
+                return fixture.segments(stream).stream()
+                        .noneMatch(segment ->
+                                segment.startsWith("0-") || segment.endsWith("expired") || segment.endsWith("empty"));
             });
         } finally {
             shards.close(System.nanoTime());

@@ -67,7 +67,10 @@ class RetentionModelIT {
     }
 
     private StreamSpec spec() {
-        return StreamSpec.of(stream).withPartitions(PARTITIONS).withSegmentSize(100).withRetention(retention);
+        return StreamSpec.of(stream)
+                .withPartitions(PARTITIONS)
+                .withSegmentSize(100)
+                .withRetention(retention);
     }
 
     private void publish(RetentionFixture fixture) {
@@ -111,11 +114,7 @@ class RetentionModelIT {
 
     private void endSegments(RetentionFixture fixture) throws SQLException {
         for (int partition = 0; partition < PARTITIONS; partition++) {
-            Sql.query(
-                    fixture.database,
-                    "SELECT eventsql.end_segment_v1(?, ?)",
-                    fixture.streamId(stream),
-                    partition);
+            Sql.query(fixture.database, "SELECT eventsql.end_segment_v1(?, ?)", fixture.streamId(stream), partition);
         }
     }
 
@@ -133,11 +132,12 @@ class RetentionModelIT {
                             partition)
                     .getFirst());
             long head = publishedAt.get(partition).size();
-            assertThat(start).isEqualTo(plan.stream()
-                    .filter(segment -> segment.partition() == of && segment.expiresBy() != null)
-                    .mapToLong(RetainedSegment::endOffset)
-                    .max()
-                    .orElse(logStarts[partition]));
+            assertThat(start)
+                    .isEqualTo(plan.stream()
+                            .filter(segment -> segment.partition() == of && segment.expiresBy() != null)
+                            .mapToLong(RetainedSegment::endOffset)
+                            .max()
+                            .orElse(logStarts[partition]));
             for (long offset = logStarts[partition]; offset < start; offset++) {
                 assertThat(isBeyondPolicy(partition, offset))
                         .as("offset %d of partition %d was beyond %s", offset, partition, retention)
@@ -190,8 +190,8 @@ class RetentionModelIT {
         return retention.expireHandled()
                 && !consumers.isEmpty()
                 && consumers.values().stream()
-                        .allMatch(consumer -> consumer.next[partition] > offset
-                                || isAbandoned(consumer, partition, offset));
+                        .allMatch(consumer ->
+                                consumer.next[partition] > offset || isAbandoned(consumer, partition, offset));
     }
 
     private boolean isAbandoned(Consumer consumer, int partition, long offset) {

@@ -79,14 +79,17 @@ class SegmentEndIT {
         try (Connection reader = fixture.database.getConnection()) {
             reader.setAutoCommit(false);
             Sql.query(reader, "SELECT count(*) FROM eventsql.events_" + stream);
-            assertThatThrownBy(this::end).isInstanceOf(SQLException.class).hasFieldOrPropertyWithValue("SQLState", "55P03");
+            assertThatThrownBy(this::end)
+                    .isInstanceOf(SQLException.class)
+                    .hasFieldOrPropertyWithValue("SQLState", "55P03");
             fixture.publish(stream, 10);
             reader.rollback();
         }
         await().untilAsserted(() -> assertThat(end()).isEqualTo("ended"));
         fixture.publish(stream, 10);
         assertThat(fixture.segments(stream).getFirst()).startsWith("0-20 ");
-        assertThat(fixture.eventSql.read(new EventPosition(stream, 0, 0, 0), 100)).hasSize(30);
+        assertThat(fixture.eventSql.read(new EventPosition(stream, 0, 0, 0), 100))
+                .hasSize(30);
     }
 
     /** Reading it while it is attached would make publishers wait: its end is proved before. */
@@ -100,7 +103,8 @@ class SegmentEndIT {
         fixture.age(stream, Duration.ofHours(4));
         assertThat(end()).isEqualTo("large");
         int id = fixture.streamId(stream);
-        assertThat(Sql.query(fixture.database, "SELECT eventsql.begin_segment_end_v1(?, 0)", id)).containsExactly("t");
+        assertThat(Sql.query(fixture.database, "SELECT eventsql.begin_segment_end_v1(?, 0)", id))
+                .containsExactly("t");
         assertThat(end()).isEqualTo("large"); // killed before it was checked
         Sql.query(fixture.database, "SELECT eventsql.check_segment_end_v1(?, 0)", id);
         fixture.publish(stream, 10);
@@ -125,6 +129,7 @@ class SegmentEndIT {
                         + "__p0_s0 ADD CONSTRAINT eventsql_end CHECK (partition = 0 AND event_offset >= 0 AND event_offset < 15)");
         fixture.publish(stream, 10);
         fixture.publish(stream, 10);
-        assertThat(fixture.eventSql.read(new EventPosition(stream, 0, 0, 0), 100)).hasSize(30);
+        assertThat(fixture.eventSql.read(new EventPosition(stream, 0, 0, 0), 100))
+                .hasSize(30);
     }
 }

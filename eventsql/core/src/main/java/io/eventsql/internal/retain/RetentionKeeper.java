@@ -12,7 +12,6 @@ import io.eventsql.internal.thread.FailureSeries;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.concurrent.ThreadLocalRandom;
-import org.jooq.exception.DataAccessException;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -52,7 +51,8 @@ public final class RetentionKeeper {
     /** Runs retention on all shards from now on; processes that start together do so at different times. */
     public static void runInBackground(Shards shards) {
         for (Shard shard : shards.all()) {
-            new RetentionKeeper(shard, INTERVAL).runLater(ThreadLocalRandom.current().nextLong(INTERVAL.toMillis()));
+            new RetentionKeeper(shard, INTERVAL)
+                    .runLater(ThreadLocalRandom.current().nextLong(INTERVAL.toMillis()));
         }
     }
 
@@ -82,10 +82,7 @@ public final class RetentionKeeper {
         } catch (SQLException e) { // if the role may not do it, another process does
             if (failures.add(SqlErrors.state(e)).isNew()) {
                 LOG.warn(
-                        "Retention on {} failed; retrying every {} ms: {}",
-                        shard,
-                        interval.toMillis(),
-                        e.getMessage());
+                        "Retention on {} failed; retrying every {} ms: {}", shard, interval.toMillis(), e.getMessage());
             } else {
                 LOG.debug("Retention on {} failed again", shard, e);
             }
@@ -98,8 +95,7 @@ public final class RetentionKeeper {
         if (System.nanoTime() - endsBlockedUntilNanos < 0) {
             return;
         }
-        for (Partition partition :
-                shard.require().call(c -> functions.segmentsToEnd(c, ENDS_PER_PASS_MAX))) {
+        for (Partition partition : shard.require().call(c -> functions.segmentsToEnd(c, ENDS_PER_PASS_MAX))) {
             try {
                 endSegment(partition);
             } catch (SQLException e) {

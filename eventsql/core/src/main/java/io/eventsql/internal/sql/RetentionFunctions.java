@@ -148,8 +148,7 @@ public final class RetentionFunctions {
      * @return how many
      */
     public int dropEmptySegments(Connection connection, boolean wait) {
-        return Objects.requireNonNull(
-                (Integer) Jooq.using(connection).fetchValue(schema.sql(DROP_EMPTY), wait));
+        return Objects.requireNonNull((Integer) Jooq.using(connection).fetchValue(schema.sql(DROP_EMPTY), wait));
     }
 
     private static String text(@Nullable Object value) {

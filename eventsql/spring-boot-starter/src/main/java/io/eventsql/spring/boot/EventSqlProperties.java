@@ -1,8 +1,8 @@
 package io.eventsql.spring.boot;
 
 import io.eventsql.InvalidInputException;
-import io.eventsql.Settings;
 import io.eventsql.Retention;
+import io.eventsql.Settings;
 import io.eventsql.StreamSpec;
 import io.eventsql.spring.UnjoinableTransaction;
 import io.eventsql.spring.internal.PropertyNames;

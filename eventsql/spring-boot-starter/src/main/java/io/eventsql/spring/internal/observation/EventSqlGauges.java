@@ -109,10 +109,22 @@ public final class EventSqlGauges implements MeterBinder {
         Readings<RetentionStatus> readings = new Readings<>(
                 "retention " + shard.name(), RETENTION_INTERVAL, () -> eventSql.retentionStatus(shard.shard()));
         Tags tags = Tags.of("shard", shard.name());
-        counter(registry, "eventsql.retention.expired.events", "events", "Events expired", readings, tags, s ->
-                s.expiredEvents());
-        counter(registry, "eventsql.retention.expired.size", "bytes", "Size of segments expired", readings, tags, s ->
-                s.expiredBytes());
+        counter(
+                registry,
+                "eventsql.retention.expired.events",
+                "events",
+                "Events expired",
+                readings,
+                tags,
+                s -> s.expiredEvents());
+        counter(
+                registry,
+                "eventsql.retention.expired.size",
+                "bytes",
+                "Size of segments expired",
+                readings,
+                tags,
+                s -> s.expiredBytes());
         gauge(
                 registry,
                 "eventsql.retention.blocked.segments",
