@@ -12,6 +12,8 @@ import io.eventsql.internal.pool.PoolCheck;
 import io.eventsql.internal.relay.OutboxPublisher;
 import io.eventsql.internal.relay.Relays;
 import io.eventsql.internal.retain.DeadProducers;
+import io.eventsql.internal.retain.RetentionKeeper;
+import io.eventsql.internal.retain.RetentionReader;
 import io.eventsql.internal.retain.SegmentKeeper;
 import io.eventsql.internal.retain.StreamCleaner;
 import io.eventsql.internal.shard.Shards;
@@ -69,6 +71,7 @@ public final class EventSql implements AutoCloseable {
     private final ConsumerStatusReader consumerStatus;
     private final RangeReader reader;
     private final StreamCleaner cleaner;
+    private final RetentionReader retention;
     private final PoolCheck pools;
     private final AtomicBoolean closed = new AtomicBoolean();
 
@@ -91,8 +94,10 @@ public final class EventSql implements AutoCloseable {
         consumerStatus = new ConsumerStatusReader(shards);
         reader = new RangeReader(shards, streams);
         cleaner = new StreamCleaner(shards, streams);
+        retention = new RetentionReader(shards, streams);
         shards.openMissingInBackground(OPEN_MISSING_EVERY_MS);
         new DeadProducers(producer).removeInBackground(shards);
+        RetentionKeeper.runInBackground(shards);
         relays.start();
         pools = new PoolCheck(
                 settings,
@@ -144,13 +149,50 @@ public final class EventSql implements AutoCloseable {
     }
 
     /**
-     * Creates a stream on every shard. Does nothing if the stream exists with the same definition.
+     * Creates a stream on every shard. An existing stream stays as it is; settings of it that differ are logged as a warning.
      *
-     * @throws InvalidInputException if it exists with another definition; names the field
+     * @throws InvalidInputException if it exists with another number of partitions
      * @throws EventSqlException if it is new and a shard is unavailable; retry the call
      */
     public void createStream(StreamSpec spec) {
         streams.create(InvalidInputException.requireGiven("stream", spec));
+    }
+
+    /**
+     * Changes a stream on every shard while publishers and consumers continue: its retention, the size of new segments, and
+     * whether it has a view for JSON values. Once this method returns, no event expires by the former limits.
+     *
+     * @param spec all settings of the stream, such as one of {@link #streams} with changes
+     * @throws InvalidInputException if the stream has another number of partitions, which cannot be changed
+     * @throws UnknownStreamException if the stream does not exist
+     * @throws EventSqlException if it was not changed on a shard, because that is unavailable, this role does not own the
+     *     stream, or other views use the JSON view that is to be dropped; retry the call
+     */
+    public void alterStream(StreamSpec spec) {
+        streams.alter(InvalidInputException.requireGiven("stream", spec));
+    }
+
+    /**
+     * Returns the segments with events of a stream, and which of them retention removes in its next pass, or when. A dry run
+     * of {@link StreamSpec#retention()}: changes nothing.
+     *
+     * @return ordered by shard, partition and offset
+     * @throws UnknownStreamException if the stream does not exist
+     * @throws EventSqlException if a shard is unavailable
+     */
+    public List<RetainedSegment> retentionPlan(String stream) {
+        return retention.plan(requireStream(stream));
+    }
+
+    /**
+     * Returns what retention has removed from a shard, and what it has still to remove.
+     *
+     * @param shard the shard's number
+     * @throws EventSqlException if the shard is unavailable
+     */
+    public RetentionStatus retentionStatus(int shard) {
+        InvalidInputException.requireRange("shard", shard, 0, shards.size() - 1L);
+        return retention.status(shard);
     }
 
     /** Returns all streams, ordered by name. */

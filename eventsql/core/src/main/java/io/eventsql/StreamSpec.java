@@ -1,19 +1,20 @@
 package io.eventsql;
 
 /**
- * Definition of a stream. Streams are created with {@link EventSql#createStream}; their definition cannot be changed
- * later. Immutable.
+ * Definition of a stream. Streams are created with {@link EventSql#createStream}. {@link EventSql#alterStream} changes all
+ * but the name and the number of partitions. Immutable.
  *
  * @param name letters (A to Z, a to z), digits, {@code .}, {@code _} and {@code -}, starting with a letter or a digit, at
  *     most {@value #NAME_LENGTH_MAX} characters ({@code order_events}, {@code order-service}, {@code shop.orders.v1})
  * @param partitions the number of partitions on each shard, 1 to {@value #PARTITIONS_MAX}; the maximum number of members
  *     of one consumer that can share a shard
- * @param segmentSize the number of events per segment (one table) of a partition, {@value #SEGMENT_SIZE_MIN} to {@value
+ * @param segmentSize the largest number of events per segment (one table) of a partition, {@value #SEGMENT_SIZE_MIN} to {@value
  *     #SEGMENT_SIZE_MAX}; retention removes whole segments
  * @param json whether values are JSON in UTF-8. The stream then has a view with the parsed value, named like its table
  *     with {@code __json} appended; {@code NULL} if a value is not JSON, because publishing does not check it.
+ * @param retention how long events are kept
  */
-public record StreamSpec(String name, int partitions, long segmentSize, boolean json) {
+public record StreamSpec(String name, int partitions, long segmentSize, boolean json, Retention retention) {
     public static final int NAME_LENGTH_MAX = 100;
     public static final int PARTITIONS_MAX = 1_000;
     public static final int DEFAULT_PARTITIONS = 10;
@@ -30,6 +31,12 @@ public record StreamSpec(String name, int partitions, long segmentSize, boolean 
         Names.requireStreamName("stream.name", name);
         InvalidInputException.requireRange("stream.partitions", partitions, 1, PARTITIONS_MAX);
         InvalidInputException.requireRange("stream.segmentSize", segmentSize, SEGMENT_SIZE_MIN, SEGMENT_SIZE_MAX);
+        InvalidInputException.requireGiven("stream.retention", retention);
+    }
+
+    /** Creates a definition whose events never expire. */
+    public StreamSpec(String name, int partitions, long segmentSize, boolean json) {
+        this(name, partitions, segmentSize, json, Retention.FOREVER);
     }
 
     /** Returns a definition with {@value #DEFAULT_PARTITIONS} partitions per shard and the default segment size. */
@@ -49,16 +56,21 @@ public record StreamSpec(String name, int partitions, long segmentSize, boolean 
 
     /** Returns a copy with another number of partitions per shard. */
     public StreamSpec withPartitions(int newPartitions) {
-        return new StreamSpec(name, newPartitions, segmentSize, json);
+        return new StreamSpec(name, newPartitions, segmentSize, json, retention);
     }
 
     /** Returns a copy with another segment size, in events. */
     public StreamSpec withSegmentSize(long newSegmentSize) {
-        return new StreamSpec(name, partitions, newSegmentSize, json);
+        return new StreamSpec(name, partitions, newSegmentSize, json, retention);
     }
 
     /** Returns a copy for JSON values, which adds the view. */
     public StreamSpec asJson() {
-        return new StreamSpec(name, partitions, segmentSize, true);
+        return new StreamSpec(name, partitions, segmentSize, true, retention);
+    }
+
+    /** Returns a copy that keeps its events for another time. */
+    public StreamSpec withRetention(Retention newRetention) {
+        return new StreamSpec(name, partitions, segmentSize, json, newRetention);
     }
 }

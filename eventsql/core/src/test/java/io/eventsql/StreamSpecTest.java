@@ -20,6 +20,8 @@ class StreamSpecTest {
                 .isEqualTo(StreamSpec.DEFAULT_SEGMENT_SIZE)
                 .isEqualTo(1_000_000);
         assertThat(spec.json()).isFalse();
+        assertThat(spec.retention()).isEqualTo(Retention.FOREVER);
+        assertThat(spec.retention().isForever()).isTrue();
     }
 
     @Test

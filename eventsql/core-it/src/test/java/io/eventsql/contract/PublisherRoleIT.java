@@ -176,6 +176,6 @@ class PublisherRoleIT extends RolesFixture {
         assertThatExceptionOfType(EventSqlException.class)
                 .isThrownBy(() -> as("eventsql_publisher").createStream(StreamSpec.of("more")))
                 .withMessageContaining("more")
-                .withMessageContaining("permission denied for function create_stream_v1");
+                .withMessageContaining("permission denied for function create_stream_v2");
     }
 }

@@ -114,6 +114,7 @@ BEGIN
             ('stream_partition',  'SELECT', 'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader'),
             ('producer_batch',    'SELECT', 'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader'),
             ('outbox_relay',      'SELECT', 'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader'),
+            ('retention_status',  'SELECT', 'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader'),
             -- Where the events are.
             ('segment',           'SELECT', 'eventsql_consumer, eventsql_reader'),
             -- Publishing inside a transaction writes to the outbox, and reads nothing of it.
@@ -162,6 +163,15 @@ BEGIN
             ('ensure_segments_v1',       'eventsql_publisher, eventsql_relay, eventsql_consumer'),
             ('add_segment_v1',           'eventsql_publisher, eventsql_relay, eventsql_consumer'), -- previous release
             ('delete_dead_producers_v1', 'eventsql_publisher, eventsql_relay, eventsql_consumer'),
+            -- Retention, as the streams' policies say.
+            ('retention_plan_v1',        'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader'),
+            ('expire_v1',                'eventsql_publisher, eventsql_relay, eventsql_consumer'),
+            ('segments_to_end_v1',       'eventsql_publisher, eventsql_relay, eventsql_consumer'),
+            ('begin_segment_end_v1',     'eventsql_publisher, eventsql_relay, eventsql_consumer'),
+            ('check_segment_end_v1',     'eventsql_publisher, eventsql_relay, eventsql_consumer'),
+            ('end_segment_v1',           'eventsql_publisher, eventsql_relay, eventsql_consumer'),
+            ('drop_empty_segments_v1',   'eventsql_publisher, eventsql_relay, eventsql_consumer'),
+            -- The state of all consumers, from one process at a time.
             ('report_consumers_v1',      'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader'),
             ('end_report_v1',            'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader')
         ) AS r (function, roles)

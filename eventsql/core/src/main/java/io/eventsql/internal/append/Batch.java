@@ -3,6 +3,7 @@ package io.eventsql.internal.append;
 import io.eventsql.EventPosition;
 import io.eventsql.StreamSpec;
 import io.eventsql.internal.shard.Shard;
+import io.eventsql.internal.sql.SqlErrors;
 import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -63,6 +64,8 @@ final class Batch {
         private final @Nullable Integer stickyPartition;
         /** The stream's id on the shard; {@code null} if it is not known. */
         private @Nullable Integer id;
+        /** The number of partitions of the stream with that id. */
+        private int partitions;
 
         private @Nullable PartitionGroup[] groups = {};
         private long[] nextOffsets = {};
@@ -197,6 +200,8 @@ final class Batch {
      * Looks up the ids of the streams, as far as they are not known.
      *
      * @param current the incarnation of the database; ids of another one are forgotten
+     * @throws SQLException {@link SqlErrors#NO_PARTITION} if a call was routed to other partitions than another call of its
+     *     stream, which was created anew in between
      */
     void lookUpStreams(String current, StreamIds ids) throws SQLException {
         if (!current.equals(incarnation)) {
@@ -207,6 +212,9 @@ final class Batch {
             OfStream stream = ofStream(call.stream());
             if (stream.id == null) {
                 stream.id = ids.idOf(call.stream());
+                stream.partitions = call.stream().partitions();
+            } else if (stream.partitions != call.stream().partitions()) {
+                throw new SQLException("the stream was created anew with other partitions", SqlErrors.NO_PARTITION);
             }
         }
     }

@@ -154,14 +154,19 @@ public final class StreamCleaner {
         void run() throws SQLException;
     }
 
-    /** Runs a step, and retries it if another transaction's lock was in the way. Every step can be repeated. */
+    /**
+     * Runs a step, and retries it if another transaction's lock was in the way, or retention has dropped a segment at the same
+     * time. Every step can be repeated.
+     */
     private static void retry(String failure, Step step) {
         for (int attempt = 1; ; attempt++) {
             try {
                 step.run();
                 return;
             } catch (SQLException e) {
-                if (attempt == ATTEMPTS_MAX || SqlErrors.classify(e) != ErrorKind.ENVIRONMENT) {
+                boolean repeatable = SqlErrors.classify(e) == ErrorKind.ENVIRONMENT
+                        || SqlErrors.state(e).equals(SqlErrors.UNDEFINED_TABLE);
+                if (attempt == ATTEMPTS_MAX || !repeatable) {
                     throw new EventSqlException(failure + "; retry the call: " + e.getMessage(), e);
                 }
                 pause();

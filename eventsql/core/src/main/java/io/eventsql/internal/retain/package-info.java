@@ -1,6 +1,6 @@
 /**
- * Manages what is stored of a stream: adds segments ahead of the head, clears streams, and removes the rows of
- * producers that have ended.
+ * Manages what is stored of a stream: adds segments ahead of the head, removes those that have expired, clears
+ * streams, and removes the rows of producers that have ended.
  *
  * <p>Not API: may change in any release.
  */

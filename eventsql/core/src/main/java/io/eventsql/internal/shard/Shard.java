@@ -250,7 +250,7 @@ public final class Shard {
      * Returns the stream's id on this shard, remembered or read; empty if the shard does not have the stream, because it
      * was unavailable when the stream was created. Only for statements that take the incarnation, too.
      *
-     * @throws SQLException {@link SqlErrors#NO_PARTITION} if the shard has a stream of this name with another definition
+     * @throws SQLException {@link SqlErrors#NO_PARTITION} if the shard has a stream of this name with other partitions
      */
     public OptionalInt findStreamId(StreamSpec stream) throws SQLException {
         Integer known = streamIds.get(stream.name());
@@ -263,8 +263,8 @@ public final class Shard {
         if (row.isEmpty()) {
             return OptionalInt.empty();
         }
-        if (!row.get().spec().equals(stream)) { // its events would be routed to other partitions
-            throw new SQLException("the stream was created anew with another definition", SqlErrors.NO_PARTITION);
+        if (row.get().spec().partitions() != stream.partitions()) { // its events would be routed to other partitions
+            throw new SQLException("the stream was created anew with other partitions", SqlErrors.NO_PARTITION);
         }
         streamIds.put(stream.name(), row.get().id());
         return OptionalInt.of(row.get().id());
@@ -322,6 +322,18 @@ public final class Shard {
         vanishedStreams.remove(stream.name());
         streamIds.put(row.spec().name(), row.id());
         return row;
+    }
+
+    /**
+     * Changes all that can be changed of a stream; creates the stream if the shard does not have it.
+     *
+     * @throws SQLException {@link SqlErrors#NO_PARTITION} if the shard has a stream of this name with other partitions
+     */
+    public void alterStream(StreamSpec stream) throws SQLException {
+        if (readStreamId(stream).isEmpty()) {
+            createStream(stream);
+        }
+        require().transaction(connection -> tables.streams().alter(connection, stream));
     }
 
     private StreamTable.Row insertStream(StreamSpec stream) throws SQLException {

@@ -18,7 +18,10 @@ import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** The streams of the cluster. Streams that were read are cached, because a stream never changes. Thread-safe. */
+/**
+ * The streams of the cluster. Streams that were read are cached: only their names and numbers of partitions are used, which
+ * never change. Thread-safe.
+ */
 public final class StreamRegistry {
     private static final Logger LOG = LoggerFactory.getLogger(StreamRegistry.class);
 
@@ -80,21 +83,22 @@ public final class StreamRegistry {
 
     /**
      * Creates the stream on every shard that does not have it. A shard that is unavailable gets an existing stream as
-     * soon as it is back.
+     * soon as it is back. An existing stream keeps its settings.
      *
-     * @throws InvalidInputException if the stream exists with other values
+     * @throws InvalidInputException if the stream exists with other partitions
      * @throws EventSqlException if the stream is new and a shard is unavailable; retry the call
      */
     public void create(StreamSpec stream) {
-        boolean existed = false;
+        Optional<StreamSpec> stored = findStored(stream);
+        boolean existed = stored.isPresent();
+        stored.ifPresent(spec -> warnOfOtherSettings(stream, spec));
+        StreamSpec created = stored.orElse(stream);
         @Nullable SQLException failure = null;
         @Nullable Shard failed = null;
         for (Shard shard : shards.all()) {
             try {
-                Optional<StreamTable.Row> existing = shard.findStream(stream.name());
-                existing.ifPresent(row -> requireSame(stream, row.spec()));
-                existed |= existing.isPresent();
-                requireSame(stream, shard.createStream(stream).spec());
+                created = shard.createStream(created).spec();
+                requireSamePartitions(stream, created);
             } catch (SQLException e) {
                 failure = e;
                 failed = shard;
@@ -108,19 +112,77 @@ public final class StreamRegistry {
         if (failure != null) {
             LOG.warn("Shard {} is unavailable; it gets stream {} when it is back", failed, stream.name());
         }
-        known.put(stream.name(), stream);
+        known.put(stream.name(), created);
     }
 
-    private static void requireSame(StreamSpec requested, StreamSpec existing) {
-        requireSame("stream.partitions", requested.name(), requested.partitions(), existing.partitions());
-        requireSame("stream.segmentSize", requested.name(), requested.segmentSize(), existing.segmentSize());
-        requireSame("stream.json", requested.name(), requested.json(), existing.json());
+    /** Returns the stream as it is on the first shard that has it. */
+    private Optional<StreamSpec> findStored(StreamSpec stream) {
+        Optional<StreamSpec> stored = Optional.empty();
+        for (Shard shard : shards.all()) {
+            try {
+                Optional<StreamTable.Row> row = shard.findStream(stream.name());
+                row.ifPresent(existing -> requireSamePartitions(stream, existing.spec()));
+                stored = stored.or(() -> row.map(StreamTable.Row::spec));
+            } catch (SQLException e) { // creating it there fails, too
+                LOG.debug("Stream {} could not be read on {}", stream.name(), shard, e);
+            }
+        }
+        return stored;
     }
 
-    private static void requireSame(String field, String stream, Object requested, Object existing) {
-        if (!requested.equals(existing)) {
+    private static void requireSamePartitions(StreamSpec requested, StreamSpec existing) {
+        if (requested.partitions() != existing.partitions()) {
             throw new InvalidInputException(
-                    field, "of the existing stream " + stream + " is " + existing + " and cannot become " + requested);
+                    "stream.partitions",
+                    "of the existing stream " + requested.name() + " is " + existing.partitions()
+                            + " and cannot become " + requested.partitions());
+        }
+    }
+
+    private static void warnOfOtherSettings(StreamSpec requested, StreamSpec existing) {
+        List<String> differing = new ArrayList<>();
+        addIfDiffering(differing, "segmentSize", requested.segmentSize(), existing.segmentSize());
+        addIfDiffering(differing, "json", requested.json(), existing.json());
+        addIfDiffering(differing, "retention", requested.retention(), existing.retention());
+        if (!differing.isEmpty()) {
+            LOG.warn(
+                    "Stream {} exists with other settings, which it keeps: {}. EventSql.alterStream changes them",
+                    requested.name(),
+                    String.join(", ", differing));
+        }
+    }
+
+    private static void addIfDiffering(List<String> differing, String field, Object requested, Object existing) {
+        if (!requested.equals(existing)) {
+            differing.add(field + " is " + existing + ", not " + requested);
+        }
+    }
+
+    /**
+     * Changes all that can be changed of a stream, on every shard. A shard that lacks the stream gets it.
+     *
+     * @throws InvalidInputException if the stream has other partitions
+     * @throws UnknownStreamException if the stream does not exist
+     * @throws EventSqlException if a shard could not be changed; retry the call
+     */
+    public void alter(StreamSpec stream) {
+        requireSamePartitions(stream, require(stream.name()));
+        List<String> failed = new ArrayList<>();
+        @Nullable SQLException failure = null;
+        for (Shard shard : shards.all()) {
+            try {
+                shard.alterStream(stream);
+                known.put(stream.name(), stream);
+            } catch (SQLException e) {
+                failed.add(shard.name() + ": " + e.getMessage());
+                failure = e;
+            }
+        }
+        if (failure != null) {
+            throw new EventSqlException(
+                    "Stream " + stream.name() + " was not changed on " + String.join(", on ", failed)
+                            + "; retry the call",
+                    failure);
         }
     }
 

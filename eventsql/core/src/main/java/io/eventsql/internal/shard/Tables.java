@@ -11,6 +11,7 @@ import io.eventsql.internal.sql.Notifications;
 import io.eventsql.internal.sql.OffsetTable;
 import io.eventsql.internal.sql.ParkedEventTable;
 import io.eventsql.internal.sql.PartitionTable;
+import io.eventsql.internal.sql.RetentionFunctions;
 import io.eventsql.internal.sql.SegmentTable;
 import io.eventsql.internal.sql.SqlSchema;
 import io.eventsql.internal.sql.StreamTable;
@@ -23,6 +24,7 @@ public record Tables(
         StreamTable streams,
         PartitionTable partitions,
         SegmentTable segments,
+        RetentionFunctions retention,
         ConsumerTable consumers,
         ConsumerStatusFunctions consumerStatus,
         OffsetTable offsets,
@@ -40,6 +42,7 @@ public record Tables(
                 new StreamTable(schema),
                 new PartitionTable(schema),
                 new SegmentTable(schema),
+                new RetentionFunctions(schema),
                 new ConsumerTable(schema),
                 new ConsumerStatusFunctions(schema),
                 new OffsetTable(schema),

@@ -1,10 +1,12 @@
 package io.eventsql.internal.sql;
 
+import io.eventsql.Retention;
 import io.eventsql.StreamSpec;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
+import java.time.Duration;
 import java.time.OffsetDateTime;
 import java.util.List;
 import java.util.Objects;
@@ -60,7 +62,9 @@ public final class OutboxTable {
 
     // Index: stream_name_unique. Takes no row lock.
     private static final String FIND_STREAM = """
-            SELECT s.partitions, s.segment_size, s.json
+            SELECT s.partitions, s.segment_size, s.json,
+                   (extract(epoch FROM s.retention) * 1000)::bigint, s.retention_bytes, s.retention_events,
+                   s.expire_handled, (extract(epoch FROM s.abandoned_after) * 1000)::bigint
             FROM eventsql.stream s, eventsql.shard c
             WHERE s.name = ? AND c.cluster_id = ?""";
 
@@ -108,11 +112,20 @@ public final class OutboxTable {
             statement.setString(1, name);
             statement.setObject(2, clusterId);
             try (ResultSet row = statement.executeQuery()) {
-                return row.next()
-                        ? Optional.of(new StreamSpec(name, row.getInt(1), row.getLong(2), row.getBoolean(3)))
-                        : Optional.empty();
+                return row.next() ? Optional.of(streamSpec(name, row)) : Optional.empty();
             }
         }
+    }
+
+    private static StreamSpec streamSpec(String name, ResultSet row) throws SQLException {
+        @Nullable Long maxAgeMs = row.getObject(4, Long.class);
+        Retention retention = new Retention(
+                maxAgeMs == null ? null : Duration.ofMillis(maxAgeMs),
+                row.getObject(5, Long.class),
+                row.getObject(6, Long.class),
+                row.getBoolean(7),
+                Duration.ofMillis(row.getLong(8)));
+        return new StreamSpec(name, row.getInt(1), row.getLong(2), row.getBoolean(3), retention);
     }
 
     /** Writes one event in the caller's transaction. */

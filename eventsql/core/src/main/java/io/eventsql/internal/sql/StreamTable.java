@@ -1,10 +1,13 @@
 package io.eventsql.internal.sql;
 
+import io.eventsql.Retention;
 import io.eventsql.StreamSpec;
 import java.sql.Connection;
+import java.time.Duration;
 import java.util.List;
 import java.util.Objects;
 import java.util.Optional;
+import org.jspecify.annotations.Nullable;
 
 /**
  * {@code stream} and {@code stream_partition}: the streams of a shard, and the row of each partition that appends lock.
@@ -12,18 +15,29 @@ import java.util.Optional;
 public final class StreamTable {
     // Index: stream_name_unique. Takes no row lock.
     private static final String FIND = """
-            SELECT stream_id, name, partitions, segment_size, json
+            SELECT stream_id, name, partitions, segment_size, json, retention_bytes, retention_events, expire_handled,
+                   (extract(epoch FROM retention) * 1000)::bigint AS age_ms,
+                   (extract(epoch FROM abandoned_after) * 1000)::bigint AS abandoned_after_ms
             FROM eventsql.stream
             WHERE name = ?""";
 
     // Index: stream_name_unique, or a scan of the whole table. Takes no row lock.
     private static final String FIND_ALL = """
-            SELECT stream_id, name, partitions, segment_size, json
+            SELECT stream_id, name, partitions, segment_size, json, retention_bytes, retention_events, expire_handled,
+                   (extract(epoch FROM retention) * 1000)::bigint AS age_ms,
+                   (extract(epoch FROM abandoned_after) * 1000)::bigint AS abandoned_after_ms
             FROM eventsql.stream
             ORDER BY name""";
 
     // Index: stream_name_unique, on which a concurrent insert of the same name waits.
-    private static final String CREATE = "SELECT eventsql.create_stream_v1(?, ?, ?, ?, ?)";
+    private static final String CREATE = """
+            SELECT eventsql.create_stream_v2(?, ?, ?, ?, ?,
+                ?::bigint * interval '1 ms', ?::bigint, ?::bigint, ?, ?::bigint * interval '1 ms')""";
+
+    // Index: stream_name_unique. Locks the stream's row, and that of retention, whose current step it waits for.
+    private static final String ALTER = """
+            SELECT eventsql.alter_stream_v1(?, ?, ?,
+                ?::bigint * interval '1 ms', ?::bigint, ?::bigint, ?, ?::bigint * interval '1 ms')""";
 
     // Index: stream_name_unique. Reads the catalog: pg_class_relname_nsp_index. Takes no row lock.
     private static final String HAS_ALL_PARTITIONS = """
@@ -62,8 +76,44 @@ public final class StreamTable {
      * its partitions follow: {@link #createPartitions}.
      */
     public void create(Connection connection, StreamSpec spec, int mapVersion) {
+        Retention retention = spec.retention();
         Jooq.using(connection)
-                .fetch(schema.sql(CREATE), spec.name(), spec.partitions(), spec.segmentSize(), spec.json(), mapVersion);
+                .fetch(
+                        schema.sql(CREATE),
+                        spec.name(),
+                        spec.partitions(),
+                        spec.segmentSize(),
+                        spec.json(),
+                        mapVersion,
+                        millis(retention.maxAge()),
+                        retention.maxBytes(),
+                        retention.maxEvents(),
+                        retention.expireHandled(),
+                        millis(retention.abandonedAfter()));
+    }
+
+    /**
+     * Changes all that can be changed of a stream, in the caller's transaction.
+     *
+     * @return whether the stream exists
+     */
+    public boolean alter(Connection connection, StreamSpec spec) {
+        Retention retention = spec.retention();
+        return Boolean.TRUE.equals(Jooq.using(connection)
+                .fetchValue(
+                        schema.sql(ALTER),
+                        spec.name(),
+                        spec.segmentSize(),
+                        spec.json(),
+                        millis(retention.maxAge()),
+                        retention.maxBytes(),
+                        retention.maxEvents(),
+                        retention.expireHandled(),
+                        millis(retention.abandonedAfter())));
+    }
+
+    private static @Nullable Long millis(@Nullable Duration duration) {
+        return duration == null ? null : duration.toMillis();
     }
 
     /** Returns whether all partitions of a stream have their tables. */
@@ -90,6 +140,17 @@ public final class StreamTable {
                         r.get("name", String.class),
                         r.get("partitions", Integer.class),
                         r.get("segment_size", Long.class),
-                        r.get("json", Boolean.class)));
+                        r.get("json", Boolean.class),
+                        retention(r)));
+    }
+
+    private static Retention retention(org.jooq.Record r) {
+        Long ageMs = r.get("age_ms", Long.class);
+        return new Retention(
+                ageMs == null ? null : Duration.ofMillis(ageMs),
+                r.get("retention_bytes", Long.class),
+                r.get("retention_events", Long.class),
+                r.get("expire_handled", Boolean.class),
+                Duration.ofMillis(r.get("abandoned_after_ms", Long.class)));
     }
 }

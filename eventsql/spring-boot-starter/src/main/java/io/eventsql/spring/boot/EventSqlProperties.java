@@ -1,6 +1,7 @@
 package io.eventsql.spring.boot;
 
 import io.eventsql.InvalidInputException;
+import io.eventsql.Retention;
 import io.eventsql.Settings;
 import io.eventsql.StreamSpec;
 import io.eventsql.spring.UnjoinableTransaction;
@@ -90,11 +91,34 @@ record EventSqlProperties(
      * @param partitions Partitions on each shard: maximum number of members of one consumer that share a shard.
      * @param segmentSize Events in one segment of a partition; retention removes whole segments.
      * @param json Whether values are JSON; the stream then has a view with the parsed value.
+     * @param retention How long events are kept.
      */
     record Stream(
             @DefaultValue("10") int partitions,
             @DefaultValue("1000000") long segmentSize,
-            @DefaultValue("false") boolean json) {}
+            @DefaultValue("false") boolean json,
+            @DefaultValue StreamRetention retention) {}
+
+    /**
+     * How long a stream keeps its events. Each limit holds by itself; without any, events never expire.
+     *
+     * @param maxAge Events older than this expire.
+     * @param maxBytes Size of a partition on one shard above which its oldest events expire.
+     * @param maxEvents Number of events of a partition on one shard above which the oldest expire.
+     * @param expireHandled Whether events expire when all consumers have handled them.
+     * @param abandonedAfter Time without a commit after which a consumer that is behind keeps no events any more.
+     */
+    record StreamRetention(
+            @Nullable Duration maxAge,
+            @Nullable DataSize maxBytes,
+            @Nullable Long maxEvents,
+            @DefaultValue("false") boolean expireHandled,
+            @DefaultValue("7d") Duration abandonedAfter) {
+        Retention toRetention() {
+            return new Retention(
+                    maxAge, maxBytes == null ? null : maxBytes.toBytes(), maxEvents, expireHandled, abandonedAfter);
+        }
+    }
 
     /**
      * A database of the cluster. It has its own connection pool, which is no bean.
@@ -210,12 +234,17 @@ record EventSqlProperties(
 
     private static StreamSpec streamSpec(String name, Stream stream) {
         try {
-            return new StreamSpec(name, stream.partitions(), stream.segmentSize(), stream.json());
+            return new StreamSpec(
+                    name,
+                    stream.partitions(),
+                    stream.segmentSize(),
+                    stream.json(),
+                    stream.retention().toRetention());
         } catch (InvalidInputException e) {
             String property = "eventsql.streams[" + name + "]";
             String field = e.field().equals("stream.name")
                     ? property
-                    : property + "." + PropertyNames.kebab(e.field().substring("stream.".length()));
+                    : property + "." + PropertyNames.kebab(e.field().replaceFirst("^stream\\.", ""));
             throw new InvalidInputException(field, PropertyNames.problem(e));
         }
     }

@@ -314,6 +314,7 @@ BEGIN
             WHERE c.conrelid = format('eventsql.%I', segment.table_name)::regclass AND c.conname = 'eventsql_end';
             IF early_end.at < least(segment.end_offset, head + p_events) THEN
                 EXECUTE format('ALTER TABLE eventsql.%I DROP CONSTRAINT eventsql_end', segment.table_name);
+                added := added + 1; -- there is more room
             END IF;
             EXIT WHEN spare_offset > head + p_events;
             next := segment.end_offset;

@@ -3,6 +3,7 @@ package io.eventsql.spring.internal.observation;
 import io.eventsql.BufferState;
 import io.eventsql.EventSql;
 import io.eventsql.OutboxBacklog;
+import io.eventsql.RetentionStatus;
 import io.micrometer.core.instrument.FunctionCounter;
 import io.micrometer.core.instrument.Gauge;
 import io.micrometer.core.instrument.MeterRegistry;
@@ -17,6 +18,8 @@ import java.util.function.ToDoubleFunction;
 
 /** Gauges of the publish buffers, the outboxes and the consumers, and counters that the library keeps. Thread-safe. */
 public final class EventSqlGauges implements MeterBinder, AutoCloseable {
+    private static final Duration RETENTION_INTERVAL = Duration.ofSeconds(30);
+
     private final EventSql eventSql;
     private final Duration outboxInterval;
     private final Duration consumerInterval;
@@ -41,6 +44,7 @@ public final class EventSqlGauges implements MeterBinder, AutoCloseable {
     public void bindTo(MeterRegistry registry) {
         for (BufferState buffer : eventSql.buffers()) {
             bindBuffer(registry, buffer);
+            bindRetention(registry, buffer);
             if (consumersMax > 0) {
                 ConsumerGauges consumers = ConsumerGauges.bind(
                         registry, eventSql, buffer.shard(), buffer.name(), consumerInterval, consumersMax);
@@ -106,6 +110,76 @@ public final class EventSqlGauges implements MeterBinder, AutoCloseable {
                 .description(description)
                 .baseUnit(unit)
                 .tag("shard", shard.name())
+                .register(registry);
+    }
+
+    /** Counted by the database for all processes: each reports the same values. */
+    private void bindRetention(MeterRegistry registry, BufferState shard) {
+        Readings<RetentionStatus> readings = new Readings<>(
+                "retention " + shard.name(), RETENTION_INTERVAL, () -> eventSql.retentionStatus(shard.shard()));
+        Tags tags = Tags.of("shard", shard.name());
+        counter(
+                registry,
+                "eventsql.retention.expired.events",
+                "events",
+                "Events expired",
+                readings,
+                tags,
+                s -> s.expiredEvents());
+        counter(
+                registry,
+                "eventsql.retention.expired.size",
+                "bytes",
+                "Size of segments expired",
+                readings,
+                tags,
+                s -> s.expiredBytes());
+        gauge(
+                registry,
+                "eventsql.retention.blocked.segments",
+                "segments",
+                "Expired segments whose space is not returned yet",
+                readings,
+                tags,
+                s -> s.segmentsToTruncate());
+        gauge(
+                registry,
+                "eventsql.retention.empty.tables",
+                "tables",
+                "Empty tables of expired segments that are not dropped yet",
+                readings,
+                tags,
+                s -> s.emptyTables());
+    }
+
+    private static <T> void counter(
+            MeterRegistry registry,
+            String name,
+            String unit,
+            String description,
+            Readings<T> readings,
+            Tags tags,
+            ToDoubleFunction<T> number) {
+        FunctionCounter.builder(name, readings, r -> r.get(number))
+                .description(description)
+                .baseUnit(unit)
+                .tags(tags)
+                .register(registry);
+    }
+
+    private static <T> void gauge(
+            MeterRegistry registry,
+            String name,
+            String unit,
+            String description,
+            Readings<T> readings,
+            Tags tags,
+            ToDoubleFunction<T> number) {
+        Gauge.builder(name, readings, r -> r.get(number))
+                .description(description)
+                .baseUnit(unit)
+                .tags(tags)
+                .strongReference(true)
                 .register(registry);
     }
 

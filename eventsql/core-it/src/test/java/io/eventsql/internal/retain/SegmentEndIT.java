@@ -1,0 +1,135 @@
+package io.eventsql.internal.retain;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.awaitility.Awaitility.await;
+
+import io.eventsql.Event;
+import io.eventsql.EventPosition;
+import io.eventsql.Retention;
+import io.eventsql.StreamSpec;
+import io.eventsql.fixture.Sql;
+import java.sql.Connection;
+import java.sql.SQLException;
+import java.time.Duration;
+import java.util.Collections;
+import java.util.List;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** Active segments end before they are full, so that the events of slow partitions expire in time. */
+@Timeout(120)
+class SegmentEndIT {
+    private static final Retention ONE_DAY = Retention.FOREVER.withMaxAge(Duration.ofDays(1));
+
+    private static RetentionFixture fixture;
+
+    private final String stream = RetentionFixture.newStream();
+    private final StreamSpec spec =
+            StreamSpec.of(stream).withPartitions(1).withSegmentSize(1_000_000).withRetention(ONE_DAY);
+
+    @BeforeAll
+    static void open() {
+        fixture = new RetentionFixture();
+    }
+
+    @AfterAll
+    static void close() {
+        fixture.close();
+    }
+
+    private String end() throws SQLException {
+        return Sql.query(fixture.database, "SELECT eventsql.end_segment_v1(?, 0)", fixture.streamId(stream))
+                .getFirst();
+    }
+
+    private List<String> toEnd() throws SQLException {
+        return Sql.query(
+                fixture.database,
+                "SELECT stream_id FROM eventsql.segments_to_end_v1(100) WHERE stream_id = ?",
+                fixture.streamId(stream));
+    }
+
+    @Test
+    void trickle_expiresInTime() throws SQLException {
+        fixture.eventSql.createStream(spec);
+        fixture.publish(stream, 10);
+        assertThat(toEnd()).isEmpty();
+        assertThat(end()).isEqualTo("none");
+        for (int hour = 0; hour < 40; hour += 4) {
+            fixture.age(stream, Duration.ofHours(4));
+            if (!toEnd().isEmpty()) {
+                assertThat(end()).isEqualTo("ended");
+            }
+            fixture.publish(stream, 10);
+            fixture.pass();
+        }
+        assertThat(fixture.logStart(stream)).isBetween(30L, 50L);
+        assertThat(fixture.eventSql.read(new EventPosition(stream, 0, 0, fixture.logStart(stream)), 1_000))
+                .hasSize((int) (110 - fixture.logStart(stream)));
+    }
+
+    @Test
+    void readerOfTheStream_failsAtOnce_publishingContinues() throws Exception {
+        fixture.eventSql.createStream(spec);
+        fixture.publish(stream, 10);
+        fixture.age(stream, Duration.ofHours(4));
+        try (Connection reader = fixture.database.getConnection()) {
+            reader.setAutoCommit(false);
+            Sql.query(reader, "SELECT count(*) FROM eventsql.events_" + stream);
+            assertThatThrownBy(this::end)
+                    .isInstanceOf(SQLException.class)
+                    .hasFieldOrPropertyWithValue("SQLState", "55P03");
+            fixture.publish(stream, 10);
+            reader.rollback();
+        }
+        await().untilAsserted(() -> assertThat(end()).isEqualTo("ended"));
+        fixture.publish(stream, 10);
+        assertThat(fixture.segments(stream).getFirst()).startsWith("0-20 ");
+        assertThat(fixture.eventSql.read(new EventPosition(stream, 0, 0, 0), 100))
+                .hasSize(30);
+    }
+
+    /** Reading it while it is attached would make publishers wait: its end is proved before. */
+    @Test
+    void largeSegment_endsWithAValidatedConstraint() throws Exception {
+        fixture.eventSql.createStream(spec);
+        String large = "x".repeat(1_000);
+        for (int i = 0; i < 40; i++) {
+            fixture.eventSql.publisher().publishAll(stream, Collections.nCopies(1_000, Event.ofText("k", large)));
+        }
+        fixture.age(stream, Duration.ofHours(4));
+        assertThat(end()).isEqualTo("large");
+        int id = fixture.streamId(stream);
+        assertThat(Sql.query(fixture.database, "SELECT eventsql.begin_segment_end_v1(?, 0)", id))
+                .containsExactly("t");
+        assertThat(end()).isEqualTo("large"); // killed before it was checked
+        Sql.query(fixture.database, "SELECT eventsql.check_segment_end_v1(?, 0)", id);
+        fixture.publish(stream, 10);
+        assertThat(end()).isEqualTo("ended");
+        assertThat(fixture.segments(stream).getFirst()).startsWith("0-24");
+        assertThat(Sql.query(
+                        fixture.database,
+                        "SELECT conname FROM pg_constraint WHERE conname = 'eventsql_end' AND conrelid = "
+                                + "'eventsql.events_" + stream + "__p0_s0'::regclass"))
+                .isEmpty();
+        fixture.publish(stream, 10);
+    }
+
+    /** The process died before the segment ended, and its constraint stayed. */
+    @Test
+    void constraintLeftBehind_appendsBeyondItAreStored() throws Exception {
+        fixture.eventSql.createStream(spec);
+        fixture.publish(stream, 10);
+        Sql.execute(
+                fixture.database,
+                "ALTER TABLE eventsql.events_" + stream
+                        + "__p0_s0 ADD CONSTRAINT eventsql_end CHECK (partition = 0 AND event_offset >= 0 AND event_offset < 15)");
+        fixture.publish(stream, 10);
+        fixture.publish(stream, 10);
+        assertThat(fixture.eventSql.read(new EventPosition(stream, 0, 0, 0), 100))
+                .hasSize(30);
+    }
+}
