@@ -188,6 +188,26 @@ class SegmentSizesIT {
                 .containsExactly("0", "1", "2", "3");
     }
 
+    /** A segment that is to end early has a constraint until it does; events that must go into it remove that. */
+    @Test
+    void publish_beyondTheAnnouncedEndOfASegment_removesTheConstraintAndIsStored() throws SQLException {
+        EventSql eventSql = cluster.open();
+        createStream(eventSql, 1_000);
+        publish(eventSql, 0, 10);
+        Sql.execute(
+                database,
+                "ALTER TABLE eventsql.events_" + stream + "__p0_s0 ADD CONSTRAINT eventsql_end"
+                        + " CHECK (partition = 0 AND event_offset >= 0 AND event_offset < 30) NOT VALID");
+        publish(eventSql, 10, 20);
+        publish(eventSql, 20, 60);
+        assertThat(eventSql.read(new EventPosition(stream, 0, 0, 0), 100)).hasSize(60);
+        assertThat(Sql.queryLong(
+                        database,
+                        "SELECT count(*) FROM pg_constraint WHERE conname = 'eventsql_end' AND conrelid = 'eventsql.events_"
+                                + stream + "__p0_s0'::regclass"))
+                .isZero();
+    }
+
     @Test
     void ensureSegments_roomForMany_addsTenPerCall() throws SQLException {
         EventSql eventSql = cluster.open();
