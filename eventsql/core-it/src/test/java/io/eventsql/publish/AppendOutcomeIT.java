@@ -167,8 +167,8 @@ class AppendOutcomeIT extends AppendFixture {
     }
 
     /**
-     * The segment is missing when the append arrives, but exists when the library reads the heads, because another process
-     * was faster. The proxy holds that request until the other process has stored an event.
+     * The segment is missing when the append arrives, but exists when the library asks for it, because another process was
+     * faster. The proxy holds that request until the other process has stored an event.
      */
     @Test
     void publish_anotherProcessAddsMissingSegmentFirst_isStored() throws Exception {
@@ -182,7 +182,7 @@ class AppendOutcomeIT extends AppendFixture {
                                 .publishTimeout(Duration.ofSeconds(60))
                                 .build())
                         .build()) {
-            proxy.planRequests("heads_v1", number -> number == 1 ? RequestFault.HOLD_REQUEST : null);
+            proxy.planRequests("ensure_segments_v1", number -> number == 1 ? RequestFault.HOLD_REQUEST : null);
             CompletableFuture<EventPosition> late = slow.publisher().publishAsync("segment_race", Event.ofText("late"));
             await().atMost(Duration.ofSeconds(10)).until(() -> proxy.requests() == 1);
             assertThat(eventSql.publisher()

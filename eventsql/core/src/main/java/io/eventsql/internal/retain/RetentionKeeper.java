@@ -24,6 +24,8 @@ import org.slf4j.LoggerFactory;
 public final class RetentionKeeper {
     private static final Logger LOG = LoggerFactory.getLogger(RetentionKeeper.class);
     private static final Duration INTERVAL = Duration.ofSeconds(10);
+    /** As long as no stream has a limit: an idle process sends hardly any statement. */
+    private static final Duration IDLE_INTERVAL = Duration.ofMinutes(1);
     /** Between two steps: publishers and the tasks of other components have their turn. */
     private static final int STEP_PAUSE_MS = 5;
 
@@ -41,6 +43,7 @@ public final class RetentionKeeper {
     private long endsBlockedUntilNanos = System.nanoTime();
     private long dropsBlockedUntilNanos = System.nanoTime();
     private boolean manyEmptyTables;
+    private boolean isIdle;
 
     RetentionKeeper(Shard shard, Duration interval) {
         this.shard = shard;
@@ -62,7 +65,7 @@ public final class RetentionKeeper {
             try {
                 more = runStep();
             } finally { // also if the data source throws something unexpected
-                runLater(more ? STEP_PAUSE_MS : interval.toMillis());
+                runLater(more ? STEP_PAUSE_MS : (isIdle ? IDLE_INTERVAL : interval).toMillis());
             }
         });
     }
@@ -71,6 +74,7 @@ public final class RetentionKeeper {
     boolean runStep() {
         try {
             Step step = shard.require().transaction(c -> functions.expire(c, interval));
+            isIdle = step == Step.IDLE;
             if (step == Step.FINISHED) {
                 endSegments();
                 dropEmptyTables();

@@ -55,6 +55,8 @@ public final class RetentionFunctions {
         MORE,
         /** The pass is finished. */
         FINISHED,
+        /** The pass is finished, and no stream has a limit: there is nothing to remove. */
+        IDLE,
         /** Nothing: another process takes a step, or the next pass is not due. */
         WAITING
     }

@@ -311,8 +311,9 @@ END $$;
 
 -- Takes the next step of retention: segments of one partition expire, or those of one partition that have expired are
 -- truncated. Computes the policy itself. Returns 'more' if the pass over all partitions continues: the caller repeats the call
--- in another transaction. 'finished' at the end of the pass; 'waiting' if nothing was done, because another process takes
--- a step or the next pass is not due.
+-- in another transaction. 'finished' at the end of the pass, 'idle' if it is known then that there is nothing to remove, also
+-- in the next passes, because no stream has a limit; 'waiting' if nothing was done, because another process takes a step or
+-- the next pass is not due.
 --
 -- p_pause: how long after the begin of one pass the next one begins; at least twenty times as long as a pass takes. 0: at
 -- once.
@@ -384,7 +385,12 @@ BEGIN
             ORDER BY p.stream_id, p.partition LIMIT 1;
             IF NOT FOUND THEN
                 UPDATE eventsql.retention_pass SET ended_at = clock_timestamp(), is_running = false, truncating = false;
-                RETURN 'finished';
+                RETURN CASE
+                    WHEN EXISTS (
+                        SELECT FROM eventsql.stream s
+                        WHERE num_nonnulls(s.retention, s.retention_bytes, s.retention_events) > 0 OR s.expire_handled)
+                    OR EXISTS (SELECT FROM eventsql.segment g WHERE g.state IN ('expired', 'empty'))
+                    THEN 'finished' ELSE 'idle' END;
             END IF;
             pass.stream_id := visit.stream_id;
             pass.partition := visit.partition;
