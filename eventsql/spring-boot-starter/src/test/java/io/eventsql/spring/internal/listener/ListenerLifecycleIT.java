@@ -284,7 +284,7 @@ class ListenerLifecycleIT extends ListenerFixture {
         return Stream.of(
                 Arguments.of(Twin.class, "so that each event would reach only one of them"),
                 Arguments.of(SameId.class, "has the id of"),
-                Arguments.of(WrongName.class, "the attribute stream must be lower-case letters"),
+                Arguments.of(WrongName.class, "the attribute stream must be letters (A to Z, a to z)"),
                 Arguments.of(BatchOfKeys.class, "has keyConcurrency 4 and is a batch listener"));
     }
 
