@@ -2,6 +2,7 @@ package io.eventsql.publish;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.awaitility.Awaitility.await;
 
 import com.zaxxer.hikari.HikariDataSource;
 import io.eventsql.Event;
@@ -230,7 +231,7 @@ class RejectedEventsIT extends PublishFixture {
         get(publish(eventSql, stream, "k", "before"));
         String database = Sql.query(dataSource(), "SELECT current_database()").getFirst();
         Sql.execute(dataSource(), "ALTER DATABASE " + database + " SET default_transaction_read_only = on");
-        dataSource().unwrap(HikariDataSource.class).getHikariPoolMXBean().softEvictConnections();
+        awaitNewConnections(database);
 
         EventSqlException failure = failureOf(publish(eventSql, stream, "k", "rejected"));
 
@@ -252,6 +253,19 @@ class RejectedEventsIT extends PublishFixture {
             }
         }
         assertThat(storedValues(stream)).containsExactly("before", "after");
+    }
+
+    /** Replaces the pool's connections: a session has the settings of its database as of the time when it started. */
+    private void awaitNewConnections(String database) throws Exception {
+        String now = Sql.query(dataSource(), "SELECT clock_timestamp()").getFirst();
+        await().atMost(Duration.ofSeconds(30)).until(() -> {
+            dataSource().unwrap(HikariDataSource.class).getHikariPoolMXBean().softEvictConnections();
+            return Sql.query(
+                            dataSource(),
+                            "SELECT pid FROM pg_stat_activity WHERE datname = '" + database
+                                    + "' AND backend_type = 'client backend' AND backend_start < '" + now + "'")
+                    .isEmpty();
+        });
     }
 
     /** Returns the pool, whose connections execute a statement when they are borrowed. */
