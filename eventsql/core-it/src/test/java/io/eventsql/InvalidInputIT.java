@@ -397,7 +397,7 @@ class InvalidInputIT {
                 new Missing("outboxes[0]", () -> builder().outbox((DataSource) null)));
     }
 
-    private static EventSql.Builder builder() {
+    private static EventSqlBuilder builder() {
         return EventSql.builder(cluster.dataSources());
     }
 

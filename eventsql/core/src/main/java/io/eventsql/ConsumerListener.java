@@ -4,7 +4,7 @@ import java.time.Duration;
 
 /**
  * Callbacks for the consumers of this process, for metrics and alerts; registered with {@link
- * EventSql.Builder#listener}. They are called concurrently on threads of the library and on handler threads: methods must
+ * EventSqlBuilder#listener}. They are called concurrently on threads of the library and on handler threads: methods must
  * be thread-safe and return quickly. An exception or {@link Error} is logged and has no other effect, and an interrupt that a
  * callback leaves is cleared.
  */

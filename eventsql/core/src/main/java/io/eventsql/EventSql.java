@@ -27,9 +27,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.UUID;
 import java.util.concurrent.atomic.AtomicBoolean;
-import java.util.stream.Stream;
 import javax.sql.DataSource;
-import org.jspecify.annotations.Nullable;
 
 /**
  * Entry point of the library: streams of events in one or several PostgreSQL databases (shards). Thread-safe; a process
@@ -56,7 +54,6 @@ import org.jspecify.annotations.Nullable;
  */
 public final class EventSql implements AutoCloseable {
     private static final long OPEN_MISSING_EVERY_MS = 1_000;
-    private static final int SHARDS_MAX = 1_024;
     private static final Duration REPORT_LEASE_MIN = Duration.ofMillis(100);
     private static final Duration REPORT_LEASE_MAX = Duration.ofHours(1);
 
@@ -75,7 +72,7 @@ public final class EventSql implements AutoCloseable {
     private final PoolCheck pools;
     private final AtomicBoolean closed = new AtomicBoolean();
 
-    private EventSql(Builder builder) {
+    EventSql(EventSqlBuilder builder) {
         settings = builder.settings;
         shards = Shards.open(builder.dataSources, builder.shardNames, settings);
         streams = new StreamRegistry(shards);
@@ -112,8 +109,8 @@ public final class EventSql implements AutoCloseable {
      *
      * @param dataSource preferably a connection pool
      */
-    public static Builder builder(DataSource dataSource) {
-        return new Builder(List.of(InvalidInputException.requireGiven("dataSource", dataSource)), List.of());
+    public static EventSqlBuilder builder(DataSource dataSource) {
+        return new EventSqlBuilder(List.of(InvalidInputException.requireGiven("dataSource", dataSource)), List.of());
     }
 
     /**
@@ -122,12 +119,12 @@ public final class EventSql implements AutoCloseable {
      *
      * @param dataSources one for each shard, preferably connection pools; no duplicates
      */
-    public static Builder builder(List<? extends DataSource> dataSources) {
+    public static EventSqlBuilder builder(List<? extends DataSource> dataSources) {
         InvalidInputException.requireGiven("dataSources", dataSources);
         for (int i = 0; i < dataSources.size(); i++) {
             InvalidInputException.requireGiven("dataSources[" + i + "]", dataSources.get(i));
         }
-        return new Builder(dataSources, List.of());
+        return new EventSqlBuilder(dataSources, List.of());
     }
 
     /**
@@ -137,7 +134,7 @@ public final class EventSql implements AutoCloseable {
      *
      * @param shards the data source of each shard by its name: 1 to 60 letters, digits, dots, hyphens and underscores
      */
-    public static Builder builder(Map<String, ? extends DataSource> shards) {
+    public static EventSqlBuilder builder(Map<String, ? extends DataSource> shards) {
         InvalidInputException.requireGiven("shards", shards);
         List<String> names = new ArrayList<>();
         List<DataSource> dataSources = new ArrayList<>();
@@ -145,7 +142,7 @@ public final class EventSql implements AutoCloseable {
             names.add(Names.requireShardName("shards", name));
             dataSources.add(InvalidInputException.requireGiven("shards[" + name + "]", dataSource));
         });
-        return new Builder(dataSources, names);
+        return new EventSqlBuilder(dataSources, names);
     }
 
     /**
@@ -479,92 +476,6 @@ public final class EventSql implements AutoCloseable {
             return false;
         } finally {
             shards.close(deadline);
-        }
-    }
-
-    /** Builds an {@link EventSql} instance; not thread-safe. */
-    public static final class Builder {
-        private final List<DataSource> dataSources;
-        /** In the order of the data sources; empty: the names recorded in the databases. */
-        private final List<String> shardNames;
-
-        private Settings settings = Settings.defaults();
-        private final List<ConsumerListener> listeners = new ArrayList<>();
-        private final List<PublishListener> publishListeners = new ArrayList<>();
-        private @Nullable DataSource preferredShard;
-        private List<DataSource> outboxes = List.of();
-
-        private Builder(List<? extends DataSource> dataSources, List<String> shardNames) {
-            this.dataSources = List.copyOf(dataSources);
-            this.shardNames = List.copyOf(shardNames);
-            InvalidInputException.requireRange("dataSources", dataSources.size(), 1, SHARDS_MAX);
-        }
-
-        /** Sets all settings; without this, the defaults apply. */
-        public Builder settings(Settings value) {
-            settings = InvalidInputException.requireGiven("settings", value);
-            return this;
-        }
-
-        /** Adds callbacks for the consumers of this process. */
-        public Builder listener(ConsumerListener value) {
-            listeners.add(InvalidInputException.requireGiven("listener", value));
-            return this;
-        }
-
-        /** Adds callbacks for the events that this process publishes. */
-        public Builder publishListener(PublishListener value) {
-            publishListeners.add(InvalidInputException.requireGiven("publishListener", value));
-            return this;
-        }
-
-        /**
-         * Sets the shard that receives events without a key while it is healthy. Without this, they go to the healthy
-         * shards in turn.
-         *
-         * @param value one of the shards' data sources
-         */
-        public Builder preferredShard(DataSource value) {
-            InvalidInputException.requireGiven("preferredShard", value);
-            if (!dataSources.contains(value)) {
-                throw new InvalidInputException("preferredShard", "must be the data source of a shard");
-            }
-            preferredShard = value;
-            return this;
-        }
-
-        /**
-         * Sets the standalone outboxes: databases other than the shards, such as the application's own, in whose
-         * transactions events are published ({@link EventSql#outbox()}). The tables of the outbox are created in each of
-         * them, in the same schema; every process that names the database can relay it. A shard always has an outbox;
-         * naming one has no effect.
-         *
-         * @param values preferably connection pools
-         */
-        public Builder outbox(DataSource... values) {
-            InvalidInputException.requireGiven("outboxes", values);
-            for (int i = 0; i < values.length; i++) {
-                InvalidInputException.requireGiven("outboxes[" + i + "]", values[i]);
-            }
-            outboxes = List.of(values);
-            return this;
-        }
-
-        private List<DataSource> withOutbox() {
-            return Stream.concat(dataSources.stream(), outboxes.stream())
-                    .distinct()
-                    .toList();
-        }
-
-        /**
-         * Opens the databases and migrates their schema. An unavailable shard is used as soon as it becomes available, if
-         * the cluster is recorded in the other databases.
-         *
-         * @throws ShardIdentityException if a database is not the shard it is used as
-         * @throws EventSqlException if the cluster cannot be determined or created
-         */
-        public EventSql build() {
-            return new EventSql(this);
         }
     }
 }

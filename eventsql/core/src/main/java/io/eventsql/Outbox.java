@@ -19,7 +19,7 @@ import org.jooq.DSLContext;
  *
  * <ul>
  *   <li>The connection must belong to a database with an outbox: that of a shard, or one given to {@link
- *       EventSql.Builder#outbox}. It must be in a transaction, at any isolation level. Its state does not change: the
+ *       EventSqlBuilder#outbox}. It must be in a transaction, at any isolation level. Its state does not change: the
  *       library neither commits nor closes it.
  *   <li>Exactly once: each committed event is appended to its stream once, whatever fails on the way. An event that the
  *       stream's database rejects, for example by a constraint of the application, is refused: it is kept with the reason
@@ -92,7 +92,7 @@ public interface Outbox {
 
     /**
      * Returns the data sources whose transactions can publish: those of the shards and those given to {@link
-     * EventSql.Builder#outbox}.
+     * EventSqlBuilder#outbox}.
      */
     List<DataSource> dataSources();
 

@@ -4,7 +4,7 @@ import java.util.Map;
 
 /**
  * Callbacks for the events that this process publishes through its {@link EventPublisher}, for metrics; registered with
- * {@link EventSql.Builder#publishListener}. They are called one after the other on a thread of their own. Whatever a method
+ * {@link EventSqlBuilder#publishListener}. They are called one after the other on a thread of their own. Whatever a method
  * throws is logged and has no other effect. If the listeners are so slow that more than 10,000 callbacks wait, further ones
  * are dropped; their number is logged, and returned by {@link EventSql#droppedPublishCallbacks}.
  *

@@ -8,6 +8,7 @@ import io.eventsql.ConsumerPartition;
 import io.eventsql.ConsumerSpec;
 import io.eventsql.Event;
 import io.eventsql.EventSql;
+import io.eventsql.EventSqlBuilder;
 import io.eventsql.FailurePolicy;
 import io.eventsql.RetryPolicy;
 import io.eventsql.Settings;
@@ -63,7 +64,7 @@ class ConsumerListenerIT extends ConsumerFixture {
     }
 
     private EventSql process(ConsumerListener... listeners) {
-        EventSql.Builder builder = EventSql.builder(cluster.dataSources())
+        EventSqlBuilder builder = EventSql.builder(cluster.dataSources())
                 .settings(Settings.builder().pollInterval(Duration.ofMillis(50)).build());
         List.of(listeners).forEach(builder::listener);
         return builder.build();

@@ -340,7 +340,7 @@ abstract class OutboxContract {
             transaction.setAutoCommit(false);
             assertThatExceptionOfType(EventSqlException.class)
                     .isThrownBy(() -> outbox.publish(transaction, STREAM, Event.ofText("x")))
-                    .withMessageContaining("EventSql.Builder.outbox");
+                    .withMessageContaining("EventSqlBuilder.outbox");
         }
     }
 

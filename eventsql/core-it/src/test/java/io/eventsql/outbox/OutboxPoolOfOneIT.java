@@ -7,6 +7,7 @@ import static org.awaitility.Awaitility.await;
 import com.zaxxer.hikari.HikariDataSource;
 import io.eventsql.Event;
 import io.eventsql.EventSql;
+import io.eventsql.EventSqlBuilder;
 import io.eventsql.StreamSpec;
 import io.eventsql.UnknownStreamException;
 import io.eventsql.fixture.Pools;
@@ -62,7 +63,7 @@ class OutboxPoolOfOneIT {
                 pools.add(poolOfOne(connection.getMetaData().getURL()));
             }
         }
-        EventSql.Builder builder = EventSql.builder(List.copyOf(pools));
+        EventSqlBuilder builder = EventSql.builder(List.copyOf(pools));
         if (standalone) {
             pools.add(poolOfOne(((PGSimpleDataSource) TestCluster.newDatabase()).getUrl()));
             builder.outbox(pools.getLast());

@@ -2,6 +2,7 @@ package io.eventsql.runner;
 
 import io.eventsql.EventPublisher;
 import io.eventsql.EventSql;
+import io.eventsql.EventSqlBuilder;
 import io.eventsql.ShardInfo;
 import io.eventsql.StreamSpec;
 import io.eventsql.benchmark.settings.DatabaseAddress;
@@ -182,7 +183,7 @@ final class PublishCommand implements Callable<Integer> {
     }
 
     private static EventSql open(RunSettings settings, List<DataSource> dataSources) {
-        EventSql.Builder builder = EventSql.builder(dataSources);
+        EventSqlBuilder builder = EventSql.builder(dataSources);
         if (!settings.events().keyed()) {
             builder.preferredShard(dataSources.get(settings.identity().runner() % dataSources.size()));
         }

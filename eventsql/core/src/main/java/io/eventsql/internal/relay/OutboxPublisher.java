@@ -108,7 +108,7 @@ public final class OutboxPublisher implements Outbox {
 
     private static String problem(SQLException e) {
         if (SqlErrors.state(e).equals(SqlErrors.UNDEFINED_TABLE)) {
-            return "The connection's database has no outbox; add its data source with EventSql.Builder.outbox: "
+            return "The connection's database has no outbox; add its data source with EventSqlBuilder.outbox: "
                     + e.getMessage();
         }
         return "The event was not written to the outbox, and the transaction cannot be committed: " + e.getMessage();

@@ -1,6 +1,7 @@
 package io.eventsql.spring.boot;
 
 import io.eventsql.EventSql;
+import io.eventsql.EventSqlBuilder;
 import io.eventsql.spring.internal.DataSourceProxies;
 import java.sql.Connection;
 import java.sql.SQLException;
@@ -62,7 +63,7 @@ record Databases(
     }
 
     /** Returns a builder over the shards. */
-    EventSql.Builder builder() {
+    EventSqlBuilder builder() {
         if (names.isEmpty()) {
             return EventSql.builder(shards);
         }

@@ -3,6 +3,7 @@ package io.eventsql.spring.boot;
 import io.eventsql.ConsumerListener;
 import io.eventsql.EventPublisher;
 import io.eventsql.EventSql;
+import io.eventsql.EventSqlBuilder;
 import io.eventsql.Outbox;
 import io.eventsql.PublishListener;
 import io.eventsql.StreamSpec;
@@ -57,7 +58,7 @@ public final class EventSqlAutoConfiguration {
             ObjectProvider<EventSqlBuilderCustomizer> customizers) {
         Databases databases =
                 Databases.choose(properties, pools.getIfAvailable(), applicationDataSources, markedDataSources);
-        EventSql.Builder builder = databases
+        EventSqlBuilder builder = databases
                 .builder()
                 .settings(properties.settings())
                 .outbox(databases.outboxes().toArray(DataSource[]::new));

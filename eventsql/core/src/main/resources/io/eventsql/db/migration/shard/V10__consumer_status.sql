@@ -1,6 +1,6 @@
 -- EventSQL: the state of all consumers, the process that reports it, and the events of a period of time.
 
-INSERT INTO eventsql.schema_version (version, description) VALUES (11, 'consumer status');
+INSERT INTO eventsql.schema_version (version, description) VALUES (10, 'consumer status');
 
 -- Returns when the first event of a partition at or above an offset was published. Where no row says so, because the events
 -- are missing from the log, or their segment is locked or being removed: when the last event was published, which is never

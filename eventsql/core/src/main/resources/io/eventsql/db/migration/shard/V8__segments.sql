@@ -135,55 +135,13 @@ BEGIN
     ON CONFLICT (stream_id, partition, first_offset) DO NOTHING;
 END $$;
 
--- Returns the size that the next segment of a partition should have: the events of an eighth of the retention age at the
--- rate of the last two segments, so that whole segments can expire in time; the stream's segment size at most.
+-- Returns the size that the next segment of a partition should have.
 CREATE FUNCTION eventsql.next_segment_size_v1(p_stream_id int, p_partition int) RETURNS bigint
-LANGUAGE plpgsql STABLE
+LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
-SET enable_seqscan = off
-SET enable_bitmapscan = off
-SET enable_sort = off
-SET jit = off
 AS $$
-DECLARE
-    segments_per_age CONSTANT int := 8;
-    size_min         CONSTANT bigint := 1000; -- a stream has a few segments ahead of the head, however quiet it is
-    stream           record;
-    head             bigint;
-    segment          text;
-    first            record;
-    since            timestamptz;
-    since_offset     bigint;
-BEGIN
-    SELECT s.segment_size, s.retention INTO STRICT stream FROM eventsql.stream s WHERE s.stream_id = p_stream_id;
-    IF stream.retention IS NULL THEN
-        RETURN stream.segment_size;
-    END IF;
-    SELECT b.next_offset INTO STRICT head
-    FROM eventsql.producer_batch b
-    WHERE b.stream_id = p_stream_id AND b.partition = p_partition
-    ORDER BY b.next_offset DESC LIMIT 1;
-    FOR segment IN -- the newest one first: of both, the earlier one counts
-        SELECT g.table_name
-        FROM eventsql.segment g
-        WHERE g.stream_id = p_stream_id AND g.partition = p_partition AND g.first_offset < head
-          AND g.state IN ('open', 'closed')
-        ORDER BY g.first_offset DESC LIMIT 2
-    LOOP
-        FOR first IN EXECUTE format(
-            'SELECT event_offset, published_at FROM eventsql.%I ORDER BY event_offset LIMIT 1', segment)
-        LOOP
-            since := first.published_at;
-            since_offset := first.event_offset;
-        END LOOP;
-    END LOOP;
-    IF since IS NULL THEN
-        RETURN stream.segment_size; -- nothing is known of its rate
-    END IF;
-    RETURN least(stream.segment_size, greatest(size_min, ceil(
-        (head - since_offset) * extract(epoch FROM stream.retention) / segments_per_age
-        / greatest(extract(epoch FROM clock_timestamp() - since), 1))::bigint));
-END $$;
+    SELECT s.segment_size FROM eventsql.stream s WHERE s.stream_id = p_stream_id
+$$;
 
 -- Adds a segment to a partition that begins at p_first_offset, which no segment covers, and the table of the partition if
 -- that is missing. The caller holds the advisory lock of the partition.

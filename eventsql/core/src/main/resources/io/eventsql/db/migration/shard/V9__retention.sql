@@ -418,7 +418,8 @@ BEGIN
     RETURN 'more';
 END $$;
 
--- As in version 8, but small enough for each limit: an eighth of it.
+-- Returns the size that the next segment of a partition should have: an eighth of each limit, by the rate and the size of
+-- the events of the last two segments, so that whole segments can expire in time; the stream's segment size at most.
 CREATE OR REPLACE FUNCTION eventsql.next_segment_size_v1(p_stream_id int, p_partition int) RETURNS bigint
 LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp

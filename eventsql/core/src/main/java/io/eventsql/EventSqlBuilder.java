@@ -1,0 +1,96 @@
+package io.eventsql;
+
+import java.util.ArrayList;
+import java.util.List;
+import java.util.stream.Stream;
+import javax.sql.DataSource;
+import org.jspecify.annotations.Nullable;
+
+/** Builds an {@link EventSql} instance; not thread-safe. */
+public final class EventSqlBuilder {
+    private static final int SHARDS_MAX = 1_024;
+
+    final List<DataSource> dataSources;
+    /** In the order of the data sources; empty: the names recorded in the databases. */
+    final List<String> shardNames;
+
+    Settings settings = Settings.defaults();
+    final List<ConsumerListener> listeners = new ArrayList<>();
+    final List<PublishListener> publishListeners = new ArrayList<>();
+
+    @Nullable
+    DataSource preferredShard;
+
+    List<DataSource> outboxes = List.of();
+
+    EventSqlBuilder(List<? extends DataSource> dataSources, List<String> shardNames) {
+        this.dataSources = List.copyOf(dataSources);
+        this.shardNames = List.copyOf(shardNames);
+        InvalidInputException.requireRange("dataSources", dataSources.size(), 1, SHARDS_MAX);
+    }
+
+    /** Sets all settings; without this, the defaults apply. */
+    public EventSqlBuilder settings(Settings value) {
+        settings = InvalidInputException.requireGiven("settings", value);
+        return this;
+    }
+
+    /** Adds callbacks for the consumers of this process. */
+    public EventSqlBuilder listener(ConsumerListener value) {
+        listeners.add(InvalidInputException.requireGiven("listener", value));
+        return this;
+    }
+
+    /** Adds callbacks for the events that this process publishes. */
+    public EventSqlBuilder publishListener(PublishListener value) {
+        publishListeners.add(InvalidInputException.requireGiven("publishListener", value));
+        return this;
+    }
+
+    /**
+     * Sets the shard that receives events without a key while it is healthy. Without this, they go to the healthy
+     * shards in turn.
+     *
+     * @param value one of the shards' data sources
+     */
+    public EventSqlBuilder preferredShard(DataSource value) {
+        InvalidInputException.requireGiven("preferredShard", value);
+        if (!dataSources.contains(value)) {
+            throw new InvalidInputException("preferredShard", "must be the data source of a shard");
+        }
+        preferredShard = value;
+        return this;
+    }
+
+    /**
+     * Sets the standalone outboxes: databases other than the shards, such as the application's own, in whose
+     * transactions events are published ({@link EventSql#outbox()}). The tables of the outbox are created in each of
+     * them, in the same schema; every process that names the database can relay it. A shard always has an outbox;
+     * naming one has no effect.
+     *
+     * @param values preferably connection pools
+     */
+    public EventSqlBuilder outbox(DataSource... values) {
+        InvalidInputException.requireGiven("outboxes", values);
+        for (int i = 0; i < values.length; i++) {
+            InvalidInputException.requireGiven("outboxes[" + i + "]", values[i]);
+        }
+        outboxes = List.of(values);
+        return this;
+    }
+
+    List<DataSource> withOutbox() {
+        return Stream.concat(dataSources.stream(), outboxes.stream()).distinct().toList();
+    }
+
+    /**
+     * Opens the databases and migrates their schema. An unavailable shard is used as soon as it becomes available, if
+     * the cluster is recorded in the other databases.
+     *
+     * @throws ShardIdentityException if a database is not the shard it is used as
+     * @throws EventSqlException if the cluster cannot be determined or created
+     */
+    public EventSql build() {
+        return new EventSql(this);
+    }
+}
