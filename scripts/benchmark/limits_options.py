@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmark.settings import SECONDS_MAX, Variable
 
-LIMITS = ("append", "read", "snapshot", "handlers", "transactions", "outbox")
+LIMITS = ("append", "read", "snapshot", "handlers", "transactions", "outbox", "large", "retention", "compaction")
 
 # Passed on to the runner, which has the same options.
 NUMBERS = (
@@ -22,6 +22,12 @@ NUMBERS = (
     "handlers-concurrency",
     "outbox-seconds",
     "outbox-rate",
+    "large-events",
+    "retention-seconds",
+    "burst-seconds",
+    "burst-rate",
+    "compaction-minutes",
+    "compaction-rate",
 )
 
 VARIABLES = (
@@ -96,7 +102,11 @@ Takes about eleven minutes with the defaults.
             how fast the relay moves what many transactions publish
   outbox    publishing inside transactions and plain publishes next to it, without and with an old
             snapshot held open: latency of the plain publishes, size of the outbox; checks that nothing is
-            lost""",
+            lost
+  large     publishing and consuming, with and without millions of stored events, in turns; not by default
+  retention publishing while segments expire, with idle readers; a burst into small segments; not by default
+  compaction
+            updates of the same 100 keys in a compacted stream, with a consumer; not by default""",
         epilog=f"""\
 Environment variables [default]:
 {variables}
@@ -109,6 +119,9 @@ Examples:
   {command} --only handlers
   {command} --only transactions
   {command} --only outbox --outbox-seconds 600
+  {command} --only large --large-events 100000000 --rounds 5 --round-seconds 10
+  {command} --only retention --rounds 5
+  {command} --only compaction --compaction-minutes 20
 
 Results: result.json, report.txt and the logs, in RESULTS_DIR/<UTC time>/.
 The last line printed is "Results: <path of result.json>".
@@ -122,7 +135,7 @@ SIGTERM (the parts measured until then are written).
         "--only",
         action="append",
         choices=LIMITS,
-        help="measure only this part; may be repeated (default: all)",
+        help="measure only this part; may be repeated (default: the first six)",
     )
     _number(result, "--rounds", 3, 1, 1_000, int, "measured rounds of append, read and transactions")
     _number(result, "--round-seconds", 3, 0.05, 3_600, float, "length of a measured round")
@@ -158,6 +171,14 @@ SIGTERM (the parts measured until then are written).
         "length of each of the two runs of the part outbox: without and with",
     )
     _number(result, "--outbox-rate", 500, 1, 1_000_000, int, "transactions/s there, and plain publishes/s")
+    _number(
+        result, "--large-events", 10_000_000, 100_000, 10_000_000_000, int, "events of the large stream (300 bytes each)"
+    )
+    _number(result, "--retention-seconds", 20, 1, SECONDS_MAX, int, "length of each interval of retention")
+    _number(result, "--burst-seconds", 60, 1, SECONDS_MAX, int, "length of the burst of retention")
+    _number(result, "--burst-rate", 100_000, 100, 1_000_000, int, "events/s there, in calls of 100")
+    _number(result, "--compaction-minutes", 20, 1, 1_440, int, "length of compaction")
+    _number(result, "--compaction-rate", 20_000, 10, 1_000_000, int, "events/s there, in calls of 10")
     return result
 
 

@@ -47,6 +47,9 @@ import picocli.CommandLine.Spec;
             "  handlers      a handler that takes 10 ms on one partition, sequentially and by key in parallel",
             "  transactions  publishing inside Spring transactions, compared to inserting a plain row; relay rate",
             "  outbox        transactional and direct publishing at once, with and without a long-running snapshot",
+            "  large         publishing and consuming with many stored events, compared to few; not by default",
+            "  retention     publishing while segments expire, with idle readers; a burst into small segments; not by default",
+            "  compaction    updates of the same 100 keys in a compacted stream; not by default",
             "Each option can also be set in the environment: --read-events as READ_EVENTS, and so on.",
             "The database is configured in the environment only: DB0_HOST, DB0_PORT (5432), DB0_NAME (eventsql), DB0_USER (eventsql),"
                     + " DB0_PASSWORD; or DB_URLS with DB_USER and DB_PASSWORD. The command leaves new streams limits_... in it.",
@@ -64,7 +67,8 @@ import picocli.CommandLine.Spec;
             "  DB0_HOST=localhost DB0_PASSWORD=... runner limits --only append,read --rounds 5",
             "  DB0_HOST=localhost DB0_PASSWORD=... runner limits --only snapshot --snapshot-seconds 600",
             "  DB0_HOST=localhost DB0_PASSWORD=... runner limits --only handlers --handlers-concurrency 100",
-            "  DB0_HOST=localhost DB0_PASSWORD=... runner limits --only outbox --outbox-seconds 600"
+            "  DB0_HOST=localhost DB0_PASSWORD=... runner limits --only outbox --outbox-seconds 600",
+            "  DB0_HOST=localhost DB0_PASSWORD=... runner limits --only large --large-events 100000000 --rounds 5"
         })
 final class LimitsCommand implements Callable<Integer> {
     private static final int ROUNDS_MAX = 1_000;
@@ -72,6 +76,9 @@ final class LimitsCommand implements Callable<Integer> {
     private static final int ROUND_MAX_SECONDS = 3_600;
     private static final int READ_EVENTS_MIN = 1_000;
     private static final int READ_EVENTS_MAX = 1_000_000_000;
+    private static final long LARGE_EVENTS_MIN = 100_000;
+    private static final long LARGE_EVENTS_MAX = 10_000_000_000L;
+    private static final int COMPACTION_MINUTES_MAX = 1_440;
     private static final int HANDLERS_EVENTS_MAX = 10_000_000;
 
     private final Map<String, String> environment;
@@ -84,7 +91,7 @@ final class LimitsCommand implements Callable<Integer> {
             paramLabel = "NAME",
             split = ",",
             description =
-                    "run only these benchmarks: append, read, snapshot, handlers, transactions, outbox; comma-separated (default: all)")
+                    "run only these benchmarks, comma-separated (default: the first six)")
     private List<String> only = new ArrayList<>();
 
     @Option(
@@ -172,6 +179,48 @@ final class LimitsCommand implements Callable<Integer> {
                     "transactions per second of outbox, one event each, and as many direct publishes (default: ${DEFAULT-VALUE})")
     private long outboxRate;
 
+    @Option(
+            names = "--large-events",
+            paramLabel = "N",
+            defaultValue = "10000000",
+            description = "events of the large stream; 100,000,000 need 30 GB (default: ${DEFAULT-VALUE})")
+    private long largeEvents;
+
+    @Option(
+            names = "--retention-seconds",
+            paramLabel = "N",
+            defaultValue = "20",
+            description = "duration of each interval of retention: three in each round (default: ${DEFAULT-VALUE})")
+    private int retentionSeconds;
+
+    @Option(
+            names = "--burst-seconds",
+            paramLabel = "N",
+            defaultValue = "60",
+            description = "duration of the burst of retention (default: ${DEFAULT-VALUE})")
+    private int burstSeconds;
+
+    @Option(
+            names = "--burst-rate",
+            paramLabel = "N",
+            defaultValue = "100000",
+            description = "events per second of the burst, 100 per call (default: ${DEFAULT-VALUE})")
+    private long burstRate;
+
+    @Option(
+            names = "--compaction-minutes",
+            paramLabel = "N",
+            defaultValue = "20",
+            description = "duration of compaction (default: ${DEFAULT-VALUE})")
+    private int compactionMinutes;
+
+    @Option(
+            names = "--compaction-rate",
+            paramLabel = "N",
+            defaultValue = "20000",
+            description = "events per second of compaction, 10 per call (default: ${DEFAULT-VALUE})")
+    private long compactionRate;
+
     @Mixin
     private final ResultOptions resultOptions = new ResultOptions();
 
@@ -215,18 +264,27 @@ final class LimitsCommand implements Callable<Integer> {
         validator.requireRange("--handlers-concurrency", handlersConcurrency, 1, ConsumerSpec.KEY_CONCURRENCY_MAX);
         validator.requireRange("--outbox-seconds", outboxSeconds, 1, PublishOptions.DURATION_MAX_SECONDS);
         validator.requireRange("--outbox-rate", outboxRate, 1, PublishOptions.EVENTS_RATE_MAX);
+        validator.requireRange("--large-events", largeEvents, LARGE_EVENTS_MIN, LARGE_EVENTS_MAX);
+        validator.requireRange("--retention-seconds", retentionSeconds, 1, PublishOptions.DURATION_MAX_SECONDS);
+        validator.requireRange("--burst-seconds", burstSeconds, 1, PublishOptions.DURATION_MAX_SECONDS);
+        validator.requireRange("--burst-rate", burstRate, 100, PublishOptions.EVENTS_RATE_MAX);
+        validator.requireRange("--compaction-minutes", compactionMinutes, 1, COMPACTION_MINUTES_MAX);
+        validator.requireRange("--compaction-rate", compactionRate, 10, PublishOptions.EVENTS_RATE_MAX);
         return new LimitsSettings(
                 benchmarks(validator),
                 new LimitsSettings.Rounds(rounds, roundSeconds),
                 readEvents,
                 new LimitsSettings.Snapshot(snapshotSeconds, snapshotRate, warmupSeconds),
                 new LimitsSettings.Handlers(handlersEvents, handlersSequentialEvents, handlersConcurrency),
-                new LimitsSettings.OutboxLoad(outboxSeconds, outboxRate, warmupSeconds));
+                new LimitsSettings.OutboxLoad(outboxSeconds, outboxRate, warmupSeconds),
+                largeEvents,
+                new LimitsSettings.RetentionLoad(rounds, retentionSeconds, warmupSeconds, burstRate, burstSeconds),
+                new LimitsSettings.CompactionLoad(compactionMinutes, compactionRate));
     }
 
     private List<LimitsBenchmark> benchmarks(OptionValidator validator) {
         if (only.isEmpty()) {
-            return List.of(LimitsBenchmark.values());
+            return LimitsBenchmark.DEFAULTS;
         }
         return only.stream()
                 .map(word -> LimitsBenchmark.of(word)

@@ -19,7 +19,17 @@ public enum LimitsBenchmark {
     /** Publishing inside transactions compared to inserting a plain row, and the rate of the relay. */
     TRANSACTIONS,
     /** Publishing inside transactions, with and without a long-running snapshot. */
-    OUTBOX;
+    OUTBOX,
+    /** A stream with many stored events compared with one that has few. */
+    LARGE,
+    /** Publishing while segments expire, with idle readers, and into segments that are full within a second. */
+    RETENTION,
+    /** Updates of a few keys in a compacted stream. */
+    COMPACTION;
+
+    /** The benchmarks that run by default; the others take long, or much disk space. */
+    public static final List<LimitsBenchmark> DEFAULTS =
+            List.of(APPEND, READ, SNAPSHOT, HANDLERS, TRANSACTIONS, OUTBOX);
 
     /** Returns the name on the command line and in the result. */
     @JsonValue

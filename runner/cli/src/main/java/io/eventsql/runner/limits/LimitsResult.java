@@ -24,9 +24,13 @@ public record LimitsResult(
         SnapshotResult snapshot = measurements.snapshot();
         HandlersResult handlers = measurements.handlers();
         OutboxResult outbox = measurements.outbox();
+        RetentionResult retention = measurements.retention();
+        CompactionResult compaction = measurements.compaction();
         return !interrupted
                 && (snapshot == null || snapshot.failedEvents() == 0)
                 && (handlers == null || handlers.passed())
-                && (outbox == null || outbox.passed());
+                && (outbox == null || outbox.passed())
+                && (retention == null || retention.passed())
+                && (compaction == null || compaction.passed());
     }
 }

@@ -26,7 +26,10 @@ public final class LimitsRun {
             @Nullable SnapshotResult snapshot,
             @Nullable HandlersResult handlers,
             @Nullable TransactionsResult transactions,
-            @Nullable OutboxResult outbox) {}
+            @Nullable OutboxResult outbox,
+            @Nullable LargeStreamResult large,
+            @Nullable RetentionResult retention,
+            @Nullable CompactionResult compaction) {}
 
     /**
      * Runs the benchmarks.
@@ -41,6 +44,9 @@ public final class LimitsRun {
         HandlersResult handlers = null;
         TransactionsResult transactions = null;
         OutboxResult outbox = null;
+        LargeStreamResult large = null;
+        RetentionResult retention = null;
+        CompactionResult compaction = null;
         try {
             if (settings.benchmarks().contains(LimitsBenchmark.APPEND)) {
                 append = new AppendBenchmark(context, settings.rounds()).measure();
@@ -60,9 +66,19 @@ public final class LimitsRun {
             if (settings.benchmarks().contains(LimitsBenchmark.OUTBOX)) {
                 outbox = new OutboxBenchmark(context, settings.outbox()).measure();
             }
+            if (settings.benchmarks().contains(LimitsBenchmark.LARGE)) {
+                large = new LargeStreamBenchmark(context, settings.rounds(), settings.largeEvents()).measure();
+            }
+            if (settings.benchmarks().contains(LimitsBenchmark.RETENTION)) {
+                retention = new RetentionBenchmark(context, settings.retention()).measure();
+            }
+            if (settings.benchmarks().contains(LimitsBenchmark.COMPACTION)) {
+                compaction = new CompactionBenchmark(context, settings.compaction()).measure();
+            }
         } catch (RunStoppedException e) {
             context.progress().println("Stopped; discarding the benchmark in progress");
         }
-        return new Measurements(append, read, snapshot, handlers, transactions, outbox);
+        return new Measurements(
+                append, read, snapshot, handlers, transactions, outbox, large, retention, compaction);
     }
 }

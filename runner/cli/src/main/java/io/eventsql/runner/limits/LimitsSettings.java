@@ -13,6 +13,9 @@ import java.util.List;
  * @param snapshot the settings of {@code snapshot}
  * @param handlers the settings of {@code handlers}
  * @param outbox the settings of {@code outbox}
+ * @param largeEvents the events in the large stream
+ * @param retention the settings of {@code retention}
+ * @param compaction the settings of {@code compaction}
  */
 public record LimitsSettings(
         @JsonProperty("parts") List<LimitsBenchmark> benchmarks,
@@ -20,7 +23,10 @@ public record LimitsSettings(
         int readEvents,
         Snapshot snapshot,
         Handlers handlers,
-        OutboxLoad outbox) {
+        OutboxLoad outbox,
+        long largeEvents,
+        RetentionLoad retention,
+        CompactionLoad compaction) {
 
     /**
      * Rounds in which the compared variants run one after the other.
@@ -53,6 +59,20 @@ public record LimitsSettings(
      * @param warmupSeconds the duration of the warm-up before each interval
      */
     public record OutboxLoad(int seconds, long eventsPerSecond, int warmupSeconds) {}
+
+    /**
+     * Publishing while segments expire.
+     *
+     * @param rounds the rounds; in each, one interval for each kind of reader
+     * @param seconds the duration of each interval
+     * @param warmupSeconds the duration of the warm-up
+     * @param burstRate the events per second of the burst
+     * @param burstSeconds the duration of the burst
+     */
+    public record RetentionLoad(int rounds, int seconds, int warmupSeconds, long burstRate, int burstSeconds) {}
+
+    /** Updates of a few keys for some minutes, at a number of events per second. */
+    public record CompactionLoad(int minutes, long eventsPerSecond) {}
 
     /**
      * Consumption with a slow handler.

@@ -44,6 +44,18 @@ public final class LimitsText {
         if (outbox != null) {
             lines.addAll(OutboxText.of(outbox, result.settings().outbox()));
         }
+        @Nullable LargeStreamResult large = measurements.large();
+        if (large != null) {
+            lines.addAll(large.lines());
+        }
+        @Nullable RetentionResult retention = measurements.retention();
+        if (retention != null) {
+            lines.addAll(retention.lines());
+        }
+        @Nullable CompactionResult compaction = measurements.compaction();
+        if (compaction != null) {
+            lines.addAll(compaction.lines());
+        }
         lines.add("");
         lines.addAll(SummaryText.machine(result.machine()));
         return lines;
