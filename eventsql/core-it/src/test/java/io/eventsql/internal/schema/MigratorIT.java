@@ -166,7 +166,8 @@ class MigratorIT {
                 file("shard/V7__maintenance_functions.sql"),
                 file("shard/V8__segments.sql"),
                 file("shard/V9__retention.sql"),
-                file("shard/V10__consumer_status.sql"));
+                file("shard/V10__consumer_status.sql"),
+                file("shard/V12__compaction.sql"));
         try (EventSql eventSql = open(pool, Settings.DEFAULT_SCHEMA, false)) {
             eventSql.createStream(STREAM);
             assertWorks(eventSql);
