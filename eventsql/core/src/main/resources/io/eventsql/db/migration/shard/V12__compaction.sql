@@ -381,8 +381,9 @@ BEGIN
         chunk_end := CASE WHEN chunk.events < events_left THEN segment.end_offset ELSE chunk.end_offset END;
         EXECUTE format(
             'INSERT INTO eventsql.compaction_key AS k (key_hash, last_offset)'
-            ' SELECT eventsql.key_hash_v1(e.key), max(e.event_offset) FROM eventsql.%I e'
-            ' WHERE e.event_offset >= $1 AND e.event_offset < $2 AND e.key IS NOT NULL GROUP BY 1'
+            ' SELECT eventsql.key_hash_v1(n.key), n.last_offset'
+            ' FROM (SELECT e.key, max(e.event_offset) AS last_offset FROM eventsql.%I e'
+            '       WHERE e.event_offset >= $1 AND e.event_offset < $2 AND e.key IS NOT NULL GROUP BY e.key) AS n'
             ' ON CONFLICT (key_hash) DO UPDATE SET last_offset = excluded.last_offset', segment.table_name)
         USING pass.next_offset, chunk_end;
         events_left := events_left - chunk.events;
