@@ -141,8 +141,7 @@ final class CompactionFixture implements AutoCloseable {
 
     /** Returns the offsets of the events that are stored, in their order. */
     List<Long> offsets(String stream, int partition) throws SQLException {
-        return Sql
-                .query(
+        return Sql.query(
                         database,
                         "SELECT event_offset FROM eventsql.events_" + stream
                                 + " WHERE partition = ? ORDER BY event_offset",
@@ -166,8 +165,7 @@ final class CompactionFixture implements AutoCloseable {
         List<StoredEvent> events = new ArrayList<>();
         long next = from;
         while (true) {
-            List<StoredEvent> page =
-                    eventSql.read(new EventPosition(stream, 0, partition, next), pageEvents);
+            List<StoredEvent> page = eventSql.read(new EventPosition(stream, 0, partition, next), pageEvents);
             if (page.isEmpty()) {
                 return events;
             }

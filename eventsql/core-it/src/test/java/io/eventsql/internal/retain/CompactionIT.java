@@ -12,6 +12,7 @@ import io.eventsql.ConsumerSpec;
 import io.eventsql.EventPosition;
 import io.eventsql.EventSql;
 import io.eventsql.EventsMissingException;
+import io.eventsql.OffsetOutOfRangeException;
 import io.eventsql.PartitionState;
 import io.eventsql.PartitionState.Status;
 import io.eventsql.Retention;
@@ -143,8 +144,7 @@ class CompactionIT {
                     .untilAsserted(() -> assertThat(state().nextOffset()).isEqualTo(2_550));
             assertThat(state().status()).isEqualTo(Status.RUNNING);
         }
-        List<Long> offsets =
-                handled.events().stream().map(StoredEvent::offset).toList();
+        List<Long> offsets = handled.events().stream().map(StoredEvent::offset).toList();
         if (mode == HandlerMode.KEYS) {
             assertThat(offsets).containsExactlyInAnyOrderElementsOf(stored);
         } else {
@@ -384,6 +384,24 @@ class CompactionIT {
                 .containsExactlyElementsOf(fixture.offsets(name, 0));
     }
 
+    @Test
+    void clear_countsWhatIsLeft() throws SQLException {
+        eventSql.createStream(stream);
+        fixture.publish(name, randomKeys(1_050, 10));
+        fixture.compact();
+        long left = fixture.offsets(name, 0).size();
+        var preview = eventSql.previewClear(name);
+        assertThat(preview.events()).isEqualTo(left);
+        assertThat(eventSql.clear(name, preview.confirmation())).isEqualTo(left);
+        fixture.compact();
+        fixture.publish(name, randomKeys(250, 10));
+        fixture.compact();
+        assertThat(fixture.readAll(name, 0, 1_050, 100))
+                .extracting(StoredEvent::offset)
+                .containsExactlyElementsOf(fixture.offsets(name, 0));
+        assertThatExceptionOfType(OffsetOutOfRangeException.class).isThrownBy(() -> eventSql.read(at(0), 10));
+    }
+
     private long size() throws SQLException {
         return Sql.queryLong(
                 fixture.database,
@@ -428,6 +446,59 @@ class CompactionIT {
                 .toList();
     }
 
+    /** As a fetch whose statement began before the segments were merged, and reads their tables afterwards. */
+    @Test
+    void mergeAndRewrite_duringAFetch_itFindsAllEventsOfItsSnapshot() throws SQLException {
+        eventSql.createStream(stream);
+        fixture.publish(name, randomKeys(2_000, 20));
+        try (Connection reader = fixture.database.getConnection()) {
+            reader.setAutoCommit(false);
+            reader.setTransactionIsolation(Connection.TRANSACTION_REPEATABLE_READ);
+            Sql.query(reader, "SELECT count(*) FROM eventsql.stream");
+            fixture.compact();
+            assertThat(closedSegments()).hasSizeLessThan(3);
+            assertThat(Sql.query(
+                            reader,
+                            "SELECT event_offset FROM eventsql.fetch_v2(NULL, ?, ?, ARRAY[0], ARRAY[0::bigint], 1000,"
+                                    + " ARRAY[10000000::bigint])",
+                            fixture.streamId(name),
+                            name))
+                    .containsExactlyElementsOf(IntStream.range(0, 1_000)
+                            .mapToObj(Integer::toString)
+                            .toList());
+            reader.rollback();
+        }
+        Sql.execute(
+                fixture.database, "UPDATE eventsql.replaced_table SET replaced_at = replaced_at - interval '1 minute'");
+        fixture.compact();
+        assertThat(Sql.queryLong(fixture.database, "SELECT count(*) FROM eventsql.replaced_table"))
+                .isZero();
+    }
+
+    @Test
+    void rewrite_olderSnapshotIsOpen_isRepeatedLater() throws SQLException {
+        StreamSpec large = stream.withSegmentSize(5_000);
+        eventSql.createStream(large);
+        for (int i = 0; i < 5; i++) {
+            fixture.publish(name, randomKeys(1_000, 10));
+        }
+        fixture.publish(name, "k1");
+        long before = size();
+        try (Connection reader = fixture.database.getConnection()) {
+            reader.setAutoCommit(false);
+            reader.setTransactionIsolation(Connection.TRANSACTION_REPEATABLE_READ);
+            Sql.query(reader, "SELECT count(*) FROM eventsql.stream");
+            fixture.compact();
+            assertThat(size()).isGreaterThan(before / 2);
+            reader.rollback();
+        }
+        Sql.execute(
+                fixture.database,
+                "UPDATE eventsql.compaction_progress SET retry_at = clock_timestamp() WHERE retry_at IS NOT NULL");
+        fixture.compact();
+        assertThat(size()).isLessThan(before / 4);
+    }
+
     @Test
     void step_costIsBounded() throws SQLException {
         eventSql.createStream(stream.withSegmentSize(20_000));
@@ -440,9 +511,11 @@ class CompactionIT {
             while (!step.equals("finished")) {
                 long before = position(connection);
                 String phase = phase(connection);
-                String plan = String.join("\n", Sql.query(
-                        connection,
-                        "EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF) SELECT eventsql.compact_v1()"));
+                String plan = String.join(
+                        "\n",
+                        Sql.query(
+                                connection,
+                                "EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF) SELECT eventsql.compact_v1()"));
                 if (phase(connection).equals(phase) && !phase.equals("idle")) {
                     stepMax = Math.max(stepMax, position(connection) - before);
                     assertThat(buffers(plan)).as(plan).isLessThan(200_000); // 40 for each event

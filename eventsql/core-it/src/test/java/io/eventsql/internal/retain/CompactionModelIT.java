@@ -44,9 +44,8 @@ class CompactionModelIT {
     private static final Duration DELAY = Duration.ofHours(1);
 
     private final Random random = Seeds.random("CompactionModelIT");
-    private final StreamSpec stream = CompactionFixture.newStream()
-            .withPartitions(PARTITIONS)
-            .withCompaction(new Compaction(DELAY));
+    private final StreamSpec stream =
+            CompactionFixture.newStream().withPartitions(PARTITIONS).withCompaction(new Compaction(DELAY));
     private final String name = stream.name();
     private final List<List<Appended>> log = List.of(new ArrayList<>(), new ArrayList<>());
     private final Map<String, Integer> partitions = new HashMap<>();
@@ -135,12 +134,12 @@ class CompactionModelIT {
         while (!until.get()) {
             try (Connection connection = fixture.database.getConnection()) {
                 connection.setAutoCommit(false);
-                String session = Sql.query(connection, "SELECT pg_backend_pid()").getFirst();
+                String session =
+                        Sql.query(connection, "SELECT pg_backend_pid()").getFirst();
                 Sql.query(connection, "SELECT eventsql.compact_v1()");
                 switch (faults.nextInt(6)) {
                     case 0 -> connection.rollback();
-                    case 1 -> Sql.query(
-                            fixture.database, "SELECT pg_terminate_backend(?)", Integer.parseInt(session));
+                    case 1 -> Sql.query(fixture.database, "SELECT pg_terminate_backend(?)", Integer.parseInt(session));
                     default -> connection.commit();
                 }
             } catch (SQLException e) { // an old pooled connection, or one that is closed after it was terminated
@@ -191,7 +190,10 @@ class CompactionModelIT {
         events.forEach(event -> seen.put(event.key(), event.offset()));
         last.forEach((key, offset) -> {
             if (!isTombstone(partition, offset)) {
-                assertThat(seen.get(key)).as("last event of %s", key).isNotNull().isGreaterThanOrEqualTo(offset);
+                assertThat(seen.get(key))
+                        .as("last event of %s", key)
+                        .isNotNull()
+                        .isGreaterThanOrEqualTo(offset);
             }
         });
     }
@@ -206,7 +208,11 @@ class CompactionModelIT {
                             .filter(event -> event.position().partition() == of)
                             .toList(),
                     last.get(partition));
-            assertThat(fixture.eventSql.consumer(name, "c").state().get(partition).nextOffset())
+            assertThat(fixture.eventSql
+                            .consumer(name, "c")
+                            .state()
+                            .get(partition)
+                            .nextOffset())
                     .isEqualTo(log.get(partition).size());
         }
     }
@@ -217,8 +223,8 @@ class CompactionModelIT {
             List<Appended> ofPartition = log.get(partition);
             long clean = Sql.queryLong(
                     fixture.database,
-                    "SELECT coalesce((SELECT clean_offset FROM eventsql.compaction_progress WHERE partition = " + partition
-                            + " AND stream_id = " + fixture.streamId(name) + "), 0)");
+                    "SELECT coalesce((SELECT clean_offset FROM eventsql.compaction_progress WHERE partition = "
+                            + partition + " AND stream_id = " + fixture.streamId(name) + "), 0)");
             Map<String, Integer> last = new HashMap<>();
             for (int offset = 0; offset < clean; offset++) {
                 last.put(ofPartition.get(offset).key(), offset);

@@ -50,7 +50,8 @@ class MigratorIT {
             "7 maintenance functions",
             "8 segments",
             "9 retention",
-            "10 consumer status");
+            "10 consumer status",
+            "12 compaction");
     private static final StreamSpec STREAM = StreamSpec.of("orders").withPartitions(2);
 
     private DataSource database;

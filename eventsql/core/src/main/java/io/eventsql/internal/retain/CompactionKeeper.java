@@ -79,7 +79,10 @@ public final class CompactionKeeper {
         } catch (SQLException e) { // if the role may not do it, another process does
             if (failures.add(SqlErrors.state(e)).isNew()) {
                 LOG.warn(
-                        "Compaction on {} failed; retrying every {} ms: {}", shard, interval.toMillis(), e.getMessage());
+                        "Compaction on {} failed; retrying every {} ms: {}",
+                        shard,
+                        interval.toMillis(),
+                        e.getMessage());
             } else {
                 LOG.debug("Compaction on {} failed again", shard, e);
             }

@@ -130,8 +130,10 @@ record EventSqlProperties(
      * @param tombstoneDelay How long an event without a value that is the last of its key stays at least.
      */
     record StreamCompaction(
-            @DefaultValue("false") boolean enabled, @DefaultValue("24h") Duration tombstoneDelay) {
-        @Nullable Compaction toCompaction() {
+            @DefaultValue("false") boolean enabled,
+            @DefaultValue("24h") Duration tombstoneDelay) {
+        @Nullable
+        Compaction toCompaction() {
             return enabled ? new Compaction(tombstoneDelay) : null;
         }
     }
