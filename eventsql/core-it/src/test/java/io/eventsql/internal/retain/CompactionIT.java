@@ -468,8 +468,16 @@ class CompactionIT {
                             .toList());
             reader.rollback();
         }
+        String replaced = Sql.query(fixture.database, "SELECT min(table_name) FROM eventsql.replaced_table")
+                .getFirst();
+        assertThatExceptionOfType(SQLException.class)
+                .isThrownBy(() -> Sql.execute(fixture.database, "UPDATE eventsql." + replaced + " SET value = NULL"))
+                .extracting(SQLException::getSQLState)
+                .isEqualTo("40001");
         Sql.execute(
                 fixture.database, "UPDATE eventsql.replaced_table SET replaced_at = replaced_at - interval '1 minute'");
+        fixture.compact();
+        fixture.compact(); // up to twenty tables are dropped in a round
         fixture.compact();
         assertThat(Sql.queryLong(fixture.database, "SELECT count(*) FROM eventsql.replaced_table"))
                 .isZero();
