@@ -26,7 +26,7 @@ NUMBERS = (
     "retention-seconds",
     "burst-seconds",
     "burst-rate",
-    "compaction-minutes",
+    "compaction-seconds",
     "compaction-rate",
 )
 
@@ -121,7 +121,7 @@ Examples:
   {command} --only outbox --outbox-seconds 600
   {command} --only large --large-events 100000000 --rounds 5 --round-seconds 10
   {command} --only retention --rounds 5
-  {command} --only compaction --compaction-minutes 20
+  {command} --only compaction --compaction-seconds 1200
 
 Results: result.json, report.txt and the logs, in RESULTS_DIR/<UTC time>/.
 The last line printed is "Results: <path of result.json>".
@@ -177,7 +177,7 @@ SIGTERM (the parts measured until then are written).
     _number(result, "--retention-seconds", 20, 1, SECONDS_MAX, int, "length of each interval of retention")
     _number(result, "--burst-seconds", 60, 1, SECONDS_MAX, int, "length of the burst of retention")
     _number(result, "--burst-rate", 100_000, 100, 1_000_000, int, "events/s there, in calls of 100")
-    _number(result, "--compaction-minutes", 20, 1, 1_440, int, "length of compaction")
+    _number(result, "--compaction-seconds", 1_200, 1, SECONDS_MAX, int, "length of compaction")
     _number(result, "--compaction-rate", 20_000, 10, 1_000_000, int, "events/s there, in calls of 10")
     return result
 

@@ -78,7 +78,6 @@ final class LimitsCommand implements Callable<Integer> {
     private static final int READ_EVENTS_MAX = 1_000_000_000;
     private static final long LARGE_EVENTS_MIN = 100_000;
     private static final long LARGE_EVENTS_MAX = 10_000_000_000L;
-    private static final int COMPACTION_MINUTES_MAX = 1_440;
     private static final int HANDLERS_EVENTS_MAX = 10_000_000;
 
     private final Map<String, String> environment;
@@ -90,8 +89,7 @@ final class LimitsCommand implements Callable<Integer> {
             names = "--only",
             paramLabel = "NAME",
             split = ",",
-            description =
-                    "run only these benchmarks, comma-separated (default: the first six)")
+            description = "run only these benchmarks, comma-separated (default: the first six)")
     private List<String> only = new ArrayList<>();
 
     @Option(
@@ -208,11 +206,11 @@ final class LimitsCommand implements Callable<Integer> {
     private long burstRate;
 
     @Option(
-            names = "--compaction-minutes",
+            names = "--compaction-seconds",
             paramLabel = "N",
-            defaultValue = "20",
+            defaultValue = "1200",
             description = "duration of compaction (default: ${DEFAULT-VALUE})")
-    private int compactionMinutes;
+    private int compactionSeconds;
 
     @Option(
             names = "--compaction-rate",
@@ -268,7 +266,7 @@ final class LimitsCommand implements Callable<Integer> {
         validator.requireRange("--retention-seconds", retentionSeconds, 1, PublishOptions.DURATION_MAX_SECONDS);
         validator.requireRange("--burst-seconds", burstSeconds, 1, PublishOptions.DURATION_MAX_SECONDS);
         validator.requireRange("--burst-rate", burstRate, 100, PublishOptions.EVENTS_RATE_MAX);
-        validator.requireRange("--compaction-minutes", compactionMinutes, 1, COMPACTION_MINUTES_MAX);
+        validator.requireRange("--compaction-seconds", compactionSeconds, 1, PublishOptions.DURATION_MAX_SECONDS);
         validator.requireRange("--compaction-rate", compactionRate, 10, PublishOptions.EVENTS_RATE_MAX);
         return new LimitsSettings(
                 benchmarks(validator),
@@ -279,7 +277,7 @@ final class LimitsCommand implements Callable<Integer> {
                 new LimitsSettings.OutboxLoad(outboxSeconds, outboxRate, warmupSeconds),
                 largeEvents,
                 new LimitsSettings.RetentionLoad(rounds, retentionSeconds, warmupSeconds, burstRate, burstSeconds),
-                new LimitsSettings.CompactionLoad(compactionMinutes, compactionRate));
+                new LimitsSettings.CompactionLoad(compactionSeconds, compactionRate));
     }
 
     private List<LimitsBenchmark> benchmarks(OptionValidator validator) {

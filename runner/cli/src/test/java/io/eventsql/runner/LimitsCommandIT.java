@@ -106,6 +106,60 @@ class LimitsCommandIT {
     }
 
     @Test
+    void limits_large_comparesStreamsWithTheGivenNumbersOfEvents() throws IOException, SQLException {
+        JsonNode result = limits("--only=large", "--large-events=1200000", "--rounds=2", "--round-seconds=0.1");
+
+        JsonNode large = result.get("large");
+        assertThat(large.get("large").get("events").asLong()).isGreaterThan(1_200_000);
+        assertThat(large.get("small").get("events").asLong()).isBetween(1_000_000L, 1_200_000L);
+        assertThat(large.get("publish_ratio").get("low").asDouble()).isPositive();
+        assertThat(large.get("end_to_end")
+                        .get(1)
+                        .get("rounds_events_per_second")
+                        .size())
+                .isEqualTo(2);
+        assertThat(large.get("large").get("append").get("locks").asLong()).isPositive();
+        assertThat(query("SELECT bool_and(n = h.next_offset - h.log_start) FROM eventsql.partition_head h"
+                        + " JOIN (SELECT partition, count(*) AS n FROM eventsql.events_limits_large_"
+                        + result.get("run").asString() + " GROUP BY partition) e USING (partition)"
+                        + " WHERE h.stream = 'limits_large_" + result.get("run").asString() + "'"))
+                .isEqualTo("t");
+    }
+
+    @Test
+    void limits_retention_countsWhatIsLeft() throws IOException {
+        JsonNode result = limits(
+                "--only=retention",
+                "--rounds=1",
+                "--retention-seconds=1",
+                "--warmup-seconds=0",
+                "--burst-seconds=1",
+                "--burst-rate=10000");
+
+        JsonNode retention = result.get("retention");
+        assertThat(texts(retention.get("readers"), "reader"))
+                .containsExactly("no reader", "idle reader of another segment", "idle reader of the expiring segment");
+        assertThat(retention.get("missing_events").asLong()).isZero();
+        assertThat(retention.get("burst").get("events").asLong()).isEqualTo(10_000);
+        assertThat(retention.get("burst").get("failed_events").asLong()).isZero();
+    }
+
+    @Test
+    void limits_compaction_showsSizeAndRateOverTime() throws IOException {
+        JsonNode compaction = limits("--only=compaction", "--compaction-seconds=2", "--compaction-rate=1000")
+                .get("compaction");
+
+        assertThat(compaction.get("intervals").size()).isEqualTo(20);
+        long handled = 0;
+        for (JsonNode interval : compaction.get("intervals")) {
+            assertThat(interval.get("published_events").asLong()).isEqualTo(100);
+            assertThat(interval.get("bytes").asLong()).isPositive();
+            handled += interval.get("handled_events").asLong();
+        }
+        assertThat(handled).isBetween(1_000L, 2_000L);
+    }
+
+    @Test
     void limits_snapshot_isHeldOnlyInTheRunsWithIt() throws IOException {
         JsonNode result =
                 limits("--only=snapshot", "--snapshot-seconds=1", "--snapshot-rate=200", "--warmup-seconds=0");

@@ -5,14 +5,13 @@ import io.eventsql.ConsumerSpec;
 import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
 import io.eventsql.runner.load.ClockAnchor;
-import io.eventsql.runner.load.KeyShare;
 import io.eventsql.runner.load.LoadPhase;
 import io.eventsql.runner.load.OpenLoop;
 import io.eventsql.runner.measure.Percentiles;
 import io.eventsql.runner.measure.PhaseMeasurement;
 import io.eventsql.runner.measure.PublishMeter;
+import io.eventsql.runner.workload.KeyShare;
 import java.sql.SQLException;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
@@ -42,14 +41,14 @@ final class CompactionBenchmark {
         OpenLoop load = new OpenLoop(
                 context.publishLoad(stream, CALL_EVENTS, KeyShare.keysOf(0, KEYS)), settings.eventsPerSecond());
         AtomicLong handled = new AtomicLong();
-        List<CompactionResult.Minute> minutes = new ArrayList<>();
+        List<CompactionResult.Interval> intervals = new ArrayList<>();
         ConsumerSpec consumer = ConsumerSpec.of(stream, "limits");
         try (Subscription subscription =
                 context.eventSql().subscribeBatch(consumer, events -> handled.addAndGet(events.size()))) {
-            for (int minute = 1; minute <= settings.minutes(); minute++) {
+            for (int interval = 1; interval <= CompactionResult.INTERVALS; interval++) {
                 long before = handled.get();
                 PhaseMeasurement measured = publish(load);
-                minutes.add(new CompactionResult.Minute(
+                intervals.add(new CompactionResult.Interval(
                         measured.publishedEvents(),
                         measured.failedEvents(),
                         handled.get() - before,
@@ -59,21 +58,21 @@ final class CompactionBenchmark {
                 context.progress()
                         .printf(
                                 Locale.ROOT,
-                                "Compaction, minute %d of %d: %,d handled, %,d MB in %d tables, p99 %.1f ms%n",
-                                minute,
-                                settings.minutes(),
-                                minutes.getLast().handledEvents(),
-                                minutes.getLast().bytes() >> 20,
-                                minutes.getLast().tables(),
-                                minutes.getLast().latencyMs().p99());
+                                "Compaction, %d of %d: %,d handled, %,d MB in %d tables, p99 %.1f ms%n",
+                                interval,
+                                CompactionResult.INTERVALS,
+                                intervals.getLast().handledEvents(),
+                                intervals.getLast().bytes() >> 20,
+                                intervals.getLast().tables(),
+                                intervals.getLast().latencyMs().p99());
             }
         }
-        return CompactionResult.of(minutes);
+        return CompactionResult.of(intervals);
     }
 
     private PhaseMeasurement publish(OpenLoop load) {
         ClockAnchor anchor = ClockAnchor.now(context.clock());
-        long events = settings.eventsPerSecond() * Duration.ofMinutes(1).toSeconds();
+        long events = settings.eventsPerSecond() * settings.seconds() / CompactionResult.INTERVALS;
         PublishMeter meter = new PublishMeter();
         long sent = load.run(LoadPhase.ofEvents(false, anchor, anchor.nanos(), events), meter);
         context.checkStopped();

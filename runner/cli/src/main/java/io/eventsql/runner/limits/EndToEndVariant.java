@@ -32,7 +32,8 @@ final class EndToEndVariant implements Variant {
     /** The consumer is new in each interval and starts at the head, so that it handles exactly what is published. */
     @Override
     public MeasuredInterval run(Duration time) {
-        ConsumerSpec consumer = ConsumerSpec.of(stream, "limits_" + consumers++).withStartPosition(StartPosition.LATEST);
+        ConsumerSpec consumer =
+                ConsumerSpec.of(stream, "limits_" + consumers++).withStartPosition(StartPosition.LATEST);
         AtomicLong handled = new AtomicLong();
         AtomicLong lastNanos = new AtomicLong();
         try (Subscription subscription = context.eventSql().subscribeBatch(consumer, events -> {

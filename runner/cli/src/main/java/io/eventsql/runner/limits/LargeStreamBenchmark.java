@@ -83,7 +83,11 @@ final class LargeStreamBenchmark {
         }
         context.checkStopped();
         context.progress()
-                .printf(Locale.ROOT, "Large: %s filled in %.0f s%n", stream, (context.clock().nanos() - start) / 1e9);
+                .printf(
+                        Locale.ROOT,
+                        "Large: %s filled in %.0f s%n",
+                        stream,
+                        (context.clock().nanos() - start) / 1e9);
         return log;
     }
 

@@ -52,7 +52,8 @@ public record LargeStreamResult(
     List<String> lines() {
         List<String> lines = new ArrayList<>();
         lines.add("");
-        lines.add(String.format(Locale.ROOT, "LARGE stream of %,d events, and one of %,d", large.events(), small.events()));
+        lines.add(String.format(
+                Locale.ROOT, "LARGE stream of %,d events, and one of %,d", large.events(), small.events()));
         lines.addAll(lines(publish, publishRatio));
         lines.addAll(lines(endToEnd, endToEndRatio));
         lines.add(lines("small", small));

@@ -78,7 +78,6 @@ public final class LimitsRun {
         } catch (RunStoppedException e) {
             context.progress().println("Stopped; discarding the benchmark in progress");
         }
-        return new Measurements(
-                append, read, snapshot, handlers, transactions, outbox, large, retention, compaction);
+        return new Measurements(append, read, snapshot, handlers, transactions, outbox, large, retention, compaction);
     }
 }

@@ -71,8 +71,8 @@ public record LimitsSettings(
      */
     public record RetentionLoad(int rounds, int seconds, int warmupSeconds, long burstRate, int burstSeconds) {}
 
-    /** Updates of a few keys for some minutes, at a number of events per second. */
-    public record CompactionLoad(int minutes, long eventsPerSecond) {}
+    /** Updates of a few keys, at a number of events per second. */
+    public record CompactionLoad(int seconds, long eventsPerSecond) {}
 
     /**
      * Consumption with a slow handler.

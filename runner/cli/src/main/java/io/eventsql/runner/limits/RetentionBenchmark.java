@@ -55,7 +55,8 @@ final class RetentionBenchmark {
         LoadGenerator load = Callers.waiting(context.publishLoad(stream, 1), CALLERS);
         run(load, LoadPhase.ofNanos(true, anchor(), context.clock().nanos(), seconds(settings.warmupSeconds())));
 
-        Map<RetentionResult.Reader, List<RetentionResult.Interval>> intervals = new EnumMap<>(RetentionResult.Reader.class);
+        Map<RetentionResult.Reader, List<RetentionResult.Interval>> intervals =
+                new EnumMap<>(RetentionResult.Reader.class);
         for (int round = 1; round <= settings.rounds(); round++) {
             for (RetentionResult.Reader reader : RetentionResult.Reader.values()) {
                 RetentionResult.Interval interval = measure(reader, load, log);
@@ -88,8 +89,7 @@ final class RetentionBenchmark {
             try {
                 read(connection, reader, log);
                 measured = run(
-                        load,
-                        LoadPhase.ofNanos(false, anchor(), context.clock().nanos(), seconds(settings.seconds())));
+                        load, LoadPhase.ofNanos(false, anchor(), context.clock().nanos(), seconds(settings.seconds())));
                 if (reader == RetentionResult.Reader.OF_KEPT_SEGMENT) { // the space is returned although it still reads
                     return interval(measured, awaitReturned(log));
                 }
@@ -158,7 +158,8 @@ final class RetentionBenchmark {
     private RetentionResult.Burst burst() throws SQLException {
         String stream = context.stream("burst");
         context.eventSql()
-                .createStream(StreamSpec.of(stream).withPartitions(BURST_PARTITIONS).withSegmentSize(SEGMENT_EVENTS));
+                .createStream(
+                        StreamSpec.of(stream).withPartitions(BURST_PARTITIONS).withSegmentSize(SEGMENT_EVENTS));
         StreamLog log = new StreamLog(context.dataSource(), stream);
         PhaseMeasurement measured = run(
                 new OpenLoop(context.publishLoad(stream, BURST_CALL_EVENTS), settings.burstRate()),

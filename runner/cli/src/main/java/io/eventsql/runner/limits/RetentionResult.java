@@ -97,7 +97,9 @@ public record RetentionResult(
     boolean passed() {
         return missingEvents == 0
                 && burst.failedEvents() == 0
-                && readers.stream().flatMap(each -> each.intervals().stream()).allMatch(each -> each.failedEvents() == 0);
+                && readers.stream()
+                        .flatMap(each -> each.intervals().stream())
+                        .allMatch(each -> each.failedEvents() == 0);
     }
 
     List<String> lines() {
@@ -111,7 +113,8 @@ public record RetentionResult(
                     each.reader().label(),
                     each.p99Ms(),
                     each.intervals().stream()
-                            .map(i -> String.format(Locale.ROOT, "%.1f", i.latencyMs().p99()))
+                            .map(i -> String.format(
+                                    Locale.ROOT, "%.1f", i.latencyMs().p99()))
                             .collect(Collectors.joining(", ")),
                     each.p99ToNone(),
                     each.returnedSecondsMax()));

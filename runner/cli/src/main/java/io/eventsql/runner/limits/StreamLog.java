@@ -77,7 +77,8 @@ final class StreamLog {
         CopyIn copy = connection
                 .unwrap(PGConnection.class)
                 .getCopyAPI()
-                .copyIn("COPY eventsql." + room.segment + " (" + CopyRowWriter.COLUMNS + ") FROM STDIN (FORMAT BINARY)");
+                .copyIn("COPY eventsql." + room.segment + " (" + CopyRowWriter.COLUMNS
+                        + ") FROM STDIN (FORMAT BINARY)");
         try {
             CopyRowWriter rows = new CopyRowWriter(copy::writeToCopy);
             rows.writeHeader();
@@ -141,7 +142,8 @@ final class StreamLog {
 
     /** Returns the size of the stream's tables with their indexes, in bytes. */
     long bytes() throws SQLException {
-        return number("SELECT sum(pg_total_relation_size(relid)) FROM pg_partition_tree(?::regclass) WHERE isleaf", table());
+        return number(
+                "SELECT sum(pg_total_relation_size(relid)) FROM pg_partition_tree(?::regclass) WHERE isleaf", table());
     }
 
     /** Returns the sum of the partitions' heads. */

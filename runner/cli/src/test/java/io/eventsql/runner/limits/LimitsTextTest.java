@@ -4,8 +4,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.eventsql.runner.measure.ErrorCount;
 import io.eventsql.runner.measure.Percentiles;
+import io.eventsql.runner.measure.Statistics;
 import io.eventsql.runner.report.Summary;
 import java.util.List;
+import java.util.Map;
+import java.util.stream.DoubleStream;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
@@ -17,13 +20,16 @@ class LimitsTextTest {
             300_000,
             new LimitsSettings.Snapshot(600, 2_000, 5),
             new LimitsSettings.Handlers(20_000, 500, 50),
-            new LimitsSettings.OutboxLoad(600, 500, 5));
+            new LimitsSettings.OutboxLoad(600, 500, 5),
+            1_000_000,
+            new LimitsSettings.RetentionLoad(3, 20, 5, 100_000, 60),
+            new LimitsSettings.CompactionLoad(1_200, 20_000));
     private static final Summary.Machine MACHINE = new Summary.Machine(
             "on", "on", "18.6", "25", "Linux", new Summary.Provenance(2, 0, "abc", "bash scripts/run", null));
 
     @Test
     void of_everything_showsTheRatios() {
-        assertThat(text(new LimitsRun.Measurements(
+        assertThat(text(measurements(
                         append(), read(), snapshot(List.of()), handlers(0, 0, 0), transactions(), outbox(300))))
                 .isEqualTo("""
                         Limits run ab12cd34
@@ -81,7 +87,7 @@ class LimitsTextTest {
 
     @Test
     void of_oneBenchmark_omitsTheOthers() {
-        assertThat(text(new LimitsRun.Measurements(null, read(), null, null, null, null)))
+        assertThat(text(measurements(null, read(), null, null, null, null)))
                 .contains("READ")
                 .doesNotContain("APPEND", "SNAPSHOT", "HANDLERS");
     }
@@ -89,11 +95,11 @@ class LimitsTextTest {
     @Test
     void of_failedEvents_showsThemAndFails() {
         SnapshotResult snapshot = snapshot(List.of(new ErrorCount("SomeException", 3, "some message")));
-        LimitsRun.Measurements measured = new LimitsRun.Measurements(null, null, snapshot, null, null, null);
+        LimitsRun.Measurements measured = measurements(null, null, snapshot, null, null, null);
 
         assertThat(text(measured)).contains("3 events with a snapshot FAILED with SomeException: some message");
         assertThat(result(measured, false).passed()).isFalse();
-        assertThat(result(new LimitsRun.Measurements(null, null, snapshot(List.of()), null, null, null), false)
+        assertThat(result(measurements(null, null, snapshot(List.of()), null, null, null), false)
                         .passed())
                 .isTrue();
     }
@@ -108,27 +114,105 @@ class LimitsTextTest {
 
     @Test
     void of_committedEventsNotStoredExactlyOnce_fails() {
-        assertThat(result(new LimitsRun.Measurements(null, null, null, null, null, outbox(300)), false)
+        assertThat(result(measurements(null, null, null, null, null, outbox(300)), false)
                         .passed())
                 .isTrue();
-        assertThat(result(new LimitsRun.Measurements(null, null, null, null, null, outbox(299)), false)
+        assertThat(result(measurements(null, null, null, null, null, outbox(299)), false)
                         .passed())
                 .isFalse();
-        assertThat(result(new LimitsRun.Measurements(null, null, null, null, null, outbox(301)), false)
+        assertThat(result(measurements(null, null, null, null, null, outbox(301)), false)
                         .passed())
                 .isFalse();
     }
 
     @Test
     void of_interrupted_showsItAndFails() {
-        LimitsResult result = result(new LimitsRun.Measurements(null, null, null, null, null, null), true);
+        LimitsResult result = result(measurements(null, null, null, null, null, null), true);
 
         assertThat(LimitsText.of(result).getFirst()).isEqualTo("Limits run ab12cd34: INTERRUPTED");
         assertThat(result.passed()).isFalse();
     }
 
+    @Test
+    void of_largeStream_showsTheRatiosOfTheRounds() {
+        LargeStreamResult.Costs small =
+                new LargeStreamResult.Costs(1_000_000, 31, 300_000_000, cost(8, 400), cost(7, 200));
+        LargeStreamResult.Costs large =
+                new LargeStreamResult.Costs(100_000_000, 231, 30_000_000_000L, cost(9, 410), cost(7, 210));
+        LargeStreamResult result = LargeStreamResult.of(
+                100_000_000,
+                List.of(
+                        rounds("publish, small", 100, 200, 300),
+                        rounds("publish, large", 95, 180, 300),
+                        rounds("end to end, small", 100, 100, 100),
+                        rounds("end to end, large", 100, 100, 100)),
+                small,
+                large);
+
+        assertThat(result.lines())
+                .contains(
+                        "large / small, median of the rounds (95 % interval): 0.950 (0.900 to 1.000)",
+                        "large / small, median of the rounds (95 % interval): 1.000 (1.000 to 1.000)",
+                        "large: 231 tables, 30,000 MB; append 9 locks, 410 us; fetch 7 locks, 210 us");
+    }
+
+    @Test
+    void of_eventsWithinThePolicyMissing_fails() {
+        assertThat(retention(0).passed()).isTrue();
+        assertThat(retention(1).passed()).isFalse();
+        assertThat(retention(0).lines())
+                .anyMatch(line -> line.startsWith("idle reader of another segment")
+                        && line.endsWith("p99 12.0 ms (12.0), 1.20 of that without; space returned within 2.5 s"));
+    }
+
+    private static RetentionResult retention(long missing) {
+        return RetentionResult.of(
+                Map.of(
+                        RetentionResult.Reader.NONE, List.of(interval(10)),
+                        RetentionResult.Reader.OF_KEPT_SEGMENT, List.of(interval(12))),
+                1_000,
+                100_000,
+                missing,
+                new RetentionResult.Burst(100_000, 60, 6_000_000, 0, 600, percentiles(20)));
+    }
+
+    private static RetentionResult.Interval interval(double p99) {
+        return new RetentionResult.Interval(100, 0, percentiles(p99), 2.5);
+    }
+
+    @Test
+    void of_compaction_comparesQuarters() {
+        CompactionResult result = CompactionResult.of(IntStream.rangeClosed(1, 8)
+                .mapToObj(i -> new CompactionResult.Interval(
+                        100, 0, i <= 4 ? 100 : 90, i <= 4 ? 200 : 210, 31, percentiles(2)))
+                .toList());
+
+        assertThat(result.passed()).isTrue();
+        assertThat(result.lines().getLast())
+                .isEqualTo("Last quarter of the time / second quarter: handled 0.900, size 1.050");
+    }
+
+    private static StreamLog.StatementCost cost(long locks, double micros) {
+        return new StreamLog.StatementCost(locks, micros);
+    }
+
+    private static MeasuredRate rounds(String name, double... eventsPerSecond) {
+        List<Double> rounds = DoubleStream.of(eventsPerSecond).boxed().toList();
+        return new MeasuredRate(name, Statistics.median(rounds), rounds, 1);
+    }
+
+    private static LimitsRun.Measurements measurements(
+            @Nullable AppendResult append,
+            @Nullable ReadResult read,
+            @Nullable SnapshotResult snapshot,
+            @Nullable HandlersResult handlers,
+            @Nullable TransactionsResult transactions,
+            @Nullable OutboxResult outbox) {
+        return new LimitsRun.Measurements(append, read, snapshot, handlers, transactions, outbox, null, null, null);
+    }
+
     private static LimitsRun.Measurements measured(HandlersResult handlers) {
-        return new LimitsRun.Measurements(null, null, null, handlers, null, null);
+        return measurements(null, null, null, handlers, null, null);
     }
 
     private static HandlersResult handlers(long lost, long duplicated, long violations) {
