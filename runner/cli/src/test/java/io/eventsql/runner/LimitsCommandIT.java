@@ -107,11 +107,11 @@ class LimitsCommandIT {
 
     @Test
     void limits_large_comparesStreamsWithTheGivenNumbersOfEvents() throws IOException, SQLException {
-        JsonNode result = limits("--only=large", "--large-events=1200000", "--rounds=2", "--round-seconds=0.1");
+        JsonNode result = limits("--only=large", "--large-events=2000000", "--rounds=2", "--round-seconds=0.1");
 
         JsonNode large = result.get("large");
-        assertThat(large.get("large").get("events").asLong()).isGreaterThan(1_200_000);
-        assertThat(large.get("small").get("events").asLong()).isBetween(1_000_000L, 1_200_000L);
+        assertThat(large.get("large").get("events").asLong()).isGreaterThan(2_000_000);
+        assertThat(large.get("small").get("events").asLong()).isBetween(1_000_001L, 1_999_999L);
         assertThat(large.get("publish_ratio").get("low").asDouble()).isPositive();
         assertThat(large.get("end_to_end")
                         .get(1)
