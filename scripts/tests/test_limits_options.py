@@ -19,6 +19,12 @@ def test_read_nothing_given_gives_the_documented_defaults() -> None:
         "--handlers-concurrency=50",
         "--outbox-seconds=60",
         "--outbox-rate=500",
+        "--large-events=10000000",
+        "--retention-seconds=20",
+        "--burst-seconds=60",
+        "--burst-rate=100000",
+        "--compaction-seconds=1200",
+        "--compaction-rate=20000",
     )
     assert options.java_options() == ["-Xms1g", "-Xmx1g", "-XX:+UseSerialGC"]
     assert options.folder("RESULTS_DIR", Path("/repository")) == Path("/repository/results/limits")
@@ -30,6 +36,8 @@ def test_read_all_given_options_are_used() -> None:
     arguments += ["--read-events", "1000", "--snapshot-seconds", "600", "--snapshot-rate", "7"]
     arguments += ["--only=handlers", "--handlers-events", "9", "--handlers-sequential-events", "8"]
     arguments += ["--handlers-concurrency=5", "--outbox-seconds=600", "--outbox-rate", "3"]
+    arguments += ["--large-events=200000", "--retention-seconds=6", "--burst-seconds", "7"]
+    arguments += ["--burst-rate=800", "--compaction-seconds=90", "--compaction-rate", "100"]
 
     options = LimitsOptions.read(arguments, {"RESULTS_DIR": "/elsewhere", "JAVA_OPTS_RUNNER": "-Xmx2g"})
 
@@ -47,6 +55,12 @@ def test_read_all_given_options_are_used() -> None:
         "--handlers-concurrency=5",
         "--outbox-seconds=600",
         "--outbox-rate=3",
+        "--large-events=200000",
+        "--retention-seconds=6",
+        "--burst-seconds=7",
+        "--burst-rate=800",
+        "--compaction-seconds=90",
+        "--compaction-rate=100",
     )
     assert options.java_options() == ["-Xmx2g"]
     assert options.folder("RESULTS_DIR", Path("/repository")) == Path("/elsewhere")
