@@ -8,7 +8,17 @@ from pathlib import Path
 
 from benchmark.settings import SECONDS_MAX, Variable
 
-LIMITS = ("append", "read", "snapshot", "handlers", "transactions", "outbox", "large", "retention", "compaction")
+LIMITS = (
+    "append",
+    "read",
+    "snapshot",
+    "handlers",
+    "transactions",
+    "outbox",
+    "large",
+    "retention",
+    "compaction",
+)
 
 # Passed on to the runner, which has the same options.
 NUMBERS = (
@@ -172,7 +182,13 @@ SIGTERM (the parts measured until then are written).
     )
     _number(result, "--outbox-rate", 500, 1, 1_000_000, int, "transactions/s there, and plain publishes/s")
     _number(
-        result, "--large-events", 10_000_000, 100_000, 10_000_000_000, int, "events of the large stream (300 bytes each)"
+        result,
+        "--large-events",
+        10_000_000,
+        100_000,
+        10_000_000_000,
+        int,
+        "events of the large stream (300 bytes each)",
     )
     _number(result, "--retention-seconds", 20, 1, SECONDS_MAX, int, "length of each interval of retention")
     _number(result, "--burst-seconds", 60, 1, SECONDS_MAX, int, "length of the burst of retention")
