@@ -50,7 +50,8 @@ class MigratorIT {
             "7 maintenance functions",
             "8 segments",
             "9 retention",
-            "10 consumer status");
+            "10 consumer status",
+            "14 deleting streams");
     private static final StreamSpec STREAM = StreamSpec.of("orders").withPartitions(2);
 
     private DataSource database;
@@ -166,7 +167,8 @@ class MigratorIT {
                 file("shard/V7__maintenance_functions.sql"),
                 file("shard/V8__segments.sql"),
                 file("shard/V9__retention.sql"),
-                file("shard/V10__consumer_status.sql"));
+                file("shard/V10__consumer_status.sql"),
+                file("shard/V14__delete_stream.sql"));
         try (EventSql eventSql = open(pool, Settings.DEFAULT_SCHEMA, false)) {
             eventSql.createStream(STREAM);
             assertWorks(eventSql);

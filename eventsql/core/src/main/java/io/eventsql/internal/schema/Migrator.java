@@ -47,7 +47,8 @@ public final class Migrator {
             new SqlFile(7, "shard/V7__maintenance_functions.sql"),
             new SqlFile(8, "shard/V8__segments.sql"),
             new SqlFile(9, "shard/V9__retention.sql"),
-            new SqlFile(10, "shard/V10__consumer_status.sql"));
+            new SqlFile(10, "shard/V10__consumer_status.sql"),
+            new SqlFile(14, "shard/V14__delete_stream.sql"));
 
     private record SqlFile(int version, String path) {
         String read() {
