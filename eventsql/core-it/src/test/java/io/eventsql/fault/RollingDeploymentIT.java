@@ -184,7 +184,8 @@ class RollingDeploymentIT {
     @BeforeEach
     void startServer() throws Exception {
         previous = LibraryVersion.of(
-                Path.of(System.getProperty(LIBRARY)).toAbsolutePath(), Files.createDirectory(folder.resolve("previous")));
+                Path.of(System.getProperty(LIBRARY)).toAbsolutePath(),
+                Files.createDirectory(folder.resolve("previous")));
         server = EmbeddedEventsDb.builder()
                 .setting("max_connections", "300")
                 .setting("track_functions", "pl")
@@ -215,16 +216,26 @@ class RollingDeploymentIT {
     private MemberProcess startMember(LibraryVersion version, String name, String consumer, Map<String, String> more)
             throws IOException {
         Map<String, String> options = new LinkedHashMap<>(Map.of(
-                "url", shard.getJdbcUrl(),
-                "user", server.username(),
-                "password", server.password(),
-                "stream", STREAM,
-                "folder", folder.toString(),
-                "name", name,
-                "members", consumer + ":" + HandlerMode.SINGLE,
-                "leaseMs", "2000",
-                "heartbeatMs", "400",
-                "connections", "8"));
+                "url",
+                shard.getJdbcUrl(),
+                "user",
+                server.username(),
+                "password",
+                server.password(),
+                "stream",
+                STREAM,
+                "folder",
+                folder.toString(),
+                "name",
+                name,
+                "members",
+                consumer + ":" + HandlerMode.SINGLE,
+                "leaseMs",
+                "2000",
+                "heartbeatMs",
+                "400",
+                "connections",
+                "8"));
         options.putAll(more);
         return MemberProcess.start(version, options);
     }

@@ -108,15 +108,19 @@ class DroppedStreamIT extends PublishFixture {
                     blocker,
                     "SELECT pg_advisory_xact_lock(1163085127, hashtext('eventsql.events_" + stream + "__p0'))::text");
             get(publish(eventSql, stream, "k", "before"));
-            await().atMost(Duration.ofSeconds(60)).until(() -> !log.lines("Adding segments to partition 0").isEmpty());
+            await().atMost(Duration.ofSeconds(60))
+                    .until(() -> !log.lines("Adding segments to partition 0").isEmpty());
             Sql.query(
-                    blocker, "WITH d AS (DELETE FROM eventsql.stream WHERE name = ? RETURNING 1) SELECT * FROM d", stream);
+                    blocker,
+                    "WITH d AS (DELETE FROM eventsql.stream WHERE name = ? RETURNING 1) SELECT * FROM d",
+                    stream);
             blocker.commit();
             Sql.execute(dataSource(), "DROP TABLE eventsql.events_" + stream + " CASCADE");
             assertThat(failureOf(publish(eventSql, stream, "k", "after")))
                     .hasRootCauseInstanceOf(UnknownStreamException.class);
 
-            await().atMost(Duration.ofSeconds(60)).until(() -> !log.lines("adding no segments").isEmpty());
+            await().atMost(Duration.ofSeconds(60))
+                    .until(() -> !log.lines("adding no segments").isEmpty());
 
             assertThat(eventSql.streams()).isEmpty();
             assertThat(log.lines("WARN")).hasSize(1);

@@ -22,7 +22,8 @@ final class OptionValidator {
         try {
             return StreamSpec.of(name).name();
         } catch (InvalidInputException e) {
-            throw invalid(option, String.valueOf(e.getMessage()).substring(e.field().length() + 1));
+            throw invalid(
+                    option, String.valueOf(e.getMessage()).substring(e.field().length() + 1));
         }
     }
 

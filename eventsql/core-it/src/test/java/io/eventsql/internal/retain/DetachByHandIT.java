@@ -47,8 +47,8 @@ class DetachByHandIT {
         String document = Files.readString(Path.of("../../docs/retention.md"));
         int detach = document.indexOf("DETACH PARTITION");
         int begin = document.lastIndexOf("```sql\n", detach) + "```sql\n".length();
-        statements = Arrays.stream(
-                        document.substring(begin, document.indexOf("```", detach)).split(";\\s*", -1))
+        statements = Arrays.stream(document.substring(begin, document.indexOf("```", detach))
+                        .split(";\\s*", -1))
                 .filter(statement -> !statement.isBlank())
                 .toList();
         assertThat(statements).hasSize(3);
@@ -74,11 +74,12 @@ class DetachByHandIT {
     }
 
     private void awaitDetaching() {
-        await().atMost(DEADLINE).until(() -> Sql.queryLong(
-                        fixture.database,
-                        "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'ALTER TABLE % DETACH %'"
-                                + " AND wait_event_type = 'Lock'")
-                == 1);
+        await().atMost(DEADLINE)
+                .until(() -> Sql.queryLong(
+                                fixture.database,
+                                "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'ALTER TABLE % DETACH %'"
+                                        + " AND wait_event_type = 'Lock'")
+                        == 1);
     }
 
     private String isDetachPending(String table) throws SQLException {
@@ -125,8 +126,9 @@ class DetachByHandIT {
                 second.rollback();
             }
         }
-        await().atMost(DEADLINE).until(() -> Sql.query(fixture.database, "SELECT eventsql.drop_empty_segments_v1(false)")
-                .equals(List.of("0")));
+        await().atMost(DEADLINE)
+                .until(() -> Sql.query(fixture.database, "SELECT eventsql.drop_empty_segments_v1(false)")
+                        .equals(List.of("0")));
         assertThat(fixture.segments(STREAM)).noneMatch(segment -> segment.endsWith("empty"));
     }
 

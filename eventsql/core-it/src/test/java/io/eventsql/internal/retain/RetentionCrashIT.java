@@ -105,7 +105,10 @@ class RetentionCrashIT {
         ChildProcess process = new ChildProcess(
                 folder,
                 RetentionProcess.class,
-                List.of(url, TestCluster.server().username(), TestCluster.server().password()));
+                List.of(
+                        url,
+                        TestCluster.server().username(),
+                        TestCluster.server().password()));
         processes.add(process);
         return process;
     }
@@ -141,8 +144,8 @@ class RetentionCrashIT {
             load.stop();
         }
         for (String stream : STREAMS) {
-            await().atMost(DEADLINE).until(() ->
-                    eventSql.positions(stream, "c").stream().allMatch(position -> position.lag() == 0));
+            await().atMost(DEADLINE)
+                    .until(() -> eventSql.positions(stream, "c").stream().allMatch(position -> position.lag() == 0));
         }
         subscriptions.forEach(Subscription::close);
         processes.forEach(ChildProcess::close);
@@ -186,13 +189,14 @@ class RetentionCrashIT {
     }
 
     private void completeRetention() throws SQLException {
-        await().atMost(DEADLINE).until(
+        await().atMost(DEADLINE)
+                .until(
                         () -> Sql.query(database, "SELECT eventsql.expire_v1()").getFirst(),
                         "finished"::equals); // may be the rest of a pass that was begun before
-        await().atMost(DEADLINE).until(
-                        () -> Sql.query(database, "SELECT eventsql.expire_v1()").getFirst(),
-                        "finished"::equals);
-        await().atMost(DEADLINE).until(
+        await().atMost(DEADLINE)
+                .until(() -> Sql.query(database, "SELECT eventsql.expire_v1()").getFirst(), "finished"::equals);
+        await().atMost(DEADLINE)
+                .until(
                         () -> Sql.query(database, "SELECT eventsql.drop_empty_segments_v1(false)")
                                 .getFirst(),
                         "0"::equals);
@@ -221,9 +225,7 @@ class RetentionCrashIT {
                     "SELECT next_offset FROM eventsql.partition_head WHERE stream = '" + stream + "' AND partition = "
                             + partition);
             assertThat(start).as("start of the log of partition %s", partition).isPositive();
-            assertThat(stored.stream()
-                            .filter(event -> event.partition() == of)
-                            .map(Ledger.Stored::offset))
+            assertThat(stored.stream().filter(event -> event.partition() == of).map(Ledger.Stored::offset))
                     .as("offsets of partition %s of %s", partition, stream)
                     .isEqualTo(LongStream.range(start, head).boxed().toList());
             assertThat(acknowledged.entrySet().stream()
@@ -257,9 +259,10 @@ class RetentionCrashIT {
                         stream)))
                 .as("the catalog names the tables")
                 .isEqualTo(tables);
-        assertThat(Sql.query(
-                        database,
-                        "SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE c.relkind = 'r'"))
+        assertThat(
+                        Sql.query(
+                                database,
+                                "SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE c.relkind = 'r'"))
                 .as("attached tables")
                 .containsAll(tables);
         assertThat(Sql.query(

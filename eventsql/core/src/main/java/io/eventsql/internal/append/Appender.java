@@ -276,7 +276,8 @@ final class Appender {
 
     private void report(ErrorKind kind, SQLException failure, int retries) {
         String sentence = SqlErrors.message(failure);
-        // Under a burst, other processes may fill the segments that were just added: only what lasts is worth a warning.
+        // Under a burst, other processes may fill the segments that were just added: only what lasts is worth a
+        // warning.
         int unreported = SqlErrors.isMissingSegment(failure) ? REPAIRS_MAX : 0;
         if (kind == ErrorKind.IN_DOUBT) {
             LOG.warn("Append to {} is in doubt; resending with the same batch number: {}", shard, sentence);

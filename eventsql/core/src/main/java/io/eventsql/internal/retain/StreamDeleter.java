@@ -46,9 +46,13 @@ public final class StreamDeleter {
                 Optional<StreamTable.Row> stream = shard.findStream(name);
                 DeleteStatements deleting = shard.tables().deleting();
                 exists |= stream.isPresent() || shard.require().read(c -> deleting.hasBegun(c, name));
-                List<Head> heads = stream.isEmpty() ? List.of() : StreamCleaner.readHeads(shard, stream.get().id());
-                heads.stream().map(Head::streamId).distinct().forEach(id -> state.append(' ')
-                        .append(id));
+                List<Head> heads = stream.isEmpty()
+                        ? List.of()
+                        : StreamCleaner.readHeads(shard, stream.get().id());
+                heads.stream()
+                        .map(Head::streamId)
+                        .distinct()
+                        .forEach(id -> state.append(' ').append(id));
                 contents.add(StreamCleaner.readContent(shard, heads));
                 consumers.addAll(shard.require().read(c -> deleting.findConsumers(c, name)));
             } catch (SQLException e) {
@@ -61,8 +65,7 @@ public final class StreamDeleter {
         if (!exists) {
             throw new UnknownStreamException(name);
         }
-        return new DeletePreview(
-                name, contents, List.copyOf(consumers), StreamCleaner.confirmation(state.toString()));
+        return new DeletePreview(name, contents, List.copyOf(consumers), StreamCleaner.confirmation(state.toString()));
     }
 
     /**
@@ -97,8 +100,8 @@ public final class StreamDeleter {
     }
 
     private static void requireUnused(Shard shard, String name) throws SQLException {
-        Optional<String> obstacle = shard.require()
-                .read(c -> shard.tables().deleting().findObstacle(c, name));
+        Optional<String> obstacle =
+                shard.require().read(c -> shard.tables().deleting().findObstacle(c, name));
         if (obstacle.isPresent()) {
             throw new EventSqlException(
                     "Stream " + name + " cannot be deleted while it is in use on " + shard + ": " + obstacle.get());

@@ -9,7 +9,8 @@ public final class DeleteStatements {
     /** Each takes about ten entries of the server's lock table until the commit. */
     private static final int TABLES_PER_TRANSACTION = 20;
 
-    // Index: stream_name_unique, consumer_name_unique and the primary key of consumer_partition. Scans the outbox. Takes
+    // Index: stream_name_unique, consumer_name_unique and the primary key of consumer_partition. Scans the outbox.
+    // Takes
     // no row lock.
     private static final String FIND_OBSTACLE = "SELECT eventsql.deletion_obstacle_v1(?)";
 
@@ -68,7 +69,6 @@ public final class DeleteStatements {
      * @return whether to repeat the call in another transaction
      */
     public boolean dropTables(Connection connection, String stream) {
-        return Boolean.TRUE.equals(
-                Jooq.using(connection).fetchValue(schema.sql(DROP), stream, TABLES_PER_TRANSACTION));
+        return Boolean.TRUE.equals(Jooq.using(connection).fetchValue(schema.sql(DROP), stream, TABLES_PER_TRANSACTION));
     }
 }

@@ -112,8 +112,7 @@ class CircuitBreakerTest {
     void recordFailure_halfOpen_pausesForTwiceAsLong() {
         open();
 
-        Pause second =
-                circuit.recordFailure(event(9, "z"), passPause(), false).orElseThrow();
+        Pause second = circuit.recordFailure(event(9, "z"), passPause(), false).orElseThrow();
 
         assertThat(second.isFirst()).isFalse();
         assertThat(second.delay()).isBetween(Duration.ofSeconds(1), Duration.ofSeconds(2));

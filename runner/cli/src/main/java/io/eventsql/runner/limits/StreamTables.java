@@ -44,8 +44,8 @@ final class StreamTables {
             statement.setInt(2, partition);
             try (ResultSet row = statement.executeQuery()) {
                 if (!row.next()) {
-                    throw new IllegalStateException("partition " + partition + " of stream " + stream
-                            + " has no segment at offset 0");
+                    throw new IllegalStateException(
+                            "partition " + partition + " of stream " + stream + " has no segment at offset 0");
                 }
                 return qualified(row.getString(1));
             }

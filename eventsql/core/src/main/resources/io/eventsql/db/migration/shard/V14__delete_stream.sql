@@ -70,11 +70,15 @@ BEGIN
             current_setting('transaction_isolation') USING ERRCODE = 'ES003';
     END IF;
     PERFORM FROM eventsql.retention_pass FOR UPDATE;
+    -- The rows of the partitions first, as what ends a segment and adds another one does.
+    PERFORM FROM eventsql.stream_partition p
+    WHERE p.stream_id = (SELECT s.stream_id FROM eventsql.stream s WHERE s.name = p_name)
+    ORDER BY p.partition
+    FOR UPDATE;
     SELECT s.stream_id, s.table_name INTO stream FROM eventsql.stream s WHERE s.name = p_name FOR UPDATE;
     IF NOT FOUND THEN
         RETURN;
     END IF;
-    PERFORM FROM eventsql.stream_partition p WHERE p.stream_id = stream.stream_id ORDER BY p.partition FOR UPDATE;
     obstacle := eventsql.deletion_obstacle_v1(p_name); -- a new statement sees what was committed before the locks
     IF obstacle IS NOT NULL THEN
         RAISE EXCEPTION 'stream % is in use: %', p_name, obstacle USING ERRCODE = 'ES017';

@@ -80,10 +80,12 @@ class RetentionMetersIT {
                 }
 
                 runPass(database);
-                await().until(() -> call(database, "eventsql.drop_empty_segments_v1(false)")
-                        .equals("0"));
-                MeterRegistry afterwards = new SimpleMeterRegistry(); // the other one shows its last reading for a while
-                try (EventSqlGauges gauges = new EventSqlGauges(eventSql, Duration.ofMinutes(1), Duration.ofMinutes(1), 0)) {
+                await().until(() ->
+                        call(database, "eventsql.drop_empty_segments_v1(false)").equals("0"));
+                MeterRegistry afterwards =
+                        new SimpleMeterRegistry(); // the other one shows its last reading for a while
+                try (EventSqlGauges gauges =
+                        new EventSqlGauges(eventSql, Duration.ofMinutes(1), Duration.ofMinutes(1), 0)) {
                     gauges.bindTo(afterwards);
                     await().untilAsserted(() -> {
                         assertThat(gauge(afterwards, "eventsql.retention.blocked.segments"))
