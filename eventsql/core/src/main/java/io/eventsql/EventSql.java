@@ -18,6 +18,7 @@ import io.eventsql.internal.retain.RetentionKeeper;
 import io.eventsql.internal.retain.RetentionReader;
 import io.eventsql.internal.retain.SegmentKeeper;
 import io.eventsql.internal.retain.StreamCleaner;
+import io.eventsql.internal.retain.StreamDeleter;
 import io.eventsql.internal.shard.Shards;
 import io.eventsql.internal.shard.StreamRegistry;
 import io.eventsql.internal.thread.ServiceThread;
@@ -70,6 +71,7 @@ public final class EventSql implements AutoCloseable {
     private final ConsumerStatusReader consumerStatus;
     private final RangeReader reader;
     private final StreamCleaner cleaner;
+    private final StreamDeleter deleter;
     private final RetentionReader retention;
     private final CompactionReader compaction;
     private final PoolCheck pools;
@@ -94,6 +96,7 @@ public final class EventSql implements AutoCloseable {
         consumerStatus = new ConsumerStatusReader(shards);
         reader = new RangeReader(shards, streams);
         cleaner = new StreamCleaner(shards, streams);
+        deleter = new StreamDeleter(shards, streams);
         retention = new RetentionReader(shards, streams);
         compaction = new CompactionReader(shards);
         shards.openMissingInBackground(OPEN_MISSING_EVERY_MS);
@@ -248,6 +251,40 @@ public final class EventSql implements AutoCloseable {
      */
     public long clear(String stream, String confirmation) {
         return cleaner.clear(requireStream(stream), InvalidInputException.requireGiven("confirmation", confirmation));
+    }
+
+    /**
+     * Returns what {@link #deleteStream} would delete. Changes nothing.
+     *
+     * @throws UnknownStreamException if the stream does not exist
+     * @throws EventSqlException if a shard is unavailable
+     */
+    public DeletePreview previewDeleteStream(String stream) {
+        return deleter.preview(requireStream(stream));
+    }
+
+    /**
+     * Permanently deletes a stream on every shard: its events and tables, its consumers with their offsets and parked events.
+     * Other streams are not affected. Stop its consumers and what publishes to it first: a later call to publish to it fails at
+     * once with {@link UnknownStreamException}, alone or as the cause, and an event for it in the outbox of another database
+     * is refused ({@link OutboxBacklog#refusedEvents()}). Nothing but {@link #createStream} creates it again, empty and with
+     * offsets from 0.
+     *
+     * <p>Tables are dropped a few at a time, so that their number does not matter. If interrupted at any point, the stream
+     * does not exist any more, and a stream of its name cannot be created: get a new {@link #previewDeleteStream} and call
+     * this method again.
+     *
+     * @param confirmation {@link DeletePreview#confirmation()}
+     * @return the number of events on all shards when the deletion began
+     * @throws InvalidInputException if the confirmation is for another stream, or the stream was created anew since; nothing
+     *     was deleted
+     * @throws UnknownStreamException if the stream does not exist
+     * @throws EventSqlException if a partition is assigned to a member of a consumer, or events for it wait in the outbox of a
+     *     shard; nothing was deleted. Or if a shard is unavailable, a transaction reads the stream, this role does not own it,
+     *     or a view of the application uses its table; retry the call
+     */
+    public long deleteStream(String stream, String confirmation) {
+        return deleter.delete(requireStream(stream), InvalidInputException.requireGiven("confirmation", confirmation));
     }
 
     /** Returns the publisher of this instance. */

@@ -2,6 +2,7 @@ package io.eventsql.publish;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.awaitility.Awaitility.await;
 
 import io.eventsql.Event;
 import io.eventsql.EventNotStoredException;
@@ -9,8 +10,11 @@ import io.eventsql.EventPosition;
 import io.eventsql.EventSql;
 import io.eventsql.StreamSpec;
 import io.eventsql.UnknownStreamException;
+import io.eventsql.fixture.CapturedLog;
 import io.eventsql.fixture.Sql;
+import java.sql.Connection;
 import java.sql.SQLException;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
@@ -87,5 +91,39 @@ class DroppedStreamIT extends PublishFixture {
         get(publish(eventSql, stream, "k", "after"));
 
         assertThat(storedValues(stream)).containsExactly("after");
+    }
+
+    /**
+     * Goal: a stream that is dropped while segments are added to it in the background is not created again, and the attempts
+     * end. Method: a lock makes the first attempt fail; the transaction that holds it drops the stream.
+     */
+    @Test
+    void addSegments_streamWasDropped_endsAndItStaysDropped() throws Exception {
+        EventSql eventSql = open();
+        String stream = newStream(eventSql, 1);
+        try (CapturedLog log = CapturedLog.ofRetaining();
+                Connection blocker = dataSource().getConnection()) {
+            blocker.setAutoCommit(false);
+            Sql.query(
+                    blocker,
+                    "SELECT pg_advisory_xact_lock(1163085127, hashtext('eventsql.events_" + stream + "__p0'))::text");
+            get(publish(eventSql, stream, "k", "before"));
+            await().atMost(Duration.ofSeconds(60))
+                    .until(() -> !log.lines("Adding segments to partition 0").isEmpty());
+            Sql.query(
+                    blocker,
+                    "WITH d AS (DELETE FROM eventsql.stream WHERE name = ? RETURNING 1) SELECT * FROM d",
+                    stream);
+            blocker.commit();
+            Sql.execute(dataSource(), "DROP TABLE eventsql.events_" + stream + " CASCADE");
+            assertThat(failureOf(publish(eventSql, stream, "k", "after")))
+                    .hasRootCauseInstanceOf(UnknownStreamException.class);
+
+            await().atMost(Duration.ofSeconds(60))
+                    .until(() -> !log.lines("adding no segments").isEmpty());
+
+            assertThat(eventSql.streams()).isEmpty();
+            assertThat(log.lines("WARN")).hasSize(1);
+        }
     }
 }

@@ -1,5 +1,7 @@
 package io.eventsql.runner;
 
+import io.eventsql.InvalidInputException;
+import io.eventsql.StreamSpec;
 import picocli.CommandLine;
 import picocli.CommandLine.ParameterException;
 
@@ -13,6 +15,16 @@ final class OptionValidator {
 
     void requireRange(String option, long value, long min, long max) {
         require(value >= min && value <= max, option, "must be between " + min + " and " + max + ", but is " + value);
+    }
+
+    /** Requires what the library requires of the name of a stream. */
+    String requireStreamName(String option, String name) {
+        try {
+            return StreamSpec.of(name).name();
+        } catch (InvalidInputException e) {
+            throw invalid(
+                    option, String.valueOf(e.getMessage()).substring(e.field().length() + 1));
+        }
     }
 
     void require(boolean condition, String option, String problem) {

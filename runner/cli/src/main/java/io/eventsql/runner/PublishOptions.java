@@ -145,17 +145,13 @@ final class PublishOptions {
     /** @throws CommandLine.ParameterException if a value is out of range; names the option and the limit */
     RunSettings settings(CommandLine commandLine) {
         OptionValidator validator = new OptionValidator(commandLine);
-        validator.require(
-                stream.matches("[a-z][a-z0-9]*(_[a-z0-9]+)*") && stream.length() <= StreamSpec.NAME_LENGTH_MAX,
-                "--stream",
-                "must be lower-case letters, digits and single underscores, at most " + StreamSpec.NAME_LENGTH_MAX
-                        + " characters, but is '" + stream + "'");
+        String name = validator.requireStreamName("--stream", stream);
         validator.requireRange("--partitions", partitions, 1, StreamSpec.PARTITIONS_MAX);
         validator.require(!consumer.isBlank(), "--consumer", "must not be empty");
         validator.requireRange("--consume-timeout", consumeTimeout, 1, DURATION_MAX_SECONDS);
         return new RunSettings(
                 identity(validator),
-                new RunSettings.Stream(stream, partitions, consumer, consumeTimeout),
+                new RunSettings.Stream(name, partitions, consumer, consumeTimeout),
                 load(validator),
                 events(validator));
     }

@@ -90,7 +90,7 @@ class RunnerTest {
                 "--runners=2 --runner-number=2|--runner-number (RUNNER_NUMBER) must be between 0 and 1, but is 2",
                 "--runners=1001|--runners (RUNNERS) must be between 1 and 1000, but is 1001",
                 "--run-id=xyz|--run-id (RUN_ID) must be 8 lower-case hexadecimal characters, but is 'xyz'",
-                "--stream=Drop;|--stream (STREAM) must be lower-case letters, digits and single underscores",
+                "--stream=Drop;|--stream (STREAM) must be letters (A to Z, a to z), digits, dots, underscores and hyphens",
                 "--events-rate=abc|--events-rate",
                 "--async=perhaps|--async",
             })

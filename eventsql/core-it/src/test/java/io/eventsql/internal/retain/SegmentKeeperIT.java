@@ -12,6 +12,7 @@ import io.eventsql.Settings;
 import io.eventsql.StoredEvent;
 import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
+import io.eventsql.fixture.CapturedLog;
 import io.eventsql.fixture.Handled;
 import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.TestCluster;
@@ -124,6 +125,20 @@ class SegmentKeeperIT {
             assertThat(last.offset()).isEqualTo(239);
         }
         assertStored(240);
+    }
+
+    /** Goal: processes that reach the end of the segments at the same time log no warning, because every call succeeds. */
+    @Test
+    void publish_burstOfTwoProcesses_logsNoWarning() throws Exception {
+        createStream(1);
+        try (CapturedLog log = CapturedLog.ofAppending();
+                EventSql other = cluster.open(settings -> settings.maxBatchEvents(BATCH));
+                ExecutorService executor = Executors.newSingleThreadExecutor()) {
+            Future<EventPosition> published = executor.submit(() -> publish(other.publisher(), 0, 5_000));
+            publish(publisher, 5_000, 10_000);
+            published.get(60, TimeUnit.SECONDS);
+            assertThat(log.lines()).isEmpty();
+        }
     }
 
     /**

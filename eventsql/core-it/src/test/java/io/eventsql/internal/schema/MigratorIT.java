@@ -51,7 +51,8 @@ class MigratorIT {
             "8 segments",
             "9 retention",
             "10 consumer status",
-            "12 compaction");
+            "12 compaction",
+            "15 deleting streams");
     private static final StreamSpec STREAM = StreamSpec.of("orders").withPartitions(2);
 
     private DataSource database;
@@ -168,7 +169,8 @@ class MigratorIT {
                 file("shard/V8__segments.sql"),
                 file("shard/V9__retention.sql"),
                 file("shard/V10__consumer_status.sql"),
-                file("shard/V12__compaction.sql"));
+                file("shard/V12__compaction.sql"),
+                file("shard/V15__delete_stream.sql"));
         try (EventSql eventSql = open(pool, Settings.DEFAULT_SCHEMA, false)) {
             eventSql.createStream(STREAM);
             assertWorks(eventSql);

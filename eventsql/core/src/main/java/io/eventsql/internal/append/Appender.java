@@ -114,6 +114,7 @@ final class Appender {
     private @Nullable Remedy appendPart(Batch batch) {
         boolean inDoubt = false;
         int repairs = 0;
+        int retries = 0;
         for (int attempt = 0; !batch.isCompleted(); attempt++) {
             SQLException failure;
             try {
@@ -142,7 +143,7 @@ final class Appender {
             switch (remedy) {
                 case REPEAT -> {}
                 case RETRY -> {
-                    report(kind, failure, attempt);
+                    report(kind, failure, retries++);
                     if (!batch.isPart()) {
                         queue.releaseUnusedLanes(batch);
                     }
@@ -228,7 +229,8 @@ final class Appender {
                                 group.size());
             }
             segmentFailures.end();
-            return created ? Remedy.REPEAT : Remedy.RETRY;
+            LOG.debug("Partitions on {} had no segment; added some: {}", shard, created, failure);
+            return Remedy.REPEAT;
         } catch (SQLException e) {
             if (SqlErrors.isOtherIncarnation(e)) {
                 return recheckIncarnation(batch);
@@ -272,11 +274,14 @@ final class Appender {
         return inDoubt ? Remedy.RETRY : Remedy.DEFER;
     }
 
-    private void report(ErrorKind kind, SQLException failure, int attempt) {
+    private void report(ErrorKind kind, SQLException failure, int retries) {
         String sentence = SqlErrors.message(failure);
+        // Under a burst, other processes may fill the segments that were just added: only what lasts is worth a
+        // warning.
+        int unreported = SqlErrors.isMissingSegment(failure) ? REPAIRS_MAX : 0;
         if (kind == ErrorKind.IN_DOUBT) {
             LOG.warn("Append to {} is in doubt; resending with the same batch number: {}", shard, sentence);
-        } else if (attempt == 0) {
+        } else if (retries == unreported) {
             LOG.warn("Append to {} failed; retrying until the callers' deadlines: {}", shard, sentence);
         } else {
             LOG.debug("Append to {} failed again; retrying", shard, failure);

@@ -102,12 +102,23 @@ final class BatchSender {
         context.streams().forget(stream.name());
         try {
             context.streams().require(stream.name());
+            return shard.ensureStream(stream);
         } catch (UnknownStreamException e) {
-            throw new SQLException("the stream was dropped", SqlErrors.NO_PARTITION, e);
+            throw dropped(e);
         } catch (EventSqlException e) {
             throw new NotSentException(e);
+        } catch (SQLException e) {
+            if (!SqlErrors.state(e).equals(SqlErrors.STREAM_BEING_DELETED)) {
+                throw e;
+            }
+            UnknownStreamException unknown = new UnknownStreamException(stream.name());
+            unknown.addSuppressed(e);
+            throw dropped(unknown);
         }
-        return shard.ensureStream(stream);
+    }
+
+    private static SQLException dropped(UnknownStreamException cause) {
+        return new SQLException("the stream was dropped", SqlErrors.NO_PARTITION, cause);
     }
 
     private long[] execute(Connection connection, Batch batch, List<PartitionGroup> groups) throws SQLException {

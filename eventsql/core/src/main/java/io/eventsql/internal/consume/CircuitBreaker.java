@@ -6,6 +6,7 @@ import java.time.Duration;
 import java.util.Optional;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
+import java.util.function.LongSupplier;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -46,6 +47,7 @@ final class CircuitBreaker {
         HALF_OPEN
     }
 
+    private final LongSupplier clock;
     private final int failuresMax;
     private final long pauseFirstMs;
     private final long pauseMaxMs;
@@ -61,6 +63,12 @@ final class CircuitBreaker {
      * @param retry pauses begin where its delays end
      */
     CircuitBreaker(int failuresMax, RetryPolicy retry) {
+        this(failuresMax, retry, System::nanoTime);
+    }
+
+    /** @param clock a clock in nanoseconds, such as {@link System#nanoTime()} */
+    CircuitBreaker(int failuresMax, RetryPolicy retry, LongSupplier clock) {
+        this.clock = clock;
         this.failuresMax = failuresMax;
         this.pauseFirstMs = Math.max(PAUSE_FIRST_MS, retry.maxDelay().toMillis());
         this.pauseMaxMs = Math.max(PAUSE_MAX_MS, pauseFirstMs);
@@ -92,7 +100,7 @@ final class CircuitBreaker {
     }
 
     private synchronized Admission admitWhileOpen() {
-        long leftNanos = pausedUntilNanos - System.nanoTime();
+        long leftNanos = pausedUntilNanos - clock.getAsLong();
         return switch (state) {
             case CLOSED -> ADMITTED;
             case HALF_OPEN -> new Admission(HALF_OPEN_CHECK_MS, false);
@@ -128,7 +136,7 @@ final class CircuitBreaker {
     synchronized void recordNoResult(Admission admission) {
         if (admission.isAlone() && state == State.HALF_OPEN) {
             state = State.OPEN;
-            pausedUntilNanos = System.nanoTime();
+            pausedUntilNanos = clock.getAsLong();
         }
     }
 
@@ -150,7 +158,7 @@ final class CircuitBreaker {
         Duration delay = Duration.ofMillis(pauseMs());
         pauses++;
         state = State.OPEN;
-        pausedUntilNanos = System.nanoTime() + delay.toNanos();
+        pausedUntilNanos = clock.getAsLong() + delay.toNanos();
         return Optional.of(new Pause(failures, delay, pauses == 1));
     }
 

@@ -6,6 +6,7 @@ import io.eventsql.internal.sql.SegmentTable.Room;
 import io.eventsql.internal.sql.SqlErrors;
 import java.sql.SQLException;
 import java.util.Map;
+import java.util.OptionalInt;
 import java.util.concurrent.ConcurrentHashMap;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -86,15 +87,25 @@ public final class SegmentKeeper {
     }
 
     /**
-     * Returns {@code null} if the database has another incarnation, where the stream may be another one: the next append
-     * finds out which segments are due.
+     * Returns {@code null} if the database has another incarnation, where the stream may be another one, or the stream was
+     * deleted: the next append finds out which segments are due.
      */
     private static @Nullable Room addInSameIncarnation(Shard shard, StreamSpec stream, int partition, long events)
             throws SQLException {
         String incarnation = shard.incarnation(); // before the id
         try {
-            return add(shard, incarnation, shard.ensureStream(stream), partition, events);
+            OptionalInt streamId = shard.findStreamId(stream);
+            if (streamId.isPresent()) {
+                return add(shard, incarnation, streamId.getAsInt(), partition, events);
+            }
+            LOG.debug("Stream {} does not exist on {}; adding no segments", stream.name(), shard);
+            return null;
         } catch (SQLException e) {
+            if (SqlErrors.state(e).equals(SqlErrors.NO_PARTITION)) {
+                LOG.debug("Stream {} was deleted on {}; adding no segments", stream.name(), shard, e);
+                shard.forgetStream(stream.name());
+                return null;
+            }
             if (shard.recheckAfter(e, incarnation) && !shard.incarnation().equals(incarnation)) {
                 return null;
             }

@@ -49,7 +49,8 @@ public final class StreamCleaner {
         StringBuilder state = new StringBuilder(shards.clusterId() + " " + name);
         for (Shard shard : shards.all()) {
             try {
-                List<Head> heads = readHeads(shard, stream);
+                OptionalInt streamId = shard.readStreamId(stream);
+                List<Head> heads = streamId.isEmpty() ? List.of() : readHeads(shard, streamId.getAsInt());
                 heads.forEach(head ->
                         state.append(' ').append(head.streamId()).append(' ').append(head.logStart()));
                 contents.add(readContent(shard, heads));
@@ -91,16 +92,12 @@ public final class StreamCleaner {
         return now.events();
     }
 
-    /** Returns the heads of all partitions; none if the shard does not have the stream. */
-    private static List<Head> readHeads(Shard shard, StreamSpec stream) throws SQLException {
-        OptionalInt streamId = shard.readStreamId(stream);
-        return streamId.isEmpty()
-                ? List.of()
-                : shard.require()
-                        .call(c -> shard.tables().partitions().heads(c, null, new int[] {streamId.getAsInt()}));
+    /** Returns the heads of all partitions. */
+    static List<Head> readHeads(Shard shard, int streamId) throws SQLException {
+        return shard.require().call(c -> shard.tables().partitions().heads(c, null, new int[] {streamId}));
     }
 
-    private static ClearPreview.ShardContent readContent(Shard shard, List<Head> heads) throws SQLException {
+    static ClearPreview.ShardContent readContent(Shard shard, List<Head> heads) throws SQLException {
         ClearStatements clearing = shard.tables().clearing();
         long events = 0;
         int segments = 0;
@@ -149,8 +146,9 @@ public final class StreamCleaner {
         }
     }
 
+    /** A part of clearing or deleting a stream. */
     @FunctionalInterface
-    private interface Step {
+    interface Step {
         void run() throws SQLException;
     }
 
@@ -158,7 +156,7 @@ public final class StreamCleaner {
      * Runs a step, and retries it if another transaction's lock was in the way, or retention has dropped a segment at the same
      * time. Every step can be repeated.
      */
-    private static void retry(String failure, Step step) {
+    static void retry(String failure, Step step) {
         for (int attempt = 1; ; attempt++) {
             try {
                 step.run();
@@ -179,11 +177,12 @@ public final class StreamCleaner {
             TimeUnit.MILLISECONDS.sleep(RETRY_MS);
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
-            throw new EventSqlException("Interrupted while the stream was being cleared; retry the call", e);
+            throw new EventSqlException("Interrupted while the stream was being cleared or deleted; retry the call", e);
         }
     }
 
-    private static String confirmation(String state) {
+    /** Returns a short hash of what is to be confirmed. */
+    static String confirmation(String state) {
         try {
             byte[] hash = MessageDigest.getInstance("SHA-256").digest(state.getBytes(UTF_8));
             return HexFormat.of().formatHex(hash, 0, CONFIRMATION_BYTES);

@@ -48,7 +48,8 @@ public final class Migrator {
             new SqlFile(8, "shard/V8__segments.sql"),
             new SqlFile(9, "shard/V9__retention.sql"),
             new SqlFile(10, "shard/V10__consumer_status.sql"),
-            new SqlFile(12, "shard/V12__compaction.sql"));
+            new SqlFile(12, "shard/V12__compaction.sql"),
+            new SqlFile(15, "shard/V15__delete_stream.sql"));
 
     private record SqlFile(int version, String path) {
         String read() {

@@ -13,12 +13,12 @@ import java.sql.SQLException;
 import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalInt;
-import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.ScheduledThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -40,8 +40,8 @@ public final class Shard {
     private final int mapVersion;
     private final Tables tables;
     private final Map<String, Integer> streamIds = new ConcurrentHashMap<>();
-    /** Streams that the database no longer has, although it had them: they are not created again on their own. */
-    private final Set<String> vanishedStreams = ConcurrentHashMap.newKeySet();
+    /** A stream that no shard has was deleted: it is not created again on its own. */
+    private volatile Predicate<String> existsElsewhere = name -> true;
 
     private final Incarnation incarnation = new Incarnation(this);
     private volatile @Nullable Database database;
@@ -271,9 +271,9 @@ public final class Shard {
     }
 
     /**
-     * Returns the stream's id on this shard, remembered or read. Creates the stream if the shard does not have it.
+     * Returns the stream's id on this shard, remembered or read. Creates the stream if this shard alone does not have it.
      *
-     * @throws UnknownStreamException if the stream has vanished from the cluster, whose databases were restored
+     * @throws UnknownStreamException if no shard has the stream: it was deleted, or the databases were restored
      */
     public int ensureStream(StreamSpec stream) throws SQLException {
         Integer known = streamIds.get(stream.name());
@@ -282,21 +282,20 @@ public final class Shard {
 
     /** Returns the stream as {@link #ensureStream} does, but reads it in any case. */
     public StreamTable.Row readOrCreateStream(StreamSpec stream) throws SQLException {
-        if (vanishedStreams.contains(stream.name()) && findStream(stream.name()).isEmpty()) {
+        if (findStream(stream.name()).isEmpty() && !existsElsewhere.test(stream.name())) {
             throw new UnknownStreamException(stream.name());
         }
         return createStream(stream);
     }
 
+    /** @param test finds out whether another shard may have the stream of a name */
+    void existsElsewhere(Predicate<String> test) {
+        existsElsewhere = test;
+    }
+
     /** Forgets the ids of all streams. */
     void forgetStreams() {
         streamIds.clear();
-    }
-
-    /** Records that the cluster no longer has a stream that it had. */
-    void recordVanished(String stream) {
-        streamIds.remove(stream);
-        vanishedStreams.add(stream);
     }
 
     /** Forgets the cached id of a stream, because the database rejected it. */
@@ -319,19 +318,19 @@ public final class Shard {
         Optional<StreamTable.Row> existing = findStream(stream.name());
         StreamTable.Row row = existing.isPresent() ? existing.get() : insertStream(stream);
         createMissingPartitions(row);
-        vanishedStreams.remove(stream.name());
         streamIds.put(row.spec().name(), row.id());
         return row;
     }
 
     /**
-     * Changes all that can be changed of a stream; creates the stream if the shard does not have it.
+     * Changes all that can be changed of a stream; creates the stream if this shard alone does not have it.
      *
+     * @throws UnknownStreamException if no shard has the stream
      * @throws SQLException {@link SqlErrors#NO_PARTITION} if the shard has a stream of this name with other partitions
      */
     public void alterStream(StreamSpec stream) throws SQLException {
         if (readStreamId(stream).isEmpty()) {
-            createStream(stream);
+            readOrCreateStream(stream);
         }
         require().transaction(connection -> tables.streams().alter(connection, stream));
     }

@@ -31,7 +31,10 @@ public final class StreamRegistry {
 
     public StreamRegistry(Shards shards) {
         this.shards = shards;
-        shards.all().forEach(shard -> shard.addAnchors(this::forgetVanished));
+        shards.all().forEach(shard -> {
+            shard.addAnchors(this::forgetVanished);
+            shard.existsElsewhere(name -> mayExistElsewhere(name, shard));
+        });
     }
 
     /**
@@ -49,7 +52,7 @@ public final class StreamRegistry {
                 missing.stream().filter(name -> !mayExistElsewhere(name, shard)).toList();
         vanished.forEach(name -> {
             known.remove(name);
-            shards.all().forEach(each -> each.recordVanished(name));
+            shards.all().forEach(each -> each.forgetStream(name));
         });
         return () -> {
             for (String name : missing) {

@@ -5,6 +5,7 @@ import io.eventsql.internal.sql.ClearStatements;
 import io.eventsql.internal.sql.CompactionFunctions;
 import io.eventsql.internal.sql.ConsumerStatusFunctions;
 import io.eventsql.internal.sql.ConsumerTable;
+import io.eventsql.internal.sql.DeleteStatements;
 import io.eventsql.internal.sql.FetchStatement;
 import io.eventsql.internal.sql.IncarnationTable;
 import io.eventsql.internal.sql.LeaseTable;
@@ -33,6 +34,7 @@ public record Tables(
         LeaseTable leases,
         ParkedEventTable parkedEvents,
         ClearStatements clearing,
+        DeleteStatements deleting,
         Notifications notifications,
         OutboxTables outbox) {
 
@@ -52,6 +54,7 @@ public record Tables(
                 new LeaseTable(schema),
                 new ParkedEventTable(schema),
                 new ClearStatements(schema),
+                new DeleteStatements(schema),
                 new Notifications(schema),
                 OutboxTables.in(schema));
     }

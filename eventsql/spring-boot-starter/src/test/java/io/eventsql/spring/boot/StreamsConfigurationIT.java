@@ -6,9 +6,11 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.eventsql.Event;
 import io.eventsql.EventSql;
 import io.eventsql.InvalidInputException;
+import io.eventsql.Retention;
 import io.eventsql.StreamSpec;
 import io.eventsql.UnknownStreamException;
 import io.eventsql.spring.internal.StreamCreator;
+import java.time.Duration;
 import javax.sql.DataSource;
 import org.junit.jupiter.api.Test;
 import org.springframework.jdbc.core.JdbcTemplate;
@@ -62,6 +64,52 @@ class StreamsConfigurationIT extends AutoConfigurationFixture {
                                 StreamSpec.of("invoices").withPartitions(3),
                                 StreamSpec.of("orders").withPartitions(4).withSegmentSize(5_000),
                                 StreamSpec.of("order_lines").asJson()));
+    }
+
+    @Test
+    void retention_ofProperties_isTheStreams() {
+        application
+                .withBean(DataSource.class, EventSqlAutoConfigurationIT::newDatabase)
+                .withPropertyValues(
+                        "eventsql.streams.orders.retention.max-age=30d",
+                        "eventsql.streams.orders.retention.max-bytes=2GB",
+                        "eventsql.streams.orders.retention.max-events=500",
+                        "eventsql.streams.orders.retention.expire-handled=true",
+                        "eventsql.streams.orders.retention.abandoned-after=90m",
+                        "eventsql.streams[shop.Orders-v1].retention.max-age=1h",
+                        "eventsql.streams.kept.partitions=10")
+                .run(context -> assertThat(context.getBean(EventSql.class).streams())
+                        .containsExactlyInAnyOrder(
+                                StreamSpec.of("orders")
+                                        .withRetention(Retention.FOREVER
+                                                .withMaxAge(Duration.ofDays(30))
+                                                .withMaxBytes(2L << 30)
+                                                .withMaxEvents(500)
+                                                .withExpireHandled()
+                                                .withAbandonedAfter(Duration.ofMinutes(90))),
+                                StreamSpec.of("shop.Orders-v1")
+                                        .withRetention(Retention.FOREVER.withMaxAge(Duration.ofHours(1))),
+                                StreamSpec.of("kept")));
+    }
+
+    @Test
+    void retention_outOfRange_failsTheStartWithTheProperty() {
+        application
+                .withBean(DataSource.class, EventSqlAutoConfigurationIT::newDatabase)
+                .withPropertyValues("eventsql.streams.orders.retention.max-age=10ms")
+                .run(context -> assertThat(context)
+                        .getFailure()
+                        .rootCause()
+                        .isInstanceOf(InvalidInputException.class)
+                        .hasMessageContaining("eventsql.streams[orders].retention.max-age"));
+        application
+                .withBean(DataSource.class, EventSqlAutoConfigurationIT::newDatabase)
+                .withPropertyValues("eventsql.streams.orders.retention.max-events=0")
+                .run(context -> assertThat(context)
+                        .getFailure()
+                        .rootCause()
+                        .isInstanceOf(InvalidInputException.class)
+                        .hasMessageContaining("eventsql.streams[orders].retention.max-events"));
     }
 
     @Test

@@ -55,7 +55,7 @@ final class AppendBenchmark {
                 List.of(rates.get(1), rates.get(3), rates.get(4)));
     }
 
-    private SegmentCopy segment(StreamTables tables, int partition) {
+    private SegmentCopy segment(StreamTables tables, int partition) throws SQLException {
         return new SegmentCopy(context.run(), tables, partition);
     }
 

@@ -19,7 +19,7 @@ final class SegmentCopy {
     private long nextOffset;
 
     /** @param run the run's id in the events, see {@link BenchmarkEvent} */
-    SegmentCopy(String run, StreamTables tables, int partition) {
+    SegmentCopy(String run, StreamTables tables, int partition) throws SQLException {
         this.run = run;
         this.partition = partition;
         this.sql = "COPY " + tables.firstSegment(partition) + " (" + CopyRowWriter.COLUMNS

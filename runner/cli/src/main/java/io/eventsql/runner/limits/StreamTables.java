@@ -1,6 +1,7 @@
 package io.eventsql.runner.limits;
 
 import io.eventsql.Settings;
+import io.eventsql.StreamSpec;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
@@ -10,20 +11,45 @@ import java.util.ArrayList;
 import java.util.List;
 import javax.sql.DataSource;
 
-/** Direct access to the tables of one stream by the library's naming scheme. Thread-safe. */
+/** Direct access to the tables of one stream, by the names in the library's catalog. Thread-safe. */
 final class StreamTables {
+    // Indexes: stream_name_unique and the primary key of segment. Takes no row lock.
+    private static final String FIRST_SEGMENT = """
+            SELECT g.table_name
+            FROM eventsql.segment g
+            JOIN eventsql.stream s USING (stream_id)
+            WHERE s.name = ? AND g.partition = ? AND g.first_offset = 0""";
+
     private final DataSource dataSource;
+    private final String stream;
     private final String table;
 
-    /** @param stream the name of an existing stream, part of the table names */
+    /** @param stream the name of an existing stream in the default schema */
     StreamTables(DataSource dataSource, String stream) {
         this.dataSource = dataSource;
-        this.table = Settings.DEFAULT_SCHEMA + ".events_" + stream;
+        this.stream = stream;
+        this.table = qualified(StreamSpec.of(stream).tableName());
+    }
+
+    /** The library's tables have names that need no quotes. */
+    private static String qualified(String table) {
+        return Settings.DEFAULT_SCHEMA + "." + table;
     }
 
     /** Returns the table of the first segment of a partition. */
-    String firstSegment(int partition) {
-        return table + "__p" + partition + "_s0";
+    String firstSegment(int partition) throws SQLException {
+        try (Connection connection = dataSource.getConnection();
+                PreparedStatement statement = connection.prepareStatement(FIRST_SEGMENT)) {
+            statement.setString(1, stream);
+            statement.setInt(2, partition);
+            try (ResultSet row = statement.executeQuery()) {
+                if (!row.next()) {
+                    throw new IllegalStateException(
+                            "partition " + partition + " of stream " + stream + " has no segment at offset 0");
+                }
+                return qualified(row.getString(1));
+            }
+        }
     }
 
     /**

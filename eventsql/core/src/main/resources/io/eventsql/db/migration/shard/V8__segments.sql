@@ -166,8 +166,12 @@ DECLARE
     of_partition text;
     name         text;
 BEGIN
-    SELECT s.table_name, s.segment_size, s.compaction INTO STRICT stream
-    FROM eventsql.stream s WHERE s.stream_id = p_stream_id;
+    -- Waits for a deletion of the stream, which would not wait for this table.
+    SELECT s.table_name, s.segment_size, s.compaction INTO stream
+    FROM eventsql.stream s WHERE s.stream_id = p_stream_id FOR KEY SHARE;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'partition % of stream % does not exist', p_partition, p_stream_id USING ERRCODE = 'ES004';
+    END IF;
     size := eventsql.next_segment_size_v1(p_stream_id, p_partition);
     end_offset := CASE
         WHEN size = stream.segment_size THEN (p_first_offset / size + 1) * size

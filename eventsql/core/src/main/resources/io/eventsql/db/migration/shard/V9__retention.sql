@@ -700,6 +700,8 @@ DECLARE
     segment     record;
     dropped     int := 0;
 BEGIN
+    DELETE FROM eventsql.segment g -- those dropped by hand
+    WHERE g.state = 'empty' AND to_regclass(format('eventsql.%I', g.table_name)) IS NULL;
     FOR of IN
         SELECT g.stream_id, g.partition, format('eventsql.%I', s.table_name || '__p' || g.partition) AS parent
         FROM eventsql.segment g

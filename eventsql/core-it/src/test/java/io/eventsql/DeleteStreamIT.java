@@ -1,0 +1,294 @@
+package io.eventsql;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.awaitility.Awaitility.await;
+
+import io.eventsql.fixture.CapturedLog;
+import io.eventsql.fixture.Handled;
+import io.eventsql.fixture.Sql;
+import io.eventsql.fixture.TestCluster;
+import java.sql.Connection;
+import java.sql.SQLException;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.stream.IntStream;
+import javax.sql.DataSource;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** Deleting a stream on two shards, with everything that belongs to it and nothing else. */
+@Timeout(120)
+class DeleteStreamIT {
+    /** Generous, so that only a hang fails. */
+    private static final Duration DEADLINE = Duration.ofSeconds(60);
+
+    private static final String STREAM = "shop.orders-v1";
+    private static final String KEPT = "kept";
+
+    private TestCluster cluster;
+    private EventSql eventSql;
+
+    @BeforeEach
+    void open() {
+        cluster = TestCluster.ofShards(2);
+        eventSql = cluster.open(settings -> settings.publishTimeout(Duration.ofMinutes(10)));
+        eventSql.createStream(
+                StreamSpec.of(STREAM).withPartitions(2).withSegmentSize(100).asJson());
+        eventSql.createStream(StreamSpec.of(KEPT).withPartitions(2).withSegmentSize(100));
+    }
+
+    @AfterEach
+    void close() {
+        cluster.close();
+    }
+
+    private DataSource shard() {
+        return cluster.dataSources().getFirst();
+    }
+
+    private void publish(EventSql by, String stream, int events) {
+        by.publisher()
+                .publishAll(
+                        stream,
+                        IntStream.range(0, events)
+                                .mapToObj(i -> Event.ofText("k" + i, "{}"))
+                                .toList());
+    }
+
+    private long delete() {
+        return eventSql.deleteStream(
+                STREAM, eventSql.previewDeleteStream(STREAM).confirmation());
+    }
+
+    /** Returns the tables and views whose names begin like those of the stream. */
+    private List<String> relations() throws SQLException {
+        return Sql.query(shard(), "SELECT relname FROM pg_class WHERE relname LIKE 'events\\_shop\\_orders\\_v1\\_%'");
+    }
+
+    private long rows(String table) throws SQLException {
+        return cluster.sum("SELECT count(*) FROM eventsql." + table
+                + " WHERE stream_id NOT IN (SELECT stream_id FROM eventsql.stream WHERE name = '" + KEPT + "')");
+    }
+
+    private void handleAll(String stream, int events) {
+        Handled handled = new Handled();
+        try (Subscription ignored = eventSql.subscribe(ConsumerSpec.of(stream, "mailer"), handled::add)) {
+            handled.awaitSize(events);
+        }
+    }
+
+    @Test
+    void delete_streamWithConsumers_leavesNothingOfIt() throws SQLException {
+        publish(eventSql, STREAM, 450);
+        publish(eventSql, KEPT, 30);
+        handleAll(STREAM, 450);
+        handleAll(KEPT, 30);
+
+        DeletePreview preview = eventSql.previewDeleteStream(STREAM);
+        assertThat(preview.events()).isEqualTo(450);
+        assertThat(preview.consumers()).containsExactly("mailer");
+        assertThat(preview.shards())
+                .hasSize(2)
+                .allSatisfy(shard -> assertThat(shard.segments()).isPositive());
+        assertThat(eventSql.deleteStream(STREAM, preview.confirmation())).isEqualTo(450);
+
+        assertThat(relations()).isEmpty();
+        for (String table : List.of("stream", "stream_partition", "segment", "producer_batch", "consumer")) {
+            assertThat(rows(table)).as(table).isZero();
+        }
+        assertThat(cluster.sum("SELECT count(*) FROM eventsql.deleted_stream")).isZero();
+        assertThat(eventSql.streams()).extracting(StreamSpec::name).containsExactly(KEPT);
+        assertThatThrownBy(() -> eventSql.previewDeleteStream(STREAM)).isInstanceOf(UnknownStreamException.class);
+        publish(eventSql, KEPT, 30);
+        assertThat(eventSql.positions(KEPT, "mailer").stream()
+                        .mapToLong(ConsumerPosition::lag)
+                        .sum())
+                .isEqualTo(30);
+        eventSql.createStream(StreamSpec.of(STREAM).withPartitions(3));
+        publish(eventSql, STREAM, 1);
+        assertThat(eventSql.previewDeleteStream(STREAM).events()).isOne();
+    }
+
+    /**
+     * Goal: publishers of the deleted stream fail at once, in any process, and it is not created again; those of another one,
+     * its consumer and its retention continue.
+     */
+    @Test
+    void delete_publishersRun_theirCallsFailAtOnceAndOtherStreamsContinue() throws Exception {
+        EventSql other = cluster.open(settings -> settings.publishTimeout(Duration.ofMinutes(10)));
+        eventSql.alterStream(StreamSpec.of(KEPT)
+                .withPartitions(2)
+                .withSegmentSize(100)
+                .withRetention(Retention.FOREVER.withMaxEvents(100)));
+        Handled handled = new Handled();
+        AtomicBoolean stopped = new AtomicBoolean();
+        try (CapturedLog log = CapturedLog.of("retain");
+                ExecutorService executor = Executors.newCachedThreadPool();
+                Subscription ignored = eventSql.subscribe(
+                        ConsumerSpec.of(KEPT, "c").withOutOfRangePolicy(OutOfRangePolicy.EARLIEST), handled::add)) {
+            Future<Integer> keeping = executor.submit(() -> {
+                int published = 0;
+                for (; !stopped.get(); published += 50) {
+                    publish(other, KEPT, 50);
+                }
+                return published;
+            });
+            List<Future<UnknownStreamException>> failing = List.of(eventSql, other).stream()
+                    .map(by -> executor.submit(() -> publishUntilUnknown(by)))
+                    .toList();
+            try {
+                await().atMost(DEADLINE)
+                        .until(() -> eventSql.previewDeleteStream(STREAM).events() > 500);
+
+                delete();
+
+                for (Future<UnknownStreamException> failure : failing) {
+                    assertThat(failure.get(60, TimeUnit.SECONDS)).hasMessageContaining(STREAM);
+                }
+                int handledBefore = handled.size();
+                await().atMost(DEADLINE).until(() -> handled.size() > handledBefore + 500);
+                await().atMost(DEADLINE)
+                        .until(() -> Sql.query(shard(), "SELECT eventsql.expire_v1()")
+                                .equals(List.of("finished")));
+                assertThat(eventSql.retentionStatus(0).expiredEvents()).isPositive();
+            } finally {
+                stopped.set(true);
+            }
+            int published = keeping.get(60, TimeUnit.SECONDS);
+            await().atMost(DEADLINE)
+                    .until(() -> eventSql.positions(KEPT, "c").stream().allMatch(position -> position.lag() == 0));
+            assertThat(handled.size()).isLessThanOrEqualTo(published);
+            assertThat(eventSql.streams()).extracting(StreamSpec::name).containsExactly(KEPT);
+            assertThat(relations()).isEmpty();
+            assertThat(log.lines(STREAM)).isEmpty();
+        }
+    }
+
+    private UnknownStreamException publishUntilUnknown(EventSql by) {
+        while (true) {
+            try {
+                publish(by, STREAM, 20);
+            } catch (UnknownStreamException e) {
+                return e;
+            } catch (EventSqlException e) { // the batch that found out
+                assertThat(e).hasRootCauseInstanceOf(UnknownStreamException.class);
+            }
+        }
+    }
+
+    @Test
+    void delete_consumed_isRefused() throws SQLException {
+        publish(eventSql, STREAM, 10);
+        Handled handled = new Handled();
+        try (Subscription ignored = eventSql.subscribe(ConsumerSpec.of(STREAM, "mailer"), handled::add)) {
+            handled.awaitSize(10);
+            assertThatThrownBy(this::delete)
+                    .isInstanceOf(EventSqlException.class)
+                    .hasMessageContaining(
+                            "cannot be deleted while it is in use on shard0: it is consumed; close the members"
+                                    + " of mailer");
+        }
+        assertThat(eventSql.previewDeleteStream(STREAM).events()).isEqualTo(10);
+        assertThat(delete()).isEqualTo(10);
+    }
+
+    @Test
+    void delete_eventsWaitInTheOutbox_isRefused() throws SQLException {
+        try (Connection blocker = shard().getConnection();
+                Connection transaction = shard().getConnection()) {
+            blocker.setAutoCommit(false);
+            Sql.query(blocker, "SELECT 1 FROM eventsql.outbox_relay FOR UPDATE");
+            transaction.setAutoCommit(false);
+            eventSql.outbox().publish(transaction, STREAM, Event.ofText("k", "{}"));
+            transaction.commit();
+            assertThatThrownBy(this::delete)
+                    .isInstanceOf(EventSqlException.class)
+                    .hasMessageContaining("events for it wait in the outbox");
+            blocker.rollback();
+        }
+        await().atMost(DEADLINE)
+                .until(() -> eventSql.previewDeleteStream(STREAM).events() == 1);
+        await().atMost(DEADLINE)
+                .until(() -> Sql.queryLong(shard(), "SELECT count(*) FROM eventsql.outbox_transfer") == 0);
+        assertThat(delete()).isOne();
+    }
+
+    @Test
+    void delete_wrongConfirmation_isRejected() {
+        publish(eventSql, STREAM, 1);
+        for (String wrong : List.of(
+                eventSql.previewClear(STREAM).confirmation(),
+                eventSql.previewDeleteStream(KEPT).confirmation(),
+                "")) {
+            assertThatThrownBy(() -> eventSql.deleteStream(STREAM, wrong))
+                    .isInstanceOf(InvalidInputException.class)
+                    .hasMessageContaining("confirmation does not match stream " + STREAM);
+        }
+        assertThat(eventSql.previewDeleteStream(STREAM).events()).isOne();
+    }
+
+    /** Method: a transaction reads the stream until the call has failed, so that its tables cannot be dropped. */
+    @Test
+    void delete_readerPreventsIt_failsAndACompletingCallSucceeds() throws SQLException {
+        publish(eventSql, STREAM, 300);
+        String table = StreamSpec.of(STREAM).tableName();
+        try (Connection reader = shard().getConnection()) {
+            reader.setAutoCommit(false);
+            Sql.query(reader, "SELECT count(*) FROM eventsql." + table);
+
+            assertThatThrownBy(this::delete)
+                    .isInstanceOf(EventSqlException.class)
+                    .hasMessageContaining("could not be deleted on shard0; retry the call")
+                    .hasMessageContaining("lock timeout");
+
+            assertThat(eventSql.streams()).extracting(StreamSpec::name).containsExactly(KEPT);
+            assertThatThrownBy(() -> publish(eventSql, STREAM, 1)).isInstanceOf(UnknownStreamException.class);
+            assertThatThrownBy(() -> eventSql.createStream(StreamSpec.of(STREAM)))
+                    .isInstanceOf(EventSqlException.class)
+                    .hasMessageContaining(
+                            "stream " + STREAM + " is being deleted, and not all of its tables are dropped yet");
+            reader.rollback();
+        }
+        assertThat(eventSql.previewDeleteStream(STREAM).events()).isZero();
+        delete();
+        assertThat(relations()).isEmpty();
+        eventSql.createStream(StreamSpec.of(STREAM));
+    }
+
+    /** Goal: the places in the server's lock table do not depend on the number of segments. */
+    @Test
+    void delete_manySegments_eachTransactionLocksFewTables() throws SQLException {
+        for (int i = 0; i < 12; i++) { // ten at a time
+            cluster.execute("SELECT eventsql.ensure_segments_v1(NULL, stream_id, 0, 12000) FROM eventsql.stream"
+                    + " WHERE name = '" + STREAM + "'");
+        }
+        assertThat(eventSql.previewDeleteStream(STREAM).consumers()).isEmpty();
+        assertThat(relations()).hasSizeGreaterThan(100);
+        cluster.execute("SELECT eventsql.begin_delete_stream_v1('" + STREAM + "')");
+        int transactions = 0;
+        boolean more = true;
+        while (more) {
+            transactions++;
+            try (Connection connection = shard().getConnection()) {
+                connection.setAutoCommit(false);
+                more = Sql.query(connection, "SELECT eventsql.drop_deleted_stream_v1(?, 20)", STREAM)
+                        .equals(List.of("t"));
+                assertThat(Sql.query(connection, "SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid()"))
+                        .singleElement()
+                        .satisfies(locks -> assertThat(Integer.parseInt(locks)).isLessThan(300));
+                connection.commit();
+            }
+        }
+        assertThat(transactions).isGreaterThan(6);
+        delete();
+        assertThat(relations()).isEmpty();
+    }
+}
