@@ -46,7 +46,7 @@ public final class ConsumerSpec {
      *     {@value #NAME_LENGTH_MAX} characters
      */
     public static ConsumerSpec of(String stream, String name) {
-        Names.requireName("consumer.stream", stream, StreamSpec.NAME_LENGTH_MAX);
+        Names.requireStreamName("consumer.stream", stream);
         Names.requireName("consumer.name", name, NAME_LENGTH_MAX);
         return new ConsumerSpec(new Values(stream, name));
     }
@@ -275,7 +275,7 @@ public final class ConsumerSpec {
 
     /** Returns a copy with another {@link #deadLetterStream()}. */
     public ConsumerSpec withDeadLetterStream(String value) {
-        Names.requireName("consumer.deadLetterStream", value, StreamSpec.NAME_LENGTH_MAX);
+        Names.requireStreamName("consumer.deadLetterStream", value);
         return with(v -> v.deadLetterStream = value);
     }
 

@@ -72,7 +72,7 @@ public final class EventSql implements AutoCloseable {
         shards = Shards.open(builder.dataSources, builder.shardNames, settings);
         streams = new StreamRegistry(shards);
         wakeUp = new WakeUp(shards, settings);
-        SegmentKeeper segments = new SegmentKeeper(settings.maxBatchEvents());
+        SegmentKeeper segments = new SegmentKeeper();
         shards.all().forEach(shard -> shard.addAnchors(segments::forget));
         PublishListeners publishListeners = new PublishListeners(builder.publishListeners);
         relays = new Relays(shards, streams, settings, segments, wakeUp, publishListeners, builder.outboxes);

@@ -1,14 +1,26 @@
 package io.eventsql;
 
+import java.nio.charset.StandardCharsets;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
+import java.util.HexFormat;
+import java.util.Locale;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
-/** Validates names that become part of table names: they need no quoting and cannot inject SQL. */
+/** Validates names. */
 final class Names {
-    /** No double or trailing underscore: in table names {@code __} separates the stream from its partition. */
+    private static final Pattern STREAM_NAME = Pattern.compile("[A-Za-z0-9][A-Za-z0-9._-]*");
     private static final Pattern NAME = Pattern.compile("[a-z][a-z0-9]*(_[a-z0-9]+)*");
 
     private static final Pattern SHARD_NAME = Pattern.compile("[\\p{Alnum}._-]{1,60}");
+
+    private static final String TABLE_PREFIX = "events_";
+    /** Leaves room in the 63 bytes of a table's name for the numbers of a partition and a segment. */
+    private static final int PLAIN_TABLE_LENGTH_MAX = 36;
+
+    private static final int PART_LENGTH_MAX = 27;
+    private static final int HASH_BYTES = 4;
 
     private Names() {}
 
@@ -23,6 +35,21 @@ final class Names {
         return name;
     }
 
+    /** Validates the name of a stream. */
+    static String requireStreamName(String field, @Nullable String name) {
+        if (name == null
+                || name.length() > StreamSpec.NAME_LENGTH_MAX
+                || !STREAM_NAME.matcher(name).matches()) {
+            throw new InvalidInputException(
+                    field,
+                    "must be letters (A to Z, a to z), digits, dots, underscores and hyphens, start with a letter or a"
+                            + " digit and have at most " + StreamSpec.NAME_LENGTH_MAX + " characters, but is "
+                            + InvalidInputException.shown(name));
+        }
+        return name;
+    }
+
+    /** Validates a name that needs no quoting in SQL. */
     static String requireName(String field, @Nullable String name, int maxLength) {
         if (name == null || name.length() > maxLength || !NAME.matcher(name).matches()) {
             throw new InvalidInputException(
@@ -31,5 +58,24 @@ final class Names {
                             + maxLength + " characters, but is " + InvalidInputException.shown(name));
         }
         return name;
+    }
+
+    /** Returns the name of the table of a stream's events, as the SQL function stream_table_name_v1 does. */
+    static String tableName(String stream) {
+        if (stream.length() <= PLAIN_TABLE_LENGTH_MAX && NAME.matcher(stream).matches()) {
+            return TABLE_PREFIX + stream;
+        }
+        String plain = stream.toLowerCase(Locale.ROOT).replaceAll("[^a-z0-9]+", "_");
+        plain = plain.substring(0, Math.min(plain.length(), PART_LENGTH_MAX)).replaceAll("^_+|_+$", "");
+        return TABLE_PREFIX + (plain.isEmpty() ? "" : plain + "_") + hash(stream);
+    }
+
+    private static String hash(String stream) {
+        try {
+            byte[] hash = MessageDigest.getInstance("SHA-256").digest(stream.getBytes(StandardCharsets.UTF_8));
+            return HexFormat.of().formatHex(hash, 0, HASH_BYTES);
+        } catch (NoSuchAlgorithmException e) {
+            throw new IllegalStateException("every Java has SHA-256", e);
+        }
     }
 }

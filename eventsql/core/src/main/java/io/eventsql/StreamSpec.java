@@ -4,17 +4,17 @@ package io.eventsql;
  * Definition of a stream. Streams are created with {@link EventSql#createStream}; their definition cannot be changed
  * later. Immutable.
  *
- * @param name lower-case letters, digits and single underscores, starting with a letter, at most {@value
- *     #NAME_LENGTH_MAX} characters ({@code order_events}); it becomes part of table names
+ * @param name letters (A to Z, a to z), digits, {@code .}, {@code _} and {@code -}, starting with a letter or a digit, at
+ *     most {@value #NAME_LENGTH_MAX} characters ({@code order_events}, {@code order-service}, {@code shop.orders.v1})
  * @param partitions the number of partitions on each shard, 1 to {@value #PARTITIONS_MAX}; the maximum number of members
  *     of one consumer that can share a shard
  * @param segmentSize the number of events per segment (one table) of a partition, {@value #SEGMENT_SIZE_MIN} to {@value
  *     #SEGMENT_SIZE_MAX}; retention removes whole segments
- * @param json whether values are JSON in UTF-8. The stream then has a view {@code events_<name>__json} with the parsed
- *     value; {@code NULL} if a value is not JSON, because publishing does not check it.
+ * @param json whether values are JSON in UTF-8. The stream then has a view with the parsed value, named like its table
+ *     with {@code __json} appended; {@code NULL} if a value is not JSON, because publishing does not check it.
  */
 public record StreamSpec(String name, int partitions, long segmentSize, boolean json) {
-    public static final int NAME_LENGTH_MAX = 36;
+    public static final int NAME_LENGTH_MAX = 100;
     public static final int PARTITIONS_MAX = 1_000;
     public static final int DEFAULT_PARTITIONS = 10;
     public static final long SEGMENT_SIZE_MIN = 100;
@@ -27,7 +27,7 @@ public record StreamSpec(String name, int partitions, long segmentSize, boolean 
      * @throws InvalidInputException if a field is out of range; names the field and the limit
      */
     public StreamSpec {
-        Names.requireName("stream.name", name, NAME_LENGTH_MAX);
+        Names.requireStreamName("stream.name", name);
         InvalidInputException.requireRange("stream.partitions", partitions, 1, PARTITIONS_MAX);
         InvalidInputException.requireRange("stream.segmentSize", segmentSize, SEGMENT_SIZE_MIN, SEGMENT_SIZE_MAX);
     }
@@ -35,6 +35,16 @@ public record StreamSpec(String name, int partitions, long segmentSize, boolean 
     /** Returns a definition with {@value #DEFAULT_PARTITIONS} partitions per shard and the default segment size. */
     public static StreamSpec of(String name) {
         return new StreamSpec(name, DEFAULT_PARTITIONS, DEFAULT_SEGMENT_SIZE, false);
+    }
+
+    /**
+     * Returns the name of the table of the stream's events, in the library's schema on each shard: {@code events_} and the
+     * stream's name if that is at most 36 lower-case letters, digits and single underscores and starts with a letter.
+     * Otherwise every other character becomes an underscore, and a hash of the name keeps the table's name unique. It needs
+     * no quotes in SQL.
+     */
+    public String tableName() {
+        return Names.tableName(name);
     }
 
     /** Returns a copy with another number of partitions per shard. */

@@ -213,7 +213,7 @@ class ConsumerSpecTest {
                 new Wrong("consumer.maxPartitions", "between 1 and", () -> SPEC.withMaxPartitions(0)),
                 new Wrong("consumer.handlerTimeout", "PT0.01S", () -> SPEC.withHandlerTimeout(Duration.ofMillis(9))),
                 new Wrong("consumer.handlerTimeout", "PT24H", () -> SPEC.withHandlerTimeout(Duration.ofDays(2))),
-                new Wrong("consumer.deadLetterStream", "at most 36 characters", () -> SPEC.withDeadLetterStream("A")),
+                new Wrong("consumer.deadLetterStream", "at most 100 characters", () -> SPEC.withDeadLetterStream("A")),
                 new Wrong("consumer.circuitBreaker", "-1", () -> SPEC.withCircuitBreaker(-1)),
                 new Wrong("consumer.retry", "null", () -> SPEC.withRetry(null)),
                 new Wrong("consumer.failurePolicy", "null", () -> SPEC.withFailurePolicy(null)),
@@ -235,7 +235,7 @@ class ConsumerSpecTest {
 
     @ParameterizedTest
     @NullSource
-    @ValueSource(strings = {"", "Mailer", "a__b", "a_", "a b", "a';--", "\u0430", "1", "a\n"})
+    @ValueSource(strings = {"", "_a", "a b", "a';--", "\u0430", "a\n"})
     void names_otherForms_areRefused(String name) {
         assertThatExceptionOfType(InvalidInputException.class)
                 .isThrownBy(() -> ConsumerSpec.of("orders", name))
@@ -244,7 +244,7 @@ class ConsumerSpecTest {
         assertThatExceptionOfType(InvalidInputException.class)
                 .isThrownBy(() -> ConsumerSpec.of(name, "mailer"))
                 .withMessageStartingWith("consumer.stream ")
-                .withMessageContaining("at most 36 characters");
+                .withMessageContaining("at most 100 characters");
     }
 
     @Test
@@ -253,7 +253,7 @@ class ConsumerSpecTest {
                 .isThrownBy(() -> ConsumerSpec.of("orders", "a".repeat(61)))
                 .satisfies(e -> assertThat(e.field()).isEqualTo("consumer.name"));
         assertThatExceptionOfType(InvalidInputException.class)
-                .isThrownBy(() -> ConsumerSpec.of("a".repeat(37), "mailer"))
+                .isThrownBy(() -> ConsumerSpec.of("a".repeat(101), "mailer"))
                 .satisfies(e -> assertThat(e.field()).isEqualTo("consumer.stream"));
     }
 }

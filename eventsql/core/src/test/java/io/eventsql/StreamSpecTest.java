@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
+import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.NullSource;
@@ -40,6 +41,14 @@ class StreamSpecTest {
                 "user",
                 "table",
                 "abcdefghijklmnopqrstuvwxyz0123456789",
+                "order-service",
+                "shop.orders.v1",
+                "Orders",
+                "A",
+                "1a",
+                "a_",
+                "a__b",
+                "a..b-",
             })
     void name_validForms_areAccepted(String name) {
         assertThat(StreamSpec.of(name).name()).isEqualTo(name);
@@ -51,15 +60,12 @@ class StreamSpecTest {
             strings = {
                 "",
                 " ",
-                "A",
-                "Orders",
-                "1a",
                 "_a",
-                "a_",
-                "a__b",
+                "-a",
+                ".a",
+                ".",
+                "..",
                 "a b",
-                "a-b",
-                "a.b",
                 "a;b",
                 "a'b",
                 "a\"b",
@@ -78,10 +84,40 @@ class StreamSpecTest {
                 "\uff41bc", // full-width a
                 "a\u0661", // Arabic digit
                 "\ud83d\ude00",
-                "abcdefghijklmnopqrstuvwxyz0123456789a",
             })
     void name_otherForms_areRefused(String name) {
-        assertRefused(() -> StreamSpec.of(name), "stream.name", "at most 36 characters");
+        assertRefused(() -> StreamSpec.of(name), "stream.name", "at most 100 characters");
+    }
+
+    @Test
+    void name_longest_isAcceptedAndALongerOneRefused() {
+        assertThat(StreamSpec.of("a".repeat(100)).name()).hasSize(100);
+        assertRefused(() -> StreamSpec.of("a".repeat(101)), "stream.name", "at most 100 characters");
+    }
+
+    @Test
+    void tableName_plainName_containsItAsItIs() {
+        assertThat(StreamSpec.of("order_events").tableName()).isEqualTo("events_order_events");
+        assertThat(StreamSpec.of("a".repeat(36)).tableName()).isEqualTo("events_" + "a".repeat(36));
+    }
+
+    @Test
+    void tableName_otherNames_needsNoQuotesAndIsUnique() {
+        List<String> names = List.of(
+                "order-service",
+                "order.service",
+                "Order-Service",
+                "order_service_",
+                "order__service",
+                "orders__p1",
+                "1",
+                "a".repeat(37),
+                "a".repeat(100),
+                "a-" + "b".repeat(98));
+        List<String> tables =
+                names.stream().map(name -> StreamSpec.of(name).tableName()).toList();
+        assertThat(tables).doesNotHaveDuplicates().allMatch(table -> table.matches("events_[a-z0-9_]{1,36}"));
+        assertThat(tables.getFirst()).isEqualTo("events_order_service_c1136991");
     }
 
     @Test

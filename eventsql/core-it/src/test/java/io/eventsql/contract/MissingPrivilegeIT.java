@@ -107,16 +107,16 @@ class MissingPrivilegeIT extends RolesFixture {
 
     @Test
     void publisher_mayNotAddSegments_errorNamesFunction_untilGranted() throws SQLException {
-        Sql.execute(ownerPool, "REVOKE EXECUTE ON FUNCTION eventsql.add_segment_v1 FROM eventsql_publisher");
+        Sql.execute(ownerPool, "REVOKE EXECUTE ON FUNCTION eventsql.ensure_segments_v1 FROM eventsql_publisher");
         EventSql publisher = as("eventsql_publisher");
         publish(publisher, 0, 200);
         assertThatExceptionOfType(EventNotStoredException.class)
                 .isThrownBy(() -> publish(publisher, 200, 250))
                 .withMessageContaining("Role login_")
-                .withMessageContaining("permission denied for function add_segment_v1")
+                .withMessageContaining("permission denied for function ensure_segments_v1")
                 .withMessageContaining("eventsql_publisher");
 
-        Sql.execute(ownerPool, "GRANT EXECUTE ON FUNCTION eventsql.add_segment_v1 TO eventsql_publisher");
+        Sql.execute(ownerPool, "GRANT EXECUTE ON FUNCTION eventsql.ensure_segments_v1 TO eventsql_publisher");
 
         publish(publisher, 200, 450);
         read(as("eventsql_reader"), "orders", 450);
@@ -125,7 +125,7 @@ class MissingPrivilegeIT extends RolesFixture {
     /** Of many calls at once, those without room in a segment fail, each at once and alone; the others are stored. */
     @Test
     void publisher_mayNotAddSegments_everyCallHasItsOutcome_untilGranted() throws SQLException {
-        Sql.execute(ownerPool, "REVOKE EXECUTE ON FUNCTION eventsql.add_segment_v1 FROM eventsql_publisher");
+        Sql.execute(ownerPool, "REVOKE EXECUTE ON FUNCTION eventsql.ensure_segments_v1 FROM eventsql_publisher");
         owner.createStream(StreamSpec.of("payments").withPartitions(1));
         EventSql publisher = EventSql.builder(login("eventsql_publisher"))
                 .settings(Settings.builder().maxBatchEvents(50).build())
@@ -143,12 +143,12 @@ class MissingPrivilegeIT extends RolesFixture {
             failed = awaitFailed(calls);
             assertThat(log.lines("Could not add a segment"))
                     .hasSizeBetween(1, 2) // once for each of the threads that append
-                    .allMatch(line -> line.contains("permission denied for function add_segment_v1"));
+                    .allMatch(line -> line.contains("permission denied for function ensure_segments_v1"));
         }
         assertThat(failed).hasSize(100);
         assertThat(texts(200)).doesNotContainAnyElementsOf(failed);
 
-        Sql.execute(ownerPool, "GRANT EXECUTE ON FUNCTION eventsql.add_segment_v1 TO eventsql_publisher");
+        Sql.execute(ownerPool, "GRANT EXECUTE ON FUNCTION eventsql.ensure_segments_v1 TO eventsql_publisher");
 
         failed.forEach(text -> publisher.publisher().publish("orders", Event.ofText("again", text)));
         assertThat(texts(300)).containsExactlyInAnyOrderElementsOf(calls.keySet());
@@ -165,7 +165,7 @@ class MissingPrivilegeIT extends RolesFixture {
                         .isInstanceOf(EventNotStoredException.class)
                         .hasMessageContaining("the database rejected it")
                         .hasMessageContaining("Role login_")
-                        .hasMessageContaining("permission denied for function add_segment_v1")
+                        .hasMessageContaining("permission denied for function ensure_segments_v1")
                         .hasMessageContaining("Grant it the role of its task: eventsql_publisher")
                         .hasCauseInstanceOf(MissingPrivilegeException.class);
                 failed.add(text);

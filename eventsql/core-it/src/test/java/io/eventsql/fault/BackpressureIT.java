@@ -103,7 +103,7 @@ class BackpressureIT {
                             UUID.randomUUID(),
                             settings,
                             streams,
-                            new SegmentKeeper(settings.maxBatchEvents()),
+                            new SegmentKeeper(),
                             wakeUp,
                             PublishListeners.none()));
         }

@@ -43,7 +43,7 @@ BEGIN
         adopted := ARRAY(
             SELECT s.name
             FROM eventsql.stream s
-            JOIN pg_catalog.pg_class c ON c.oid = to_regclass(format('eventsql.%I', 'events_' || s.name))
+            JOIN pg_catalog.pg_class c ON c.oid = to_regclass(format('eventsql.%I', s.table_name))
             WHERE c.relowner <> new_owner);
     END IF;
     IF (SELECT nspowner FROM pg_catalog.pg_namespace WHERE oid = schema_oid) <> new_owner THEN
@@ -74,10 +74,11 @@ BEGIN
         ' GRANT SELECT ON TABLES TO eventsql_consumer, eventsql_reader', schema_oid::regnamespace);
     FOR object IN
         SELECT c.oid::regclass AS name
-        FROM unnest(adopted) AS s (stream)
+        FROM eventsql.stream s
         JOIN pg_catalog.pg_class c ON c.oid IN (
-            to_regclass(format('eventsql.%I', 'events_' || s.stream)),
-            to_regclass(format('eventsql.%I', 'events_' || s.stream || '__json')))
+            to_regclass(format('eventsql.%I', s.table_name)),
+            to_regclass(format('eventsql.%I', s.table_name || '__json')))
+        WHERE s.name = ANY (adopted)
     LOOP
         EXECUTE format('GRANT SELECT ON %s TO eventsql_consumer, eventsql_reader', object.name);
     END LOOP;
@@ -113,6 +114,8 @@ BEGIN
             ('stream_partition',  'SELECT', 'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader'),
             ('producer_batch',    'SELECT', 'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader'),
             ('outbox_relay',      'SELECT', 'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader'),
+            -- Where the events are.
+            ('segment',           'SELECT', 'eventsql_consumer, eventsql_reader'),
             -- Publishing inside a transaction writes to the outbox, and reads nothing of it.
             ('outbox',            'INSERT', 'eventsql_publisher'),
             ('outbox_ring',       'SELECT', 'eventsql_publisher'),
@@ -156,7 +159,8 @@ BEGIN
             ('append_v1',                'eventsql_publisher, eventsql_relay, eventsql_consumer'), -- dead letters
             ('append_transferred_v1',    'eventsql_relay'),
             ('register_outbox_v1',       'eventsql_relay'),
-            ('add_segment_v1',           'eventsql_publisher, eventsql_relay, eventsql_consumer'),
+            ('ensure_segments_v1',       'eventsql_publisher, eventsql_relay, eventsql_consumer'),
+            ('add_segment_v1',           'eventsql_publisher, eventsql_relay, eventsql_consumer'), -- previous release
             ('delete_dead_producers_v1', 'eventsql_publisher, eventsql_relay, eventsql_consumer')
         ) AS r (function, roles)
         JOIN pg_catalog.pg_proc p ON p.proname = r.function AND p.pronamespace = schema_oid

@@ -85,7 +85,7 @@ class HandlerStartIT {
                         threads,
                         new FetchBudget(spec),
                         new CloseSignal(),
-                        new SegmentKeeper(settings.maxBatchEvents()),
+                        new SegmentKeeper(),
                         wakeUp,
                         listeners);
                 ShardPipeline pipeline = ShardPipeline.start(

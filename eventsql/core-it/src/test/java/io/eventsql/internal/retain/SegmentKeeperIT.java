@@ -104,7 +104,7 @@ class SegmentKeeperIT {
         createStream(1);
         assertThat(segments(0)).hasSize(2);
         publish(publisher, 0, 730);
-        // The head's, the next, and room for two batches of maximum size.
+        // The head's and a spare one.
         await().untilAsserted(() -> assertThat(segments(0)).hasSizeGreaterThanOrEqualTo(7 + 2));
         assertStored(730);
     }
@@ -204,17 +204,18 @@ class SegmentKeeperIT {
             Shard shard = shards.get(0);
             StreamSpec spec = StreamSpec.of("a").withPartitions(1).withSegmentSize(SEGMENT_SIZE);
             shard.ensureStream(spec); // remembers the id
-            SegmentKeeper keeper = new SegmentKeeper(BATCH);
+            SegmentKeeper keeper = new SegmentKeeper();
             shard.addAnchors(keeper::forget);
             Sql.execute(
                     own,
-                    "UPDATE eventsql.stream SET name = 'temporary' WHERE name = 'a'",
-                    "UPDATE eventsql.stream SET name = 'a' WHERE name = 'b'",
-                    "UPDATE eventsql.stream SET name = 'b' WHERE name = 'temporary'",
+                    "UPDATE eventsql.stream SET name = 'temporary', table_name = 'temporary' WHERE name = 'a'",
+                    "UPDATE eventsql.stream SET name = 'a', table_name = 'events_a' WHERE name = 'b'",
+                    "UPDATE eventsql.stream SET name = 'b', table_name = 'events_b' WHERE name = 'temporary'",
+                    "DELETE FROM eventsql.segment",
                     "SELECT eventsql.declare_restored('test')");
 
             await().untilAsserted(() -> {
-                keeper.appended(shard, spec, 0, 0);
+                keeper.appended(shard, spec, 0, 0, BATCH);
                 assertThat(segments(own, "a__p0")).as("segments of a").hasSize(3);
             });
 
@@ -241,7 +242,7 @@ class SegmentKeeperIT {
             await().untilAsserted(() -> assertThat(Sql.queryLong(
                             database,
                             "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
-                                    + " AND query LIKE '%add_segment_v1%' AND datname = current_database()"))
+                                    + " AND query LIKE '%ensure_segments_v1%' AND datname = current_database()"))
                     .isPositive());
             blocking.rollback();
             published.get(30, TimeUnit.SECONDS);

@@ -23,7 +23,6 @@ import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.TestCluster;
 import io.eventsql.internal.sql.ClearStatements;
 import io.eventsql.internal.sql.ClearStatements.Attachment;
-import io.eventsql.internal.sql.SegmentTable;
 import io.eventsql.internal.sql.SqlSchema;
 import java.sql.SQLException;
 import java.util.ArrayList;
@@ -91,13 +90,9 @@ class StreamCleanerIT {
         publish(0, 250);
         eventSql.clear(stream, eventSql.previewClear(stream).confirmation());
 
-        // As by a segment keeper that knows an older head.
-        try (var connection = database.getConnection()) {
-            connection.setAutoCommit(false);
-            assertThat(new SegmentTable(new SqlSchema("eventsql")).addSegment(connection, null, streamId(), 0, 1))
-                    .isFalse();
-            connection.commit();
-        }
+        // As by a process of the previous release that knows an older head.
+        assertThat(Sql.query(database, "SELECT eventsql.add_segment_v1(NULL, ?, 0, 1)", streamId()))
+                .containsExactly("f");
         assertThat(segments()).doesNotContain("s0", "s1").contains("s2");
     }
 
@@ -226,13 +221,13 @@ class StreamCleanerIT {
             clearing.moveLogStartToHead(connection, streamId(), 0);
             connection.commit();
             connection.setAutoCommit(true);
-            clearing.detach(connection, spec, 0, segment(clearing, 0));
+            clearing.detach(connection, segment(clearing, 0));
         }
         try (var reader = database.getConnection();
                 var connection = database.getConnection()) {
             reader.setAutoCommit(false);
             Sql.query(reader, "SELECT count(*) FROM eventsql.events_" + stream);
-            assertThatThrownBy(() -> clearing.detach(connection, spec, 0, segment(clearing, 1)))
+            assertThatThrownBy(() -> clearing.detach(connection, segment(clearing, 1)))
                     .isInstanceOf(SQLException.class);
             reader.rollback();
         }
@@ -268,8 +263,8 @@ class StreamCleanerIT {
 
     private ClearStatements.Segment segment(ClearStatements clearing, long number) throws SQLException {
         try (var connection = database.getConnection()) {
-            return clearing.findSegments(connection, spec, 0).stream()
-                    .filter(segment -> segment.number() == number)
+            return clearing.findExpired(connection, streamId(), 0).stream()
+                    .filter(segment -> segment.table().endsWith("_s" + number))
                     .findFirst()
                     .orElseThrow();
         }

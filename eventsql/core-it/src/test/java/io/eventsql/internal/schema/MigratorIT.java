@@ -47,7 +47,8 @@ class MigratorIT {
             "4 consumers",
             "5 offset functions",
             "6 lease functions",
-            "7 maintenance functions");
+            "7 maintenance functions",
+            "8 segments");
     private static final StreamSpec STREAM = StreamSpec.of("orders").withPartitions(2);
 
     private DataSource database;
@@ -160,7 +161,8 @@ class MigratorIT {
                 file("shard/V4__consumers.sql"),
                 file("shard/V5__offset_functions.sql"),
                 file("shard/V6__lease_functions.sql"),
-                file("shard/V7__maintenance_functions.sql"));
+                file("shard/V7__maintenance_functions.sql"),
+                file("shard/V8__segments.sql"));
         try (EventSql eventSql = open(pool, Settings.DEFAULT_SCHEMA, false)) {
             eventSql.createStream(STREAM);
             assertWorks(eventSql);

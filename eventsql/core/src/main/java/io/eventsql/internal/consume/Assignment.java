@@ -83,7 +83,7 @@ final class Assignment {
         this.circuit = new CircuitBreaker(spec.circuitBreaker(), spec.retry());
         this.partition = taken.partition();
         this.epoch = taken.epoch();
-        this.pages = new PartitionPages(partition, spec, membership.stream().segmentSize(), budget, taken.nextOffset());
+        this.pages = new PartitionPages(partition, spec, budget, taken.nextOffset());
         this.progress = new PartitionProgress(partition, epoch, taken.nextOffset());
         this.parkedKeys = new ParkedKeys(parkedKeys);
         this.leaseEndNanos = leaseEndNanos;

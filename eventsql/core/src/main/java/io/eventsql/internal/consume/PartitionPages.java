@@ -18,7 +18,6 @@ final class PartitionPages {
 
     private final int partition;
     private final ConsumerSpec spec;
-    private final long segmentSize;
     private final FetchBudget budget;
     private long fetchedOffset;
     /** Set by a signal or a full page, cleared when a fetch begins: a signal that comes during a fetch is kept. */
@@ -40,10 +39,9 @@ final class PartitionPages {
      */
     record LastTaken(long offset, Instant publishedAt) {}
 
-    PartitionPages(int partition, ConsumerSpec spec, long segmentSize, FetchBudget budget, long nextOffset) {
+    PartitionPages(int partition, ConsumerSpec spec, FetchBudget budget, long nextOffset) {
         this.partition = partition;
         this.spec = spec;
-        this.segmentSize = segmentSize;
         this.budget = budget;
         this.fetchedOffset = nextOffset;
         budget.addPartition();
@@ -97,11 +95,10 @@ final class PartitionPages {
         endRequest(0);
     }
 
-    private long endRequest(long fetchedBytes) {
-        long limit = requestedBytes;
+    private void endRequest(long fetchedBytes) {
+        long requested = requestedBytes;
         requestedBytes = 0;
-        exchangeBytes(limit, fetchedBytes);
-        return limit;
+        exchangeBytes(requested, fetchedBytes);
     }
 
     /**
@@ -120,11 +117,9 @@ final class PartitionPages {
             emptyRange = FetchedPage.ofMissing(fetchedOffset, page.firstEventOffset());
             return false;
         }
-        long limit = endRequest(page.bytes());
+        endRequest(page.bytes());
         hasLargeEvents = page.bytes() * 2 > SMALL_EVENT_BYTES_MAX * spec.pageEvents();
-        mayHaveMore |= page.events().size() >= spec.pageEvents()
-                || page.bytes() >= limit
-                || page.nextOffset() % segmentSize == 0;
+        mayHaveMore |= !page.endsAtHead();
         setWaiting(page);
         return true;
     }

@@ -56,8 +56,8 @@ public final class RangeReader {
             events.addAll(readable);
             bytesLeft -= page.bytes();
             next += readable.size();
-            if (readable.isEmpty() || next < page.nextOffset() || next % stream.segmentSize() != 0) {
-                return events; // not at a segment's end: at the head, at a limit, or before what cannot be read
+            if (readable.isEmpty() || next < page.nextOffset() || page.endsAtHead()) {
+                return events; // at the head, or before what cannot be read
             }
         }
         return events;
@@ -77,7 +77,7 @@ public final class RangeReader {
                 .toList();
     }
 
-    /** Fetches a page of one segment. */
+    /** Fetches a page. */
     private static FetchedPage fetchPage(
             Shard shard, StreamSpec stream, int partition, long from, int maxEvents, long maxBytes)
             throws SQLException {

@@ -64,7 +64,8 @@ final class AppendRepair {
         boolean added = false;
         try {
             for (PartitionGroup group : groups) {
-                added |= segments.ensureRoom(shard, incarnation, group.stream(), group.streamId(), group.partition());
+                added |= segments.ensureRoom(
+                        shard, incarnation, group.streamId(), group.partition(), group.size());
             }
         } catch (SQLException e) {
             if (SqlErrors.isOtherIncarnation(e)) {

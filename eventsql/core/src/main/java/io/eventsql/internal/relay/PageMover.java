@@ -197,7 +197,8 @@ final class PageMover {
         Shard own = outbox.shard();
         for (int i = 0; i < attempt.firstOffsets.length && own != null; i++) {
             PartitionGroup group = attempt.groups.get(i);
-            segments.appended(own, group.stream(), group.partition(), attempt.firstOffsets[i] + group.size());
+            segments.appended(
+                    own, group.stream(), group.partition(), attempt.firstOffsets[i] + group.size(), group.size());
             wakeUp.appended(own, group.streamId(), group.partition());
         }
     }

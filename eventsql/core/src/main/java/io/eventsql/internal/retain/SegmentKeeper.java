@@ -2,81 +2,78 @@ package io.eventsql.internal.retain;
 
 import io.eventsql.StreamSpec;
 import io.eventsql.internal.shard.Shard;
-import io.eventsql.internal.sql.PartitionTable;
-import io.eventsql.internal.sql.SegmentTable;
+import io.eventsql.internal.sql.SegmentTable.Room;
 import io.eventsql.internal.sql.SqlErrors;
 import java.sql.SQLException;
-import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.atomic.AtomicLongArray;
+import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Adds the next segments of each partition ahead of its head. It knows the head from the appends of this process, so an
- * idle process costs nothing. An append to a partition without room fails, calls {@link #ensureRoom} and is repeated.
- * Thread-safe.
+ * Adds the next segments of each partition ahead of its head: room for two batches as large as the last, and a spare one
+ * above. It knows the head from the appends of this process, so an idle process costs nothing. An append to a partition without room
+ * fails, calls {@link #ensureRoom} and is repeated. Thread-safe.
  */
 public final class SegmentKeeper {
     private static final Logger LOG = LoggerFactory.getLogger(SegmentKeeper.class);
     private static final long RETRY_MIN_MS = 1_000;
     private static final long RETRY_MAX_MS = 30_000;
     private static final int BACKOFF_SHIFT_MAX = 10;
+    /** The limit of the database's function. */
+    private static final long ROOM_EVENTS_MAX = 200_000;
 
-    private final int maxBatchEvents;
-    /** For each stream of a shard, by partition: the number after the last segment known to exist or being added. */
-    private final Map<StreamOnShard, AtomicLongArray> ensured = new ConcurrentHashMap<>();
+    /** What is known of a partition whose segments are being added in the background: no more are due. */
+    private static final Room ADDING = new Room(0, Long.MAX_VALUE);
 
-    private record StreamOnShard(int shard, StreamSpec stream) {}
+    private final Map<Partition, Room> rooms = new ConcurrentHashMap<>();
 
-    public SegmentKeeper(int maxBatchEvents) {
-        this.maxBatchEvents = maxBatchEvents;
-    }
+    private record Partition(int shard, String stream, int number) {}
 
     /** Forgets which segments a shard has, because its database has another incarnation. Reports nothing. */
     public Runnable forget(Shard shard) {
-        ensured.keySet().removeIf(each -> each.shard() == shard.number());
+        rooms.keySet().removeIf(each -> each.shard() == shard.number());
         return () -> {};
     }
 
     /**
      * Handles an append that moved a partition's head to {@code head}: adds segments in the background if they are due.
+     *
+     * @param events the number of events appended
      */
-    public void appended(Shard shard, StreamSpec stream, int partition, long head) {
-        AtomicLongArray known = ensured(shard, stream);
-        long wanted = wantedSegments(stream, head);
-        long before = known.get(partition);
-        if (before < wanted && known.compareAndSet(partition, before, wanted)) {
-            shard.inBackground(() -> addInBackground(shard, stream, partition, head, 0));
+    public void appended(Shard shard, StreamSpec stream, int partition, long head, int events) {
+        Partition key = new Partition(shard.number(), stream.name(), partition);
+        long wanted = wantedRoom(events);
+        @Nullable Room room = rooms.get(key);
+        if (room == null
+                ? rooms.putIfAbsent(key, ADDING) == null
+                : room.isExhausted(head, wanted) && rooms.replace(key, room, ADDING)) {
+            shard.inBackground(() -> addInBackground(shard, stream, key, wanted, 0));
         }
     }
 
-    /**
-     * Returns the number up to which segments must exist: the head's, the next, and room for two batches of maximum
-     * size.
-     */
-    private long wantedSegments(StreamSpec stream, long head) {
-        return (head + 2L * maxBatchEvents) / stream.segmentSize() + 2;
+    private static long wantedRoom(int events) {
+        return Math.min(ROOM_EVENTS_MAX, 2L * events);
     }
 
-    private AtomicLongArray ensured(Shard shard, StreamSpec stream) {
-        return ensured.computeIfAbsent(
-                new StreamOnShard(shard.number(), stream), key -> new AtomicLongArray(stream.partitions()));
-    }
-
-    private void addInBackground(Shard shard, StreamSpec stream, int partition, long head, int failures) {
+    private void addInBackground(Shard shard, StreamSpec stream, Partition partition, long events, int failures) {
         try {
-            boolean sameIncarnation = addInSameIncarnation(shard, stream, partition, head);
-            if (sameIncarnation && failures > 0) {
-                LOG.info("Added segments to partition {} of stream {} on {}", partition, stream.name(), shard);
+            @Nullable Room room = addInSameIncarnation(shard, stream, partition.number(), events);
+            if (room == null) {
+                rooms.remove(partition, ADDING);
+                return;
+            }
+            rooms.replace(partition, ADDING, room);
+            if (failures > 0) {
+                LOG.info("Added segments to partition {} of stream {} on {}", partition.number(), stream.name(), shard);
             }
         } catch (SQLException e) {
             long delayMs = Math.min(RETRY_MAX_MS, RETRY_MIN_MS << Math.min(failures, BACKOFF_SHIFT_MAX));
             if (failures == 0) {
                 LOG.warn(
                         "Adding segments to partition {} of stream {} on {} failed; retrying in {} ms: {}",
-                        partition,
+                        partition.number(),
                         stream.name(),
                         shard,
                         delayMs,
@@ -84,58 +81,51 @@ public final class SegmentKeeper {
             } else {
                 LOG.debug("Adding segments on {} failed again; retrying in {} ms", shard, delayMs, e);
             }
-            shard.inBackground(delayMs, () -> addInBackground(shard, stream, partition, head, failures + 1));
+            shard.inBackground(delayMs, () -> addInBackground(shard, stream, partition, events, failures + 1));
         }
     }
 
     /**
-     * Returns {@code false} if the database has another incarnation, where the head may be another one: the next append
+     * Returns {@code null} if the database has another incarnation, where the stream may be another one: the next append
      * finds out which segments are due.
      */
-    private boolean addInSameIncarnation(Shard shard, StreamSpec stream, int partition, long head) throws SQLException {
+    private static @Nullable Room addInSameIncarnation(Shard shard, StreamSpec stream, int partition, long events)
+            throws SQLException {
         String incarnation = shard.incarnation(); // before the id
         try {
-            add(shard, incarnation, stream, shard.ensureStream(stream), partition, head);
-            return true;
+            return add(shard, incarnation, shard.ensureStream(stream), partition, events);
         } catch (SQLException e) {
             if (shard.recheckAfter(e, incarnation) && !shard.incarnation().equals(incarnation)) {
-                return false;
+                return null;
             }
             throw e;
         }
     }
 
-    private boolean add(Shard shard, String incarnation, StreamSpec stream, int streamId, int partition, long head)
+    /** Returns the room there is afterwards, with the number of segments added. */
+    private static Room add(Shard shard, String incarnation, int streamId, int partition, long events)
             throws SQLException {
-        SegmentTable segments = shard.tables().segments();
-        long first = head / stream.segmentSize();
-        List<Long> missing = shard.require()
-                .call(c -> segments.findMissing(c, stream, partition, first, wantedSegments(stream, head)));
-        boolean added = false;
-        for (long segment : missing) {
-            added |=
-                    shard.require().transaction(c -> segments.addSegment(c, incarnation, streamId, partition, segment));
-        }
-        return added;
+        int added = 0;
+        Room room;
+        do {
+            room = shard.require()
+                    .transaction(
+                            c -> shard.tables().segments().ensure(c, incarnation, streamId, partition, events));
+            added += room.added();
+        } while (room.isPartial());
+        return new Room(added, room.spareOffset());
     }
 
     /**
      * Adds the segments that the next append to a partition needs, before it returns.
      *
      * @param incarnation that of the database when the stream's id was read
+     * @param events the number of events of the append
      * @return whether a segment was missing
      * @throws SQLException {@link SqlErrors#OTHER_INCARNATION} if the database has another incarnation: nothing was added
      */
-    public boolean ensureRoom(Shard shard, String incarnation, StreamSpec stream, int streamId, int partition)
+    public boolean ensureRoom(Shard shard, String incarnation, int streamId, int partition, int events)
             throws SQLException {
-        List<PartitionTable.Head> heads =
-                shard.require().call(c -> shard.tables().partitions().heads(c, incarnation, new int[] {streamId}));
-        return add(
-                shard,
-                incarnation,
-                stream,
-                streamId,
-                partition,
-                heads.get(partition).head());
+        return add(shard, incarnation, streamId, partition, wantedRoom(events)).added() > 0;
     }
 }

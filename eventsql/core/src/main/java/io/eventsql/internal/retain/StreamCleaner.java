@@ -52,7 +52,7 @@ public final class StreamCleaner {
                 List<Head> heads = readHeads(shard, stream);
                 heads.forEach(head ->
                         state.append(' ').append(head.streamId()).append(' ').append(head.logStart()));
-                contents.add(readContent(shard, stream, heads));
+                contents.add(readContent(shard, heads));
             } catch (SQLException e) {
                 throw new EventSqlException(
                         "The content of stream " + name + " on " + shard + " could not be determined: "
@@ -100,27 +100,15 @@ public final class StreamCleaner {
                         .call(c -> shard.tables().partitions().heads(c, null, new int[] {streamId.getAsInt()}));
     }
 
-    private static ClearPreview.ShardContent readContent(Shard shard, StreamSpec stream, List<Head> heads)
-            throws SQLException {
+    private static ClearPreview.ShardContent readContent(Shard shard, List<Head> heads) throws SQLException {
+        ClearStatements clearing = shard.tables().clearing();
         long events = 0;
         int segments = 0;
         for (Head head : heads) {
             events += head.head() - head.logStart();
-            segments += findSegmentsBelow(shard, stream, head.partition(), head.head())
-                    .size();
-            if (head.head() > head.logStart() && head.head() % stream.segmentSize() != 0) {
-                segments++;
-            }
+            segments += shard.require().read(c -> clearing.countSegments(c, head));
         }
         return new ClearPreview.ShardContent(shard.number(), events, segments);
-    }
-
-    /** Returns the segments whose offsets are all below {@code offset}. */
-    private static List<Segment> findSegmentsBelow(Shard shard, StreamSpec stream, int partition, long offset)
-            throws SQLException {
-        return shard.require().call(c -> shard.tables().clearing().findSegments(c, stream, partition)).stream()
-                .filter(segment -> (segment.number() + 1) * stream.segmentSize() <= offset)
-                .toList();
     }
 
     private static void requireNoActiveConsumer(Shard shard, StreamSpec stream) throws SQLException {
@@ -146,11 +134,12 @@ public final class StreamCleaner {
             clearing.moveLogStartToHead(c, streamId.getAsInt(), partition);
             return partition;
         });
-        long logStart = readHeads(shard, stream).get(partition).logStart();
-        for (Segment segment : findSegmentsBelow(shard, stream, partition, logStart)) {
+        List<Segment> expired =
+                shard.require().read(c -> clearing.findExpired(c, streamId.getAsInt(), partition));
+        for (Segment segment : expired) {
             if (segment.attachment() != Attachment.DETACHED) {
                 shard.require().callOutsideTransaction(c -> {
-                    clearing.detach(c, stream, partition, segment);
+                    clearing.detach(c, segment);
                     return partition;
                 });
             }

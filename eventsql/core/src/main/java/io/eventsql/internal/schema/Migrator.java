@@ -3,6 +3,7 @@ package io.eventsql.internal.schema;
 import io.eventsql.EventSqlException;
 import io.eventsql.internal.sql.Database;
 import io.eventsql.internal.sql.SchemaVersionTable;
+import io.eventsql.internal.sql.SqlErrors;
 import io.eventsql.internal.sql.SqlSchema;
 import java.io.IOException;
 import java.io.InputStream;
@@ -10,8 +11,10 @@ import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.sql.Connection;
 import java.sql.SQLException;
+import java.time.Duration;
 import java.util.List;
 import java.util.Set;
+import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -22,6 +25,10 @@ import org.slf4j.LoggerFactory;
  */
 public final class Migrator {
     private static final Logger LOG = LoggerFactory.getLogger(Migrator.class);
+    private static final Duration LOCK_WAIT_MAX = Duration.ofMinutes(2);
+    /** Publishers that queued behind a waiting lock continue in this time. */
+    private static final long RETRY_MS = 2_000;
+
     private static final String FOLDER = "/io/eventsql/db/migration/";
 
     /**
@@ -37,7 +44,8 @@ public final class Migrator {
             new SqlFile(4, "shard/V4__consumers.sql"),
             new SqlFile(5, "shard/V5__offset_functions.sql"),
             new SqlFile(6, "shard/V6__lease_functions.sql"),
-            new SqlFile(7, "shard/V7__maintenance_functions.sql"));
+            new SqlFile(7, "shard/V7__maintenance_functions.sql"),
+            new SqlFile(8, "shard/V8__segments.sql"));
 
     private record SqlFile(int version, String path) {
         String read() {
@@ -102,21 +110,57 @@ public final class Migrator {
                     table.schema().name(),
                     String.join(", ", others));
         }
-        List<SqlFile> applied = database.transaction(connection -> {
-            database.allowLongStatements(connection); // creating tables takes time, and so may waiting for the lock
-            table.lock(connection);
-            table.createSchemaIfMissing(connection);
-            List<SqlFile> stillMissing = findMissing(connection, needed);
-            for (SqlFile file : stillMissing) {
-                table.apply(connection, file.read());
-            }
-            return stillMissing;
-        });
+        List<SqlFile> applied = applyMissing(database, needed);
         if (!applied.isEmpty()) {
             LOG.info(
                     "Schema {} migrated to version {}",
                     table.schema().name(),
                     applied.getLast().version());
+        }
+    }
+
+    /**
+     * Applies the missing files in one transaction. A file that waits too long for a lock, behind a transaction that reads a
+     * stream, is rolled back and retried, because publishers queue behind the waiting lock.
+     */
+    private List<SqlFile> applyMissing(Database database, List<SqlFile> needed) throws SQLException {
+        long deadline = System.nanoTime() + LOCK_WAIT_MAX.toNanos();
+        for (boolean first = true; ; first = false) {
+            try {
+                return database.transaction(connection -> {
+                    database.allowLongStatements(connection); // creating tables takes time
+                    table.lock(connection);
+                    table.createSchemaIfMissing(connection);
+                    List<SqlFile> stillMissing = findMissing(connection, needed);
+                    for (SqlFile file : stillMissing) {
+                        table.apply(connection, file.read());
+                    }
+                    return stillMissing;
+                });
+            } catch (SQLException e) {
+                if (!SqlErrors.isLockConflict(e) || System.nanoTime() > deadline) {
+                    throw e;
+                }
+                if (first) {
+                    LOG.warn(
+                            "Migrating schema {} waits for transactions that hold locks on its tables; retrying every {} ms"
+                                    + " for up to {}: {}",
+                            table.schema().name(),
+                            RETRY_MS,
+                            LOCK_WAIT_MAX,
+                            SqlErrors.message(e));
+                }
+                pause();
+            }
+        }
+    }
+
+    private static void pause() {
+        try {
+            TimeUnit.MILLISECONDS.sleep(RETRY_MS);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            throw new EventSqlException("Interrupted while the schema was being migrated; retry", e);
         }
     }
 

@@ -1,10 +1,10 @@
 package io.eventsql.internal.sql;
 
-import io.eventsql.StreamSpec;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.sql.Statement;
 import java.util.List;
+import java.util.Objects;
 
 /**
  * The statements that clear a stream. None locks the table of the stream or of a partition against publishers and
@@ -26,19 +26,33 @@ public final class ClearStatements {
                 WHERE p.consumer_id = c.consumer_id AND p.member_id IS NOT NULL AND p.expires_at > clock_timestamp())
             ORDER BY c.name""";
 
-    // Reads the catalog: pg_class by namespace, pg_inherits by pg_inherits_relid_seqno_index. Takes no row lock.
-    private static final String FIND_SEGMENTS = """
-            SELECT c.relname,
+    // Index: the primary key of segment. Takes no row lock.
+    private static final String COUNT_SEGMENTS = """
+            SELECT count(*)
+            FROM eventsql.segment
+            WHERE stream_id = ? AND partition = ? AND (end_offset <= ? OR first_offset < ? AND ? > ?)""";
+
+    // Indexes: the primary key of segment, and in the catalog those of pg_class by name and of pg_inherits by child. Takes
+    // no row lock.
+    private static final String FIND_EXPIRED = """
+            SELECT 'eventsql.' || quote_ident(g.table_name),
+                   'eventsql.' || quote_ident(s.table_name || '__p' || g.partition),
+                   g.first_offset,
                    CASE
                        WHEN i.inhrelid IS NULL THEN 'DETACHED'
                        WHEN i.inhdetachpending THEN 'DETACHING'
                        ELSE 'ATTACHED'
                    END
-            FROM pg_class c
-            LEFT JOIN pg_inherits i ON i.inhrelid = c.oid
-            WHERE c.relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = 'eventsql.stream'::regclass)
-              AND c.relkind = 'r' AND c.relname ~ ?
-            ORDER BY coalesce(i.inhdetachpending, false) DESC, length(c.relname), c.relname""";
+            FROM eventsql.segment g
+            JOIN eventsql.stream s USING (stream_id)
+            LEFT JOIN pg_inherits i ON i.inhrelid = to_regclass('eventsql.' || quote_ident(g.table_name))
+            WHERE g.stream_id = ? AND g.partition = ? AND g.state IN ('expired', 'empty')
+            ORDER BY coalesce(i.inhdetachpending, false) DESC, g.first_offset""";
+
+    // Index: the primary key of segment. Locks the row.
+    private static final String DELETE = """
+            DELETE FROM eventsql.segment
+            WHERE stream_id = ? AND partition = ? AND first_offset = ?""";
 
     // Index: the primary key. Locks the row that every append locks first, then the segment exclusively.
     private static final String START_AT_HEAD = "SELECT eventsql.start_at_head_v1(?, ?)";
@@ -58,12 +72,13 @@ public final class ClearStatements {
     }
 
     /**
-     * The table of a segment.
+     * A segment whose events have expired.
      *
-     * @param table its name, without the schema
-     * @param number the segment holds the offsets from {@code number * segmentSize} up to the next segment's
+     * @param table its name as SQL, with the schema
+     * @param parent the name of its partition's table as SQL, with the schema
      */
-    public record Segment(String table, long number, Attachment attachment) {}
+    public record Segment(
+            int streamId, int partition, long firstOffset, String table, String parent, Attachment attachment) {}
 
     /** Returns the names of the consumers of which a member holds a partition of the stream. */
     public List<String> findActiveConsumers(Connection connection, int streamId) {
@@ -72,16 +87,31 @@ public final class ClearStatements {
                 .getValues(0, String.class);
     }
 
-    /** Returns all segments of a partition, including those left by an interrupted clearing; detaching ones first. */
-    public List<Segment> findSegments(Connection connection, StreamSpec stream, int partition) {
-        String parent = SqlSchema.partitionTable(stream.name(), partition);
+    /** Returns how many segments of a partition clearing would empty, with those that an interrupted clearing has left. */
+    public int countSegments(Connection connection, PartitionTable.Head head) {
+        return Objects.requireNonNull(Jooq.using(connection)
+                        .fetchOne(
+                                schema.sql(COUNT_SEGMENTS),
+                                head.streamId(),
+                                head.partition(),
+                                head.head(),
+                                head.head(),
+                                head.head(),
+                                head.logStart()))
+                .get(0, Integer.class);
+    }
+
+    /** Returns the segments below the log's start of a partition; detaching ones first. */
+    public List<Segment> findExpired(Connection connection, int streamId, int partition) {
         return Jooq.using(connection)
-                .fetch(schema.sql(FIND_SEGMENTS), "^" + parent.substring(parent.indexOf('.') + 1) + "_s[0-9]+$")
-                .map(row -> {
-                    String table = row.get(0, String.class);
-                    long number = Long.parseLong(table.substring(table.lastIndexOf("_s") + "_s".length()));
-                    return new Segment(table, number, Attachment.valueOf(row.get(1, String.class)));
-                });
+                .fetch(schema.sql(FIND_EXPIRED), streamId, partition)
+                .map(row -> new Segment(
+                        streamId,
+                        partition,
+                        row.get(2, Long.class),
+                        row.get(0, String.class),
+                        row.get(1, String.class),
+                        Attachment.valueOf(row.get(3, String.class))));
     }
 
     /**
@@ -100,23 +130,22 @@ public final class ClearStatements {
      * up to {@value #DETACH_TIMEOUT_SECONDS} s for the readers of the partition's table; after a timeout the segment is
      * {@link Attachment#DETACHING}.
      */
-    public void detach(Connection connection, StreamSpec stream, int partition, Segment segment) throws SQLException {
+    public void detach(Connection connection, Segment segment) throws SQLException {
         String mode = segment.attachment == Attachment.DETACHING ? "FINALIZE" : "CONCURRENTLY";
-        String table = SqlSchema.partitionTable(stream.name(), partition);
         try (Statement statement = connection.createStatement()) {
             // Not by lock_timeout, which outside of a transaction would stay set on the connection.
             statement.setQueryTimeout(DETACH_TIMEOUT_SECONDS);
             // CONCURRENTLY locks the parent in SHARE UPDATE EXCLUSIVE mode, and waits for the transactions that use it.
             // FINALIZE completes a detach that was interrupted.
-            statement.execute(
-                    schema.sql("ALTER TABLE %s DETACH PARTITION eventsql.%s %s".formatted(table, segment.table, mode)));
+            statement.execute("ALTER TABLE %s DETACH PARTITION %s %s".formatted(segment.parent, segment.table, mode));
         }
     }
 
-    /** Drops a detached segment, in the caller's transaction. */
+    /** Drops a detached segment and deletes its row, in the caller's transaction. */
     public void drop(Connection connection, Segment segment) {
         var dsl = Jooq.using(connection);
         dsl.execute("SET LOCAL lock_timeout = " + LOCK_TIMEOUT_MS);
-        dsl.execute(schema.sql("DROP TABLE IF EXISTS eventsql." + segment.table));
+        dsl.execute("DROP TABLE IF EXISTS " + segment.table);
+        dsl.execute(schema.sql(DELETE), segment.streamId, segment.partition, segment.firstOffset);
     }
 }

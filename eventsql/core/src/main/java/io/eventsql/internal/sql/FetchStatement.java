@@ -22,11 +22,13 @@ import org.postgresql.util.PSQLState;
  * The statement that reads events: a page of each of several partitions in one round trip.
  */
 public final class FetchStatement {
-    // Indexes: producer_batch_head for the heads, and the primary keys of the segments, in their order. Takes no row
-    // lock.
+    // Indexes: producer_batch_head for the heads, the primary key of segment for the tables, and those of the tables, in
+    // their order. Takes no row lock.
     private static final String FETCH = """
-            SELECT page, event_offset, key, value, headers, published_at
-            FROM eventsql.fetch_v1(?, ?, ?, ?, ?, ?, ?, ?)""";
+            SELECT page, event_offset, key, value, headers, published_at, erased
+            FROM eventsql.fetch_v2(?, ?, ?, ?, ?, ?, ?)""";
+
+    private static final byte[] NO_VALUE = {};
 
     private final String fetch;
 
@@ -35,7 +37,7 @@ public final class FetchStatement {
     }
 
     /**
-     * A page of one partition to be fetched. It ends at the end of its segment at the latest.
+     * A page of one partition to be fetched.
      *
      * @param maxBytes the page ends with the event that brings its values, keys and headers to this number of bytes
      */
@@ -73,11 +75,10 @@ public final class FetchStatement {
             statement.setString(1, incarnation);
             statement.setInt(2, streamId);
             statement.setString(3, stream.name());
-            statement.setLong(4, stream.segmentSize());
-            statement.setArray(5, pg.createArrayOf("int4", partitions));
-            statement.setArray(6, pg.createArrayOf("int8", offsets));
-            statement.setInt(7, maxEvents);
-            statement.setArray(8, pg.createArrayOf("int8", maxBytes));
+            statement.setArray(4, pg.createArrayOf("int4", partitions));
+            statement.setArray(5, pg.createArrayOf("int8", offsets));
+            statement.setInt(6, maxEvents);
+            statement.setArray(7, pg.createArrayOf("int8", maxBytes));
             try (ResultSet row = statement.executeQuery()) {
                 while (row.next()) {
                     pages.get(row.getInt(1)).add(row);
@@ -104,6 +105,7 @@ public final class FetchStatement {
         private final List<StoredEvent> events = new ArrayList<>();
         private Map<Long, UndecodableEventException> undecodable = Map.of();
         private long nextOffset;
+        private boolean endsAtHead;
         private long bytes;
 
         Rows(String stream, int shard, Request request) {
@@ -114,16 +116,20 @@ public final class FetchStatement {
         }
 
         FetchedPage page() {
-            return new FetchedPage(request.fromOffset(), nextOffset, events, bytes, undecodable);
+            return new FetchedPage(request.fromOffset(), nextOffset, endsAtHead, events, bytes, undecodable);
         }
 
-        /** Adds an event, or, from a row without a value, the end of a range without events. */
+        /** Adds an event, or, from a row without the time of one, the end of the range. */
         void add(ResultSet row) throws SQLException {
             long offset = row.getLong(2);
             byte @Nullable [] value = row.getBytes(4);
             if (value == null) {
-                nextOffset = offset;
-                return;
+                if (row.getObject(6) == null) {
+                    nextOffset = offset;
+                    endsAtHead = !events.isEmpty();
+                    return;
+                }
+                value = NO_VALUE;
             }
             events.add(event(row, new EventPosition(stream, shard, request.partition(), offset), value));
             bytes += value.length;

@@ -13,6 +13,7 @@ import java.util.Map;
  * of the range without an event is missing from the log, or below its start.
  *
  * @param nextOffset the offset after the range; {@code firstOffset} if there was nothing to read
+ * @param endsAtHead whether the range has events and ends at the head; otherwise there may be more to read
  * @param bytes the size of the values, keys and headers; a character of text counts {@value #CHARACTER_BYTES}
  * @param undecodable the failures of events that could not be decoded, by offset; such an event has its position and
  *     value, and nothing that could not be decoded
@@ -20,6 +21,7 @@ import java.util.Map;
 public record FetchedPage(
         long firstOffset,
         long nextOffset,
+        boolean endsAtHead,
         List<StoredEvent> events,
         long bytes,
         Map<Long, UndecodableEventException> undecodable) {
@@ -28,7 +30,7 @@ public record FetchedPage(
 
     /** Returns a range in which every event is missing. */
     public static FetchedPage ofMissing(long firstOffset, long nextOffset) {
-        return new FetchedPage(firstOffset, nextOffset, List.of(), 0, Map.of());
+        return new FetchedPage(firstOffset, nextOffset, false, List.of(), 0, Map.of());
     }
 
     /** Returns a page with an event of which nothing could be read, not even its key. */
@@ -37,6 +39,7 @@ public record FetchedPage(
         return new FetchedPage(
                 offset,
                 offset + 1,
+                false,
                 List.of(new StoredEvent(position, null, new byte[0], Map.of(), Instant.EPOCH)),
                 0,
                 Map.of(offset, new UndecodableEventException(position, null, cause)));

@@ -1,24 +1,22 @@
 package io.eventsql.internal.sql;
 
-import io.eventsql.StreamSpec;
 import java.sql.Connection;
-import java.util.List;
+import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /**
- * The segments of a stream's partitions, each a table. They are added by a function that runs with the rights of its
- * owner, so that publishers need no right to create tables.
+ * {@code segment}: the catalog of the segments of each partition, each a table. They are added by a function that runs with
+ * the rights of its owner, so that publishers need no right to create tables.
  */
 public final class SegmentTable {
-    // Reads the catalog: pg_inherits_relid_seqno_index. Takes no row lock.
-    private static final String FIND_MISSING = """
-            SELECT n
-            FROM generate_series(?::bigint, ?::bigint - 1) AS n
-            WHERE NOT EXISTS (SELECT FROM pg_inherits i WHERE i.inhrelid = to_regclass(? || n))
-            ORDER BY n""";
+    /** More are added by further transactions: each takes places in the server's lock table until its commit. */
+    private static final int ADDED_PER_CALL_MAX = 10;
 
-    // Locks the parent in SHARE UPDATE EXCLUSIVE mode, and waits for that for 2 s at most.
-    private static final String ADD = "SELECT eventsql.add_segment_v1(?, ?, ?, ?)";
+    // Index: the primary key of segment. Locks the parent in SHARE UPDATE EXCLUSIVE mode, and waits for that for 2 s at
+    // most. Takes an advisory lock for the partition.
+    private static final String ENSURE = """
+            SELECT added, spare_offset
+            FROM eventsql.ensure_segments_v1(?, ?, ?, ?)""";
 
     private final SqlSchema schema;
 
@@ -26,23 +24,36 @@ public final class SegmentTable {
         this.schema = schema;
     }
 
-    /** Returns those segments of a partition from {@code from} up to {@code to}, exclusive, that do not exist. */
-    public List<Long> findMissing(Connection connection, StreamSpec stream, int partition, long from, long to) {
-        return Jooq.using(connection)
-                .fetch(FIND_MISSING, from, to, schema.sql(SqlSchema.segmentTablePrefix(stream.name(), partition)))
-                .map(row -> row.get(0, Long.class));
+    /**
+     * The room that a partition has for its next events.
+     *
+     * @param added how many segments were added by this call
+     * @param spareOffset the first offset of the last segment that is ready
+     */
+    public record Room(int added, long spareOffset) {
+        /** Returns whether the call may have added less than was needed. */
+        public boolean isPartial() {
+            return added == ADDED_PER_CALL_MAX;
+        }
+
+        /** Returns whether more segments are due: {@code events} would reach the last one. */
+        public boolean isExhausted(long head, long events) {
+            return head + events >= spareOffset;
+        }
     }
 
     /**
-     * Adds a segment unless it exists or lies below the log's start, in the caller's transaction, which must be READ
-     * COMMITTED.
+     * Adds the segments that a partition needs for its next events, and a spare one above, in the caller's transaction, which must
+     * be READ COMMITTED.
      *
      * @param incarnation that of the database when the stream's id was read; {@code null}: not compared
-     * @return whether it was added
+     * @param events above the head for which there must be room
      */
-    public boolean addSegment(
-            Connection connection, @Nullable String incarnation, int streamId, int partition, long segment) {
-        return Boolean.TRUE.equals(
-                Jooq.using(connection).fetchValue(schema.sql(ADD), incarnation, streamId, partition, segment));
+    public Room ensure(
+            Connection connection, @Nullable String incarnation, int streamId, int partition, long events) {
+        return Objects.requireNonNull(Jooq.using(connection)
+                        .fetchOne(schema.sql(ENSURE), incarnation, streamId, partition, events))
+                .map(row ->
+                        new Room(row.get(0, Integer.class), row.get(1, Long.class)));
     }
 }

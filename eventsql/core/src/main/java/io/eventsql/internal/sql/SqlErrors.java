@@ -29,8 +29,12 @@ public final class SqlErrors {
     public static final String OTHER_STREAM = "ES012";
     public static final String TIME_LIMIT = "ES013";
     private static final String CHECK_VIOLATION = "23514";
+    /** The constraint of a segment that is about to end early; adding segments removes it. */
+    private static final String SEGMENT_END = "eventsql_end";
+
     public static final String UNDEFINED_TABLE = "42P01";
     public static final String LOCK_NOT_AVAILABLE = "55P03";
+    private static final String DEADLOCK = "40P01";
     public static final String QUERY_CANCELED = "57014";
     public static final String READ_ONLY = "25006";
     private static final int CLASS_LENGTH = 2;
@@ -90,9 +94,9 @@ public final class SqlErrors {
     }
 
     /**
-     * Returns whether a row has no segment ("no partition of relation found for row"). The violation of a CHECK
-     * constraint has the same SQLSTATE, but names its constraint; so may an exception of a trigger, which names no
-     * table.
+     * Returns whether a row has no segment ("no partition of relation found for row"), or the end of its segment was
+     * announced by a constraint. The violation of any other CHECK constraint has the same SQLSTATE, but names its
+     * constraint; so may an exception of a trigger, which names no table.
      */
     public static boolean isMissingSegment(SQLException e) {
         if (!state(e).equals(CHECK_VIOLATION)) {
@@ -101,8 +105,15 @@ public final class SqlErrors {
         return anyCause(e, cause -> {
             ServerErrorMessage message =
                     cause instanceof PSQLException fromServer ? fromServer.getServerErrorMessage() : null;
-            return message != null && message.getConstraint() == null && message.getTable() != null;
+            return message != null
+                    && message.getTable() != null
+                    && (message.getConstraint() == null || message.getConstraint().equals(SEGMENT_END));
         });
+    }
+
+    /** Returns whether a transaction was rolled back because others hold the locks that it needs. */
+    public static boolean isLockConflict(SQLException e) {
+        return state(e).equals(LOCK_NOT_AVAILABLE) || state(e).equals(DEADLOCK);
     }
 
     /**

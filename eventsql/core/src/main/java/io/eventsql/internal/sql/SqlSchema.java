@@ -31,27 +31,4 @@ public final class SqlSchema {
     public String sql(String statement) {
         return prefix.equals(WRITTEN_PREFIX) ? statement : statement.replace(WRITTEN_PREFIX, prefix);
     }
-
-    /** Returns the name of the table that holds a stream's events. */
-    static String eventsTable(String stream) {
-        return "eventsql.events_" + stream;
-    }
-
-    /** Returns what the names of the tables of a stream's partitions begin with; the number of the partition follows. */
-    static String partitionTablePrefix(String stream) {
-        return eventsTable(stream) + "__p";
-    }
-
-    /** Returns the name of the table of one partition; its segments are its partitions. */
-    static String partitionTable(String stream, int partition) {
-        return partitionTablePrefix(stream) + partition;
-    }
-
-    /**
-     * Returns what the names of the tables of a partition's segments begin with; the number of the segment follows.
-     * Segment n holds the offsets from {@code n * segmentSize} up to the next.
-     */
-    static String segmentTablePrefix(String stream, int partition) {
-        return partitionTable(stream, partition) + "_s";
-    }
 }

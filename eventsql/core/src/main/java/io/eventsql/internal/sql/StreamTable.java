@@ -25,11 +25,11 @@ public final class StreamTable {
     // Index: stream_name_unique, on which a concurrent insert of the same name waits.
     private static final String CREATE = "SELECT eventsql.create_stream_v1(?, ?, ?, ?, ?)";
 
-    // Reads the catalog: pg_class_relname_nsp_index. Takes no row lock.
+    // Index: stream_name_unique. Reads the catalog: pg_class_relname_nsp_index. Takes no row lock.
     private static final String HAS_ALL_PARTITIONS = """
             SELECT NOT EXISTS (
-                SELECT FROM generate_series(0, ? - 1) AS p
-                WHERE to_regclass(? || p) IS NULL)""";
+                SELECT FROM eventsql.stream s, generate_series(0, s.partitions - 1) AS p
+                WHERE s.name = ? AND to_regclass('eventsql.' || quote_ident(s.table_name || '__p' || p)) IS NULL)""";
 
     // Locks the stream's table in SHARE UPDATE EXCLUSIVE mode. Takes an advisory lock for the stream.
     private static final String CREATE_PARTITIONS = "SELECT eventsql.create_partitions_v1(?, ?)";
@@ -69,10 +69,7 @@ public final class StreamTable {
     /** Returns whether all partitions of a stream have their tables. */
     public boolean hasAllPartitions(Connection connection, StreamSpec spec) {
         return Boolean.TRUE.equals(Jooq.using(connection)
-                .fetchValue(
-                        HAS_ALL_PARTITIONS,
-                        spec.partitions(),
-                        schema.sql(SqlSchema.partitionTablePrefix(spec.name()))));
+                .fetchValue(schema.sql(HAS_ALL_PARTITIONS), spec.name()));
     }
 
     /**
