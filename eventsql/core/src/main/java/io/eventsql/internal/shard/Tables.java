@@ -3,6 +3,7 @@ package io.eventsql.internal.shard;
 import io.eventsql.internal.sql.AppendStatement;
 import io.eventsql.internal.sql.ClearStatements;
 import io.eventsql.internal.sql.ConsumerTable;
+import io.eventsql.internal.sql.ErasureTable;
 import io.eventsql.internal.sql.FetchStatement;
 import io.eventsql.internal.sql.IncarnationTable;
 import io.eventsql.internal.sql.LeaseTable;
@@ -27,6 +28,7 @@ public record Tables(
         LeaseTable leases,
         ParkedEventTable parkedEvents,
         ClearStatements clearing,
+        ErasureTable erasures,
         Notifications notifications,
         OutboxTables outbox) {
 
@@ -43,6 +45,7 @@ public record Tables(
                 new LeaseTable(schema),
                 new ParkedEventTable(schema),
                 new ClearStatements(schema),
+                new ErasureTable(schema),
                 new Notifications(schema),
                 OutboxTables.in(schema));
     }

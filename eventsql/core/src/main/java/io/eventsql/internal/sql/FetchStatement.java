@@ -146,7 +146,8 @@ public final class FetchStatement {
                         key,
                         value,
                         headers == null ? Map.of() : HeadersJson.decode(headers),
-                        publishedAt(row));
+                        publishedAt(row),
+                        row.getBoolean(7));
             } catch (SQLException e) {
                 if (!isInvalidText(e)) {
                     throw e;
@@ -159,6 +160,9 @@ public final class FetchStatement {
 
         private StoredEvent undecodable(ResultSet row, EventPosition position, byte[] value, Exception cause)
                 throws SQLException {
+            if (row.getBoolean(7)) { // nothing would decode it
+                return new StoredEvent(position, textOrNull(row, 3), value, Map.of(), publishedAt(row), true);
+            }
             if (undecodable.isEmpty()) {
                 undecodable = new HashMap<>();
             }
