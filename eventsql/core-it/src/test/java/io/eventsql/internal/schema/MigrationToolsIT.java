@@ -238,7 +238,7 @@ class MigrationToolsIT {
         assertThat(Sql.query(database, "SELECT id FROM databasechangelog ORDER BY orderexecuted"))
                 .containsExactly("1", "2", "3");
         assertThat(Sql.query(database, "SELECT id FROM databasechangelog_eventsql ORDER BY orderexecuted"))
-                .containsExactly("schema", "1", "2", "3", "4", "5", "6", "7", "8");
+                .containsExactly("schema", "1", "12", "2", "3", "4", "5", "6", "7", "8", "10");
         assertLibraryWorks();
     }
 }

@@ -48,7 +48,9 @@ class MigratorIT {
             "5 offset functions",
             "6 lease functions",
             "7 maintenance functions",
-            "8 segments");
+            "8 segments",
+            "10 erasure",
+            "12 outbox erasure");
     private static final StreamSpec STREAM = StreamSpec.of("orders").withPartitions(2);
 
     private DataSource database;
@@ -162,7 +164,9 @@ class MigratorIT {
                 file("shard/V5__offset_functions.sql"),
                 file("shard/V6__lease_functions.sql"),
                 file("shard/V7__maintenance_functions.sql"),
-                file("shard/V8__segments.sql"));
+                file("shard/V8__segments.sql"),
+                file("shard/V10__erasure.sql"),
+                file("outbox/V12__outbox_erasure.sql"));
         try (EventSql eventSql = open(pool, Settings.DEFAULT_SCHEMA, false)) {
             eventSql.createStream(STREAM);
             assertWorks(eventSql);

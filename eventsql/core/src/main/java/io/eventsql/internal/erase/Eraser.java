@@ -36,14 +36,14 @@ public final class Eraser {
     private final Shards shards;
     private final StreamRegistry streams;
     private final Relays relays;
-    private final ErasureTable onShard;
+    private final ErasureTable erasures;
     private final OutboxErasureTable inOutbox;
 
     public Eraser(Shards shards, StreamRegistry streams, Relays relays) {
         this.shards = shards;
         this.streams = streams;
         this.relays = relays;
-        this.onShard = shards.tables().erasures();
+        this.erasures = shards.tables().erasures();
         this.inOutbox = shards.tables().outbox().erasures();
     }
 
@@ -69,16 +69,16 @@ public final class Eraser {
         return call("Listing the erasures", () -> {
             Map<UUID, Instant> ids = new LinkedHashMap<>();
             for (Shard shard : shards.all()) {
-                for (ErasureTable.Row row : shard.require().read(onShard::list)) {
+                for (ErasureTable.Row row : shard.require().read(erasures::list)) {
                     ids.putIfAbsent(row.id(), row.startedAt());
                 }
             }
-            List<Erasure> erasures = new ArrayList<>();
+            List<Erasure> described = new ArrayList<>();
             for (UUID id : ids.keySet()) {
-                erasures.add(describe(id, new LinkedHashMap<>()));
+                described.add(describe(id, new LinkedHashMap<>()));
             }
-            erasures.sort(Comparator.comparing(Erasure::startedAt).reversed());
-            return erasures;
+            described.sort(Comparator.comparing(Erasure::startedAt).reversed());
+            return described;
         });
     }
 
@@ -112,7 +112,7 @@ public final class Eraser {
         Set<String> headers = spec.headers();
         for (Shard shard : shards.all()) {
             call(failure + " on " + shard, () -> steps.retried(() -> shard.require()
-                    .transaction(c -> onShard.begin(
+                    .transaction(c -> erasures.begin(
                             c, id, spec.stream(), spec.key(), headers, spec.deadLetterStreams()))));
         }
         for (Map.Entry<String, Database> outbox : outboxes(failure).entrySet()) {
@@ -139,19 +139,19 @@ public final class Eraser {
     }
 
     private void runShard(UUID id, Shard shard, ErasureSteps steps) {
-        if (call("Reading the erasure " + id, () -> shard.require().read(c -> onShard.find(c, id)))
+        if (call("Reading the erasure " + id, () -> shard.require().read(c -> erasures.find(c, id)))
                 .isEmpty()) {
             return; // the shard has had no such stream
         }
         steps.repeat("shard " + shard.name(), () -> {
-            ErasureTable.Progress progress = shard.require().transaction(c -> onShard.step(c, id, steps.size()));
+            ErasureTable.Progress progress = shard.require().transaction(c -> erasures.step(c, id, steps.size()));
             return new ErasureSteps.Step(progress.isDone(), progress.isWaiting(), progress.reason());
         });
     }
 
     private Optional<ErasureTable.Row> find(UUID id) throws SQLException {
         for (Shard shard : shards.all()) {
-            Optional<ErasureTable.Row> row = shard.require().read(c -> onShard.find(c, id));
+            Optional<ErasureTable.Row> row = shard.require().read(c -> erasures.find(c, id));
             if (row.isPresent()) {
                 return row;
             }
@@ -163,7 +163,7 @@ public final class Eraser {
         List<Part> parts = new ArrayList<>();
         ErasureTable.Row first = null;
         for (Shard shard : shards.all()) {
-            Optional<ErasureTable.Row> row = shard.require().read(c -> onShard.find(c, id));
+            Optional<ErasureTable.Row> row = shard.require().read(c -> erasures.find(c, id));
             if (row.isPresent()) {
                 first = first == null ? row.get() : first;
                 ErasureTable.Progress progress = row.get().progress();

@@ -347,19 +347,22 @@ SET enable_bitmapscan = off
 SET jit = off
 AS $$
 DECLARE
-    segment record;
-    next    bigint;
+    segment_table text;
+    segment_first bigint := 0;
+    segment_end   bigint := 0;
+    next          bigint;
 BEGIN
     PERFORM pg_advisory_xact_lock_shared(1163085138, p_stream_id);
     -- A new statement sees what was erased before the lock was granted.
     FOREACH next IN ARRAY p_offsets LOOP
-        IF segment.end_offset IS NULL OR next >= segment.end_offset OR next < segment.first_offset THEN
-            SELECT * INTO segment FROM eventsql.segment_at_v1(p_stream_id, p_partition, next);
+        IF next >= coalesce(segment_end, next) OR next < segment_first THEN
+            SELECT s.table_name, s.first_offset, s.end_offset INTO segment_table, segment_first, segment_end
+            FROM eventsql.segment_at_v1(p_stream_id, p_partition, next) s;
         END IF;
-        IF to_regclass(format('eventsql.%I', segment.table_name)) IS NOT NULL THEN
+        IF to_regclass('eventsql.' || quote_ident(segment_table)) IS NOT NULL THEN
             RETURN QUERY EXECUTE format(
                 'SELECT event_offset FROM eventsql.%I WHERE event_offset = $1 AND erased_at IS NOT NULL',
-                segment.table_name) USING next;
+                segment_table) USING next;
         END IF;
     END LOOP;
 END $$;
