@@ -16,8 +16,7 @@ class ErasureRoleIT extends RolesFixture {
     @Test
     void erase_withoutTheRight_isRefused_andErasesNothing() throws Exception {
         publish(owner, 0, 50);
-        HikariDataSource login =
-                login("eventsql_publisher", "eventsql_relay", "eventsql_consumer", "eventsql_reader");
+        HikariDataSource login = login("eventsql_publisher", "eventsql_relay", "eventsql_consumer", "eventsql_reader");
         EventSql application = open(login);
         assertThatThrownBy(() -> application.erase("orders", "k1"))
                 .isInstanceOf(EventSqlException.class)

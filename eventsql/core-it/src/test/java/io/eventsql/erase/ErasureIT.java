@@ -52,8 +52,8 @@ class ErasureIT extends ErasureFixture {
         List<StoredEvent> before = readAll(stream);
         assertThat(DatabaseFiles.containing(database(), "secret-of-")).isNotEmpty();
 
-        Erasure erasure = eventSql.erase(
-                ErasureSpec.of(stream, "k3").withHeaders("name").withStepEvents(30));
+        Erasure erasure =
+                eventSql.erase(ErasureSpec.of(stream, "k3").withHeaders("name").withStepEvents(30));
 
         assertThat(erasure.isDone()).as("%s", erasure).isTrue();
         long expected = before.stream().filter(e -> "k3".equals(e.key())).count();
@@ -94,11 +94,11 @@ class ErasureIT extends ErasureFixture {
                     })
                     .build();
             Handled handled = new Handled();
-            ConsumerSpec spec =
-                    ConsumerSpec.of(stream, "c" + keyConcurrency).withKeyConcurrency(keyConcurrency);
+            ConsumerSpec spec = ConsumerSpec.of(stream, "c" + keyConcurrency).withKeyConcurrency(keyConcurrency);
             try (process;
                     Subscription member = process.subscribe(spec, handled::add)) {
-                await().untilAsserted(() -> assertThat(process.consumer(stream, spec.name()).state())
+                await().untilAsserted(() -> assertThat(
+                                process.consumer(stream, spec.name()).state())
                         .isNotEmpty()
                         .allMatch(p -> p.lag() == 0));
             }
@@ -178,9 +178,8 @@ class ErasureIT extends ErasureFixture {
                 handling.await();
                 assertThat(eventSql.erase(stream, "k1").isDone()).isTrue();
                 erased.countDown();
-                await().untilAsserted(() -> assertThat(
-                                eventSql.consumer(stream, "c").state())
-                        .allMatch(p -> p.lag() == 0));
+                await().untilAsserted(() ->
+                        assertThat(eventSql.consumer(stream, "c").state()).allMatch(p -> p.lag() == 0));
             }
             assertThat(eventSql.consumer(stream, "c").parkedEvents(10)).isEmpty();
             assertThat(readAll(stream + "_dead")).isEmpty();
@@ -220,7 +219,9 @@ class ErasureIT extends ErasureFixture {
             }
             try (EventSql other = EventSql.builder(cluster.dataSources()).build()) {
                 Erasure erasure = other.resumeErasure(id);
-                assertThat(erasure.isDone()).as("after %s steps: %s", steps, erasure).isTrue();
+                assertThat(erasure.isDone())
+                        .as("after %s steps: %s", steps, erasure)
+                        .isTrue();
             }
             assertThat(readAll(stream)).allMatch(e -> e.isErased() || !key.equals(e.key()));
             assertNoFileContains(mark(key));
@@ -260,9 +261,9 @@ class ErasureIT extends ErasureFixture {
             List<StoredEvent> stored = readAll(stream);
             assertThat(stored).hasSize(400 + published + 1);
             assertThat(stored).allMatch(e -> !e.isErased() || "k2".equals(e.key()));
-            await().atMost(Duration.ofSeconds(30)).untilAsserted(() -> assertThat(
-                            eventSql.consumer(stream, "c").state())
-                    .allMatch(p -> p.lag() == 0));
+            await().atMost(Duration.ofSeconds(30))
+                    .untilAsserted(() ->
+                            assertThat(eventSql.consumer(stream, "c").state()).allMatch(p -> p.lag() == 0));
             Set<EventPosition> positions = new HashSet<>(handled.positions());
             assertThat(stored).allMatch(e -> e.isErased() || positions.contains(e.position()));
         }

@@ -80,7 +80,8 @@ class OutboxErasureIT extends ErasureFixture {
         Erasure erasure = process.erase(stream, "k1");
 
         assertThat(erasure.isDone()).as("%s", erasure).isTrue();
-        await().untilAsserted(() -> assertThat(count(application, "outbox_transfer")).isZero());
+        await().untilAsserted(
+                        () -> assertThat(count(application, "outbox_transfer")).isZero());
         await().untilAsserted(() -> assertThat(count(application, "outbox")).isZero());
         assertThat(Sql.query(application, "SELECT key FROM eventsql.outbox_refused"))
                 .containsExactly("k2");
@@ -119,9 +120,7 @@ class OutboxErasureIT extends ErasureFixture {
                 assertThat(erasure.isErased()).as("%s", erasure).isTrue();
                 erasure = process.resumeErasure(erasure.id());
                 assertThat(erasure.isDone()).as("%s", erasure).isTrue();
-                assertThat(readAll(stream))
-                        .filteredOn(e -> key.equals(e.key()))
-                        .allMatch(StoredEvent::isErased);
+                assertThat(readAll(stream)).filteredOn(e -> key.equals(e.key())).allMatch(StoredEvent::isErased);
                 assertNowhere(mark(key));
             }
         }

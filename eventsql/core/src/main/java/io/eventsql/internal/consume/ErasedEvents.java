@@ -7,8 +7,7 @@ import java.util.List;
 record ErasedEvents(OffsetCommitter committer, Listeners listeners) {
     /** Passes erased events with gapless offsets. */
     void pass(Assignment assignment, List<StoredEvent> events) {
-        assignment.recordHandled(
-                events.getFirst().offset(), events.getLast().offset() + 1);
+        assignment.recordHandled(events.getFirst().offset(), events.getLast().offset() + 1);
         committer.request();
         count(assignment, events.size());
     }

@@ -165,7 +165,8 @@ final class Failures {
                 keys.add(Objects.requireNonNull(event.key()));
             }
             table.parkKeys(connection, assignment.consumerId(), assignment.partition(), keys);
-            table.park(connection, assignment.consumerId(), left, assignment.undecodable()::headersJson, text, attempts);
+            table.park(
+                    connection, assignment.consumerId(), left, assignment.undecodable()::headersJson, text, attempts);
         }
     }
 

@@ -103,7 +103,9 @@ public final class Eraser {
                 id,
                 spec.stream(),
                 erasure.erasedEvents(),
-                erasure.isDone() ? "done" : "not done, because of " + steps.reasons() + "; repeat the call to continue");
+                erasure.isDone()
+                        ? "done"
+                        : "not done, because of " + steps.reasons() + "; repeat the call to continue");
         return erasure;
     }
 
@@ -111,13 +113,16 @@ public final class Eraser {
     private void begin(UUID id, ErasureSpec spec, String failure, ErasureSteps steps) {
         Set<String> headers = spec.headers();
         for (Shard shard : shards.all()) {
-            call(failure + " on " + shard, () -> steps.retried(() -> shard.require()
-                    .transaction(c -> erasures.begin(
-                            c, id, spec.stream(), spec.key(), headers, spec.deadLetterStreams()))));
+            call(
+                    failure + " on " + shard,
+                    () -> steps.retried(() -> shard.require()
+                            .transaction(c -> erasures.begin(
+                                    c, id, spec.stream(), spec.key(), headers, spec.deadLetterStreams()))));
         }
         for (Map.Entry<String, Database> outbox : outboxes(failure).entrySet()) {
-            call(failure + " in outbox " + outbox.getKey(), () -> steps.retried(() -> outbox.getValue()
-                    .transaction(c -> {
+            call(
+                    failure + " in outbox " + outbox.getKey(),
+                    () -> steps.retried(() -> outbox.getValue().transaction(c -> {
                         inOutbox.begin(c, id, spec.stream(), spec.key());
                         return true;
                     })));
@@ -178,8 +183,7 @@ public final class Eraser {
             }
         }
         for (Map.Entry<String, Database> outbox : relays.databases().entrySet()) {
-            Optional<OutboxErasureTable.Progress> progress =
-                    outbox.getValue().read(c -> inOutbox.find(c, id));
+            Optional<OutboxErasureTable.Progress> progress = outbox.getValue().read(c -> inOutbox.find(c, id));
             parts.add(new Part(
                     outbox.getKey(),
                     true,

@@ -290,8 +290,7 @@ final class Sender {
             PartitionGroup group = unsent.groups.get(i);
             lastNumbers.put(new Target(group.streamId(), group.partition()), unsent.numbers.get(i));
             acknowledged.record(unsent.producer, unsent.numbers.get(i), group, firstOffsets[i]);
-            segments.appended(
-                    shard, group.stream(), group.partition(), firstOffsets[i] + group.size(), group.size());
+            segments.appended(shard, group.stream(), group.partition(), firstOffsets[i] + group.size(), group.size());
             wakeUp.appended(shard, group.streamId(), group.partition());
         }
     }

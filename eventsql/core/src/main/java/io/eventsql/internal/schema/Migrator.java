@@ -35,7 +35,7 @@ public final class Migrator {
      * What every database needs, then what a shard needs in addition. Both count from one sequence, and a released file
      * is never changed: the next release appends. A file of the outbox depends on no file of the shard.
      */
-    private static final List<SqlFile> OUTBOX_FILES = 
+    private static final List<SqlFile> OUTBOX_FILES =
             List.of(new SqlFile(1, "outbox/V1__outbox.sql"), new SqlFile(12, "outbox/V12__outbox_erasure.sql"));
 
     private static final List<SqlFile> SHARD_FILES = List.of(
@@ -123,7 +123,7 @@ public final class Migrator {
     }
 
     /**
-     * Applies the missing files in one transaction. A file that waits too long for a lock, behind a transaction that reads a
+     * Applies the missing files in one transaction. A file that waits too long for a lock, after a transaction that reads a
      * stream, is rolled back and retried, because publishers queue behind the waiting lock.
      */
     private List<SqlFile> applyMissing(Database database, List<SqlFile> needed) throws SQLException {

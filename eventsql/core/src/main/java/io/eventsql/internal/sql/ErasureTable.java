@@ -52,7 +52,12 @@ public final class ErasureTable {
      * @param reason what the last step could not do; {@code null}: it was not prevented from anything
      */
     public record Progress(
-            String phase, long scanned, long erased, int files, boolean isWaiting, @Nullable String reason) {
+            String phase,
+            long scanned,
+            long erased,
+            int files,
+            boolean isWaiting,
+            @Nullable String reason) {
         /** Returns whether no statement reads a value any more. */
         public boolean isErased() {
             return phase.equals("files") || isDone();

@@ -22,7 +22,8 @@ import org.postgresql.util.PSQLState;
  * The statement that reads events: a page of each of several partitions in one round trip.
  */
 public final class FetchStatement {
-    // Indexes: producer_batch_head for the heads, the primary key of segment for the tables, and those of the tables, in
+    // Indexes: producer_batch_head for the heads, the primary key of segment for the tables, and those of the tables,
+    // in
     // their order. Takes no row lock.
     private static final String FETCH = """
             SELECT page, event_offset, key, value, headers, published_at, erased

@@ -29,7 +29,12 @@ public final class OutboxErasureTable {
      * @param files how many tables may have values in their files; 0: not known yet
      * @param reason what the last step could not do; {@code null}: it was not prevented from anything
      */
-    public record Progress(String phase, long erased, int files, boolean isWaiting, @Nullable String reason) {
+    public record Progress(
+            String phase,
+            long erased,
+            int files,
+            boolean isWaiting,
+            @Nullable String reason) {
         /** Returns whether no value of the key is left in the outbox or on its way. */
         public boolean isErased() {
             return phase.equals("files") || isDone();

@@ -13,7 +13,8 @@ public final class RefusedTable {
             INSERT INTO eventsql.outbox_refused (stream, key, value, headers, written_at, error)
             VALUES (?, ?, ?, ?::json, ?, ?)""";
 
-    // Index: the primary key of outbox_transfer. Locks the deleted row, so that an erased event is not kept, although the
+    // Index: the primary key of outbox_transfer. Locks the deleted row, so that an erased event is not kept, although
+    // the
     // caller has read it before.
     private static final String INSERT_TRANSFERRED = """
             WITH taken AS (
