@@ -58,7 +58,8 @@ class StreamNamesIT {
     @ParameterizedTest
     @MethodSource("names")
     void stream_anyName_isPublishedConsumedQueriedAndCleared(String name) throws SQLException {
-        StreamSpec spec = StreamSpec.of(name).withPartitions(2).withSegmentSize(100).asJson();
+        StreamSpec spec =
+                StreamSpec.of(name).withPartitions(2).withSegmentSize(100).asJson();
         eventSql.createStream(spec);
         assertThat(eventSql.streams()).contains(spec);
         for (DataSource database : cluster.dataSources()) {
@@ -76,14 +77,17 @@ class StreamNamesIT {
                             () -> assertThat(eventSql.positions(name, "c")).allMatch(p -> p.lag() == 0));
         }
         assertThat(eventSql.consumer(name, "c").state()).hasSize(4);
-        assertThat(cluster.sum("SELECT count(*) FROM eventsql." + spec.tableName())).isEqualTo(900);
-        assertThat(cluster.sum("SELECT count(*) FROM eventsql." + spec.tableName() + "__json WHERE value -> 'n' IS NOT NULL"))
+        assertThat(cluster.sum("SELECT count(*) FROM eventsql." + spec.tableName()))
+                .isEqualTo(900);
+        assertThat(cluster.sum(
+                        "SELECT count(*) FROM eventsql." + spec.tableName() + "__json WHERE value -> 'n' IS NOT NULL"))
                 .isEqualTo(900);
         cluster.execute("SELECT eventsql.apply_stream_grants_v1('" + name + "')");
 
         assertThat(eventSql.clear(name, eventSql.previewClear(name).confirmation()))
                 .isEqualTo(900);
-        assertThat(cluster.sum("SELECT count(*) FROM eventsql." + spec.tableName())).isZero();
+        assertThat(cluster.sum("SELECT count(*) FROM eventsql." + spec.tableName()))
+                .isZero();
         eventSql.publisher().publishAll(name, events(0, 10));
     }
 

@@ -213,7 +213,8 @@ class ConsumerSpecTest {
                 new Wrong("consumer.maxPartitions", "between 1 and", () -> SPEC.withMaxPartitions(0)),
                 new Wrong("consumer.handlerTimeout", "PT0.01S", () -> SPEC.withHandlerTimeout(Duration.ofMillis(9))),
                 new Wrong("consumer.handlerTimeout", "PT24H", () -> SPEC.withHandlerTimeout(Duration.ofDays(2))),
-                new Wrong("consumer.deadLetterStream", "at most 100 characters", () -> SPEC.withDeadLetterStream("A")),
+                new Wrong(
+                        "consumer.deadLetterStream", "at most 100 characters", () -> SPEC.withDeadLetterStream("a b")),
                 new Wrong("consumer.circuitBreaker", "-1", () -> SPEC.withCircuitBreaker(-1)),
                 new Wrong("consumer.retry", "null", () -> SPEC.withRetry(null)),
                 new Wrong("consumer.failurePolicy", "null", () -> SPEC.withFailurePolicy(null)),

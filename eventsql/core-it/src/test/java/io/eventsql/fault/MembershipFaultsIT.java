@@ -112,7 +112,12 @@ class MembershipFaultsIT {
     }
 
     private long members() throws Exception {
-        return Sql.queryLong(goodPool, "SELECT count(*) FROM eventsql.consumer_member");
+        return Sql.query(
+                        goodPool,
+                        "SELECT m.name FROM eventsql.consumer_member m JOIN eventsql.consumer USING (consumer_id)"
+                                + " JOIN eventsql.stream s USING (stream_id) WHERE s.name = ?",
+                        stream)
+                .size();
     }
 
     /** Returns the owner of each partition; partitions without an owner are omitted. */

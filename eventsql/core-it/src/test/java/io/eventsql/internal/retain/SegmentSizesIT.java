@@ -100,7 +100,8 @@ class SegmentSizesIT {
             }
             await().untilAsserted(() -> assertThat(segments())
                     .startsWith("0-1000", "1000-2000", "2000-3000", "3000-3250", "3250-3500", "3500-3750"));
-            assertThat(after.read(new EventPosition(stream, 0, 0, 0), 5_000).stream().map(StoredEvent::text))
+            assertThat(after.read(new EventPosition(stream, 0, 0, 0), 5_000).stream()
+                            .map(StoredEvent::text))
                     .isEqualTo(texts(0, 4_000));
             Handled handled = new Handled();
             try (Subscription ignored =
@@ -118,10 +119,11 @@ class SegmentSizesIT {
         EventSql eventSql = cluster.open();
         createStream(eventSql, 100);
         publish(eventSql, 0, 950);
-        String fetch = "SELECT count(event_offset) FILTER (WHERE published_at IS NOT NULL) || ' up to ' || max(event_offset)"
-                + " || CASE WHEN bool_or(published_at IS NULL) THEN ', the head' ELSE '' END"
-                + " FROM eventsql.stream s, eventsql.fetch_v2(NULL, s.stream_id, s.name, ARRAY[0], ARRAY[?::bigint], ?,"
-                + " ARRAY[?::bigint]) WHERE s.name = ?";
+        String fetch =
+                "SELECT count(event_offset) FILTER (WHERE published_at IS NOT NULL) || ' up to ' || max(event_offset)"
+                        + " || CASE WHEN bool_or(published_at IS NULL) THEN ', the head' ELSE '' END"
+                        + " FROM eventsql.stream s, eventsql.fetch_v2(NULL, s.stream_id, s.name, ARRAY[0], ARRAY[?::bigint], ?,"
+                        + " ARRAY[?::bigint]) WHERE s.name = ?";
         assertThat(Sql.query(database, fetch, 0L, 300, 1_000_000L, stream)).containsExactly("300 up to 299");
         assertThat(Sql.query(database, fetch, 50L, 300, 1_000_000L, stream)).containsExactly("300 up to 349");
         assertThat(Sql.query(database, fetch, 0L, 2_000, 10_000_000L, stream))
@@ -137,7 +139,8 @@ class SegmentSizesIT {
         EventSql eventSql = cluster.open();
         createStream(eventSql, 100);
         publish(eventSql, 0, 450);
-        Sql.execute(database, "DROP TABLE eventsql.events_" + stream + "__p0_s1, eventsql.events_" + stream + "__p0_s2");
+        Sql.execute(
+                database, "DROP TABLE eventsql.events_" + stream + "__p0_s1, eventsql.events_" + stream + "__p0_s2");
         String fetch = "SELECT event_offset || CASE WHEN published_at IS NULL THEN ' ends' ELSE '' END"
                 + " FROM eventsql.stream s, eventsql.fetch_v2(NULL, s.stream_id, s.name, ARRAY[0], ARRAY[?::bigint], 1000,"
                 + " ARRAY[1000000]) WHERE s.name = ?";
@@ -183,6 +186,26 @@ class SegmentSizesIT {
                                 + " ORDER BY first_offset",
                         stream))
                 .containsExactly("0", "1", "2", "3");
+    }
+
+    /** A segment that is to end early has a constraint until it does; events that must go into it remove that. */
+    @Test
+    void publish_beyondTheAnnouncedEndOfASegment_removesTheConstraintAndIsStored() throws SQLException {
+        EventSql eventSql = cluster.open();
+        createStream(eventSql, 1_000);
+        publish(eventSql, 0, 10);
+        Sql.execute(
+                database,
+                "ALTER TABLE eventsql.events_" + stream + "__p0_s0 ADD CONSTRAINT eventsql_end"
+                        + " CHECK (partition = 0 AND event_offset >= 0 AND event_offset < 30) NOT VALID");
+        publish(eventSql, 10, 20);
+        publish(eventSql, 20, 60);
+        assertThat(eventSql.read(new EventPosition(stream, 0, 0, 0), 100)).hasSize(60);
+        assertThat(Sql.queryLong(
+                        database,
+                        "SELECT count(*) FROM pg_constraint WHERE conname = 'eventsql_end' AND conrelid = 'eventsql.events_"
+                                + stream + "__p0_s0'::regclass"))
+                .isZero();
     }
 
     @Test

@@ -38,8 +38,10 @@ import org.junit.jupiter.api.Timeout;
 @Timeout(120)
 class PreviousReleaseIT {
     private static final long SEGMENT_SIZE = 100;
-    private static final StreamSpec STREAM =
-            StreamSpec.of("orders").withPartitions(2).withSegmentSize(SEGMENT_SIZE).asJson();
+    private static final StreamSpec STREAM = StreamSpec.of("orders")
+            .withPartitions(2)
+            .withSegmentSize(SEGMENT_SIZE)
+            .asJson();
 
     private HikariDataSource pool;
     private PreviousRelease previous;
@@ -109,7 +111,8 @@ class PreviousReleaseIT {
 
         try (EventSql eventSql = open()) {
             assertThat(eventSql.streams()).containsExactly(STREAM);
-            assertThat(texts(eventSql.read(new EventPosition("orders", 0, 0, 0), 1_000)).subList(0, 250))
+            assertThat(texts(eventSql.read(new EventPosition("orders", 0, 0, 0), 1_000))
+                            .subList(0, 250))
                     .isEqualTo(values(0, 250));
             Handled handled = new Handled();
             try (Subscription ignored = eventSql.subscribe(ConsumerSpec.of("orders", "c"), handled::add)) {
@@ -122,16 +125,19 @@ class PreviousReleaseIT {
                     .containsAll(values(1_000, 1_030))
                     .containsAll(values(2_000, 2_300))
                     .doesNotContainAnyElementsOf(values(0, 120));
-            assertThat(handled.texts().stream().filter(text -> text.contains("outbox"))).hasSize(20);
+            assertThat(handled.texts().stream().filter(text -> text.contains("outbox")))
+                    .hasSize(20);
             assertThat(eventSql.consumer("orders", "c").parkedEvents(10))
                     .extracting(ParkedEvent::error)
                     .containsExactly("failed");
-            assertThat(Sql.queryLong(pool, "SELECT count(*) FROM eventsql.events_orders__json WHERE value -> 'n' IS NOT NULL"))
+            assertThat(Sql.queryLong(
+                            pool, "SELECT count(*) FROM eventsql.events_orders__json WHERE value -> 'n' IS NOT NULL"))
                     .isEqualTo(580);
             assertCatalogComplete();
 
             eventSql.clear("orders", eventSql.previewClear("orders").confirmation());
-            assertThat(Sql.queryLong(pool, "SELECT count(*) FROM eventsql.events_orders")).isZero();
+            assertThat(Sql.queryLong(pool, "SELECT count(*) FROM eventsql.events_orders"))
+                    .isZero();
             assertCatalogComplete();
             eventSql.publisher().publishAll("orders", events(3_000, 3_010));
         }

@@ -219,7 +219,13 @@ final class Appender {
             boolean created = false;
             for (PartitionGroup group : batch.groupByPartition()) {
                 created |= context.segments()
-                        .ensureRoom(shard, sender.incarnation(), group.streamId(), group.partition(), group.size());
+                        .ensureRoom(
+                                shard,
+                                sender.incarnation(),
+                                group.stream(),
+                                group.streamId(),
+                                group.partition(),
+                                group.size());
             }
             segmentFailures.end();
             return created ? Remedy.REPEAT : Remedy.RETRY;

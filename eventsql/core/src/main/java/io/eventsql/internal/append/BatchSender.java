@@ -58,8 +58,7 @@ final class BatchSender {
         acknowledged.record(context.producer(), batch.number(), stored.groups());
         continuations.executeAll(batch.complete(shard, stored.groups()));
         for (PartitionGroup group : stored.groups()) {
-            context.segments()
-                    .appended(shard, group.stream(), group.partition(), group.nextOffset(), group.size());
+            context.segments().appended(shard, group.stream(), group.partition(), group.nextOffset(), group.size());
             context.wakeUp().appended(shard, group.streamId(), group.partition());
         }
         context.listeners().appended(shard.number(), batch, stored.groups(), stored.nanos());

@@ -177,7 +177,8 @@ final class DeadLetters {
             return false;
         }
         try {
-            segments.ensureRoom(shard, assignment.incarnation(), shard.ensureStream(stream), assignment.partition(), 1);
+            segments.ensureRoom(
+                    shard, assignment.incarnation(), stream, shard.ensureStream(stream), assignment.partition(), 1);
             return true;
         } catch (SQLException e) {
             LOG.warn("Adding a segment to {} failed; retrying with the event: {}", stream.name(), e.getMessage());

@@ -65,7 +65,7 @@ final class AppendRepair {
         try {
             for (PartitionGroup group : groups) {
                 added |= segments.ensureRoom(
-                        shard, incarnation, group.streamId(), group.partition(), group.size());
+                        shard, incarnation, group.stream(), group.streamId(), group.partition(), group.size());
             }
         } catch (SQLException e) {
             if (SqlErrors.isOtherIncarnation(e)) {

@@ -109,8 +109,7 @@ public final class SegmentKeeper {
         Room room;
         do {
             room = shard.require()
-                    .transaction(
-                            c -> shard.tables().segments().ensure(c, incarnation, streamId, partition, events));
+                    .transaction(c -> shard.tables().segments().ensure(c, incarnation, streamId, partition, events));
             added += room.added();
         } while (room.isPartial());
         return new Room(added, room.spareOffset());
@@ -124,8 +123,12 @@ public final class SegmentKeeper {
      * @return whether a segment was missing
      * @throws SQLException {@link SqlErrors#OTHER_INCARNATION} if the database has another incarnation: nothing was added
      */
-    public boolean ensureRoom(Shard shard, String incarnation, int streamId, int partition, int events)
+    public boolean ensureRoom(
+            Shard shard, String incarnation, StreamSpec stream, int streamId, int partition, int events)
             throws SQLException {
-        return add(shard, incarnation, streamId, partition, wantedRoom(events)).added() > 0;
+        Room room = add(shard, incarnation, streamId, partition, wantedRoom(events));
+        // What was known before was wrong: segments were dropped, or the stream was created anew.
+        rooms.put(new Partition(shard.number(), stream.name(), partition), room);
+        return room.added() > 0;
     }
 }

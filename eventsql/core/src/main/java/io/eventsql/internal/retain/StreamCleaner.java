@@ -134,8 +134,7 @@ public final class StreamCleaner {
             clearing.moveLogStartToHead(c, streamId.getAsInt(), partition);
             return partition;
         });
-        List<Segment> expired =
-                shard.require().read(c -> clearing.findExpired(c, streamId.getAsInt(), partition));
+        List<Segment> expired = shard.require().read(c -> clearing.findExpired(c, streamId.getAsInt(), partition));
         for (Segment segment : expired) {
             if (segment.attachment() != Attachment.DETACHED) {
                 shard.require().callOutsideTransaction(c -> {

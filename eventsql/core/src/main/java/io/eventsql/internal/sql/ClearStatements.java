@@ -32,7 +32,8 @@ public final class ClearStatements {
             FROM eventsql.segment
             WHERE stream_id = ? AND partition = ? AND (end_offset <= ? OR first_offset < ? AND ? > ?)""";
 
-    // Indexes: the primary key of segment, and in the catalog those of pg_class by name and of pg_inherits by child. Takes
+    // Indexes: the primary key of segment, and in the catalog those of pg_class by name and of pg_inherits by child.
+    // Takes
     // no row lock.
     private static final String FIND_EXPIRED = """
             SELECT 'eventsql.' || quote_ident(g.table_name),

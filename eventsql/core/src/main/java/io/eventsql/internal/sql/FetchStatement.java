@@ -26,8 +26,11 @@ public final class FetchStatement {
     // in
     // their order. Takes no row lock.
     private static final String FETCH = """
-            SELECT page, event_offset, key, value, headers, published_at, erased
+            SELECT page, event_offset, key, value, headers, published_at
             FROM eventsql.fetch_v2(?, ?, ?, ?, ?, ?, ?)""";
+
+    /** The sum of a page's number and that which its erased events have in place of it. */
+    private static final int ERASED = -1;
 
     private static final byte[] NO_VALUE = {};
 
@@ -82,7 +85,8 @@ public final class FetchStatement {
             statement.setArray(7, pg.createArrayOf("int8", maxBytes));
             try (ResultSet row = statement.executeQuery()) {
                 while (row.next()) {
-                    pages.get(row.getInt(1)).add(row);
+                    int page = row.getInt(1);
+                    pages.get(page < 0 ? ERASED - page : page).add(row);
                 }
             }
         }
@@ -148,7 +152,7 @@ public final class FetchStatement {
                         value,
                         headers == null ? Map.of() : HeadersJson.decode(headers),
                         publishedAt(row),
-                        row.getBoolean(7));
+                        row.getInt(1) < 0);
             } catch (SQLException e) {
                 if (!isInvalidText(e)) {
                     throw e;
@@ -161,7 +165,7 @@ public final class FetchStatement {
 
         private StoredEvent undecodable(ResultSet row, EventPosition position, byte[] value, Exception cause)
                 throws SQLException {
-            if (row.getBoolean(7)) { // nothing would decode it
+            if (row.getInt(1) < 0) { // nothing would decode it
                 return new StoredEvent(position, textOrNull(row, 3), value, Map.of(), publishedAt(row), true);
             }
             if (undecodable.isEmpty()) {

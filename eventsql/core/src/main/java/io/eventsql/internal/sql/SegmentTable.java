@@ -49,11 +49,9 @@ public final class SegmentTable {
      * @param incarnation that of the database when the stream's id was read; {@code null}: not compared
      * @param events above the head for which there must be room
      */
-    public Room ensure(
-            Connection connection, @Nullable String incarnation, int streamId, int partition, long events) {
-        return Objects.requireNonNull(Jooq.using(connection)
-                        .fetchOne(schema.sql(ENSURE), incarnation, streamId, partition, events))
-                .map(row ->
-                        new Room(row.get(0, Integer.class), row.get(1, Long.class)));
+    public Room ensure(Connection connection, @Nullable String incarnation, int streamId, int partition, long events) {
+        return Objects.requireNonNull(
+                        Jooq.using(connection).fetchOne(schema.sql(ENSURE), incarnation, streamId, partition, events))
+                .map(row -> new Room(row.get(0, Integer.class), row.get(1, Long.class)));
     }
 }

@@ -107,7 +107,8 @@ public final class SqlErrors {
                     cause instanceof PSQLException fromServer ? fromServer.getServerErrorMessage() : null;
             return message != null
                     && message.getTable() != null
-                    && (message.getConstraint() == null || message.getConstraint().equals(SEGMENT_END));
+                    && (message.getConstraint() == null
+                            || message.getConstraint().equals(SEGMENT_END));
         });
     }
 

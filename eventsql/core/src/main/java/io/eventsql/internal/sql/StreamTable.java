@@ -68,8 +68,7 @@ public final class StreamTable {
 
     /** Returns whether all partitions of a stream have their tables. */
     public boolean hasAllPartitions(Connection connection, StreamSpec spec) {
-        return Boolean.TRUE.equals(Jooq.using(connection)
-                .fetchValue(schema.sql(HAS_ALL_PARTITIONS), spec.name()));
+        return Boolean.TRUE.equals(Jooq.using(connection).fetchValue(schema.sql(HAS_ALL_PARTITIONS), spec.name()));
     }
 
     /**

@@ -64,6 +64,6 @@ final class Fixtures {
     static FetchedPage page(long first, long next, long... offsets) {
         List<StoredEvent> events =
                 LongStream.of(offsets).mapToObj(offset -> event(offset, null)).toList();
-        return new FetchedPage(first, next, true, events, events.size(), Map.of());
+        return new FetchedPage(first, next, offsets.length < PAGE_EVENTS, events, events.size(), Map.of());
     }
 }
