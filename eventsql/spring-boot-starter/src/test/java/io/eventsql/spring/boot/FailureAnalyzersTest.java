@@ -70,7 +70,8 @@ class FailureAnalyzersTest {
 
     @Test
     void stream_invalid_namesItsDeclaration() {
-        assertThat(analyze(thrownBy(() -> StreamSpec.of("new orders"))).getAction()).contains("eventsql.streams");
+        assertThat(analyze(thrownBy(() -> StreamSpec.of("new orders"))).getAction())
+                .contains("eventsql.streams");
         assertThat(analyze(thrownBy(() -> StreamSpec.of("orders").withSegmentSize(1)))
                         .getAction())
                 .contains("eventsql.streams[<name>].segment-size");
