@@ -8,6 +8,7 @@ import io.eventsql.internal.consume.ConsumerStatusReader;
 import io.eventsql.internal.consume.Consumers;
 import io.eventsql.internal.consume.Listeners;
 import io.eventsql.internal.consume.RangeReader;
+import io.eventsql.internal.erase.Eraser;
 import io.eventsql.internal.pool.PoolCheck;
 import io.eventsql.internal.relay.OutboxPublisher;
 import io.eventsql.internal.relay.Relays;
@@ -69,6 +70,7 @@ public final class EventSql implements AutoCloseable {
     private final RangeReader reader;
     private final StreamCleaner cleaner;
     private final RetentionReader retention;
+    private final Eraser eraser;
     private final PoolCheck pools;
     private final AtomicBoolean closed = new AtomicBoolean();
 
@@ -92,6 +94,7 @@ public final class EventSql implements AutoCloseable {
         reader = new RangeReader(shards, streams);
         cleaner = new StreamCleaner(shards, streams);
         retention = new RetentionReader(shards, streams);
+        eraser = new Eraser(shards, streams, relays);
         shards.openMissingInBackground(OPEN_MISSING_EVERY_MS);
         new DeadProducers(producer).removeInBackground(shards);
         RetentionKeeper.runInBackground(shards);
@@ -231,6 +234,52 @@ public final class EventSql implements AutoCloseable {
      */
     public long clear(String stream, String confirmation) {
         return cleaner.clear(requireStream(stream), InvalidInputException.requireGiven("confirmation", confirmation));
+    }
+
+    /**
+     * Erases the values of a key's events, with the defaults of {@link ErasureSpec}. See {@link #erase(ErasureSpec)}.
+     */
+    public Erasure erase(String stream, String key) {
+        return erase(ErasureSpec.of(stream, key));
+    }
+
+    /**
+     * Erases the values, and chosen headers, of a key's events: in the stream, parked, dead-lettered and waiting in
+     * outboxes, on all shards and the outboxes of this instance. Offsets, keys and times remain. An erased event is not
+     * passed to handlers; {@link #read} returns it with an empty value and {@link StoredEvent#isErased()}.
+     *
+     * <p>What is published after this call began is not erased, except for events that are stored while events of the key
+     * that were published before are on their way to another database.
+     *
+     * <p>Works in short transactions that do not hinder publishers and consumers. The progress is stored after each, so if
+     * this process ends, {@link #resumeErasure} continues in any process with the same outboxes. Another call for the same
+     * key replaces an erasure that has not ended.
+     * Returns when the values are gone from the files of the databases, too, or when the timeout of the erasure has passed
+     * while something was in the way: then {@link Erasure.Part#waitingFor()} names it, and a later call continues.
+     *
+     * @throws UnknownStreamException if the stream does not exist
+     * @throws EventSqlException if a database is unavailable or refuses the erasure; repeat the call
+     */
+    public Erasure erase(ErasureSpec spec) {
+        return eraser.erase(InvalidInputException.requireGiven("erasure", spec));
+    }
+
+    /**
+     * Continues an erasure that has not ended, with the defaults of {@link ErasureSpec}.
+     *
+     * @throws EventSqlException if no shard has it, or a database is unavailable
+     */
+    public Erasure resumeErasure(UUID id) {
+        return eraser.resume(InvalidInputException.requireGiven("id", id));
+    }
+
+    /**
+     * Returns the erasures that have not ended, and those of the last 30 days, the newest first.
+     *
+     * @throws EventSqlException if a database is unavailable
+     */
+    public List<Erasure> erasures() {
+        return eraser.list();
     }
 
     /** Returns the publisher of this instance. */

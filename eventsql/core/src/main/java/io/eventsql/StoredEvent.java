@@ -14,9 +14,26 @@ import org.jspecify.annotations.Nullable;
  * @param value the payload; not copied
  * @param headers the headers, unmodifiable
  * @param publishedAt when the event was stored, by the clock of the shard's database; never decreases within a partition
+ * @param isErased whether the value was erased ({@link EventSql#erase(ErasureSpec)}) and is empty. Handlers receive no such
+ *     event.
  */
 public record StoredEvent(
-        EventPosition position, @Nullable String key, byte[] value, Map<String, String> headers, Instant publishedAt) {
+        EventPosition position,
+        @Nullable String key,
+        byte[] value,
+        Map<String, String> headers,
+        Instant publishedAt,
+        boolean isErased) {
+
+    /** Creates an event that is not erased. */
+    public StoredEvent(
+            EventPosition position,
+            @Nullable String key,
+            byte[] value,
+            Map<String, String> headers,
+            Instant publishedAt) {
+        this(position, key, value, headers, publishedAt, false);
+    }
 
     /** Returns the stream's name. */
     public String stream() {
@@ -56,6 +73,6 @@ public record StoredEvent(
     @Override
     public String toString() {
         return "StoredEvent[" + position + ", key=" + key + ", value=" + value.length + " bytes, headers=" + headers
-                + ", publishedAt=" + publishedAt + "]";
+                + ", publishedAt=" + publishedAt + (isErased ? ", erased]" : "]");
     }
 }

@@ -12,6 +12,10 @@
 -- outbox but is not a shard. It locks tables only to give them to eventsql_owner, so the first time while no application
 -- is running.
 --
+-- Who may erase: only eventsql_owner may execute the functions that EventSql.erase calls: begin_erasure_v1, erase_step_v1,
+-- erasures_v1, begin_outbox_erasure_v1, erase_outbox_step_v1 and outbox_erasure_v1. They run with the rights of the owner,
+-- so another role needs no more than EXECUTE on them and what eventsql_reader has. Grant that to few: it destroys data.
+--
 -- The functions that publishers call run with the rights of eventsql_owner from now on: a publisher has no right on the
 -- tables of streams. They have a fixed search_path, so a trigger on such a table must name the schema of what it uses.
 --
@@ -161,6 +165,7 @@ BEGIN
             ('append_transferred_v1',    'eventsql_relay'),
             ('register_outbox_v1',       'eventsql_relay'),
             ('ensure_segments_v1',       'eventsql_publisher, eventsql_relay, eventsql_consumer'),
+            ('erased_offsets_v1',        'eventsql_consumer'),
             ('add_segment_v1',           'eventsql_publisher, eventsql_relay, eventsql_consumer'), -- previous release
             ('delete_dead_producers_v1', 'eventsql_publisher, eventsql_relay, eventsql_consumer'),
             -- Retention, as the streams' policies say.

@@ -6,10 +6,15 @@ import java.util.List;
 
 /**
  * Handles the events of a page one after the other, or in batches. Events of parked keys are parked. A batch has no gap,
- * and an event that cannot be decoded is not part of one. Thread-safe.
+ * and an event that cannot be decoded is not part of one. Erased events are passed. Thread-safe.
  */
 record OrderedPageHandler(
-        boolean inBatches, Attempts attempts, Failures failures, MissingEvents missing, HandlingWindow window)
+        boolean inBatches,
+        Attempts attempts,
+        Failures failures,
+        MissingEvents missing,
+        ErasedEvents erased,
+        HandlingWindow window)
         implements PageHandler {
     @Override
     public void handle(Assignment assignment, FetchedPage page, HandlerTurn turn) {
@@ -38,6 +43,14 @@ record OrderedPageHandler(
                 expected = offset;
                 continue;
             }
+            int endOfErased = endOfErased(events, next);
+            if (endOfErased > next) {
+                erased.pass(assignment, events.subList(next, endOfErased));
+                expected = events.get(endOfErased - 1).offset() + 1;
+                next = endOfErased;
+                mayContinue = !assignment.isEnding();
+                continue;
+            }
             boolean parked = assignment.parkedKeys().contains(events.get(next).key());
             int end = endOfRun(assignment, events, next, parked);
             List<StoredEvent> run = events.subList(next, end);
@@ -57,6 +70,16 @@ record OrderedPageHandler(
         return turn.withoutPermit(() -> missing.pass(assignment, first, next));
     }
 
+    private static int endOfErased(List<StoredEvent> events, int first) {
+        int end = first;
+        while (end < events.size()
+                && events.get(end).isErased()
+                && events.get(end).offset() == events.get(first).offset() + (end - first)) {
+            end++;
+        }
+        return end;
+    }
+
     private int endOfRun(Assignment assignment, List<StoredEvent> events, int first, boolean parked) {
         int end = first + 1;
         if (!parked && (!inBatches || assignment.undecodable().contains(events.get(first)))) {
@@ -70,6 +93,7 @@ record OrderedPageHandler(
 
     private static boolean isOfRun(Assignment assignment, StoredEvent before, StoredEvent event, boolean parked) {
         return event.offset() == before.offset() + 1
+                && !event.isErased()
                 && assignment.parkedKeys().contains(event.key()) == parked
                 && (parked || !assignment.undecodable().contains(event));
     }

@@ -212,7 +212,7 @@ final class Sender {
             Long last = lastNumbers.get(target);
             if (last == null || last < event.number()) {
                 groups.computeIfAbsent(target, t -> new PartitionGroup(stream, t.streamId(), t.partition()))
-                        .add(event.key(), event.value(), event.headers());
+                        .add(event.key(), event.isErased() ? null : event.value(), event.headers());
                 numbers.put(target, event.number());
                 unsent.events++;
             }
@@ -363,7 +363,7 @@ final class Sender {
     }
 
     private void refuse(Connection connection, Row event, String error) throws SQLException {
-        outbox.tables().refused().insert(connection, event, error);
+        outbox.tables().refused().move(connection, shard.number(), event.number(), error);
     }
 
     /** Removes the cause of a failed append if possible; returns whether to resend the page immediately. */

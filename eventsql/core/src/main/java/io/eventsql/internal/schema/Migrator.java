@@ -35,7 +35,8 @@ public final class Migrator {
      * What every database needs, then what a shard needs in addition. Both count from one sequence, and a released file
      * is never changed: the next release appends. A file of the outbox depends on no file of the shard.
      */
-    private static final List<SqlFile> OUTBOX_FILES = List.of(new SqlFile(1, "outbox/V1__outbox.sql"));
+    private static final List<SqlFile> OUTBOX_FILES =
+            List.of(new SqlFile(1, "outbox/V1__outbox.sql"), new SqlFile(14, "outbox/V14__outbox_erasure.sql"));
 
     private static final List<SqlFile> SHARD_FILES = List.of(
             new SqlFile(1, "outbox/V1__outbox.sql"),
@@ -47,7 +48,9 @@ public final class Migrator {
             new SqlFile(7, "shard/V7__maintenance_functions.sql"),
             new SqlFile(8, "shard/V8__segments.sql"),
             new SqlFile(9, "shard/V9__retention.sql"),
-            new SqlFile(10, "shard/V10__consumer_status.sql"));
+            new SqlFile(10, "shard/V10__consumer_status.sql"),
+            new SqlFile(11, "shard/V11__erasure.sql"),
+            new SqlFile(14, "outbox/V14__outbox_erasure.sql"));
 
     private record SqlFile(int version, String path) {
         String read() {

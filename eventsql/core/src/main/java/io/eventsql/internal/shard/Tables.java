@@ -4,6 +4,7 @@ import io.eventsql.internal.sql.AppendStatement;
 import io.eventsql.internal.sql.ClearStatements;
 import io.eventsql.internal.sql.ConsumerStatusFunctions;
 import io.eventsql.internal.sql.ConsumerTable;
+import io.eventsql.internal.sql.ErasureTable;
 import io.eventsql.internal.sql.FetchStatement;
 import io.eventsql.internal.sql.IncarnationTable;
 import io.eventsql.internal.sql.LeaseTable;
@@ -31,6 +32,7 @@ public record Tables(
         LeaseTable leases,
         ParkedEventTable parkedEvents,
         ClearStatements clearing,
+        ErasureTable erasures,
         Notifications notifications,
         OutboxTables outbox) {
 
@@ -49,6 +51,7 @@ public record Tables(
                 new LeaseTable(schema),
                 new ParkedEventTable(schema),
                 new ClearStatements(schema),
+                new ErasureTable(schema),
                 new Notifications(schema),
                 OutboxTables.in(schema));
     }

@@ -40,7 +40,7 @@ public final class AppendStatement {
             int[] groups,
             int[] indexes,
             @Nullable String[] keys,
-            byte[][] values,
+            byte[] @Nullable [] values,
             @Nullable String[] headers) {}
 
     /** The database committed, but returned a warning: the commit may not have reached the synchronous replicas. */

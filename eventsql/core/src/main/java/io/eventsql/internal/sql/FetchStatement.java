@@ -151,7 +151,8 @@ public final class FetchStatement {
                         key,
                         value,
                         headers == null ? Map.of() : HeadersJson.decode(headers),
-                        publishedAt(row));
+                        publishedAt(row),
+                        row.getInt(1) < 0);
             } catch (SQLException e) {
                 if (!isInvalidText(e)) {
                     throw e;
@@ -164,6 +165,9 @@ public final class FetchStatement {
 
         private StoredEvent undecodable(ResultSet row, EventPosition position, byte[] value, Exception cause)
                 throws SQLException {
+            if (row.getInt(1) < 0) { // nothing would decode it
+                return new StoredEvent(position, textOrNull(row, 3), value, Map.of(), publishedAt(row), true);
+            }
             if (undecodable.isEmpty()) {
                 undecodable = new HashMap<>();
             }

@@ -16,6 +16,7 @@ import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import org.jooq.Record;
 import org.jspecify.annotations.Nullable;
@@ -51,7 +52,7 @@ public final class ParkedEventTable {
     // Index: the primary key, in its order. Takes no row lock.
     private static final String FIND_TO_REDRIVE = """
             SELECT e.partition, e.event_offset, e.key, e.value, e.headers::text, e.published_at, e.dead_letter_stream,
-                   e.dead_letter_offset, e.error, e.attempts, e.parked_at, true
+                   e.dead_letter_offset, e.error, e.attempts, e.parked_at, true, e.erased_at IS NOT NULL
             FROM eventsql.parked_event e
             WHERE e.consumer_id = ? AND e.partition = ?
               AND (e.redrive OR e.dead_letter_offset IS NULL AND EXISTS (
@@ -68,7 +69,7 @@ public final class ParkedEventTable {
                    e.redrive OR e.dead_letter_offset IS NULL AND EXISTS (
                        SELECT FROM eventsql.parked_key k
                        WHERE k.consumer_id = e.consumer_id AND k.partition = e.partition AND k.key_hash = e.key_hash
-                         AND k.redrive)
+                         AND k.redrive), e.erased_at IS NOT NULL
             FROM eventsql.parked_event e
             WHERE e.consumer_id = ?
             ORDER BY e.partition, e.event_offset
@@ -91,7 +92,7 @@ public final class ParkedEventTable {
     // Index: the primary key. Locks the updated row.
     private static final String RECORD_FAILURE = """
             UPDATE eventsql.parked_event
-            SET redrive = false, error = ?, attempts = attempts + ?
+            SET redrive = false, error = CASE WHEN erased_at IS NULL THEN ? ELSE error END, attempts = attempts + ?
             WHERE consumer_id = ? AND partition = ? AND event_offset = ?""";
 
     // Index: the primary key. Locks the updated row.
@@ -141,6 +142,8 @@ public final class ParkedEventTable {
                 WHERE e.consumer_id = k.consumer_id AND e.partition = k.partition AND e.key_hash = k.key_hash
                   AND e.dead_letter_offset IS NULL)""";
 
+    private static final byte[] NO_VALUE = {};
+
     private final SqlSchema schema;
 
     public ParkedEventTable(SqlSchema schema) {
@@ -154,6 +157,7 @@ public final class ParkedEventTable {
      * @param storedHeaders the headers as they are stored
      * @param undecodable why they cannot be decoded; {@code null}: they can
      * @param deadLetterStream {@code null}: parked with its key
+     * @param isErased whether its value was erased, which is empty then
      */
     @SuppressWarnings("ArrayRecordComponent") // goes to the event as it is
     public record Row(
@@ -170,7 +174,8 @@ public final class ParkedEventTable {
             String error,
             int attempts,
             Instant parkedAt,
-            boolean redriving) {}
+            boolean redriving,
+            boolean isErased) {}
 
     /** Returns whether the event is parked or dead-lettered already. */
     public boolean isParkedEvent(Connection connection, int consumerId, int partition, long offset) {
@@ -279,13 +284,13 @@ public final class ParkedEventTable {
         try {
             headers = json == null ? Map.of() : HeadersJson.decode(json);
         } catch (IllegalArgumentException e) {
-            undecodable = e;
+            undecodable = r.get(12, Boolean.class) ? null : e;
         }
         return new Row(
                 r.get(0, Integer.class),
                 r.get(1, Long.class),
                 r.get(2, String.class),
-                r.get(3, byte[].class),
+                Objects.requireNonNullElse(r.get(3, byte[].class), NO_VALUE),
                 headers,
                 json,
                 undecodable,
@@ -295,7 +300,8 @@ public final class ParkedEventTable {
                 r.get(8, String.class),
                 r.get(9, Integer.class),
                 r.get(10, OffsetDateTime.class).toInstant(),
-                r.get(11, Boolean.class));
+                r.get(11, Boolean.class),
+                r.get(12, Boolean.class));
     }
 
     /** Removes an event that was handled. Returns whether it was still parked. */

@@ -28,7 +28,8 @@ public final class TransferTable {
 
     // Index: the primary key (shard, number), in its order. Takes no row lock.
     private static final String PAGE = """
-            SELECT number, producer_id, stream, partition, key, value, headers::text, written_at
+            SELECT number, producer_id, stream, partition, key, value, headers::text, written_at,
+                   erased_at IS NOT NULL AS erased
             FROM (
                 SELECT *, sum(octet_length(value)) OVER (ORDER BY number ROWS UNBOUNDED PRECEDING)
                               - octet_length(value) AS bytes_before
@@ -71,6 +72,7 @@ public final class TransferTable {
      *
      * @param number rises with each event of an outbox
      * @param producer the producer that the number belongs to
+     * @param isErased whether its value was erased; the number is still sent, so that an older copy of it is rejected
      */
     @SuppressWarnings("ArrayRecordComponent") // goes from the driver to the driver as it is
     public record Row(
@@ -81,7 +83,8 @@ public final class TransferTable {
             @Nullable String key,
             byte[] value,
             @Nullable String headers,
-            OffsetDateTime writtenAt) {}
+            OffsetDateTime writtenAt,
+            boolean isErased) {}
 
     /** Inserts events, numbered in the order of the list, in the caller's transaction, which holds the relay's lock. */
     public void insert(Connection connection, UUID producer, List<Addressed> events) throws SQLException {
@@ -142,7 +145,8 @@ public final class TransferTable {
                             result.getString(5),
                             result.getBytes(6),
                             result.getString(7),
-                            result.getObject(8, OffsetDateTime.class)));
+                            result.getObject(8, OffsetDateTime.class),
+                            result.getBoolean(9)));
                 }
             }
             return rows;
