@@ -6,6 +6,7 @@ import io.eventsql.internal.append.Publisher;
 import io.eventsql.internal.consume.CloseDeadline;
 import io.eventsql.internal.consume.ConsumerStatusReader;
 import io.eventsql.internal.consume.Consumers;
+import io.eventsql.internal.consume.LatestReader;
 import io.eventsql.internal.consume.Listeners;
 import io.eventsql.internal.consume.RangeReader;
 import io.eventsql.internal.erase.Eraser;
@@ -68,6 +69,7 @@ public final class EventSql implements AutoCloseable {
     private final Consumers consumers;
     private final ConsumerStatusReader consumerStatus;
     private final RangeReader reader;
+    private final LatestReader latest;
     private final StreamCleaner cleaner;
     private final RetentionReader retention;
     private final Eraser eraser;
@@ -92,6 +94,7 @@ public final class EventSql implements AutoCloseable {
         consumers = new Consumers(shards, streams, settings, segments, wakeUp, new Listeners(builder.listeners));
         consumerStatus = new ConsumerStatusReader(shards);
         reader = new RangeReader(shards, streams);
+        latest = new LatestReader(shards, streams, settings);
         cleaner = new StreamCleaner(shards, streams);
         retention = new RetentionReader(shards, streams);
         eraser = new Eraser(shards, streams, relays);
@@ -458,6 +461,26 @@ public final class EventSql implements AutoCloseable {
     public ConsumerControl consumer(String stream, String name) {
         Names.requireName("consumer.name", name, ConsumerSpec.NAME_LENGTH_MAX);
         return consumers.control(requireStream(stream), name);
+    }
+
+    /**
+     * Returns the last event of a key, as of this call: after a publish call has returned, its event or a later one.
+     *
+     * <p>Requires compaction, which keeps an index of the keys of each segment. The segments of the key's partition are
+     * searched from the newest to the oldest, each by one lookup in its index, until the event is found. So the call is cheap
+     * for a key that was published lately, and costs a lookup in every segment for a key that never was. Needs the right to
+     * read the stream.
+     *
+     * @return empty if the log has no event of the key, or its last one is a tombstone. An erased event is returned with
+     *     {@link StoredEvent#isErased()} and without a value.
+     * @throws InvalidInputException if the stream has no compaction, or the key can never have been published
+     * @throws UnknownStreamException if the stream does not exist
+     * @throws UndecodableEventException if the event's headers cannot be decoded
+     * @throws EventSqlException if the key's shard is unavailable, or the index of a segment is still being created since
+     *     compaction was switched on; retry the call
+     */
+    public Optional<StoredEvent> latest(String stream, String key) {
+        return latest.latest(requireStream(stream), InvalidInputException.requireGiven("key", key));
     }
 
     /**

@@ -81,7 +81,8 @@ BEGIN
         FROM eventsql.stream s
         JOIN pg_catalog.pg_class c ON c.oid IN (
             to_regclass(format('eventsql.%I', s.table_name)),
-            to_regclass(format('eventsql.%I', s.table_name || '__json')))
+            to_regclass(format('eventsql.%I', s.table_name || '__json')),
+            to_regclass(format('eventsql.%I', s.table_name || '__latest')))
         WHERE s.name = ANY (adopted)
     LOOP
         EXECUTE format('GRANT SELECT ON %s TO eventsql_consumer, eventsql_reader', object.name);
@@ -162,7 +163,8 @@ BEGIN
         SELECT p.oid::regprocedure AS name, r.roles
         FROM (VALUES
             ('append_v1',                'eventsql_publisher, eventsql_relay, eventsql_consumer'), -- dead letters
-            ('append_transferred_v1',    'eventsql_relay'),
+            ('append_transferred_v1',    'eventsql_relay'), -- previous release
+            ('append_transferred_v2',    'eventsql_relay'),
             ('register_outbox_v1',       'eventsql_relay'),
             ('ensure_segments_v1',       'eventsql_publisher, eventsql_relay, eventsql_consumer'),
             ('erased_offsets_v1',        'eventsql_consumer'),

@@ -52,7 +52,9 @@ class MigratorIT {
             "9 retention",
             "10 consumer status",
             "11 erasure",
-            "14 outbox erasure");
+            "13 latest",
+            "14 outbox erasure",
+            "15 outbox tombstones");
     private static final StreamSpec STREAM = StreamSpec.of("orders").withPartitions(2);
 
     private DataSource database;
@@ -170,7 +172,9 @@ class MigratorIT {
                 file("shard/V9__retention.sql"),
                 file("shard/V10__consumer_status.sql"),
                 file("shard/V11__erasure.sql"),
-                file("outbox/V14__outbox_erasure.sql"));
+                file("shard/V13__latest.sql"),
+                file("outbox/V14__outbox_erasure.sql"),
+                file("outbox/V15__outbox_tombstones.sql"));
         try (EventSql eventSql = open(pool, Settings.DEFAULT_SCHEMA, false)) {
             eventSql.createStream(STREAM);
             assertWorks(eventSql);

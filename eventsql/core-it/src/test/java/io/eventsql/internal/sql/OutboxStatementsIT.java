@@ -228,7 +228,7 @@ class OutboxStatementsIT {
                 values,
                 new String[count]);
         database.call(
-                c -> transferred.execute(c, PRODUCER, 1, null, rows, Collections.singletonList(after), List.of(to)));
+                c -> transferred.execute(c, PRODUCER, 1, null, rows, new int[0], Collections.singletonList(after), List.of(to)));
     }
 
     private List<String> stored() throws SQLException {
@@ -269,7 +269,7 @@ class OutboxStatementsIT {
         assertFails(
                 SqlErrors.NOT_NEXT,
                 () -> database.call(c -> transferred.execute(
-                        c, PRODUCER, 1, null, rows, java.util.Arrays.asList(1L, 1L), List.of(2L, 3L))));
+                        c, PRODUCER, 1, null, rows, new int[0], java.util.Arrays.asList(1L, 1L), List.of(2L, 3L))));
         assertThat(stored()).containsExactly("1");
     }
 

@@ -25,7 +25,7 @@ public final class EventValidator {
     /**
      * An event that can be stored.
      *
-     * @param value {@code null}: it was erased on its way from an outbox
+     * @param value {@code null}: a tombstone, or erased on its way from an outbox
      * @param headers the headers as JSON; {@code null} if there are none
      * @param bytes its size in buffers and batches
      */
@@ -63,7 +63,7 @@ public final class EventValidator {
             headers = HeadersJson.encode(validatedHeaders(event));
             bytes += requireHeadersSize(headers);
         }
-        return new Valid(key, event.value(), headers, bytes);
+        return new Valid(key, event.isTombstone() ? null : event.value(), headers, bytes);
     }
 
     /**

@@ -13,6 +13,9 @@ public final class PartitionGroup implements Comparable<PartitionGroup> {
     private final int streamId;
     private final int partition;
     private final List<Valid> events = new ArrayList<>();
+    /** Indexes of events that were erased on their way. */
+    private final List<Integer> erased = new ArrayList<>(0);
+
     private long firstOffset = -1;
 
     public PartitionGroup(StreamSpec stream, int streamId, int partition) {
@@ -41,10 +44,16 @@ public final class PartitionGroup implements Comparable<PartitionGroup> {
     /**
      * Adds an event after the others.
      *
-     * @param value {@code null}: it was erased on its way
+     * @param value {@code null}: a tombstone
      */
     public void add(@Nullable String key, byte @Nullable [] value, @Nullable String headers) {
         add(new Valid(key, value, headers, value == null ? 0 : value.length));
+    }
+
+    /** Adds an event that was erased on its way, after the others. */
+    public void addErased(@Nullable String key) {
+        erased.add(events.size());
+        add(key, null, null);
     }
 
     void add(Valid event) {
@@ -70,6 +79,19 @@ public final class PartitionGroup implements Comparable<PartitionGroup> {
     public int compareTo(PartitionGroup other) {
         int byStream = Integer.compare(streamId, other.streamId);
         return byStream != 0 ? byStream : Integer.compare(partition, other.partition);
+    }
+
+    /** Returns which events of {@link #toRows} were erased on their way, by their numbers from 1 on. */
+    public static int[] erasedRows(List<PartitionGroup> groups) {
+        List<Integer> rows = new ArrayList<>(0);
+        int before = 1;
+        for (PartitionGroup group : groups) {
+            for (int index : group.erased) {
+                rows.add(before + index);
+            }
+            before += group.events.size();
+        }
+        return rows.stream().mapToInt(Integer::intValue).toArray();
     }
 
     /** Returns the rows of the append statement for groups in the lock order. */

@@ -10,6 +10,7 @@ import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.sql.AppendStatement.Rows;
 import io.eventsql.internal.sql.HeadersJson;
 import io.eventsql.internal.sql.SqlErrors;
+import io.eventsql.internal.sql.StoredValue;
 import io.eventsql.internal.wake.WakeUp;
 import java.sql.Connection;
 import java.sql.SQLException;
@@ -108,7 +109,7 @@ final class DeadLetters {
                     new int[] {1},
                     new int[] {0},
                     new String[] {event.key()},
-                    new byte[][] {event.value()},
+                    new byte[] @Nullable [] {StoredValue.of(event)},
                     new String[] {HeadersJson.encode(headers(assignment, event, error, attempts))});
             long[] bases = shard.tables()
                     .append()

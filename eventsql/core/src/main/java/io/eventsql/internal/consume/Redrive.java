@@ -168,6 +168,6 @@ final class Redrive {
                 row.value(),
                 row.headers(),
                 row.publishedAt(),
-                row.isErased());
+                row.valueState());
     }
 }

@@ -58,18 +58,18 @@ public final class OutboxPublisher implements Outbox {
                 transaction,
                 stream,
                 (connection, name) -> tables.events()
-                        .insert(connection, name, valid.key(), event.value(), valid.headers(), nextRoutingHash()));
+                        .insert(connection, name, valid.key(), valid.value(), valid.headers(), nextRoutingHash()));
     }
 
     @Override
     public void publishAll(Connection transaction, String stream, List<Event> events) {
         List<Valid> valid = validator.validateAll(stream, events);
         @Nullable String[] keys = new String[valid.size()];
-        byte[][] values = new byte[valid.size()][];
+        byte[] @Nullable [] values = new byte[valid.size()][];
         @Nullable String[] headers = new String[valid.size()];
         for (int i = 0; i < values.length; i++) {
             keys[i] = valid.get(i).key();
-            values[i] = events.get(i).value();
+            values[i] = valid.get(i).value();
             headers[i] = valid.get(i).headers();
         }
         write(transaction, stream, (connection, name) -> {

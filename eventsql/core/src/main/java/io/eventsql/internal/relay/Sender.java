@@ -211,8 +211,13 @@ final class Sender {
             Target target = new Target(shard.ensureStream(stream), event.partition());
             Long last = lastNumbers.get(target);
             if (last == null || last < event.number()) {
-                groups.computeIfAbsent(target, t -> new PartitionGroup(stream, t.streamId(), t.partition()))
-                        .add(event.key(), event.isErased() ? null : event.value(), event.headers());
+                PartitionGroup group = groups.computeIfAbsent(
+                        target, t -> new PartitionGroup(stream, t.streamId(), t.partition()));
+                if (event.isErased()) {
+                    group.addErased(event.key());
+                } else {
+                    group.add(event.key(), event.value(), event.headers());
+                }
                 numbers.put(target, event.number());
                 unsent.events++;
             }
@@ -305,6 +310,7 @@ final class Sender {
                         shard.mapVersion(),
                         incarnation,
                         PartitionGroup.toRows(unsent.groups),
+                        PartitionGroup.erasedRows(unsent.groups),
                         unsent.afters,
                         unsent.numbers);
     }

@@ -7,6 +7,7 @@ import io.eventsql.internal.sql.ConsumerTable;
 import io.eventsql.internal.sql.ErasureTable;
 import io.eventsql.internal.sql.FetchStatement;
 import io.eventsql.internal.sql.IncarnationTable;
+import io.eventsql.internal.sql.LatestFunction;
 import io.eventsql.internal.sql.LeaseTable;
 import io.eventsql.internal.sql.Notifications;
 import io.eventsql.internal.sql.OffsetTable;
@@ -33,6 +34,7 @@ public record Tables(
         ParkedEventTable parkedEvents,
         ClearStatements clearing,
         ErasureTable erasures,
+        LatestFunction latest,
         Notifications notifications,
         OutboxTables outbox) {
 
@@ -52,6 +54,7 @@ public record Tables(
                 new ParkedEventTable(schema),
                 new ClearStatements(schema),
                 new ErasureTable(schema),
+                new LatestFunction(schema),
                 new Notifications(schema),
                 OutboxTables.in(schema));
     }

@@ -82,6 +82,7 @@ public final class OutboxTable {
      * An event that was published inside a transaction.
      *
      * @param id rises with each event; one that becomes visible later may have a lower one
+     * @param value {@code null}: a tombstone
      * @param headers a JSON object or {@code null}
      * @param routingHash routes an event without a key
      * @param writtenAt when it was published, by the database's clock
@@ -91,7 +92,7 @@ public final class OutboxTable {
             long id,
             String stream,
             @Nullable String key,
-            byte[] value,
+            byte @Nullable [] value,
             @Nullable String headers,
             int routingHash,
             OffsetDateTime writtenAt) {}
@@ -133,7 +134,7 @@ public final class OutboxTable {
             Connection connection,
             String stream,
             @Nullable String key,
-            byte[] value,
+            byte @Nullable [] value,
             @Nullable String headers,
             int routingHash)
             throws SQLException {
@@ -152,7 +153,7 @@ public final class OutboxTable {
             Connection connection,
             String stream,
             @Nullable String[] keys,
-            byte[][] values,
+            byte[] @Nullable [] values,
             @Nullable String[] headers,
             int routingHash)
             throws SQLException {

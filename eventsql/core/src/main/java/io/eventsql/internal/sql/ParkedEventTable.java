@@ -2,6 +2,7 @@ package io.eventsql.internal.sql;
 
 import io.eventsql.EventPosition;
 import io.eventsql.StoredEvent;
+import io.eventsql.ValueState;
 import java.sql.BatchUpdateException;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
@@ -16,7 +17,6 @@ import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 import java.util.Set;
 import org.jooq.Record;
 import org.jspecify.annotations.Nullable;
@@ -142,8 +142,6 @@ public final class ParkedEventTable {
                 WHERE e.consumer_id = k.consumer_id AND e.partition = k.partition AND e.key_hash = k.key_hash
                   AND e.dead_letter_offset IS NULL)""";
 
-    private static final byte[] NO_VALUE = {};
-
     private final SqlSchema schema;
 
     public ParkedEventTable(SqlSchema schema) {
@@ -157,7 +155,8 @@ public final class ParkedEventTable {
      * @param storedHeaders the headers as they are stored
      * @param undecodable why they cannot be decoded; {@code null}: they can
      * @param deadLetterStream {@code null}: parked with its key
-     * @param isErased whether its value was erased, which is empty then
+     * @param value empty if there is none
+     * @param valueState whether there is one
      */
     @SuppressWarnings("ArrayRecordComponent") // goes to the event as it is
     public record Row(
@@ -175,7 +174,11 @@ public final class ParkedEventTable {
             int attempts,
             Instant parkedAt,
             boolean redriving,
-            boolean isErased) {}
+            ValueState valueState) {
+        public boolean isErased() {
+            return valueState == ValueState.ERASED;
+        }
+    }
 
     /** Returns whether the event is parked or dead-lettered already. */
     public boolean isParkedEvent(Connection connection, int consumerId, int partition, long offset) {
@@ -234,7 +237,7 @@ public final class ParkedEventTable {
                 statement.setInt(2, event.partition());
                 statement.setLong(3, event.offset());
                 statement.setString(4, event.key());
-                statement.setBytes(5, event.value());
+                statement.setBytes(5, StoredValue.of(event));
                 statement.setString(6, headers.json(event));
                 statement.setObject(7, OffsetDateTime.ofInstant(event.publishedAt(), ZoneOffset.UTC));
                 statement.setString(8, deadLetter == null ? null : deadLetter.stream());
@@ -278,19 +281,21 @@ public final class ParkedEventTable {
     }
 
     private static Row row(Record r) {
+        byte @Nullable [] value = r.get(3, byte[].class);
+        boolean isErased = r.get(12, Boolean.class);
         @Nullable String json = r.get(4, String.class);
         Map<String, String> headers = Map.of();
         @Nullable IllegalArgumentException undecodable = null;
         try {
             headers = json == null ? Map.of() : HeadersJson.decode(json);
         } catch (IllegalArgumentException e) {
-            undecodable = r.get(12, Boolean.class) ? null : e;
+            undecodable = isErased ? null : e;
         }
         return new Row(
                 r.get(0, Integer.class),
                 r.get(1, Long.class),
                 r.get(2, String.class),
-                Objects.requireNonNullElse(r.get(3, byte[].class), NO_VALUE),
+                StoredValue.orEmpty(value),
                 headers,
                 json,
                 undecodable,
@@ -301,7 +306,7 @@ public final class ParkedEventTable {
                 r.get(9, Integer.class),
                 r.get(10, OffsetDateTime.class).toInstant(),
                 r.get(11, Boolean.class),
-                r.get(12, Boolean.class));
+                StoredValue.state(value, isErased));
     }
 
     /** Removes an event that was handled. Returns whether it was still parked. */

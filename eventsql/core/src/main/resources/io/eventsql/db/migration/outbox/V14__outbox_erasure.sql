@@ -121,7 +121,10 @@ BEGIN
             GET DIAGNOSTICS changed = ROW_COUNT;
             phase := CASE WHEN changed < p_max_rows THEN 'transfer' ELSE phase END;
         WHEN 'transfer' THEN
-            UPDATE eventsql.outbox_transfer t SET value = '', headers = NULL, erased_at = clock_timestamp()
+            -- A tombstone stays one.
+            UPDATE eventsql.outbox_transfer t
+            SET value = CASE WHEN t.value IS NULL THEN NULL ELSE ''::bytea END, headers = NULL,
+                erased_at = clock_timestamp()
             WHERE (t.shard, t.number) IN (
                 SELECT w.shard, w.number FROM eventsql.outbox_transfer w
                 WHERE w.stream = own.stream AND w.key = own.key AND w.written_at <= own.started_at

@@ -303,14 +303,15 @@ BEGIN
         ELSE
             UPDATE eventsql.parked_event t
             SET value = NULL, headers = eventsql.blank_headers_v1(t.headers, own.headers), error = 'erased',
-                erased_at = clock_timestamp()
+                -- A tombstone stays one: its handler still deletes what it knows of the key.
+                erased_at = CASE WHEN t.value IS NULL THEN t.erased_at ELSE clock_timestamp() END
             WHERE (t.consumer_id, t.partition, t.event_offset) IN (
                 SELECT e.consumer_id, e.partition, e.event_offset
                 FROM eventsql.parked_event e
                 JOIN eventsql.consumer c USING (consumer_id)
                 JOIN eventsql.stream s USING (stream_id)
                 WHERE (s.stream_id = own.stream_id OR s.name = ANY (own.dead_letter_streams))
-                  AND e.key = own.key AND e.erased_at IS NULL
+                  AND e.key = own.key AND e.erased_at IS NULL AND (e.value IS NOT NULL OR e.error <> 'erased')
                   AND (s.stream_id = own.stream_id
                        OR eventsql.header_v1(e.headers, 'eventsql-dead-letter-stream')
                            = ANY (own.dead_letter_streams || name))
@@ -367,12 +368,13 @@ BEGIN
     END LOOP;
 END $$;
 
--- As in version 3, but an event without a value was erased while it was on its way: it is stored as erased.
-CREATE OR REPLACE FUNCTION eventsql.append_transferred_v1(
+-- As append_transferred_v1, which the previous release calls. Events that were erased on their way are stored as erased.
+-- p_erased: their numbers among p_keys, from 1 on, ascending.
+CREATE FUNCTION eventsql.append_transferred_v2(
     p_producer uuid, p_map_version int, p_incarnation text, p_time_limit_ms int,
     p_streams text[], p_stream_ids int[], p_partitions int[], p_counts int[],
     p_previous_numbers bigint[], p_numbers bigint[],
-    p_keys text[], p_values bytea[], p_headers text[])
+    p_keys text[], p_values bytea[], p_headers text[], p_erased int[])
 RETURNS bigint[]
 LANGUAGE plpgsql
 SET enable_seqscan = off
@@ -420,28 +422,18 @@ BEGIN
             p_streams[i:i], p_stream_ids[i:i], p_partitions[i:i], p_counts[i:i],
             array_fill(1, ARRAY[p_counts[i]]), ARRAY(SELECT g FROM generate_series(0, p_counts[i] - 1) AS g),
             p_keys[first_event:last_event], p_values[first_event:last_event], p_headers[first_event:last_event]);
-        IF array_position(p_values[first_event:last_event], NULL) IS NOT NULL THEN
+        IF EXISTS (SELECT FROM unnest(p_erased) AS e (event) WHERE e.event BETWEEN first_event AND last_event) THEN
             EXECUTE format(
-                'UPDATE eventsql.%I SET erased_at = clock_timestamp()'
-                ' WHERE partition = $1 AND event_offset >= $2 AND event_offset < $2 + $3 AND value IS NULL',
+                'UPDATE eventsql.%I SET value = NULL, erased_at = clock_timestamp()'
+                ' WHERE partition = $1 AND event_offset = ANY ($2)',
                 (SELECT s.table_name FROM eventsql.stream s WHERE s.stream_id = p_stream_ids[i]))
-            USING p_partitions[i], bases[i], p_counts[i];
+            USING p_partitions[i], ARRAY(
+                SELECT bases[i] + e.event - first_event FROM unnest(p_erased) AS e (event)
+                WHERE e.event BETWEEN first_event AND last_event);
         END IF;
         first_event := last_event + 1;
     END LOOP;
     RETURN bases;
-END $$;
-
--- CREATE OR REPLACE keeps the privileges of append_transferred_v1, but not the rights that it runs with where roles.sql was
--- applied, which revokes it from PUBLIC.
-DO $$
-BEGIN
-    IF NOT EXISTS (
-        SELECT FROM pg_proc p CROSS JOIN LATERAL aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
-        WHERE p.oid = 'eventsql.append_transferred_v1'::regproc AND a.grantee = 0)
-    THEN
-        ALTER FUNCTION eventsql.append_transferred_v1 SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
-    END IF;
 END $$;
 
 REVOKE ALL ON FUNCTION
