@@ -112,6 +112,38 @@ class ErasureIT extends ErasureFixture {
         assertThat(batches.events()).noneMatch(StoredEvent::isErased);
     }
 
+    /** A tombstone has no value to erase, and its handler still has to delete what it knows of the key. */
+    @Test
+    void erase_parkedTombstones_areRedrivenAsTombstones() throws SQLException {
+        open(1);
+        eventSql.publisher().publish(stream, Event.ofText("k1", "secret"));
+        eventSql.publisher().publish(stream, Event.tombstone("k1").withHeader("name", "x"));
+        ConsumerSpec parking =
+                ConsumerSpec.of(stream, "parking").withRetry(ONE_ATTEMPT).withFailurePolicy(FailurePolicy.PARK_KEY);
+        try (Subscription member = eventSql.subscribe(parking, event -> {
+            throw new IllegalStateException("on purpose");
+        })) {
+            await().untilAsserted(() -> assertThat(
+                            eventSql.consumer(stream, "parking").parkedEvents(100))
+                    .hasSize(2));
+        }
+
+        Erasure erasure = eventSql.erase(ErasureSpec.of(stream, "k1").withHeaders("name"));
+
+        assertThat(erasure.isDone()).as("%s", erasure).isTrue();
+        Handled handled = new Handled();
+        try (Subscription member = eventSql.subscribe(parking, handled::add)) {
+            eventSql.consumer(stream, "parking").redrive();
+            await().untilAsserted(() -> assertThat(
+                            eventSql.consumer(stream, "parking").parkedEvents(100))
+                    .isEmpty());
+        }
+        assertThat(handled.events()).hasSize(1).allSatisfy(event -> {
+            assertThat(event.isTombstone()).isTrue();
+            assertThat(event.headers()).isEqualTo(java.util.Map.of("name", ""));
+        });
+    }
+
     @Test
     void erase_parkedAndDeadLettered_areErasedWithTheirErrors_andRedriveHandlesNone() throws SQLException {
         Random random = Seeds.random("erase_parkedAndDeadLettered");

@@ -90,6 +90,30 @@ class OutboxErasureIT extends ErasureFixture {
         assertNowhere(mark("k1"));
     }
 
+    /** A tombstone has no value to erase, and consumers still need it: it arrives, without its headers. */
+    @Test
+    void erase_tombstonesWaiting_areSentAsTombstones() throws SQLException {
+        process.close(); // nothing is relayed
+        String tombstone = " (stream, key, value, headers, %s) VALUES ('" + stream + "', 'k1', NULL, '{\"name\": \"x\"}', %s)";
+        Sql.execute(
+                application,
+                "INSERT INTO eventsql.outbox" + tombstone.formatted("ring, routing_hash", "0, 0"),
+                "INSERT INTO eventsql.outbox_refused" + tombstone.formatted("written_at, error", "now(), 'refused'"),
+                "INSERT INTO eventsql.outbox_transfer" + tombstone.formatted(TRANSFER, TRANSFER_VALUES));
+        process = EventSql.builder(cluster.dataSources()).outbox(application).build();
+
+        Erasure erasure = process.erase(ErasureSpec.of(stream, "k1").withHeaders("name"));
+
+        assertThat(erasure.isDone()).as("%s", erasure).isTrue();
+        assertThat(Sql.queryLong(application, "SELECT eventsql.retry_refused_events()"))
+                .isEqualTo(1);
+        process.outbox().committed();
+        await().untilAsserted(() -> assertThat(readAll(stream)).hasSize(3));
+        assertThat(readAll(stream))
+                .allMatch(StoredEvent::isTombstone)
+                .allMatch(event -> event.headers().getOrDefault("name", "").isEmpty());
+    }
+
     private static final String TRANSFER = "shard, producer_id, partition, written_at";
     private static final String TRANSFER_VALUES =
             "0, (SELECT producer_id FROM eventsql.outbox_relay), 0, now() - interval '1 s'";

@@ -24,7 +24,7 @@ public final class RefusedTable {
             INSERT INTO eventsql.outbox_refused (stream, key, value, headers, written_at, error)
             SELECT stream, key, value, headers, written_at, ?
             FROM taken
-            WHERE erased_at IS NULL""";
+            WHERE erased_at IS NULL OR value IS NULL""";
 
     private final String insert;
     private final String insertTransferred;

@@ -117,8 +117,13 @@ BEGIN
             WHERE (o.id, o.ring) IN (
                 SELECT w.id, w.ring FROM eventsql.outbox w
                 WHERE w.stream = own.stream AND w.key = own.key AND w.written_at <= own.started_at
+                  AND w.value IS NOT NULL
                 LIMIT p_max_rows);
             GET DIAGNOSTICS changed = ROW_COUNT;
+            -- Tombstones stay: consumers still have to delete what they know of the key.
+            UPDATE eventsql.outbox o SET headers = NULL
+            WHERE o.stream = own.stream AND o.key = own.key AND o.written_at <= own.started_at AND o.value IS NULL
+              AND o.headers IS NOT NULL;
             phase := CASE WHEN changed < p_max_rows THEN 'transfer' ELSE phase END;
         WHEN 'transfer' THEN
             -- A tombstone stays one.
@@ -137,8 +142,12 @@ BEGIN
             WHERE r.refused_id IN (
                 SELECT w.refused_id FROM eventsql.outbox_refused w
                 WHERE w.stream = own.stream AND w.key = own.key AND w.written_at <= own.started_at
+                  AND w.value IS NOT NULL
                 LIMIT p_max_rows);
             GET DIAGNOSTICS changed = ROW_COUNT;
+            UPDATE eventsql.outbox_refused r SET headers = NULL
+            WHERE r.stream = own.stream AND r.key = own.key AND r.written_at <= own.started_at AND r.value IS NULL
+              AND r.headers IS NOT NULL;
             phase := CASE WHEN changed < p_max_rows THEN 'sending' ELSE phase END;
         WHEN 'sending' THEN
             is_waiting := EXISTS (
@@ -177,7 +186,7 @@ AS $$
     FROM eventsql.outbox_erasure e WHERE e.erasure_id = p_erasure
 $$;
 
--- As in version 1, but an event that is being erased is not moved back.
+-- As in version 1, but an event that is being erased is not moved back, unless it is a tombstone.
 CREATE OR REPLACE FUNCTION eventsql.retry_refused_events(p_stream text DEFAULT NULL, p_max_events int DEFAULT 10000)
 RETURNS bigint
 LANGUAGE plpgsql AS $$
@@ -200,7 +209,7 @@ BEGIN
     INSERT INTO eventsql.outbox (ring, stream, key, value, headers, routing_hash)
     SELECT (SELECT last_value FROM eventsql.outbox_ring), t.stream, t.key, t.value, t.headers, 0
     FROM taken t
-    WHERE NOT EXISTS (
+    WHERE t.value IS NULL OR NOT EXISTS (
         SELECT FROM eventsql.outbox_erasure e
         WHERE e.phase IN ('outbox', 'transfer', 'refused') AND e.stream = t.stream AND e.key = t.key
           AND t.written_at <= e.started_at)
