@@ -58,7 +58,7 @@ public final class OutboxPublisher implements Outbox {
                 transaction,
                 stream,
                 (connection, name) -> tables.events()
-                        .insert(connection, name, valid.key(), event.value(), valid.headers(), nextRoutingHash()));
+                        .insert(connection, name, valid.key(), valid.value(), valid.headers(), nextRoutingHash()));
     }
 
     @Override
@@ -69,7 +69,7 @@ public final class OutboxPublisher implements Outbox {
         @Nullable String[] headers = new String[valid.size()];
         for (int i = 0; i < values.length; i++) {
             keys[i] = valid.get(i).key();
-            values[i] = events.get(i).value();
+            values[i] = valid.get(i).value();
             headers[i] = valid.get(i).headers();
         }
         write(transaction, stream, (connection, name) -> {
