@@ -4,11 +4,17 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.zaxxer.hikari.HikariDataSource;
+import io.eventsql.Erasure;
+import io.eventsql.ErasureSpec;
 import io.eventsql.EventSql;
 import io.eventsql.EventSqlException;
 import io.eventsql.StoredEvent;
 import io.eventsql.fixture.Roles;
 import io.eventsql.fixture.Sql;
+import java.sql.Connection;
+import java.time.Duration;
+import java.util.List;
+import javax.sql.DataSource;
 import org.junit.jupiter.api.Test;
 
 /** Goal: only the owner erases, and whom it has granted that. */
@@ -30,5 +36,24 @@ class ErasureRoleIT extends RolesFixture {
                         + " TO eventsql_reader");
         assertThat(application.erase("orders", "k1").isDone()).isTrue();
         assertThat(read(owner, "orders", 50)).filteredOn(StoredEvent::isErased).hasSize(5);
+    }
+
+    /** An erasure is done when no other session can read the former values: also one of a superuser. */
+    @Test
+    void erase_sessionOfAnotherRoleHasAnOldSnapshot_isNotDone() throws Exception {
+        publish(owner, 0, 50);
+        HikariDataSource reader = login("eventsql_reader");
+        for (DataSource other : List.of(Roles.admin(database), reader)) {
+            try (Connection old = other.getConnection()) {
+                old.setAutoCommit(false);
+                old.setTransactionIsolation(Connection.TRANSACTION_REPEATABLE_READ);
+                String pid = Sql.query(old, "SELECT pg_backend_pid()").getFirst();
+                Erasure erasure = owner.erase(ErasureSpec.of("orders", "k1").withTimeout(Duration.ZERO));
+                assertThat(erasure.isDone()).isFalse();
+                assertThat(erasure.parts().getFirst().waitingFor()).startsWith("the session with pid " + pid);
+                old.rollback();
+            }
+        }
+        assertThat(owner.erase("orders", "k1").isDone()).isTrue();
     }
 }

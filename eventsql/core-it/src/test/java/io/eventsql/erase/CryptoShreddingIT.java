@@ -19,7 +19,7 @@ import javax.crypto.SecretKey;
 import javax.crypto.spec.GCMParameterSpec;
 import org.junit.jupiter.api.Test;
 
-/** The example of {@code docs/erasure.md}: one key per person, dropped on request. */
+/** The example of {@code docs/erasure.md}, which shows the tagged region: one key per person, dropped on request. */
 class CryptoShreddingIT extends ErasureFixture {
     /** Encrypts each person's values with a key of their own. */
     static final class PersonalValues {
@@ -29,6 +29,7 @@ class CryptoShreddingIT extends ErasureFixture {
         private final SecureRandom random = new SecureRandom();
         private final Map<String, SecretKey> keys = new ConcurrentHashMap<>(); // in an application: a key store
 
+        // tag::crypto-shredding[]
         byte[] serialize(String person, String text) throws GeneralSecurityException {
             KeyGenerator generator = KeyGenerator.getInstance("AES");
             SecretKey key = keys.computeIfAbsent(person, p -> generator.generateKey());
@@ -54,6 +55,7 @@ class CryptoShreddingIT extends ErasureFixture {
             byte[] text = cipher.doFinal(Arrays.copyOfRange(value, NONCE_BYTES, value.length));
             return Optional.of(new String(text, UTF_8));
         }
+        // end::crypto-shredding[]
 
         void forget(String person) {
             keys.remove(person);

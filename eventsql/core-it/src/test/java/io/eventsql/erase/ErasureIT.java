@@ -11,6 +11,7 @@ import io.eventsql.Erasure;
 import io.eventsql.ErasureSpec;
 import io.eventsql.EventPosition;
 import io.eventsql.EventSql;
+import io.eventsql.EventSqlException;
 import io.eventsql.FailurePolicy;
 import io.eventsql.InvalidInputException;
 import io.eventsql.RetryPolicy;
@@ -343,6 +344,102 @@ class ErasureIT extends ErasureFixture {
             reader.setTransactionIsolation(Connection.TRANSACTION_READ_COMMITTED);
         }
         assertThat(eventSql.resumeErasure(erasure.id()).isDone()).isTrue();
+        assertNoFileContains(mark("k1"));
+    }
+
+    /** Such a session has no snapshot, so that nothing but its lock keeps a file from being written anew. */
+    @Test
+    void erase_idleTransactionHasReadASegment_waitsAndNamesItsTable() throws SQLException {
+        open(1);
+        publish(20, 2, new Random(1));
+        Erasure erasure;
+        try (Connection reader = database().getConnection()) {
+            reader.setAutoCommit(false);
+            Sql.query(reader, "SELECT count(*) FROM eventsql.events_" + stream);
+            erasure = eventSql.erase(ErasureSpec.of(stream, "k1").withTimeout(Duration.ZERO));
+            assertThat(erasure.isErased()).isTrue();
+            assertThat(erasure.isDone()).isFalse();
+            assertThat(erasure.parts())
+                    .extracting(Erasure.Part::waitingFor)
+                    .anySatisfy(reason -> assertThat(reason).contains("uses the table events_" + stream));
+            publish(20, 2, new Random(1));
+            reader.rollback();
+        }
+        assertThat(eventSql.resumeErasure(erasure.id()).isDone()).isTrue();
+        assertThat(readAll(stream)).hasSize(40);
+        assertThat(DatabaseFiles.containing(database(), mark("k1"))).isNotEmpty(); // of the later events
+    }
+
+    /** ANALYZE keeps samples of columns in pg_statistic, whose files no erasure writes anew. */
+    @Test
+    void erase_tablesWereAnalyzed_statisticsHaveNoValue() throws SQLException {
+        Random random = Seeds.random("erase_tablesWereAnalyzed");
+        open(1);
+        publish(200, 4, random);
+        Sql.execute(
+                database(),
+                "INSERT INTO eventsql.consumer (stream_id, name) SELECT stream_id, 'c' FROM eventsql.stream WHERE name = '"
+                        + stream + "'",
+                "INSERT INTO eventsql.parked_event (consumer_id, partition, event_offset, key, value, published_at, error,"
+                        + " attempts) SELECT (SELECT max(consumer_id) FROM eventsql.consumer), partition, event_offset, key,"
+                        + " value, published_at, left(encode(value, 'escape'), 30), 1 FROM eventsql.events_" + stream);
+        for (String table : Sql.query(
+                database(),
+                "SELECT c.oid::regclass FROM pg_class c WHERE c.relkind IN ('r', 'p')"
+                        + " AND c.relnamespace = 'eventsql'::regnamespace")) {
+            Sql.execute(database(), "ANALYZE " + table);
+        }
+        assertThat(eventSql.erase(stream, "k1").isDone()).isTrue();
+        assertNoFileContains(mark("k1"));
+    }
+
+    /** A segment of an earlier release has statistics of its values: a rewrite replaces them. */
+    @Test
+    void erase_segmentHasStatisticsOfValues_replacesThem() throws SQLException {
+        Random random = Seeds.random("erase_segmentHasStatistics");
+        open(1);
+        publish(100, 4, random);
+        List<String> segments = Sql.query(database(), "SELECT table_name FROM eventsql.segment");
+        for (String segment : segments) {
+            Sql.execute(
+                    database(),
+                    "ALTER TABLE eventsql." + segment + " ALTER COLUMN value SET STATISTICS 100",
+                    "ANALYZE eventsql." + segment);
+        }
+        String statistics = "SELECT tablename FROM pg_stats WHERE attname = 'value' AND"
+                + " histogram_bounds::text LIKE '%' || encode('" + mark("k1") + "', 'hex') || '%'";
+        assertThat(Sql.query(database(), statistics)).isNotEmpty();
+        assertThat(eventSql.erase(stream, "k1").isDone()).isTrue();
+        assertThat(Sql.query(database(), statistics)).isEmpty();
+    }
+
+    /** The rows of the key that compaction has deleted remain in the file, although no statement finds them. */
+    @Test
+    void erase_eventsOfTheKeyWereDeleted_filesAreWrittenAnew() throws SQLException {
+        Random random = Seeds.random("erase_eventsOfTheKeyWereDeleted");
+        open(1);
+        publish(200, 4, random);
+        Sql.execute(database(), "DELETE FROM eventsql.events_" + stream + " WHERE key = 'k1'");
+        assertThat(eventSql.erase(stream, "k1").isDone()).isTrue();
+        assertNoFileContains(mark("k1"));
+    }
+
+    @Test
+    void erase_laterCallReplacesIt_saysSo() throws SQLException {
+        open(1);
+        publish(20, 2, new Random(1));
+        Erasure replaced;
+        try (Connection reader = database().getConnection()) {
+            reader.setAutoCommit(false);
+            Sql.query(reader, "SELECT count(*) FROM eventsql.events_" + stream);
+            replaced = eventSql.erase(ErasureSpec.of(stream, "k1").withTimeout(Duration.ZERO));
+            reader.rollback();
+        }
+        assertThat(eventSql.erase(stream, "k1").isDone()).isTrue();
+        assertThat(eventSql.erasures()).hasSize(1);
+        assertThatThrownBy(() -> eventSql.resumeErasure(replaced.id()))
+                .isInstanceOf(EventSqlException.class)
+                .hasMessage("There is no erasure " + replaced.id());
         assertNoFileContains(mark("k1"));
     }
 

@@ -19,9 +19,11 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
+import java.util.UUID;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.atomic.AtomicBoolean;
 import javax.sql.DataSource;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -124,30 +126,102 @@ class OutboxErasureIT extends ErasureFixture {
                 + "', 'UTF8'), " + values + ")";
     }
 
-    /** A sender has read the page; then its values are erased; then it sends and removes the page. */
+    /**
+     * Goal: an erasure ends although transactions publish without a pause, and nothing that was published before is left.
+     * Method: small steps, so that the relay moves events of the key between any two.
+     */
     @Test
-    void erase_whileEventsAreRelayed_leavesNoValueThatWasPublishedBefore() throws Exception {
+    void erase_whileEventsAreRelayed_endsAndLeavesNoValueThatWasPublishedBefore() throws Exception {
         Random random = Seeds.random("erase_whileEventsAreRelayed");
+        AtomicBoolean ended = new AtomicBoolean();
         try (ExecutorService threads = Executors.newSingleThreadExecutor()) {
-            for (int round = 0; round < 3; round++) {
-                String key = "k" + round;
-                publishInTransaction(events(key, 100, random));
-                Future<?> publishing = threads.submit(() -> {
-                    for (int batch = 0; batch < 30; batch++) {
-                        publishInTransaction(events("other", 20, new Random(batch)));
-                    }
-                    return null;
-                });
-                Erasure erasure = process.erase(
-                        ErasureSpec.of(stream, key).withStepEvents(7).withPause(Duration.ofMillis(1)));
-                publishing.get();
-                assertThat(erasure.isErased()).as("%s", erasure).isTrue();
-                erasure = process.resumeErasure(erasure.id());
-                assertThat(erasure.isDone()).as("%s", erasure).isTrue();
+            Future<Integer> publishing = threads.submit(() -> {
+                int batches = 0;
+                for (; !ended.get(); batches++) {
+                    publishInTransaction(events("other", 20, new Random(batches)));
+                }
+                return batches;
+            });
+            List<String> keys = List.of("k0", "k1", "k2");
+            try {
+                for (String key : keys) {
+                    publishInTransaction(events(key, 100, random));
+                    Erasure erasure = process.erase(
+                            ErasureSpec.of(stream, key).withStepEvents(7).withPause(Duration.ofMillis(1)));
+                    assertThat(erasure.isDone()).as("%s", erasure).isTrue();
+                }
+            } finally {
+                ended.set(true);
+            }
+            assertThat(publishing.get()).isPositive();
+            for (String key : keys) {
                 assertThat(readAll(stream)).filteredOn(e -> key.equals(e.key())).allMatch(StoredEvent::isErased);
                 assertNowhere(mark(key));
             }
         }
+    }
+
+    /** Without a look for what is left, the erasure ended the phase, because none of the rows that it had chosen was left. */
+    @Test
+    void eraseStep_relayTakesTheChosenEvents_choosesOthers() throws Exception {
+        Random random = Seeds.random("eraseStep_relayTakes");
+        process.close(); // nothing is relayed
+        for (int i = 0; i < 20; i++) {
+            Sql.execute(application, insert("outbox", "ring, routing_hash", "0, 0", "k1", random));
+        }
+        UUID id = begin("k1");
+        try (ExecutorService threads = Executors.newSingleThreadExecutor();
+                Connection relay = application.getConnection()) {
+            relay.setAutoCommit(false);
+            Sql.query(relay, "DELETE FROM eventsql.outbox WHERE id <= (SELECT min(id) + 9 FROM eventsql.outbox) RETURNING id");
+            Future<String> phase = threads.submit(() -> step(id, 10));
+            awaitLockWait("erase_outbox_step_v1");
+            relay.commit();
+            assertThat(phase.get()).isEqualTo("outbox");
+        }
+        assertThat(step(id, 10)).isEqualTo("transfer");
+        assertThat(count(application, "outbox")).isZero();
+    }
+
+    /** A snapshot from before the table was truncated and filled again sees no event. */
+    @Test
+    void eraseStep_relayCompactsTheTransferTable_erasesItsEvents() throws Exception {
+        Random random = Seeds.random("eraseStep_relayCompacts");
+        process.close(); // nothing is relayed
+        Sql.execute(application, insert("outbox_transfer", TRANSFER, TRANSFER_VALUES, "k1", random));
+        UUID id = begin("k1");
+        assertThat(step(id, 10)).isEqualTo("transfer");
+        try (ExecutorService threads = Executors.newSingleThreadExecutor();
+                Connection relay = application.getConnection()) {
+            relay.setAutoCommit(false);
+            Sql.query(relay, "SELECT eventsql.compact_transfer_v1(1000, 1000000)");
+            Future<String> phase = threads.submit(() -> step(id, 10));
+            awaitLockWait("erase_outbox_step_v1");
+            relay.commit();
+            phase.get();
+        }
+        assertThat(Sql.query(application, "SELECT octet_length(value) FROM eventsql.outbox_transfer"))
+                .containsExactly("0");
+    }
+
+    /** Begins an erasure that only its outbox knows, as that of a process which dies then. */
+    private UUID begin(String key) throws SQLException {
+        UUID id = UUID.randomUUID();
+        Sql.query(application, "SELECT eventsql.begin_outbox_erasure_v1(?, ?, ?)", id, stream, key);
+        return id;
+    }
+
+    private String step(UUID id, int events) throws SQLException {
+        return Sql.query(application, "SELECT phase FROM eventsql.erase_outbox_step_v1(?, ?)", id, events)
+                .getFirst();
+    }
+
+    private void awaitLockWait(String statement) {
+        await().untilAsserted(() -> assertThat(Sql.query(
+                        application,
+                        "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE ?",
+                        "%" + statement + "%"))
+                .isNotEmpty());
     }
 
     private List<Event> events(String key, int count, Random random) {

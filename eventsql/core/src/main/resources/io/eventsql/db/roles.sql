@@ -163,7 +163,7 @@ BEGIN
         SELECT p.oid::regprocedure AS name, r.roles
         FROM (VALUES
             ('append_v1',                'eventsql_publisher, eventsql_relay, eventsql_consumer'), -- dead letters
-            ('append_transferred_v1',    'eventsql_relay'), -- previous release
+            ('append_transferred_v1',    'eventsql_relay'),                                        -- previous release
             ('append_transferred_v2',    'eventsql_relay'),
             ('register_outbox_v1',       'eventsql_relay'),
             ('ensure_segments_v1',       'eventsql_publisher, eventsql_relay, eventsql_consumer'),

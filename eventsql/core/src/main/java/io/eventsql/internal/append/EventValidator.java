@@ -25,15 +25,12 @@ public final class EventValidator {
     /**
      * An event that can be stored.
      *
-     * @param value {@code null}: a tombstone, or erased on its way from an outbox
+     * @param value {@code null}: a tombstone
      * @param headers the headers as JSON; {@code null} if there are none
      * @param bytes its size in buffers and batches
      */
     public record Valid(
-            @Nullable String key,
-            byte @Nullable [] value,
-            @Nullable String headers,
-            int bytes) {}
+            @Nullable String key, byte[] value, @Nullable String headers, int bytes) {}
 
     /**
      * Validates the stream and the event of a call.

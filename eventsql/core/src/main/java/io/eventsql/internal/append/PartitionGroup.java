@@ -13,9 +13,6 @@ public final class PartitionGroup implements Comparable<PartitionGroup> {
     private final int streamId;
     private final int partition;
     private final List<Valid> events = new ArrayList<>();
-    /** Indexes of events that were erased on their way. */
-    private final List<Integer> erased = new ArrayList<>(0);
-
     private long firstOffset = -1;
 
     public PartitionGroup(StreamSpec stream, int streamId, int partition) {
@@ -50,12 +47,6 @@ public final class PartitionGroup implements Comparable<PartitionGroup> {
         add(new Valid(key, value, headers, value == null ? 0 : value.length));
     }
 
-    /** Adds an event that was erased on its way, after the others. */
-    public void addErased(@Nullable String key) {
-        erased.add(events.size());
-        add(key, null, null);
-    }
-
     void add(Valid event) {
         events.add(event);
     }
@@ -81,19 +72,6 @@ public final class PartitionGroup implements Comparable<PartitionGroup> {
         return byStream != 0 ? byStream : Integer.compare(partition, other.partition);
     }
 
-    /** Returns which events of {@link #toRows} were erased on their way, by their numbers from 1 on. */
-    public static int[] erasedRows(List<PartitionGroup> groups) {
-        List<Integer> rows = new ArrayList<>(0);
-        int before = 1;
-        for (PartitionGroup group : groups) {
-            for (int index : group.erased) {
-                rows.add(before + index);
-            }
-            before += group.events.size();
-        }
-        return rows.stream().mapToInt(Integer::intValue).toArray();
-    }
-
     /** Returns the rows of the append statement for groups in the lock order. */
     public static AppendStatement.Rows toRows(List<PartitionGroup> groups) {
         int size = 0;
@@ -107,7 +85,7 @@ public final class PartitionGroup implements Comparable<PartitionGroup> {
         int[] groupOf = new int[size];
         int[] indexes = new int[size];
         @Nullable String[] keys = new String[size];
-        byte[] @Nullable [] values = new byte[size][];
+        byte[][] values = new byte[size][];
         @Nullable String[] headers = new String[size];
         int row = 0;
         for (int g = 0; g < groups.size(); g++) {

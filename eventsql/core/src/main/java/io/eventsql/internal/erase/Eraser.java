@@ -13,7 +13,9 @@ import io.eventsql.internal.sql.Database;
 import io.eventsql.internal.sql.ErasureTable;
 import io.eventsql.internal.sql.OutboxErasureTable;
 import io.eventsql.internal.sql.SqlErrors;
+import java.sql.Connection;
 import java.sql.SQLException;
+import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Comparator;
@@ -32,6 +34,8 @@ import org.slf4j.LoggerFactory;
  */
 public final class Eraser {
     private static final Logger LOG = LoggerFactory.getLogger(Eraser.class);
+    /** How long a file of a table may take to be written anew. */
+    private static final Duration REWRITE_TIME_MAX = Duration.ofHours(1);
 
     private final Shards shards;
     private final StreamRegistry streams;
@@ -135,23 +139,43 @@ public final class Eraser {
 
     /** Runs steps until the outbox is done or something is in the way; returns whether it has no value of the key left. */
     private boolean runOutbox(UUID id, String name, Database database, ErasureSteps steps) {
-        OutboxErasureTable.Progress[] last = {null};
+        boolean[] isErased = {call("Reading the erasure " + id, () -> database.read(c -> inOutbox.find(c, id)))
+                .map(OutboxErasureTable.Progress::isErased)
+                .orElse(false)};
         steps.repeat("outbox " + name, () -> {
-            last[0] = database.transaction(c -> inOutbox.step(c, id, steps.size()));
-            return new ErasureSteps.Step(last[0].isDone(), last[0].isWaiting(), last[0].reason());
+            OutboxErasureTable.Progress progress = database.transaction(c -> {
+                allowRewriting(database, c, isErased[0]);
+                return inOutbox.step(c, id, steps.size());
+            });
+            isErased[0] = progress.isErased();
+            return new ErasureSteps.Step(progress.isDone(), progress.isWaiting(), progress.reason());
         });
-        return last[0] != null && last[0].isErased();
+        return isErased[0];
     }
 
     private void runShard(UUID id, Shard shard, ErasureSteps steps) {
-        if (call("Reading the erasure " + id, () -> shard.require().read(c -> erasures.find(c, id)))
-                .isEmpty()) {
+        Optional<ErasureTable.Row> row =
+                call("Reading the erasure " + id, () -> shard.require().read(c -> erasures.find(c, id)));
+        if (row.isEmpty()) {
             return; // the shard has had no such stream
         }
+        boolean[] isErased = {row.get().progress().isErased()};
         steps.repeat("shard " + shard.name(), () -> {
-            ErasureTable.Progress progress = shard.require().transaction(c -> erasures.step(c, id, steps.size()));
+            Database database = shard.require();
+            ErasureTable.Progress progress = database.transaction(c -> {
+                allowRewriting(database, c, isErased[0]);
+                return erasures.step(c, id, steps.size());
+            });
+            isErased[0] = progress.isErased();
             return new ErasureSteps.Step(progress.isDone(), progress.isWaiting(), progress.reason());
         });
+    }
+
+    /** What remains once everything is erased is to write files anew. */
+    private static void allowRewriting(Database database, Connection connection, boolean isErased) throws SQLException {
+        if (isErased) {
+            database.allowLongStatements(connection, REWRITE_TIME_MAX);
+        }
     }
 
     private Optional<ErasureTable.Row> find(UUID id) throws SQLException {

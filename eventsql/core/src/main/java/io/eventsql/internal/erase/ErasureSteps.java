@@ -16,13 +16,18 @@ import org.jspecify.annotations.Nullable;
  * transaction or a connection was rolled back, so it waits like one that finds something in its way. Used by one thread.
  */
 final class ErasureSteps {
-    private static final Duration RETRY = Duration.ofMillis(200);
+    /** Grows, because a step may make others queue behind a lock for a moment. */
+    private static final Duration RETRY_MIN = Duration.ofMillis(50);
+
+    private static final Duration RETRY_MAX = Duration.ofSeconds(1);
 
     private final ErasureSpec spec;
     private final String failure;
     private final long deadline;
     /** What the last steps wait for, by database. */
     private final Map<String, String> reasons = new LinkedHashMap<>();
+
+    private Duration retry = RETRY_MIN;
 
     ErasureSteps(ErasureSpec spec, String failure) {
         this.spec = spec;
@@ -75,6 +80,10 @@ final class ErasureSteps {
     }
 
     private void requireTemporary(String database, SQLException e) {
+        if (SqlErrors.state(e).equals(SqlErrors.NO_ERASURE)) {
+            throw new EventSqlException(
+                    failure + " has ended: a later call for the same key has replaced it, and erases what is left", e);
+        }
         ErrorKind kind = SqlErrors.classify(e);
         if (kind == ErrorKind.CONTENT || kind == ErrorKind.PROTOCOL) {
             throw new EventSqlException(
@@ -91,7 +100,8 @@ final class ErasureSteps {
         if (System.nanoTime() - deadline >= 0) {
             return false;
         }
-        pause(RETRY);
+        pause(retry);
+        retry = retry.multipliedBy(2).compareTo(RETRY_MAX) < 0 ? retry.multipliedBy(2) : RETRY_MAX;
         return true;
     }
 

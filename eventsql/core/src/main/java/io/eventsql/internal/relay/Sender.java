@@ -120,6 +120,9 @@ final class Sender {
         final List<PartitionGroup> groups = new ArrayList<>();
         final List<@Nullable Long> afters = new ArrayList<>();
         final List<Long> numbers = new ArrayList<>();
+        /** The positions of erased events among all, from 1. */
+        final List<Integer> erased = new ArrayList<>();
+
         int events;
 
         UnsentEvents(UUID producer) {
@@ -203,6 +206,7 @@ final class Sender {
         Map<Target, Long> lastNumbers = fetchLastNumbers(unsent.producer, specs.values());
         Map<Target, PartitionGroup> groups = new LinkedHashMap<>();
         Map<Target, Long> numbers = new HashMap<>();
+        Map<Target, List<Integer>> erased = new HashMap<>();
         for (Row event : page) {
             StreamSpec stream = specs.get(event.stream());
             if (stream == null || refusals.containsKey(event.number())) {
@@ -213,10 +217,9 @@ final class Sender {
             if (last == null || last < event.number()) {
                 PartitionGroup group = groups.computeIfAbsent(
                         target, t -> new PartitionGroup(stream, t.streamId(), t.partition()));
+                group.add(event.key(), event.value(), event.headers());
                 if (event.isErased()) {
-                    group.addErased(event.key());
-                } else {
-                    group.add(event.key(), event.value(), event.headers());
+                    erased.computeIfAbsent(target, t -> new ArrayList<>()).add(group.size());
                 }
                 numbers.put(target, event.number());
                 unsent.events++;
@@ -224,8 +227,13 @@ final class Sender {
         }
         unsent.groups.addAll(groups.values());
         unsent.groups.sort(null);
+        int before = 0;
         for (PartitionGroup group : unsent.groups) {
             Target target = new Target(group.streamId(), group.partition());
+            for (int position : erased.getOrDefault(target, List.of())) {
+                unsent.erased.add(before + position);
+            }
+            before += group.size();
             unsent.afters.add(lastNumbers.get(target));
             unsent.numbers.add(numbers.getOrDefault(target, 0L));
         }
@@ -310,9 +318,9 @@ final class Sender {
                         shard.mapVersion(),
                         incarnation,
                         PartitionGroup.toRows(unsent.groups),
-                        PartitionGroup.erasedRows(unsent.groups),
                         unsent.afters,
-                        unsent.numbers);
+                        unsent.numbers,
+                        unsent.erased);
     }
 
     /** Finds out whether the shard accepts another event than the suspect one: tries that and rolls back. */

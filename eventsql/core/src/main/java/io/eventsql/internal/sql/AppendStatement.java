@@ -40,7 +40,7 @@ public final class AppendStatement {
             int[] groups,
             int[] indexes,
             @Nullable String[] keys,
-            byte[] @Nullable [] values,
+            byte[][] values,
             @Nullable String[] headers) {}
 
     /** The database committed, but returned a warning: the commit may not have reached the synchronous replicas. */

@@ -30,6 +30,7 @@ public final class SqlErrors {
     public static final String TIME_LIMIT = "ES013";
     public static final String NO_COMPACTION = "ES016";
     public static final String NO_KEY_INDEX = "ES017";
+    public static final String NO_ERASURE = "ES018";
     private static final String CHECK_VIOLATION = "23514";
     /** The constraint of a segment that is about to end early; adding segments removes it. */
     private static final String SEGMENT_END = "eventsql_end";

@@ -9,6 +9,16 @@ SET LOCAL lock_timeout = '3s';
 -- page that a sender has read before is rejected there once a later attempt with these numbers is stored.
 ALTER TABLE eventsql.outbox_transfer ADD COLUMN erased_at timestamptz;
 
+-- ANALYZE keeps samples of short values in pg_statistic, where no erasure finds them. It skips these columns from now on;
+-- changing a column to the type that it has removes the samples taken before, and rewrites nothing.
+ALTER TABLE eventsql.outbox
+    ALTER COLUMN value TYPE bytea, ALTER COLUMN value SET STORAGE EXTERNAL, ALTER COLUMN value SET STATISTICS 0;
+ALTER TABLE eventsql.outbox_transfer
+    ALTER COLUMN value TYPE bytea, ALTER COLUMN value SET STORAGE EXTERNAL, ALTER COLUMN value SET STATISTICS 0;
+ALTER TABLE eventsql.outbox_refused
+    ALTER COLUMN value TYPE bytea, ALTER COLUMN value SET STATISTICS 0,
+    ALTER COLUMN error TYPE text, ALTER COLUMN error SET STATISTICS 0;
+
 -- The erasures of this outbox, one row for each.
 CREATE TABLE eventsql.outbox_erasure (
     erasure_id uuid        PRIMARY KEY,
@@ -24,33 +34,40 @@ CREATE TABLE eventsql.outbox_erasure (
 );
 
 -- Returns what keeps row versions from being removed that a transaction up to p_xid has replaced: a session, a prepared
--- transaction or a replication slot with an older snapshot. NULL if nothing does. Reads views that every role may read.
+-- transaction or a replication slot with an older snapshot. NULL if nothing does. The snapshot of the caller counts, too:
+-- it may have been taken while such a transaction was still in progress. Reads views that show this to every role.
 CREATE FUNCTION eventsql.older_snapshot_v1(p_xid xid8) RETURNS text
-LANGUAGE sql VOLATILE
+LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
 AS $$
-    SELECT o.name
+DECLARE
+    own    xid8   := pg_current_xact_id(); -- what age() counts from in this transaction
+    p_age  bigint := own::text::bigint - p_xid::text::bigint;
+    oldest record;
+BEGIN
+    SELECT o.name, o.age INTO oldest
     FROM (
         SELECT 'the session with pid ' || a.pid AS name, greatest(age(a.backend_xmin), age(a.backend_xid)) AS age
         FROM pg_stat_activity a
-        WHERE a.pid <> pg_backend_pid()
-          AND (a.datid IS NULL OR a.datid = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database()))
+        WHERE a.datid IS NULL OR a.datid = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
         UNION ALL
         SELECT 'the prepared transaction ' || p.gid, age(p.transaction)
         FROM pg_prepared_xacts p WHERE p.database = current_database()
         UNION ALL
         SELECT 'the replication slot ' || s.slot_name, age(s.xmin) FROM pg_replication_slots s
     ) o
-    WHERE o.age >= age(p_xid::xid)
-    ORDER BY o.age DESC LIMIT 1
-$$;
+    WHERE o.age >= p_age
+    ORDER BY o.age DESC LIMIT 1;
+    RETURN oldest.name;
+END $$;
 
 -- Writes the file of a table anew, in the order of its primary key, without the row versions that are removed: VACUUM
 -- leaves their bytes in the free space of pages. Returns what prevents that, NULL if the table was rewritten. Locks the
--- table exclusively, for which it waits at most for the caller's lock_timeout.
-CREATE FUNCTION eventsql.rewrite_table_v1(p_table text, p_erased_in xid8) RETURNS text
+-- table exclusively: others queue behind that lock, so it is awaited for p_lock_timeout_ms only; 0: not at all.
+CREATE FUNCTION eventsql.rewrite_table_v1(p_table text, p_erased_in xid8, p_lock_timeout_ms int) RETURNS text
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
+SET lock_timeout = '1s'
 AS $$
 DECLARE
     holder text := eventsql.older_snapshot_v1(p_erased_in);
@@ -59,6 +76,15 @@ BEGIN
     IF holder IS NOT NULL THEN
         RETURN holder || ' may still read what was erased';
     END IF;
+    BEGIN
+        IF p_lock_timeout_ms > 0 THEN
+            PERFORM set_config('lock_timeout', p_lock_timeout_ms || 'ms', true);
+        END IF;
+        EXECUTE format('LOCK TABLE eventsql.%I IN ACCESS EXCLUSIVE MODE', p_table)
+            || CASE WHEN p_lock_timeout_ms > 0 THEN '' ELSE ' NOWAIT' END;
+    EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
+        RETURN format('a transaction that uses the table %s keeps it from being locked', p_table);
+    END;
     SELECT format('%I', c.relname) INTO index
     FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
     WHERE i.indrelid = to_regclass(format('eventsql.%I', p_table)) AND i.indisprimary;
@@ -66,16 +92,29 @@ BEGIN
         EXECUTE format('CLUSTER eventsql.%I USING %s', p_table, index);
         EXECUTE format('ALTER TABLE eventsql.%I SET WITHOUT CLUSTER', p_table);
     END IF;
+    -- Samples of values, where ANALYZE has read a segment that an earlier release has added.
+    IF EXISTS (
+        SELECT FROM pg_stats t
+        WHERE t.tablename = p_table AND t.attname = 'value' AND t.schemaname = (
+            SELECT c.relnamespace::regnamespace::text FROM pg_class c
+            WHERE c.oid = to_regclass(format('eventsql.%I', p_table))))
+    THEN
+        EXECUTE format('ALTER TABLE eventsql.%I ALTER COLUMN value SET STATISTICS 1', p_table);
+        EXECUTE format('ANALYZE eventsql.%I (value)', p_table);
+        EXECUTE format('ALTER TABLE eventsql.%I ALTER COLUMN value SET STATISTICS 0', p_table);
+    END IF;
     RETURN NULL;
 END $$;
 
--- Begins the erasure of what a key has in this outbox. Does nothing if it has begun.
+-- Begins the erasure of what a key has in this outbox. Does nothing if it has begun. Locks outbox_refused against
+-- changes: events that are being moved back are in the outbox, and written before the erasure, when it begins.
 CREATE FUNCTION eventsql.begin_outbox_erasure_v1(p_erasure uuid, p_stream text, p_key text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 SET lock_timeout = '2s'
 AS $$
 BEGIN
+    LOCK TABLE eventsql.outbox_refused IN SHARE ROW EXCLUSIVE MODE;
     -- With those that this one replaces: it erases what they have left.
     DELETE FROM eventsql.outbox_erasure e
     WHERE e.phase = 'done' AND e.started_at < now() - interval '30 days'
@@ -88,6 +127,9 @@ END $$;
 -- done. The tables are passed in the order in which the relay moves events. Events in the outbox and refused ones have
 -- no offset yet: they are deleted. Those being sent to another database lose value and headers; the step returns
 -- is_waiting until that database has stored them: only then does no sender have their values.
+--
+-- A phase ends when a new statement finds no more of its rows: those that the step has chosen may have been moved on by the
+-- relay before it could lock them.
 --
 -- Reads each of the tables, which have no index of keys. Locks the rows that it changes.
 CREATE FUNCTION eventsql.erase_outbox_step_v1(
@@ -111,8 +153,6 @@ BEGIN
     phase := own.phase;
     CASE own.phase
         WHEN 'outbox' THEN
-            -- Waits for events that are being refused or moved back: later calls find the row of this erasure.
-            LOCK TABLE eventsql.outbox_refused IN SHARE ROW EXCLUSIVE MODE;
             DELETE FROM eventsql.outbox o
             WHERE (o.id, o.ring) IN (
                 SELECT w.id, w.ring FROM eventsql.outbox w
@@ -124,8 +164,14 @@ BEGIN
             UPDATE eventsql.outbox o SET headers = NULL
             WHERE o.stream = own.stream AND o.key = own.key AND o.written_at <= own.started_at AND o.value IS NULL
               AND o.headers IS NOT NULL;
-            phase := CASE WHEN changed < p_max_rows THEN 'transfer' ELSE phase END;
+            phase := CASE WHEN EXISTS (
+                SELECT FROM eventsql.outbox w
+                WHERE w.stream = own.stream AND w.key = own.key AND w.written_at <= own.started_at
+                  AND (w.value IS NOT NULL OR w.headers IS NOT NULL))
+                THEN phase ELSE 'transfer' END;
         WHEN 'transfer' THEN
+            -- A snapshot from before compact_transfer_v1 would see the table empty.
+            LOCK TABLE eventsql.outbox_transfer IN ROW EXCLUSIVE MODE;
             -- A tombstone stays one.
             UPDATE eventsql.outbox_transfer t
             SET value = CASE WHEN t.value IS NULL THEN NULL ELSE ''::bytea END, headers = NULL,
@@ -136,7 +182,11 @@ BEGIN
                   AND w.erased_at IS NULL
                 LIMIT p_max_rows);
             GET DIAGNOSTICS changed = ROW_COUNT;
-            phase := CASE WHEN changed < p_max_rows THEN 'refused' ELSE phase END;
+            phase := CASE WHEN EXISTS (
+                SELECT FROM eventsql.outbox_transfer w
+                WHERE w.stream = own.stream AND w.key = own.key AND w.written_at <= own.started_at
+                  AND w.erased_at IS NULL)
+                THEN phase ELSE 'refused' END;
         WHEN 'refused' THEN
             DELETE FROM eventsql.outbox_refused r
             WHERE r.refused_id IN (
@@ -148,8 +198,13 @@ BEGIN
             UPDATE eventsql.outbox_refused r SET headers = NULL
             WHERE r.stream = own.stream AND r.key = own.key AND r.written_at <= own.started_at AND r.value IS NULL
               AND r.headers IS NOT NULL;
-            phase := CASE WHEN changed < p_max_rows THEN 'sending' ELSE phase END;
+            phase := CASE WHEN EXISTS (
+                SELECT FROM eventsql.outbox_refused w
+                WHERE w.stream = own.stream AND w.key = own.key AND w.written_at <= own.started_at
+                  AND (w.value IS NOT NULL OR w.headers IS NOT NULL))
+                THEN phase ELSE 'sending' END;
         WHEN 'sending' THEN
+            LOCK TABLE eventsql.outbox_transfer IN ROW EXCLUSIVE MODE; -- as above
             is_waiting := EXISTS (
                 SELECT FROM eventsql.outbox_transfer t
                 WHERE t.stream = own.stream AND t.key = own.key AND t.erased_at IS NOT NULL);
@@ -161,7 +216,7 @@ BEGIN
                 phase := 'done';
             ELSE
                 reason := eventsql.rewrite_table_v1(
-                    tables[own.rewritten + 1], coalesce(own.erased_in, '0'::xid8));
+                    tables[own.rewritten + 1], coalesce(own.erased_in, '0'::xid8), 100);
                 is_waiting := reason IS NOT NULL;
                 own.rewritten := own.rewritten + CASE WHEN is_waiting THEN 0 ELSE 1 END;
             END IF;
@@ -193,6 +248,8 @@ LANGUAGE plpgsql AS $$
 DECLARE
     moved bigint;
 BEGIN
+    -- Waits for an erasure that begins; the next statement sees it.
+    LOCK TABLE eventsql.outbox_refused IN ROW EXCLUSIVE MODE;
     WITH chosen AS (
         SELECT r.refused_id
         FROM eventsql.outbox_refused r

@@ -5,6 +5,28 @@
 
 INSERT INTO eventsql.schema_version (version, description) VALUES (11, 'erasure');
 
+-- Publishers queue behind a lock that this file waits for: it fails instead, and is applied again.
+SET LOCAL lock_timeout = '3s';
+
+-- ANALYZE keeps samples of short values in pg_statistic, where no erasure finds them. It skips these columns from now on, in
+-- the partitions and segments, too. Samples of parked events taken before are removed by changing the columns to the types
+-- that they have, which rewrites nothing; those of a segment when its file is rewritten.
+DO $$
+DECLARE
+    events regclass;
+BEGIN
+    FOR events IN
+        SELECT to_regclass(format('eventsql.%I', s.table_name)) FROM eventsql.stream s ORDER BY s.stream_id
+    LOOP
+        IF events IS NOT NULL THEN
+            EXECUTE format('ALTER TABLE %s ALTER COLUMN value SET STATISTICS 0', events);
+        END IF;
+    END LOOP;
+END $$;
+ALTER TABLE eventsql.parked_event
+    ALTER COLUMN value TYPE bytea, ALTER COLUMN value SET STATISTICS 0,
+    ALTER COLUMN error TYPE text, ALTER COLUMN error SET STATISTICS 0;
+
 -- The erasures of this shard, one row for each.
 CREATE TABLE eventsql.erasure (
     erasure_id          uuid        PRIMARY KEY,
@@ -153,11 +175,12 @@ SET enable_bitmapscan = off
 SET jit = off
 AS $$
 DECLARE
-    own     eventsql.erasure;
-    part    eventsql.erasure_range;
-    segment record;
-    upto    bigint;
-    blanked text[];
+    own      eventsql.erasure;
+    part     eventsql.erasure_range;
+    segment  record;
+    upto     bigint;
+    blanked  text[];
+    has_gaps boolean;
 BEGIN
     SELECT * INTO STRICT own FROM eventsql.erasure e WHERE e.erasure_id = p_erasure;
     SELECT * INTO STRICT part FROM eventsql.erasure_range r
@@ -187,7 +210,12 @@ BEGIN
         USING part.next_offset, upto, own.key, blanked, p_copies_of;
         GET DIAGNOSTICS erased = ROW_COUNT;
         scanned := upto - part.next_offset;
-        IF erased > 0 THEN
+        -- A gap is what compaction has deleted, which remains in the file.
+        EXECUTE format(
+            'SELECT $2 - $1 > count(*) FROM eventsql.%I WHERE event_offset >= $1 AND event_offset < $2',
+            segment.table_name)
+        INTO has_gaps USING part.next_offset, upto;
+        IF erased > 0 OR has_gaps THEN
             INSERT INTO eventsql.erasure_file (erasure_id, table_name, erased_in)
             VALUES (p_erasure, segment.table_name, pg_current_xact_id())
             ON CONFLICT (erasure_id, table_name) DO UPDATE SET erased_in = excluded.erased_in;
@@ -224,7 +252,10 @@ BEGIN
             CONTINUE;
         END IF;
         IF file.id IS NOT NULL THEN
-            reason := eventsql.rewrite_table_v1(file.table_name, file.erased_in);
+            -- Publishers and consumers queue behind the lock on a table that they use all the time.
+            reason := eventsql.rewrite_table_v1(
+                file.table_name, file.erased_in,
+                CASE WHEN file.is_open OR file.table_name = 'parked_event' THEN 100 ELSE 0 END);
             CONTINUE WHEN reason IS NOT NULL;
         END IF;
         DELETE FROM eventsql.erasure_file f WHERE f.erasure_id = p_erasure AND f.table_name = file.table_name;
@@ -368,8 +399,10 @@ BEGIN
     END LOOP;
 END $$;
 
--- As append_transferred_v1, which the previous release calls. Events that were erased on their way are stored as erased.
--- p_erased: their numbers among p_keys, from 1 on, ascending.
+-- Appends events as append_transferred_v1 does. p_erased: the positions, from 1 and over all partitions, of events whose
+-- values were erased on their way; they are stored as erased.
+--
+-- Errors: those of append_transferred_v1.
 CREATE FUNCTION eventsql.append_transferred_v2(
     p_producer uuid, p_map_version int, p_incarnation text, p_time_limit_ms int,
     p_streams text[], p_stream_ids int[], p_partitions int[], p_counts int[],
@@ -379,61 +412,50 @@ RETURNS bigint[]
 LANGUAGE plpgsql
 SET enable_seqscan = off
 SET enable_bitmapscan = off
-SET enable_sort = off
-SET plan_cache_mode = force_generic_plan
-SET lock_timeout = '5s'
+SET jit = off
 AS $$
 DECLARE
-    ends_at     timestamptz := clock_timestamp() + nullif(p_time_limit_ms, 0) * interval '1 ms';
-    bases       bigint[] := '{}';
-    last_number bigint;
+    bases       bigint[];
     first_event int := 1;
-    last_event  int;
+    its_segment text;
+    erased      int;
 BEGIN
-    IF p_time_limit_ms BETWEEN 1 AND 4999 THEN
-        PERFORM set_config('lock_timeout', p_time_limit_ms::text, true);
-    END IF;
-    IF p_incarnation <> coalesce(eventsql.incarnation_v1(), '') THEN -- before a last number is compared
-        PERFORM eventsql.reject_incarnation_v1(p_incarnation);
-    END IF;
-    FOR i IN 1 .. cardinality(p_partitions) LOOP
-        IF i > 1 AND clock_timestamp() > ends_at THEN
-            RAISE EXCEPTION 'the time limit of % ms has passed; wrote to % of % partitions',
-                p_time_limit_ms, i - 1, cardinality(p_partitions) USING ERRCODE = 'ES013';
-        END IF;
-        last_event := first_event + p_counts[i] - 1;
-        PERFORM FROM eventsql.stream_partition
-        WHERE stream_id = p_stream_ids[i] AND partition = p_partitions[i]
-        FOR UPDATE;
-
-        -- A new statement has a new snapshot: it sees everything committed before the lock was granted.
-        last_number := NULL;
-        SELECT batch_number INTO last_number
-        FROM eventsql.producer_batch
-        WHERE producer_id = p_producer AND stream_id = p_stream_ids[i] AND partition = p_partitions[i]
-        ORDER BY batch_number DESC LIMIT 1;
-        IF last_number IS DISTINCT FROM p_previous_numbers[i] THEN
-            RAISE EXCEPTION 'the last number of outbox % in partition % of stream % is %, not %',
-                p_producer, p_partitions[i], p_streams[i], last_number, p_previous_numbers[i] USING ERRCODE = 'ES009';
-        END IF;
-
-        bases := bases || eventsql.append_v1(
-            p_producer, p_numbers[i], p_map_version, p_incarnation, p_time_limit_ms,
-            p_streams[i:i], p_stream_ids[i:i], p_partitions[i:i], p_counts[i:i],
-            array_fill(1, ARRAY[p_counts[i]]), ARRAY(SELECT g FROM generate_series(0, p_counts[i] - 1) AS g),
-            p_keys[first_event:last_event], p_values[first_event:last_event], p_headers[first_event:last_event]);
-        IF EXISTS (SELECT FROM unnest(p_erased) AS e (event) WHERE e.event BETWEEN first_event AND last_event) THEN
+    bases := eventsql.append_transferred_v1(
+        p_producer, p_map_version, p_incarnation, p_time_limit_ms, p_streams, p_stream_ids, p_partitions, p_counts,
+        p_previous_numbers, p_numbers, p_keys, p_values, p_headers);
+    FOR i IN 1 .. CASE WHEN cardinality(p_erased) > 0 THEN cardinality(p_partitions) ELSE 0 END LOOP
+        FOREACH erased IN ARRAY p_erased LOOP
+            CONTINUE WHEN erased NOT BETWEEN first_event AND first_event + p_counts[i] - 1;
+            SELECT s.table_name INTO its_segment
+            FROM eventsql.segment_at_v1(p_stream_ids[i], p_partitions[i], bases[i] + erased - first_event) s;
             EXECUTE format(
-                'UPDATE eventsql.%I SET value = NULL, erased_at = clock_timestamp()'
-                ' WHERE partition = $1 AND event_offset = ANY ($2)',
-                (SELECT s.table_name FROM eventsql.stream s WHERE s.stream_id = p_stream_ids[i]))
-            USING p_partitions[i], ARRAY(
-                SELECT bases[i] + e.event - first_event FROM unnest(p_erased) AS e (event)
-                WHERE e.event BETWEEN first_event AND last_event);
-        END IF;
-        first_event := last_event + 1;
+                'UPDATE eventsql.%I SET value = NULL, erased_at = clock_timestamp() WHERE event_offset = $1',
+                its_segment)
+            USING bases[i] + erased - first_event;
+        END LOOP;
+        first_event := first_event + p_counts[i];
     END LOOP;
     RETURN bases;
+END $$;
+
+-- A relay may write to the tables of streams, or has only the right to execute version 1, where roles.sql was applied: then
+-- version 2 gets the same rights now, because its processes need it at once.
+DO $$
+DECLARE
+    former    record;
+    grantee   text;
+BEGIN
+    SELECT p.prosecdef, coalesce(p.proacl, acldefault('f', p.proowner)) AS acl INTO STRICT former
+    FROM pg_proc p WHERE p.oid = 'eventsql.append_transferred_v1'::regproc;
+    IF former.prosecdef THEN
+        ALTER FUNCTION eventsql.append_transferred_v2 SECURITY DEFINER SET search_path = pg_catalog, pg_temp;
+        REVOKE ALL ON FUNCTION eventsql.append_transferred_v2 FROM PUBLIC;
+        FOR grantee IN
+            SELECT a.grantee::regrole::text FROM aclexplode(former.acl) a WHERE a.grantee <> 0
+        LOOP
+            EXECUTE format('GRANT EXECUTE ON FUNCTION eventsql.append_transferred_v2 TO %s', grantee);
+        END LOOP;
+    END IF;
 END $$;
 
 REVOKE ALL ON FUNCTION
