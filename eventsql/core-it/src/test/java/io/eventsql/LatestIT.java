@@ -2,11 +2,13 @@ package io.eventsql;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
+import static org.awaitility.Awaitility.await;
 
 import io.eventsql.fixture.Seeds;
 import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.TestCluster;
 import java.sql.SQLException;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -39,26 +41,15 @@ class LatestIT {
     private EventSql eventSql;
     private EventPublisher publisher;
 
-    private void open(int shards) throws SQLException {
+    private void open(int shards) {
         open(shards, StreamSpec.of(stream).withPartitions(PARTITIONS).withSegmentSize(100));
     }
 
-    private void open(int shards, StreamSpec spec) throws SQLException {
+    private void open(int shards, StreamSpec spec) {
         cluster = TestCluster.ofShards(shards);
         eventSql = cluster.open();
-        eventSql.createStream(spec);
+        eventSql.createStream(spec.withCompaction(Compaction.DEFAULT));
         publisher = eventSql.publisher();
-        setCompaction();
-    }
-
-    private void setCompaction() throws SQLException {
-        for (DataSource shard : cluster.dataSources()) {
-            Sql.execute(
-                    shard,
-                    "UPDATE eventsql.stream SET compaction = true WHERE name = '" + stream + "'",
-                    "CREATE INDEX ON " + table + " (hashtextextended(key, 0), event_offset) WHERE key IS NOT NULL",
-                    "SELECT eventsql.apply_latest_view_v1('" + stream + "')");
-        }
     }
 
     @AfterEach
@@ -246,14 +237,74 @@ class LatestIT {
     }
 
     @Test
-    void view_compactionEnds_isDropped() throws SQLException {
-        open(1);
-        Sql.execute(
-                cluster.dataSources().getFirst(),
-                "UPDATE eventsql.stream SET compaction = false",
-                "SELECT eventsql.apply_latest_view_v1('" + stream + "')");
+    void view_settingsOfTheStreamChange_followsThem() throws SQLException {
+        StreamSpec spec = StreamSpec.of(stream).withPartitions(PARTITIONS).withCompaction(Compaction.DEFAULT);
+        open(1, spec);
+        publisher.publish(stream, Event.ofText("a", "{\"n\": 1}"));
+        eventSql.alterStream(spec.withSegmentSize(5_000)); // the view may be in use by others
+        eventSql.alterStream(spec.asJson());
+        assertThat(viewed("(value ->> 'n')")).isEqualTo(Map.of("a", "1"));
+        eventSql.alterStream(spec);
+        assertThat(viewed("convert_from(value, 'UTF8')")).isEqualTo(Map.of("a", "{\"n\": 1}"));
+        eventSql.alterStream(spec.withCompaction(null));
         assertThat(cluster.sum("SELECT count(*) FROM pg_views WHERE viewname LIKE '%\\_\\_latest'"))
                 .isZero();
+        assertThatExceptionOfType(InvalidInputException.class).isThrownBy(() -> eventSql.latest(stream, "a"));
+    }
+
+    @Test
+    void latest_compactionBeginsWithEventsInTheStream_findsThemOnceTheIndexesExist() {
+        StreamSpec spec = StreamSpec.of(stream).withPartitions(1).withSegmentSize(100);
+        cluster = TestCluster.ofShards(1);
+        eventSql = cluster.open();
+        eventSql.createStream(spec);
+        publisher = eventSql.publisher();
+        publisher.publish(stream, Event.ofText("first", "1"));
+        for (int i = 0; i < 5; i++) {
+            publisher.publishAll(
+                    stream,
+                    IntStream.range(0, 100).mapToObj(n -> Event.ofText("k" + n, "x")).toList());
+        }
+        eventSql.alterStream(spec.withCompaction(Compaction.DEFAULT));
+        await().atMost(Duration.ofSeconds(60))
+                .ignoreExceptionsMatching(e -> e instanceof EventSqlException
+                        && e.getMessage().contains("has no index of keys yet"))
+                .untilAsserted(() ->
+                        assertThat(eventSql.latest(stream, "first").orElseThrow().text())
+                                .isEqualTo("1"));
+    }
+
+    /** Superseded events and tombstones are removed, and segments rewritten and merged, while keys are looked up. */
+    @Test
+    void latest_whileCompacting_isTheLastEventOfEachKey() throws SQLException {
+        open(1);
+        eventSql.alterStream(StreamSpec.of(stream)
+                .withPartitions(PARTITIONS)
+                .withSegmentSize(100)
+                .withCompaction(new Compaction(Duration.ofSeconds(1))));
+        Random random = Seeds.random("latest_whileCompacting");
+        Map<String, String> last = new HashMap<>();
+        long endsAt = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
+        long removed = 0;
+        for (int round = 0; removed < 2_000; round++) {
+            assertThat(System.nanoTime()).as("removed %d events", removed).isLessThan(endsAt);
+            List<Event> batch = new ArrayList<>();
+            for (int i = 0; i < 50; i++) {
+                String key = "k" + random.nextInt(40);
+                String value = random.nextInt(4) == 0 ? null : round + "." + i;
+                batch.add(value == null ? Event.tombstone(key) : Event.ofText(key, value));
+                last.put(key, value);
+            }
+            publisher.publishAll(stream, batch);
+            for (int i = 0; i < 20; i++) {
+                String key = "k" + random.nextInt(40);
+                assertThat(eventSql.latest(stream, key).map(StoredEvent::text).orElse(null))
+                        .as("round %d, %s", round, key)
+                        .isEqualTo(last.get(key));
+            }
+            removed = cluster.sum("SELECT sum(removed_events) FROM eventsql.segment");
+        }
+        assertThat(viewed("convert_from(value, 'UTF8')")).isEqualTo(withValues(last));
     }
 
     @Test
@@ -273,9 +324,13 @@ class LatestIT {
     void latest_segmentWithoutIndex_isRefusedRatherThanRead() throws SQLException {
         open(1, StreamSpec.of(stream).withPartitions(1));
         publisher.publish(stream, Event.ofText("k", "1"));
-        Sql.execute(
-                cluster.dataSources().getFirst(),
-                "DROP INDEX eventsql.events_" + stream + "_hashtextextended_event_offset_idx");
+        DataSource database = cluster.dataSources().getFirst();
+        for (String index : Sql.query(
+                database,
+                "SELECT i.indexrelid::regclass FROM pg_index i WHERE i.indexprs IS NOT NULL AND i.indrelid IN"
+                        + " (SELECT relid FROM pg_partition_tree('" + table + "'))")) {
+            Sql.execute(database, "DROP INDEX " + index);
+        }
         assertThatExceptionOfType(EventSqlException.class)
                 .isThrownBy(() -> eventSql.latest(stream, "k"))
                 .withMessageContaining("has no index of keys yet");

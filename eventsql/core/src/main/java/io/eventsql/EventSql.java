@@ -14,6 +14,8 @@ import io.eventsql.internal.pool.PoolCheck;
 import io.eventsql.internal.relay.OutboxPublisher;
 import io.eventsql.internal.relay.Relays;
 import io.eventsql.internal.retain.DeadProducers;
+import io.eventsql.internal.retain.CompactionKeeper;
+import io.eventsql.internal.retain.CompactionReader;
 import io.eventsql.internal.retain.RetentionKeeper;
 import io.eventsql.internal.retain.RetentionReader;
 import io.eventsql.internal.retain.SegmentKeeper;
@@ -73,6 +75,7 @@ public final class EventSql implements AutoCloseable {
     private final StreamCleaner cleaner;
     private final RetentionReader retention;
     private final Eraser eraser;
+    private final CompactionReader compaction;
     private final PoolCheck pools;
     private final AtomicBoolean closed = new AtomicBoolean();
 
@@ -98,9 +101,11 @@ public final class EventSql implements AutoCloseable {
         cleaner = new StreamCleaner(shards, streams);
         retention = new RetentionReader(shards, streams);
         eraser = new Eraser(shards, streams, relays);
+        compaction = new CompactionReader(shards);
         shards.openMissingInBackground(OPEN_MISSING_EVERY_MS);
         new DeadProducers(producer).removeInBackground(shards);
         RetentionKeeper.runInBackground(shards);
+        CompactionKeeper.runInBackground(shards);
         relays.start();
         pools = new PoolCheck(
                 settings,
@@ -162,8 +167,9 @@ public final class EventSql implements AutoCloseable {
     }
 
     /**
-     * Changes a stream on every shard while publishers and consumers continue: its retention, the size of new segments, and
-     * whether it has a view for JSON values. Once this method returns, no event expires by the former limits.
+     * Changes a stream on every shard while publishers and consumers continue: its retention, its compaction,
+     * the size of new segments, and whether it has a view for JSON values. Once this method returns, no event is removed by the
+     * former settings.
      *
      * @param spec all settings of the stream, such as one of {@link #streams} with changes
      * @throws InvalidInputException if the stream has another number of partitions, which cannot be changed
@@ -196,6 +202,17 @@ public final class EventSql implements AutoCloseable {
     public RetentionStatus retentionStatus(int shard) {
         InvalidInputException.requireRange("shard", shard, 0, shards.size() - 1L);
         return retention.status(shard);
+    }
+
+    /**
+     * Returns what compaction has removed from a shard, and what it has still to do.
+     *
+     * @param shard the shard's number
+     * @throws EventSqlException if the shard is unavailable
+     */
+    public CompactionStatus compactionStatus(int shard) {
+        InvalidInputException.requireRange("shard", shard, 0, shards.size() - 1L);
+        return compaction.status(shard);
     }
 
     /** Returns all streams, ordered by name. */

@@ -1,5 +1,7 @@
 package io.eventsql;
 
+import org.jspecify.annotations.Nullable;
+
 /**
  * Definition of a stream. Streams are created with {@link EventSql#createStream}. {@link EventSql#alterStream} changes all
  * but the name and the number of partitions. Immutable.
@@ -13,8 +15,16 @@ package io.eventsql;
  * @param json whether values are JSON in UTF-8. The stream then has a view with the parsed value, named like its table
  *     with {@code __json} appended; {@code NULL} if a value is not JSON, because publishing does not check it.
  * @param retention how long events are kept
+ * @param compaction whether and how earlier events of a key are removed; {@code null}: they stay. New segments of a compacted
+ *     stream hold 100,000 events at most.
  */
-public record StreamSpec(String name, int partitions, long segmentSize, boolean json, Retention retention) {
+public record StreamSpec(
+        String name,
+        int partitions,
+        long segmentSize,
+        boolean json,
+        Retention retention,
+        @Nullable Compaction compaction) {
     public static final int NAME_LENGTH_MAX = 100;
     public static final int PARTITIONS_MAX = 1_000;
     public static final int DEFAULT_PARTITIONS = 10;
@@ -34,7 +44,12 @@ public record StreamSpec(String name, int partitions, long segmentSize, boolean 
         InvalidInputException.requireGiven("stream.retention", retention);
     }
 
-    /** Creates a definition whose events never expire. */
+    /** Creates a definition without compaction. */
+    public StreamSpec(String name, int partitions, long segmentSize, boolean json, Retention retention) {
+        this(name, partitions, segmentSize, json, retention, null);
+    }
+
+    /** Creates a definition whose events never expire, without compaction. */
     public StreamSpec(String name, int partitions, long segmentSize, boolean json) {
         this(name, partitions, segmentSize, json, Retention.FOREVER);
     }
@@ -56,21 +71,26 @@ public record StreamSpec(String name, int partitions, long segmentSize, boolean 
 
     /** Returns a copy with another number of partitions per shard. */
     public StreamSpec withPartitions(int newPartitions) {
-        return new StreamSpec(name, newPartitions, segmentSize, json, retention);
+        return new StreamSpec(name, newPartitions, segmentSize, json, retention, compaction);
     }
 
     /** Returns a copy with another segment size, in events. */
     public StreamSpec withSegmentSize(long newSegmentSize) {
-        return new StreamSpec(name, partitions, newSegmentSize, json, retention);
+        return new StreamSpec(name, partitions, newSegmentSize, json, retention, compaction);
     }
 
     /** Returns a copy for JSON values, which adds the view. */
     public StreamSpec asJson() {
-        return new StreamSpec(name, partitions, segmentSize, true, retention);
+        return new StreamSpec(name, partitions, segmentSize, true, retention, compaction);
     }
 
     /** Returns a copy that keeps its events for another time. */
     public StreamSpec withRetention(Retention newRetention) {
-        return new StreamSpec(name, partitions, segmentSize, json, newRetention);
+        return new StreamSpec(name, partitions, segmentSize, json, newRetention, compaction);
+    }
+
+    /** Returns a copy in which earlier events of a key are removed; {@code null}: they stay. */
+    public StreamSpec withCompaction(@Nullable Compaction newCompaction) {
+        return new StreamSpec(name, partitions, segmentSize, json, retention, newCompaction);
     }
 }

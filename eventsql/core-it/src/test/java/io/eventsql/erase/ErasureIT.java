@@ -10,6 +10,7 @@ import io.eventsql.ConsumerSpec;
 import io.eventsql.Erasure;
 import io.eventsql.ErasureSpec;
 import io.eventsql.EventPosition;
+import io.eventsql.Event;
 import io.eventsql.EventSql;
 import io.eventsql.EventSqlException;
 import io.eventsql.FailurePolicy;

@@ -120,6 +120,7 @@ BEGIN
             ('producer_batch',    'SELECT', 'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader'),
             ('outbox_relay',      'SELECT', 'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader'),
             ('retention_status',  'SELECT', 'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader'),
+            ('compaction_status', 'SELECT', 'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader'),
             -- Where the events are.
             ('segment',           'SELECT', 'eventsql_consumer, eventsql_reader'),
             -- Publishing inside a transaction writes to the outbox, and reads nothing of it.
@@ -178,6 +179,7 @@ BEGIN
             ('check_segment_end_v1',     'eventsql_publisher, eventsql_relay, eventsql_consumer'),
             ('end_segment_v1',           'eventsql_publisher, eventsql_relay, eventsql_consumer'),
             ('drop_empty_segments_v1',   'eventsql_publisher, eventsql_relay, eventsql_consumer'),
+            ('compact_v1',               'eventsql_publisher, eventsql_relay, eventsql_consumer'),
             -- The state of all consumers, from one process at a time.
             ('report_consumers_v1',      'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader'),
             ('end_report_v1',            'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader')

@@ -52,6 +52,7 @@ class MigratorIT {
             "9 retention",
             "10 consumer status",
             "11 erasure",
+            "12 compaction",
             "13 latest",
             "14 outbox erasure",
             "15 outbox tombstones");
@@ -172,6 +173,7 @@ class MigratorIT {
                 file("shard/V9__retention.sql"),
                 file("shard/V10__consumer_status.sql"),
                 file("shard/V11__erasure.sql"),
+                file("shard/V12__compaction.sql"),
                 file("shard/V13__latest.sql"),
                 file("outbox/V14__outbox_erasure.sql"),
                 file("outbox/V15__outbox_tombstones.sql"));

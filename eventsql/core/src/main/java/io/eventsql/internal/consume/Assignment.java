@@ -2,10 +2,13 @@ package io.eventsql.internal.consume;
 
 import io.eventsql.ConsumerPartition;
 import io.eventsql.ConsumerSpec;
+import io.eventsql.internal.sql.CompactedRanges;
 import io.eventsql.internal.sql.FetchStatement.Request;
 import io.eventsql.internal.sql.FetchedPage;
 import io.eventsql.internal.sql.LeaseTable.TakenPartition;
+import io.eventsql.internal.sql.OffsetRange;
 import io.eventsql.internal.sql.OffsetTable.Handled;
+import java.util.List;
 import java.util.Optional;
 import java.util.Set;
 import java.util.UUID;
@@ -50,6 +53,7 @@ final class Assignment {
     private final PartitionPages pages;
     private final PartitionProgress progress;
     private final UndecodableEvents undecodable = new UndecodableEvents();
+    private volatile CompactedRanges compacted = CompactedRanges.NONE;
     private boolean redriveRequested;
     private final KeyQueues keyQueues;
     private final CircuitBreaker circuit;
@@ -294,6 +298,15 @@ final class Assignment {
         pages.exchangeBytes(before, now);
     }
 
+    /** Where compaction may have removed events, as far as that is known. */
+    CompactedRanges compacted() {
+        return compacted;
+    }
+
+    void remember(CompactedRanges ranges) {
+        compacted = ranges;
+    }
+
     /** The fetched events that cannot be decoded. */
     UndecodableEvents undecodable() {
         return undecodable;
@@ -402,6 +415,14 @@ final class Assignment {
     /** Records that the events from {@code first} up to but not {@code next} are missing from the log. */
     synchronized void recordMissing(long first, long next) {
         progress.recordMissing(first, next);
+    }
+
+    /** Records the ranges of a page in which compaction may have removed events: there is nothing to handle. */
+    synchronized void recordCompacted(List<OffsetRange> ranges) {
+        for (OffsetRange range : ranges) {
+            progress.recordMissing(range.first(), range.next());
+            progress.recordHandled(range.first(), range.next());
+        }
     }
 
     /** The calls of the handler in progress. */

@@ -5,6 +5,7 @@ import io.eventsql.ConsumerSpec;
 import io.eventsql.FailurePolicy;
 import io.eventsql.StoredEvent;
 import io.eventsql.internal.shard.Shard;
+import io.eventsql.internal.sql.OffsetRange;
 import io.eventsql.internal.sql.ParkedEventTable;
 import io.eventsql.internal.sql.SqlErrors;
 import java.sql.Connection;
@@ -184,6 +185,12 @@ final class Failures {
     private boolean pass(
             Assignment assignment, StoredEvent first, StoredEvent last, TransactionStep step, String stored) {
         return pass(assignment, first.offset(), last.offset() + 1, step, stored);
+    }
+
+    /** Passes ranges that compaction has left without events. Their offsets are committed with those of handled events. */
+    void passCompacted(Assignment assignment, List<OffsetRange> ranges) {
+        assignment.recordCompacted(ranges);
+        committer.request();
     }
 
     /** Runs the step and advances the offset in one transaction, until it succeeds or the partition ends. */

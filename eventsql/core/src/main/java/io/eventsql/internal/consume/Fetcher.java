@@ -27,7 +27,8 @@ import org.slf4j.LoggerFactory;
  * Fetches from one shard for all members of this process: one platform thread. It fetches for a member when one of its
  * partitions may have events and room for a page, all such partitions in one round trip.
  *
- * <p>A page that begins with a range without events is not passed on: at once the heads are read, which show whether the
+ * <p>A page that begins with a range without events is not passed on, unless compaction has removed them ({@link
+ * CompactedGaps}): at once the heads are read, which show whether the
  * log starts above it ({@link OutOfRangeResolver}) or whether its events are missing ({@link MissingEvents}).
  *
  * <p>Signals name the partitions with new events. Partitions of a stream that has just had events are fetched
@@ -168,7 +169,8 @@ final class Fetcher implements WakeUpTarget {
                 }
             }
             if (!requests.isEmpty()) {
-                for (FetchedPage page : fetch(membership, requests)) {
+                List<FetchedPage> pages = fetch(membership, requests);
+                for (FetchedPage page : CompactedGaps.mark(shard, membership, assignments, pages)) {
                     deliver(subscriber, assignments.get(delivered++), page);
                 }
             }

@@ -3,6 +3,7 @@ package io.eventsql.internal.consume;
 import io.eventsql.StoredEvent;
 import io.eventsql.internal.consume.KeyQueues.Lane;
 import io.eventsql.internal.sql.FetchedPage;
+import io.eventsql.internal.sql.OffsetRange;
 import java.util.List;
 import java.util.Map;
 import org.slf4j.Logger;
@@ -46,12 +47,13 @@ final class KeyLanes implements PageHandler {
     public void handle(Assignment assignment, FetchedPage page, HandlerTurn turn) {
         long notAdded = page.events().stream().mapToLong(KeyLanes::bytes).sum();
         assignment.exchangeBytes(page.bytes(), notAdded); // each event releases its own
+        missing.passCompacted(assignment, page);
         long expected = page.firstOffset();
         long windowEnd = window.end(assignment);
         try {
             for (StoredEvent event : page.events()) {
                 long offset = event.offset();
-                boolean mayContinue = offset == expected || passMissing(assignment, expected, offset, turn);
+                boolean mayContinue = offset == expected || passMissing(assignment, page, expected, offset, turn);
                 if (mayContinue && offset >= windowEnd) {
                     mayContinue = turn.withoutPermit(() -> window.await(assignment, offset));
                     windowEnd = window.end(assignment);
@@ -69,7 +71,7 @@ final class KeyLanes implements PageHandler {
                 assignment.keyQueues().add(event).ifPresent(lane -> start(assignment, lane));
                 expected = offset + 1;
             }
-            if (expected < page.nextOffset() && !passMissing(assignment, expected, page.nextOffset(), turn)) {
+            if (expected < page.nextOffset() && !passMissing(assignment, page, expected, page.nextOffset(), turn)) {
                 assignment.drain();
             }
         } finally {
@@ -77,6 +79,15 @@ final class KeyLanes implements PageHandler {
         }
         turn.withoutPermit(
                 () -> assignment.keyQueues().awaitAtMost(assignment.spec().pageEvents()));
+    }
+
+    private boolean passMissing(Assignment assignment, FetchedPage page, long first, long next, HandlerTurn turn) {
+        for (OffsetRange range : page.compacted().outside(first, next)) {
+            if (!passMissing(assignment, range.first(), range.next(), turn)) {
+                return false;
+            }
+        }
+        return true;
     }
 
     private boolean passMissing(Assignment assignment, long first, long next, HandlerTurn turn) {

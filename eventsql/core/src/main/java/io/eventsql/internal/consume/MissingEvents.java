@@ -1,6 +1,9 @@
 package io.eventsql.internal.consume;
 
 import io.eventsql.MissingEventPolicy;
+import io.eventsql.internal.sql.FetchedPage;
+import io.eventsql.internal.sql.OffsetRange;
+import java.util.List;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -11,6 +14,14 @@ record MissingEvents(MissingEventPolicy policy, Failures failures, Listeners lis
     /** Whether the partition stops before missing events. */
     boolean stops() {
         return policy == MissingEventPolicy.STOP;
+    }
+
+    /** Passes what compaction has removed from a page: counts as handled, without a report. */
+    void passCompacted(Assignment assignment, FetchedPage page) {
+        List<OffsetRange> gaps = page.compactedGaps();
+        if (!gaps.isEmpty()) {
+            failures.passCompacted(assignment, gaps);
+        }
     }
 
     /**

@@ -2,11 +2,12 @@ package io.eventsql.internal.consume;
 
 import io.eventsql.StoredEvent;
 import io.eventsql.internal.sql.FetchedPage;
+import io.eventsql.internal.sql.OffsetRange;
 import java.util.List;
 
 /**
- * Handles the events of a page one after the other, or in batches. Events of parked keys are parked. A batch has no gap,
- * and an event that cannot be decoded is not part of one. Erased events are passed. Thread-safe.
+ * Handles the events of a page one after the other, or in batches. Events of parked keys are parked. A batch has no gap
+ * except by compaction, and an event that cannot be decoded is not part of one. Erased events are passed. Thread-safe.
  */
 record OrderedPageHandler(
         boolean inBatches,
@@ -18,6 +19,7 @@ record OrderedPageHandler(
         implements PageHandler {
     @Override
     public void handle(Assignment assignment, FetchedPage page, HandlerTurn turn) {
+        missing.passCompacted(assignment, page);
         boolean mayContinue;
         try {
             mayContinue = (window.hasRoom(assignment, page.firstOffset())
@@ -39,7 +41,7 @@ record OrderedPageHandler(
         for (int next = 0; next < events.size() && mayContinue; ) {
             long offset = events.get(next).offset();
             if (offset > expected) {
-                mayContinue = passMissing(assignment, expected, offset, turn);
+                mayContinue = passMissing(assignment, page, expected, offset, turn);
                 expected = offset;
                 continue;
             }
@@ -52,7 +54,7 @@ record OrderedPageHandler(
                 continue;
             }
             boolean parked = assignment.parkedKeys().contains(events.get(next).key());
-            int end = endOfRun(assignment, events, next, parked);
+            int end = endOfRun(assignment, page, next, parked);
             List<StoredEvent> run = events.subList(next, end);
             mayContinue = parked
                     ? turn.withoutPermit(() -> failures.parkFollowing(assignment, run))
@@ -61,13 +63,18 @@ record OrderedPageHandler(
             next = end;
         }
         if (mayContinue && expected < page.nextOffset()) {
-            mayContinue = passMissing(assignment, expected, page.nextOffset(), turn);
+            mayContinue = passMissing(assignment, page, expected, page.nextOffset(), turn);
         }
         return mayContinue;
     }
 
-    private boolean passMissing(Assignment assignment, long first, long next, HandlerTurn turn) {
-        return turn.withoutPermit(() -> missing.pass(assignment, first, next));
+    private boolean passMissing(Assignment assignment, FetchedPage page, long first, long next, HandlerTurn turn) {
+        for (OffsetRange range : page.compacted().outside(first, next)) {
+            if (!turn.withoutPermit(() -> missing.pass(assignment, range.first(), range.next()))) {
+                return false;
+            }
+        }
+        return true;
     }
 
     private static int endOfErased(List<StoredEvent> events, int first) {
@@ -80,19 +87,22 @@ record OrderedPageHandler(
         return end;
     }
 
-    private int endOfRun(Assignment assignment, List<StoredEvent> events, int first, boolean parked) {
+    private int endOfRun(Assignment assignment, FetchedPage page, int first, boolean parked) {
+        List<StoredEvent> events = page.events();
         int end = first + 1;
         if (!parked && (!inBatches || assignment.undecodable().contains(events.get(first)))) {
             return end;
         }
-        while (end < events.size() && isOfRun(assignment, events.get(end - 1), events.get(end), parked)) {
+        while (end < events.size() && isOfRun(assignment, page, events.get(end - 1), events.get(end), parked)) {
             end++;
         }
         return end;
     }
 
-    private static boolean isOfRun(Assignment assignment, StoredEvent before, StoredEvent event, boolean parked) {
-        return event.offset() == before.offset() + 1
+    private static boolean isOfRun(
+            Assignment assignment, FetchedPage page, StoredEvent before, StoredEvent event, boolean parked) {
+        long expected = before.offset() + 1;
+        return (event.offset() == expected || page.compacted().contains(expected, event.offset()))
                 && !event.isErased()
                 && assignment.parkedKeys().contains(event.key()) == parked
                 && (parked || !assignment.undecodable().contains(event));

@@ -29,7 +29,7 @@ final class PartitionPages {
 
     private long requestedBytes;
     private @Nullable FetchedPage waiting;
-    /** A range that a fetch found without events: missing, unless the log starts above it, which the heads show. */
+    /** A range that a fetch found without events: missing where it was not compacted, unless the log starts above it. */
     private @Nullable FetchedPage emptyRange;
 
     private @Nullable LastTaken lastTaken;
@@ -102,8 +102,8 @@ final class PartitionPages {
     }
 
     /**
-     * Ends a fetch with its page. If that begins with a range without events, the range is kept until {@link
-     * #acceptEmptyRange}.
+     * Ends a fetch with its page. If that begins with a range without events that was not compacted, the range is kept until
+     * {@link #acceptEmptyRange}.
      *
      * @return whether a page waits for the handler
      */
@@ -112,9 +112,10 @@ final class PartitionPages {
             discard();
             return false;
         }
-        if (page.firstEventOffset() != fetchedOffset) {
+        long firstEvent = page.firstEventOffset();
+        if (firstEvent != fetchedOffset && !page.compacted().contains(fetchedOffset, firstEvent)) {
             discard();
-            emptyRange = FetchedPage.ofMissing(fetchedOffset, page.firstEventOffset());
+            emptyRange = FetchedPage.ofMissing(fetchedOffset, firstEvent).withCompacted(page.compacted());
             return false;
         }
         endRequest(page.bytes());

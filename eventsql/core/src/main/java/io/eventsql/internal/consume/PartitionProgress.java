@@ -13,7 +13,7 @@ final class PartitionProgress {
     private long committedOffset;
     /** At most one range more than there are unfinished events. */
     private final OffsetRanges handledAhead = new OffsetRanges();
-    /** Without an event in the log, since the committed offset. */
+    /** Without an event in the log, missing or compacted, since the committed offset. */
     private final OffsetRanges missing = new OffsetRanges();
 
     PartitionProgress(int partition, long epoch, long nextOffset) {
@@ -60,7 +60,8 @@ final class PartitionProgress {
 
     /** Returns how many events are handled and not committed. */
     long uncommittedEvents() {
-        return commitUpTo(handledOffset).events() + handledAhead.count(handledOffset, Long.MAX_VALUE);
+        long ahead = handledAhead.count(handledOffset, Long.MAX_VALUE) - missing.count(handledOffset, Long.MAX_VALUE);
+        return commitUpTo(handledOffset).events() + Math.max(0, ahead);
     }
 
     /** Returns a commit up to {@code next}, and of as many events as are not missing. */

@@ -49,32 +49,37 @@ public final class RangeReader {
         long bytesLeft = maxBytes;
         while (events.size() < maxEvents && bytesLeft > 0) {
             FetchedPage page = fetchPage(shard, stream, from.partition(), next, maxEvents - events.size(), bytesLeft);
-            List<StoredEvent> readable = readable(page);
-            if (readable.isEmpty() && events.isEmpty()) {
-                requireReadable(shard, stream, from, page);
+            long readableEnd = addReadable(page, events);
+            if (readableEnd == next && events.isEmpty()) {
+                requireReadable(
+                        shard, stream, new EventPosition(from.stream(), from.shard(), from.partition(), next), page);
             }
-            events.addAll(readable);
             bytesLeft -= page.bytes();
-            next += readable.size();
-            if (readable.isEmpty() || next < page.nextOffset() || page.endsAtHead()) {
+            boolean isAdvanced = readableEnd > next;
+            next = readableEnd;
+            if (!isAdvanced || next < page.nextOffset() || page.endsAtHead()) {
                 return events; // at the head, or before what cannot be read
             }
         }
         return events;
     }
 
-    /** Returns the events of a page up to the first one that is missing or cannot be decoded. */
-    private static List<StoredEvent> readable(FetchedPage page) {
-        if (page.firstEventOffset() != page.firstOffset()) {
-            return List.of();
+    /**
+     * Adds the events of a page up to the first one that is missing or cannot be decoded.
+     *
+     * @return its offset, or the end of the page
+     */
+    private static long addReadable(FetchedPage page, List<StoredEvent> events) {
+        long expected = page.firstOffset();
+        for (StoredEvent event : page.events()) {
+            boolean isNext = event.offset() == expected || page.compacted().contains(expected, event.offset());
+            if (!isNext || page.undecodable().containsKey(event.offset())) {
+                return expected;
+            }
+            events.add(event);
+            expected = event.offset() + 1;
         }
-        List<StoredEvent> events = page.events().subList(0, page.gaplessEvents());
-        if (page.undecodable().isEmpty()) {
-            return events;
-        }
-        return events.stream()
-                .takeWhile(event -> !page.undecodable().containsKey(event.offset()))
-                .toList();
+        return page.compacted().contains(expected, page.nextOffset()) ? page.nextOffset() : expected;
     }
 
     /** Fetches a page. */
@@ -86,11 +91,12 @@ public final class RangeReader {
             return FetchedPage.ofMissing(from, from);
         }
         Request request = new Request(partition, from, maxBytes);
-        return shard.require()
+        FetchedPage page = shard.require()
                 .call(c -> shard.tables()
                         .fetch()
                         .execute(c, null, streamId.getAsInt(), stream, shard.number(), List.of(request), maxEvents))
                 .getFirst();
+        return CompactedGaps.mark(shard, streamId.getAsInt(), partition, page);
     }
 
     /** Throws the reason why the first event cannot be read, unless it is not stored yet. */

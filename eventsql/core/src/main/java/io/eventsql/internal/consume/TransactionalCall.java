@@ -47,6 +47,9 @@ record TransactionalCall(
         if (!isRedrive && next <= assignment.committedOffset()) {
             return; // an earlier commit, whose answer was lost, was stored
         }
+        if (!isRedrive && assignment.committedOffset() < first) {
+            commitPassed();
+        }
         boolean[] commitBegun = {false};
         try {
             // From these events' own offset: what is known to be committed may change at any moment.
@@ -104,6 +107,15 @@ record TransactionalCall(
         if (isRedrive || assignment.committedOffset() < next) {
             throw new NotHandledException(
                     "the offset had changed, everything was rolled back", new SQLException("commit refused", "40001"));
+        }
+    }
+
+    /** Commits the offsets before the events that have no event to be handled, because compaction has removed it. */
+    private void commitPassed() throws NotHandledException {
+        try {
+            committer.commit();
+        } catch (SQLException e) {
+            throw new NotHandledException("the offset could not be committed: " + e.getMessage(), e);
         }
     }
 

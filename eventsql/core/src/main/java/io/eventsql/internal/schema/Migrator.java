@@ -53,6 +53,7 @@ public final class Migrator {
             new SqlFile(9, "shard/V9__retention.sql"),
             new SqlFile(10, "shard/V10__consumer_status.sql"),
             new SqlFile(11, "shard/V11__erasure.sql"),
+            new SqlFile(12, "shard/V12__compaction.sql"),
             new SqlFile(13, "shard/V13__latest.sql"),
             new SqlFile(14, "outbox/V14__outbox_erasure.sql"),
             new SqlFile(15, "outbox/V15__outbox_tombstones.sql"));

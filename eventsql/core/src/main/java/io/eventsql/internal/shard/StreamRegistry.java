@@ -10,6 +10,7 @@ import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
@@ -144,6 +145,7 @@ public final class StreamRegistry {
         addIfDiffering(differing, "segmentSize", requested.segmentSize(), existing.segmentSize());
         addIfDiffering(differing, "json", requested.json(), existing.json());
         addIfDiffering(differing, "retention", requested.retention(), existing.retention());
+        addIfDiffering(differing, "compaction", requested.compaction(), existing.compaction());
         if (!differing.isEmpty()) {
             LOG.warn(
                     "Stream {} exists with other settings, which it keeps: {}. EventSql.alterStream changes them",
@@ -152,8 +154,8 @@ public final class StreamRegistry {
         }
     }
 
-    private static void addIfDiffering(List<String> differing, String field, Object requested, Object existing) {
-        if (!requested.equals(existing)) {
+    private static void addIfDiffering(List<String> differing, String field, @Nullable Object requested, @Nullable Object existing) {
+        if (!Objects.equals(requested, existing)) {
             differing.add(field + " is " + existing + ", not " + requested);
         }
     }

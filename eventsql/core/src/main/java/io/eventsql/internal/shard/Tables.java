@@ -2,6 +2,7 @@ package io.eventsql.internal.shard;
 
 import io.eventsql.internal.sql.AppendStatement;
 import io.eventsql.internal.sql.ClearStatements;
+import io.eventsql.internal.sql.CompactionFunctions;
 import io.eventsql.internal.sql.ConsumerStatusFunctions;
 import io.eventsql.internal.sql.ConsumerTable;
 import io.eventsql.internal.sql.ErasureTable;
@@ -27,6 +28,7 @@ public record Tables(
         PartitionTable partitions,
         SegmentTable segments,
         RetentionFunctions retention,
+        CompactionFunctions compaction,
         ConsumerTable consumers,
         ConsumerStatusFunctions consumerStatus,
         OffsetTable offsets,
@@ -47,6 +49,7 @@ public record Tables(
                 new PartitionTable(schema),
                 new SegmentTable(schema),
                 new RetentionFunctions(schema),
+                new CompactionFunctions(schema),
                 new ConsumerTable(schema),
                 new ConsumerStatusFunctions(schema),
                 new OffsetTable(schema),

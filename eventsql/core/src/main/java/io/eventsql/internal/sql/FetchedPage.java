@@ -5,18 +5,20 @@ import io.eventsql.StoredEvent;
 import io.eventsql.UndecodableEventException;
 import java.sql.SQLException;
 import java.time.Instant;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 
 /**
  * The range of a partition that a fetch has read, from the requested offset on, and its events in their order. An offset
- * of the range without an event is missing from the log, or below its start.
+ * of the range without an event was compacted, is missing from the log, or is below its start.
  *
  * @param nextOffset the offset after the range; {@code firstOffset} if there was nothing to read
  * @param endsAtHead whether the range has events and ends at the head; otherwise there may be more to read
  * @param bytes the size of the values, keys and headers; a character of text counts {@value #CHARACTER_BYTES}
  * @param undecodable the failures of events that could not be decoded, by offset; such an event has its position and
  *     value, and nothing that could not be decoded
+ * @param compacted where compaction may have removed events
  */
 public record FetchedPage(
         long firstOffset,
@@ -24,9 +26,21 @@ public record FetchedPage(
         boolean endsAtHead,
         List<StoredEvent> events,
         long bytes,
-        Map<Long, UndecodableEventException> undecodable) {
+        Map<Long, UndecodableEventException> undecodable,
+        CompactedRanges compacted) {
     /** The most that a character takes in UTF-8: a page is never smaller than the database counts it. */
     public static final int CHARACTER_BYTES = 3;
+
+    /** Creates a page of which it is not known that events were compacted. */
+    public FetchedPage(
+            long firstOffset,
+            long nextOffset,
+            boolean endsAtHead,
+            List<StoredEvent> events,
+            long bytes,
+            Map<Long, UndecodableEventException> undecodable) {
+        this(firstOffset, nextOffset, endsAtHead, events, bytes, undecodable, CompactedRanges.NONE);
+    }
 
     /** Returns a range in which every event is missing. */
     public static FetchedPage ofMissing(long firstOffset, long nextOffset) {
@@ -45,6 +59,47 @@ public record FetchedPage(
                 Map.of(offset, new UndecodableEventException(position, null, cause)));
     }
 
+    /** Returns the page with the ranges in which compaction may have removed events. */
+    public FetchedPage withCompacted(CompactedRanges ranges) {
+        return new FetchedPage(firstOffset, nextOffset, endsAtHead, events, bytes, undecodable, ranges);
+    }
+
+    /** Returns whether the range has offsets without an event. */
+    public boolean hasGaps() {
+        return nextOffset - firstOffset != events.size();
+    }
+
+    /** Returns whether compaction may have removed the events of all offsets without one. */
+    public boolean hasOnlyCompactedGaps() {
+        long expected = firstOffset;
+        for (StoredEvent event : events) {
+            if (event.offset() != expected && !compacted.contains(expected, event.offset())) {
+                return false;
+            }
+            expected = event.offset() + 1;
+        }
+        return expected == nextOffset || compacted.contains(expected, nextOffset);
+    }
+
+    /** Returns the ranges without events that compaction may have removed. */
+    public List<OffsetRange> compactedGaps() {
+        if (!hasGaps()) {
+            return List.of();
+        }
+        List<OffsetRange> gaps = new ArrayList<>();
+        long expected = firstOffset;
+        for (StoredEvent event : events) {
+            if (event.offset() != expected) {
+                gaps.addAll(compacted.within(expected, event.offset()));
+            }
+            expected = event.offset() + 1;
+        }
+        if (expected != nextOffset) {
+            gaps.addAll(compacted.within(expected, nextOffset));
+        }
+        return gaps;
+    }
+
     /** Returns whether there was nothing to read. */
     public boolean isEmpty() {
         return nextOffset == firstOffset;
@@ -53,15 +108,5 @@ public record FetchedPage(
     /** Returns the offset of the first event, or the end of the range if there is none. */
     public long firstEventOffset() {
         return events.isEmpty() ? nextOffset : events.getFirst().offset();
-    }
-
-    /** Returns how many events follow each other without a gap, from the first one on. */
-    public int gaplessEvents() {
-        int count = 0;
-        long expected = firstEventOffset();
-        while (count < events.size() && events.get(count).offset() == expected + count) {
-            count++;
-        }
-        return count;
     }
 }

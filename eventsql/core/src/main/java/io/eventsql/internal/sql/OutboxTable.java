@@ -1,5 +1,6 @@
 package io.eventsql.internal.sql;
 
+import io.eventsql.Compaction;
 import io.eventsql.Retention;
 import io.eventsql.StreamSpec;
 import java.sql.Connection;
@@ -64,7 +65,8 @@ public final class OutboxTable {
     private static final String FIND_STREAM = """
             SELECT s.partitions, s.segment_size, s.json,
                    (extract(epoch FROM s.retention) * 1000)::bigint, s.retention_bytes, s.retention_events,
-                   s.expire_handled, (extract(epoch FROM s.abandoned_after) * 1000)::bigint
+                   s.expire_handled, (extract(epoch FROM s.abandoned_after) * 1000)::bigint,
+                   s.compaction, (extract(epoch FROM s.tombstone_delay) * 1000)::bigint
             FROM eventsql.stream s, eventsql.shard c
             WHERE s.name = ? AND c.cluster_id = ?""";
 
@@ -126,7 +128,8 @@ public final class OutboxTable {
                 row.getObject(6, Long.class),
                 row.getBoolean(7),
                 Duration.ofMillis(row.getLong(8)));
-        return new StreamSpec(name, row.getInt(1), row.getLong(2), row.getBoolean(3), retention);
+        Compaction compaction = row.getBoolean(9) ? new Compaction(Duration.ofMillis(row.getLong(10))) : null;
+        return new StreamSpec(name, row.getInt(1), row.getLong(2), row.getBoolean(3), retention, compaction);
     }
 
     /** Writes one event in the caller's transaction. */

@@ -1,5 +1,6 @@
 package io.eventsql.internal.sql;
 
+import io.eventsql.Compaction;
 import io.eventsql.Retention;
 import io.eventsql.StreamSpec;
 import java.sql.Connection;
@@ -16,6 +17,7 @@ public final class StreamTable {
     // Index: stream_name_unique. Takes no row lock.
     private static final String FIND = """
             SELECT stream_id, name, partitions, segment_size, json, retention_bytes, retention_events, expire_handled,
+                   compaction, (extract(epoch FROM tombstone_delay) * 1000)::bigint AS tombstone_delay_ms,
                    (extract(epoch FROM retention) * 1000)::bigint AS age_ms,
                    (extract(epoch FROM abandoned_after) * 1000)::bigint AS abandoned_after_ms
             FROM eventsql.stream
@@ -24,6 +26,7 @@ public final class StreamTable {
     // Index: stream_name_unique, or a scan of the whole table. Takes no row lock.
     private static final String FIND_ALL = """
             SELECT stream_id, name, partitions, segment_size, json, retention_bytes, retention_events, expire_handled,
+                   compaction, (extract(epoch FROM tombstone_delay) * 1000)::bigint AS tombstone_delay_ms,
                    (extract(epoch FROM retention) * 1000)::bigint AS age_ms,
                    (extract(epoch FROM abandoned_after) * 1000)::bigint AS abandoned_after_ms
             FROM eventsql.stream
@@ -32,12 +35,14 @@ public final class StreamTable {
     // Index: stream_name_unique, on which a concurrent insert of the same name waits.
     private static final String CREATE = """
             SELECT eventsql.create_stream_v2(?, ?, ?, ?, ?,
-                ?::bigint * interval '1 ms', ?::bigint, ?::bigint, ?, ?::bigint * interval '1 ms')""";
+                ?::bigint * interval '1 ms', ?::bigint, ?::bigint, ?, ?::bigint * interval '1 ms',
+                ?, ?::bigint * interval '1 ms')""";
 
     // Index: stream_name_unique. Locks the stream's row, and that of retention, whose current step it waits for.
     private static final String ALTER = """
             SELECT eventsql.alter_stream_v1(?, ?, ?,
-                ?::bigint * interval '1 ms', ?::bigint, ?::bigint, ?, ?::bigint * interval '1 ms')""";
+                ?::bigint * interval '1 ms', ?::bigint, ?::bigint, ?, ?::bigint * interval '1 ms',
+                ?, ?::bigint * interval '1 ms')""";
 
     // Index: stream_name_unique. Reads the catalog: pg_class_relname_nsp_index. Takes no row lock.
     private static final String HAS_ALL_PARTITIONS = """
@@ -89,7 +94,9 @@ public final class StreamTable {
                         retention.maxBytes(),
                         retention.maxEvents(),
                         retention.expireHandled(),
-                        millis(retention.abandonedAfter()));
+                        millis(retention.abandonedAfter()),
+                        spec.compaction() != null,
+                        tombstoneDelayMs(spec));
     }
 
     /**
@@ -109,7 +116,15 @@ public final class StreamTable {
                         retention.maxBytes(),
                         retention.maxEvents(),
                         retention.expireHandled(),
-                        millis(retention.abandonedAfter())));
+                        millis(retention.abandonedAfter()),
+                        spec.compaction() != null,
+                        tombstoneDelayMs(spec)));
+    }
+
+    private static long tombstoneDelayMs(StreamSpec spec) {
+        return Objects.requireNonNullElse(spec.compaction(), Compaction.DEFAULT)
+                .tombstoneDelay()
+                .toMillis();
     }
 
     private static @Nullable Long millis(@Nullable Duration duration) {
@@ -141,7 +156,10 @@ public final class StreamTable {
                         r.get("partitions", Integer.class),
                         r.get("segment_size", Long.class),
                         r.get("json", Boolean.class),
-                        retention(r)));
+                        retention(r),
+                        Boolean.TRUE.equals(r.get("compaction", Boolean.class))
+                                ? new Compaction(Duration.ofMillis(r.get("tombstone_delay_ms", Long.class)))
+                                : null));
     }
 
     private static Retention retention(org.jooq.Record r) {

@@ -62,6 +62,8 @@ CREATE TABLE eventsql.segment (
     last_published_at timestamptz,                     -- of its last event; NULL: not closed
     bytes             bigint,                          -- of table, index and large values; NULL: not closed
     compacted_through bigint,                          -- below it, offsets may be missing; NULL: none are
+    removed_events    bigint      NOT NULL DEFAULT 0,  -- by compaction
+    rewritten_events  bigint      NOT NULL DEFAULT 0,  -- those of them whose space was returned
     expired_at        timestamptz,
     CONSTRAINT segment_offsets_ordered CHECK (first_offset < end_offset),
     PRIMARY KEY (stream_id, partition, first_offset)
@@ -164,7 +166,8 @@ DECLARE
     of_partition text;
     name         text;
 BEGIN
-    SELECT s.table_name, s.segment_size INTO STRICT stream FROM eventsql.stream s WHERE s.stream_id = p_stream_id;
+    SELECT s.table_name, s.segment_size, s.compaction INTO STRICT stream
+    FROM eventsql.stream s WHERE s.stream_id = p_stream_id;
     size := eventsql.next_segment_size_v1(p_stream_id, p_partition);
     end_offset := CASE
         WHEN size = stream.segment_size THEN (p_first_offset / size + 1) * size
@@ -196,8 +199,9 @@ BEGIN
         EXECUTE format('ALTER TABLE %s ATTACH PARTITION %s FOR VALUES IN (%s)', events, of_partition, p_partition);
         PERFORM eventsql.copy_grants_v1(events::regclass, of_partition::regclass);
     END IF;
-    -- The primary key is the only index: offsets are looked up, and read in their order. INCLUDING CONSTRAINTS, because
-    -- a table without the constraints that a user has added to the stream's table could not be attached.
+    -- The primary key is the only index, unless the stream is compacted: offsets are looked up, and read in their order.
+    -- INCLUDING CONSTRAINTS, because a table without the constraints that a user has added to the stream's table could not
+    -- be attached.
     -- Autovacuum: events are only inserted, and dropped with their segment, and no plan of the library needs
     -- statistics; by default autovacuum would read a growing segment again and again (decision 10).
     EXECUTE format(
@@ -209,6 +213,10 @@ BEGIN
         '  vacuum_truncate = false, toast.vacuum_truncate = false)', name, of_partition);
     -- No samples of values in pg_statistic, where no erasure would find them.
     EXECUTE format('ALTER TABLE eventsql.%I ALTER COLUMN value SET STATISTICS 0', name);
+    IF stream.compaction THEN
+        EXECUTE format(
+            'CREATE INDEX ON eventsql.%I (hashtextextended(key, 0), event_offset) WHERE key IS NOT NULL', name);
+    END IF;
     EXECUTE format(
         'ALTER TABLE %s ATTACH PARTITION eventsql.%I FOR VALUES FROM (%s) TO (%s)',
         of_partition, name, p_first_offset, end_offset);

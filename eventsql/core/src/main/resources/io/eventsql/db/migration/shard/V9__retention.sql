@@ -13,7 +13,8 @@ ALTER TABLE eventsql.stream
     ADD COLUMN retention_events bigint   CONSTRAINT stream_retention_events_positive CHECK (retention_events > 0),
     ADD COLUMN expire_handled   boolean  NOT NULL DEFAULT false, -- events expire when all consumers have handled them
     -- A consumer that is behind and has not committed for so long no longer keeps events.
-    ADD COLUMN abandoned_after  interval NOT NULL DEFAULT '7 days';
+    ADD COLUMN abandoned_after  interval NOT NULL DEFAULT '7 days',
+    ADD COLUMN tombstone_delay  interval NOT NULL DEFAULT '1 day'; -- of a compacted stream: how long tombstones stay
 
 -- One pass over the partitions after the other, shared by all processes: the one that locks the row takes the next step.
 CREATE TABLE eventsql.retention_pass (
@@ -43,10 +44,11 @@ CROSS JOIN LATERAL (
     FROM eventsql.segment g
     WHERE g.state IN ('expired', 'empty')) s;
 
--- Creates a stream as create_stream_v1 does, with its retention; an existing one stays as it is.
+-- Creates a stream as create_stream_v1 does, with its retention and compaction; an existing one stays as it is.
 CREATE FUNCTION eventsql.create_stream_v2(
     p_name text, p_partitions int, p_segment_size bigint, p_json boolean, p_map_version int,
-    p_age interval, p_bytes bigint, p_events bigint, p_handled boolean, p_abandoned_after interval)
+    p_age interval, p_bytes bigint, p_events bigint, p_handled boolean, p_abandoned_after interval,
+    p_compaction boolean DEFAULT false, p_tombstone_delay interval DEFAULT '1 day')
 RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -61,16 +63,18 @@ BEGIN
     PERFORM eventsql.create_stream_v1(p_name, p_partitions, p_segment_size, p_json, p_map_version);
     UPDATE eventsql.stream s
     SET retention = p_age, retention_bytes = p_bytes, retention_events = p_events, expire_handled = p_handled,
-        abandoned_after = p_abandoned_after
+        abandoned_after = p_abandoned_after, compaction = p_compaction, tombstone_delay = p_tombstone_delay
     WHERE s.name = p_name;
+    PERFORM eventsql.apply_latest_view_v1(p_name); -- of version 13
 END $$;
 
 -- Changes the settings of a stream that can be changed. Returns whether the stream exists. Publishers and consumers
--- continue: no table that they use is locked. Waits for the current step of retention, so that no event expires by the
--- former limits once this is committed.
+-- continue: no table that they use is locked. Waits for the current steps of retention and compaction, so that no event goes
+-- by the former settings once this is committed.
 CREATE FUNCTION eventsql.alter_stream_v1(
     p_name text, p_segment_size bigint, p_json boolean,
-    p_age interval, p_bytes bigint, p_events bigint, p_handled boolean, p_abandoned_after interval)
+    p_age interval, p_bytes bigint, p_events bigint, p_handled boolean, p_abandoned_after interval,
+    p_compaction boolean DEFAULT false, p_tombstone_delay interval DEFAULT '1 day')
 RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -82,6 +86,7 @@ DECLARE
     view   text;
 BEGIN
     PERFORM FROM eventsql.retention_pass FOR UPDATE;
+    PERFORM FROM eventsql.compaction_pass FOR UPDATE;
     SELECT s.json, s.table_name INTO stream FROM eventsql.stream s WHERE s.name = p_name FOR NO KEY UPDATE;
     IF NOT FOUND THEN
         RETURN false;
@@ -99,8 +104,10 @@ BEGIN
     END IF;
     UPDATE eventsql.stream s
     SET segment_size = p_segment_size, json = p_json, retention = p_age, retention_bytes = p_bytes,
-        retention_events = p_events, expire_handled = p_handled, abandoned_after = p_abandoned_after
+        retention_events = p_events, expire_handled = p_handled, abandoned_after = p_abandoned_after,
+        compaction = p_compaction, tombstone_delay = p_tombstone_delay
     WHERE s.name = p_name;
+    PERFORM eventsql.apply_latest_view_v1(p_name); -- of version 13
     RETURN true;
 END $$;
 
@@ -132,7 +139,7 @@ END $$;
 -- Indexes: the primary keys of segment, producer_batch and consumer_offset. Takes no row lock.
 CREATE FUNCTION eventsql.retention_plan_v1(p_stream_id int, p_partition int DEFAULT NULL)
 RETURNS TABLE (
-    partition int, first_offset bigint, end_offset bigint, table_name text, is_active boolean, bytes bigint,
+    partition int, first_offset bigint, end_offset bigint, table_name text, is_active boolean, events bigint, bytes bigint,
     last_published_at timestamptz, expires_by text, expires_at timestamptz)
 LANGUAGE plpgsql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -152,7 +159,7 @@ BEGIN
     WITH stored AS (
         SELECT g.partition, greatest(g.first_offset, p.log_start) AS first_offset,
                least(g.end_offset, h.next_offset) AS end_offset, g.table_name, g.end_offset > h.next_offset AS is_active,
-               h.next_offset AS head,
+               least(g.end_offset, h.next_offset) - greatest(g.first_offset, p.log_start) - g.removed_events AS events,
                CASE WHEN g.state = 'closed' THEN g.bytes
                     ELSE pg_total_relation_size(to_regclass(format('eventsql.%I', g.table_name))) END AS bytes,
                CASE WHEN g.state = 'closed' THEN g.last_published_at
@@ -170,14 +177,17 @@ BEGIN
     ), summed AS (
         SELECT s.*, coalesce(sum(s.bytes) OVER (
             PARTITION BY s.partition ORDER BY s.first_offset DESC
-            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS bytes_after
+            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS bytes_after,
+            coalesce(sum(s.events) OVER (
+            PARTITION BY s.partition ORDER BY s.first_offset DESC
+            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS events_after
         FROM stored s
     ), judged AS (
         SELECT s.*,
             CASE
                 WHEN s.last_published_at < clock_timestamp() - policy.retention THEN 'age'
                 WHEN s.bytes_after >= policy.retention_bytes THEN 'bytes'
-                WHEN s.head - s.end_offset >= policy.retention_events THEN 'events'
+                WHEN s.events_after >= policy.retention_events THEN 'events'
                 WHEN policy.expire_handled AND policy.has_consumers
                     AND (NOT s.is_active OR s.last_published_at < clock_timestamp() - quiet_after)
                     AND NOT EXISTS (
@@ -194,7 +204,7 @@ BEGIN
             END AS exceeded
         FROM summed s
     )
-    SELECT j.partition, j.first_offset, j.end_offset, j.table_name, j.is_active, j.bytes, j.last_published_at,
+    SELECT j.partition, j.first_offset, j.end_offset, j.table_name, j.is_active, j.events, j.bytes, j.last_published_at,
            -- Only after all before it.
            CASE WHEN bool_and(j.exceeded IS NOT NULL) OVER (PARTITION BY j.partition ORDER BY j.first_offset)
                 THEN j.exceeded END,
@@ -223,7 +233,7 @@ BEGIN
     PERFORM eventsql.close_segments_v1(p_stream_id, p_partition);
     SELECT max(r.end_offset) FILTER (WHERE NOT r.is_active) AS new_start,
            count(*) FILTER (WHERE NOT r.is_active) AS segments,
-           coalesce(sum(r.end_offset - r.first_offset) FILTER (WHERE NOT r.is_active), 0) AS events,
+           coalesce(sum(r.events) FILTER (WHERE NOT r.is_active), 0) AS events,
            coalesce(sum(r.bytes) FILTER (WHERE NOT r.is_active), 0) AS bytes,
            coalesce(bool_or(r.is_active), false) AS is_quiet
     INTO expiring
@@ -419,7 +429,8 @@ BEGIN
 END $$;
 
 -- Returns the size that the next segment of a partition should have: an eighth of each limit, by the rate and the size of
--- the events of the last two segments, so that whole segments can expire in time; the stream's segment size at most.
+-- the events of the last two segments, so that whole segments can expire in time; the stream's segment size at most. Of a
+-- compacted stream 100,000 at most: events are compacted only after their segment has ended.
 CREATE OR REPLACE FUNCTION eventsql.next_segment_size_v1(p_stream_id int, p_partition int) RETURNS bigint
 LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -430,6 +441,7 @@ SET jit = off
 AS $$
 DECLARE
     segments_per_limit CONSTANT int := 8;
+    compacted_size_max CONSTANT bigint := 100000;
     size_min           CONSTANT bigint := 1000; -- a stream has a few segments ahead of the head, however quiet it is
     stream             record;
     head               bigint;
@@ -440,9 +452,10 @@ DECLARE
     bytes              bigint;
     size               bigint;
 BEGIN
-    SELECT s.segment_size, s.retention, s.retention_bytes, s.retention_events INTO STRICT stream
+    SELECT s.segment_size, s.retention, s.retention_bytes, s.retention_events, s.compaction INTO STRICT stream
     FROM eventsql.stream s WHERE s.stream_id = p_stream_id;
-    size := least(stream.segment_size, stream.retention_events / segments_per_limit);
+    size := least(stream.segment_size, stream.retention_events / segments_per_limit,
+        CASE WHEN stream.compaction THEN compacted_size_max END);
     IF num_nonnulls(stream.retention, stream.retention_bytes) > 0 THEN
         SELECT b.next_offset INTO STRICT head
         FROM eventsql.producer_batch b
