@@ -16,8 +16,8 @@ import java.util.TreeSet;
  * @param stepEvents the maximum number of events that a transaction reads, 1 to {@value #STEP_EVENTS_MAX}; {@value
  *     #DEFAULT_STEP_EVENTS} by default
  * @param pause the pause after each transaction, 0 to 1 minute; 10 ms by default
- * @param timeout how long the call waits for what is in its way, such as a transaction that may still read the erased
- *     values, 0 to 1 day; 1 minute by default
+ * @param timeout how long the call waits, without any progress, for what is in its way, such as a transaction that may still
+ *     read the erased values, 0 to 1 day; 1 minute by default
  */
 public record ErasureSpec(
         String stream,

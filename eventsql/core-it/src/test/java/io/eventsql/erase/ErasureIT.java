@@ -23,11 +23,13 @@ import io.eventsql.fixture.DatabaseFiles;
 import io.eventsql.fixture.Handled;
 import io.eventsql.fixture.Seeds;
 import io.eventsql.fixture.Sql;
+import io.eventsql.fixture.TestCluster;
 import io.eventsql.internal.sql.ErasureTable;
 import io.eventsql.internal.sql.OutboxErasureTable;
 import io.eventsql.internal.sql.SqlSchema;
 import java.sql.Connection;
 import java.sql.SQLException;
+import java.sql.Statement;
 import java.time.Duration;
 import java.util.HashSet;
 import java.util.List;
@@ -225,6 +227,7 @@ class ErasureIT extends ErasureFixture {
         open(1); // for the fixture to close
     }
 
+    /** With processes that are killed: {@link ErasureCrashIT}. */
     @Test
     void crash_betweenAnyTwoSteps_anotherProcessContinues() throws SQLException {
         Random random = Seeds.random("crash_betweenAnyTwoSteps");
@@ -232,11 +235,12 @@ class ErasureIT extends ErasureFixture {
         ErasureTable erasures = new ErasureTable(new SqlSchema("eventsql"));
         OutboxErasureTable inOutbox = new OutboxErasureTable(new SqlSchema("eventsql"));
         Set<String> phases = new HashSet<>();
-        for (int steps = 0; !phases.contains("done"); steps++) {
-            String key = "k" + steps;
-            publish(60, steps + 1, random);
-            UUID id = UUID.randomUUID();
-            try (Connection connection = database().getConnection()) {
+        try (EventSql other = EventSql.builder(cluster.dataSources()).build();
+                Connection connection = database().getConnection()) {
+            for (int steps = 0; !phases.contains("done"); steps++) {
+                String key = "k" + steps;
+                eventSql.publisher().publishAll(stream, List.of(event(key, random), event("other", random)));
+                UUID id = UUID.randomUUID();
                 erasures.begin(connection, id, stream, key, Set.of("name"), Set.of());
                 String phase = "";
                 for (int i = 0; i < steps; i++) { // then the process dies
@@ -250,17 +254,15 @@ class ErasureIT extends ErasureFixture {
                     }
                 }
                 phases.add(phase);
-            }
-            try (EventSql other = EventSql.builder(cluster.dataSources()).build()) {
                 Erasure erasure = other.resumeErasure(id);
                 assertThat(erasure.isDone())
                         .as("after %s steps: %s", steps, erasure)
                         .isTrue();
+                assertThat(readAll(stream)).allMatch(e -> e.isErased() != "other".equals(e.key()));
             }
-            assertThat(readAll(stream)).allMatch(e -> e.isErased() || !key.equals(e.key()));
-            assertNoFileContains(mark(key));
         }
         assertThat(phases).contains("outbox-sending", "events", "copies", "files");
+        assertNoFileContains("secret-of-k");
     }
 
     @Test
@@ -348,7 +350,7 @@ class ErasureIT extends ErasureFixture {
         assertNoFileContains(mark("k1"));
     }
 
-    /** Such a session has no snapshot, so that nothing but its lock keeps a file from being written anew. */
+    /** After a utility statement the session has no snapshot: nothing but its lock keeps a file from being written anew. */
     @Test
     void erase_idleTransactionHasReadASegment_waitsAndNamesItsTable() throws SQLException {
         open(1);
@@ -356,8 +358,11 @@ class ErasureIT extends ErasureFixture {
         Erasure erasure;
         try (Connection reader = database().getConnection()) {
             reader.setAutoCommit(false);
-            Sql.query(reader, "SELECT count(*) FROM eventsql.events_" + stream);
-            erasure = eventSql.erase(ErasureSpec.of(stream, "k1").withTimeout(Duration.ZERO));
+            try (Statement statement = reader.createStatement()) {
+                statement.execute("SELECT count(*) FROM eventsql.events_" + stream);
+                statement.execute("SET LOCAL lock_timeout = 0");
+            }
+            erasure = eventSql.erase(ErasureSpec.of(stream, "k1").withTimeout(Duration.ofMillis(500)));
             assertThat(erasure.isErased()).isTrue();
             assertThat(erasure.isDone()).isFalse();
             assertThat(erasure.parts())
@@ -369,6 +374,31 @@ class ErasureIT extends ErasureFixture {
         assertThat(eventSql.resumeErasure(erasure.id()).isDone()).isTrue();
         assertThat(readAll(stream)).hasSize(40);
         assertThat(DatabaseFiles.containing(database(), mark("k1"))).isNotEmpty(); // of the later events
+    }
+
+    /**
+     * The snapshot of the transaction that writes a file anew is as old as the oldest writing transaction of the server: the
+     * file kept the erased rows, and the erasure was reported as done.
+     */
+    @Test
+    void erase_transactionInAnotherDatabaseWrites_waitsAndNamesIt() throws SQLException {
+        open(1);
+        publish(20, 2, new Random(1));
+        Erasure erasure;
+        try (Connection writer = TestCluster.newDatabase().getConnection()) {
+            writer.setAutoCommit(false);
+            Sql.query(writer, "SELECT pg_current_xact_id()");
+            String pid = Sql.query(writer, "SELECT pg_backend_pid()").getFirst();
+            erasure = eventSql.erase(ErasureSpec.of(stream, "k1").withTimeout(Duration.ofMillis(500)));
+            assertThat(erasure.isErased()).isTrue();
+            assertThat(erasure.isDone()).isFalse();
+            assertThat(erasure.parts())
+                    .extracting(Erasure.Part::waitingFor)
+                    .anySatisfy(reason -> assertThat(reason).startsWith("the session with pid " + pid));
+            writer.rollback();
+        }
+        assertThat(eventSql.resumeErasure(erasure.id()).isDone()).isTrue();
+        assertNoFileContains(mark("k1"));
     }
 
     /** ANALYZE keeps samples of columns in pg_statistic, whose files no erasure writes anew. */

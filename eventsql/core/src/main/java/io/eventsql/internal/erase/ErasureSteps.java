@@ -23,16 +23,16 @@ final class ErasureSteps {
 
     private final ErasureSpec spec;
     private final String failure;
-    private final long deadline;
     /** What the last steps wait for, by database. */
     private final Map<String, String> reasons = new LinkedHashMap<>();
 
     private Duration retry = RETRY_MIN;
+    /** The last time at which a step was not in the way of anything: the timeout limits the time without progress. */
+    private long progressNanos = System.nanoTime();
 
     ErasureSteps(ErasureSpec spec, String failure) {
         this.spec = spec;
         this.failure = failure;
-        this.deadline = System.nanoTime() + spec.timeout().toNanos();
     }
 
     /** The result of one step. */
@@ -62,8 +62,14 @@ final class ErasureSteps {
                 reasons.put(database, result.reason() == null ? "another transaction" : result.reason());
                 return;
             }
+            progressed();
             pause(spec.pause());
         }
+    }
+
+    private void progressed() {
+        progressNanos = System.nanoTime();
+        retry = RETRY_MIN;
     }
 
     /** Runs a statement, again if another transaction is in its way, at most until the timeout. */
@@ -95,9 +101,9 @@ final class ErasureSteps {
         return !reasons.isEmpty();
     }
 
-    /** Waits before the next round; returns {@code false} if the timeout has passed. */
+    /** Waits before the next round; returns {@code false} if the timeout has passed since the last progress. */
     boolean mayWaitOn() {
-        if (System.nanoTime() - deadline >= 0) {
+        if (System.nanoTime() - progressNanos >= spec.timeout().toNanos()) {
             return false;
         }
         pause(retry);

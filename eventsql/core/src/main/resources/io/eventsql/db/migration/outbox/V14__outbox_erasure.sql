@@ -34,8 +34,10 @@ CREATE TABLE eventsql.outbox_erasure (
 );
 
 -- Returns what keeps row versions from being removed that a transaction up to p_xid has replaced: a session, a prepared
--- transaction or a replication slot with an older snapshot. NULL if nothing does. The snapshot of the caller counts, too:
--- it may have been taken while such a transaction was still in progress. Reads views that show this to every role.
+-- transaction or a replication slot with an older snapshot. NULL if nothing does. Reads views that show this to every role.
+--
+-- The snapshot of the caller counts, too, and it is as old as the oldest transaction that was writing when it was taken, in
+-- whatever database of the server: such a transaction delays the removal, although it cannot read the rows.
 CREATE FUNCTION eventsql.older_snapshot_v1(p_xid xid8) RETURNS text
 LANGUAGE plpgsql VOLATILE
 SET search_path = pg_catalog, pg_temp
@@ -45,19 +47,23 @@ DECLARE
     p_age  bigint := own::text::bigint - p_xid::text::bigint;
     oldest record;
 BEGIN
-    SELECT o.name, o.age INTO oldest
+    SELECT o.name INTO oldest
     FROM (
-        SELECT 'the session with pid ' || a.pid AS name, greatest(age(a.backend_xmin), age(a.backend_xid)) AS age
+        SELECT 'the session with pid ' || a.pid AS name, greatest(age(a.backend_xid), CASE
+                   WHEN a.datid IS NULL OR a.datname = current_database() THEN age(a.backend_xmin) END) AS age,
+               false AS is_own
         FROM pg_stat_activity a
-        WHERE a.datid IS NULL OR a.datid = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())
+        WHERE a.pid <> pg_backend_pid()
         UNION ALL
-        SELECT 'the prepared transaction ' || p.gid, age(p.transaction)
-        FROM pg_prepared_xacts p WHERE p.database = current_database()
+        SELECT 'the prepared transaction ' || p.gid, age(p.transaction), false FROM pg_prepared_xacts p
         UNION ALL
-        SELECT 'the replication slot ' || s.slot_name, age(s.xmin) FROM pg_replication_slots s
+        SELECT 'the replication slot ' || s.slot_name, age(s.xmin), false FROM pg_replication_slots s
+        UNION ALL
+        SELECT 'a transaction that has just ended', age(a.backend_xmin), true
+        FROM pg_stat_activity a WHERE a.pid = pg_backend_pid()
     ) o
     WHERE o.age >= p_age
-    ORDER BY o.age DESC LIMIT 1;
+    ORDER BY o.is_own, o.age DESC LIMIT 1;
     RETURN oldest.name;
 END $$;
 
@@ -74,7 +80,7 @@ DECLARE
     index  text;
 BEGIN
     IF holder IS NOT NULL THEN
-        RETURN holder || ' may still read what was erased';
+        RETURN holder || ' keeps what was erased from being removed';
     END IF;
     BEGIN
         IF p_lock_timeout_ms > 0 THEN
