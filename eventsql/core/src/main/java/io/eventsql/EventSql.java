@@ -13,9 +13,9 @@ import io.eventsql.internal.erase.Eraser;
 import io.eventsql.internal.pool.PoolCheck;
 import io.eventsql.internal.relay.OutboxPublisher;
 import io.eventsql.internal.relay.Relays;
-import io.eventsql.internal.retain.DeadProducers;
 import io.eventsql.internal.retain.CompactionKeeper;
 import io.eventsql.internal.retain.CompactionReader;
+import io.eventsql.internal.retain.DeadProducers;
 import io.eventsql.internal.retain.RetentionKeeper;
 import io.eventsql.internal.retain.RetentionReader;
 import io.eventsql.internal.retain.SegmentKeeper;
@@ -493,8 +493,8 @@ public final class EventSql implements AutoCloseable {
      * @throws InvalidInputException if the stream has no compaction, or the key can never have been published
      * @throws UnknownStreamException if the stream does not exist
      * @throws UndecodableEventException if the event's headers cannot be decoded
-     * @throws EventSqlException if the key's shard is unavailable, or the index of a segment is still being created since
-     *     compaction was switched on; retry the call
+     * @throws EventSqlException if the key's shard is unavailable, or if a segment of more than 10,000 events has no index yet,
+     *     because it began before compaction was switched on: it gets one after it has ended
      */
     public Optional<StoredEvent> latest(String stream, String key) {
         return latest.latest(requireStream(stream), InvalidInputException.requireGiven("key", key));

@@ -26,13 +26,15 @@ final class CompactedGaps {
     static List<FetchedPage> mark(
             Shard shard, Membership membership, List<Assignment> assignments, List<FetchedPage> pages)
             throws SQLException {
+        if (!anyHasGaps(pages)) {
+            return pages;
+        }
         List<Integer> unknown = new ArrayList<>();
         List<FetchedPage> marked = new ArrayList<>(pages);
         for (int i = 0; i < pages.size(); i++) {
             FetchedPage page = pages.get(i);
             if (page.hasGaps()) {
-                FetchedPage remembered =
-                        page.withCompacted(assignments.get(i).compacted());
+                FetchedPage remembered = page.withCompacted(assignments.get(i).compacted());
                 marked.set(i, remembered);
                 if (page.events().isEmpty() || !remembered.hasOnlyCompactedGaps()) {
                     unknown.add(i);
@@ -57,6 +59,15 @@ final class CompactedGaps {
         return marked;
     }
 
+    private static boolean anyHasGaps(List<FetchedPage> pages) {
+        for (FetchedPage page : pages) {
+            if (page.hasGaps()) {
+                return true;
+            }
+        }
+        return false;
+    }
+
     /** Returns a page of one partition in the same way; nothing is remembered. */
     static FetchedPage mark(Shard shard, int streamId, int partition, FetchedPage page) throws SQLException {
         return page.hasGaps()
@@ -66,17 +77,12 @@ final class CompactedGaps {
     }
 
     private static List<CompactedRanges> read(
-            Shard shard,
-            @Nullable String incarnation,
-            int streamId,
-            List<Integer> partitions,
-            List<FetchedPage> pages)
+            Shard shard, @Nullable String incarnation, int streamId, List<Integer> partitions, List<FetchedPage> pages)
             throws SQLException {
         List<OffsetRange> of = pages.stream()
                 .map(page -> new OffsetRange(
                         page.firstOffset(), Math.max(page.nextOffset(), page.firstOffset() + AHEAD_OFFSETS)))
                 .toList();
-        return shard.require()
-                .call(c -> shard.tables().compaction().ranges(c, incarnation, streamId, partitions, of));
+        return shard.require().call(c -> shard.tables().compaction().ranges(c, incarnation, streamId, partitions, of));
     }
 }

@@ -17,7 +17,7 @@ import org.slf4j.LoggerFactory;
 /**
  * Compacts the streams of one shard, in the background, in rounds over all partitions. The processes of a database share the
  * steps. Used by the shard's background thread, one step at a time, so that adding segments does not wait. After each step it
- * pauses for as long as that has taken.
+ * pauses for half as long as that has taken.
  */
 public final class CompactionKeeper {
     private static final Logger LOG = LoggerFactory.getLogger(CompactionKeeper.class);
@@ -57,7 +57,7 @@ public final class CompactionKeeper {
                 long tookMs = TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - began);
                 runLater(
                         more
-                                ? Math.max(STEP_PAUSE_MIN_MS, tookMs)
+                                ? Math.max(STEP_PAUSE_MIN_MS, tookMs / 2)
                                 : (isIdle ? IDLE_INTERVAL : interval).toMillis());
             }
         });
@@ -79,7 +79,10 @@ public final class CompactionKeeper {
         } catch (SQLException e) { // if the role may not do it, another process does
             if (failures.add(SqlErrors.state(e)).isNew()) {
                 LOG.warn(
-                        "Compaction on {} failed; retrying every {} ms: {}", shard, interval.toMillis(), e.getMessage());
+                        "Compaction on {} failed; retrying every {} ms: {}",
+                        shard,
+                        interval.toMillis(),
+                        e.getMessage());
             } else {
                 LOG.debug("Compaction on {} failed again", shard, e);
             }

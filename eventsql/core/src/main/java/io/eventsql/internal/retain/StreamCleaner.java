@@ -105,7 +105,7 @@ public final class StreamCleaner {
         long events = 0;
         int segments = 0;
         for (Head head : heads) {
-            events += head.head() - head.logStart();
+            events += head.head() - head.logStart() - shard.require().read(c -> clearing.countCompacted(c, head));
             segments += shard.require().read(c -> clearing.countSegments(c, head));
         }
         return new ClearPreview.ShardContent(shard.number(), events, segments);

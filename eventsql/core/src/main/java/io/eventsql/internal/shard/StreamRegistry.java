@@ -154,7 +154,8 @@ public final class StreamRegistry {
         }
     }
 
-    private static void addIfDiffering(List<String> differing, String field, @Nullable Object requested, @Nullable Object existing) {
+    private static void addIfDiffering(
+            List<String> differing, String field, @Nullable Object requested, @Nullable Object existing) {
         if (!Objects.equals(requested, existing)) {
             differing.add(field + " is " + existing + ", not " + requested);
         }

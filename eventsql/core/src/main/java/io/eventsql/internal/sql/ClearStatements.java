@@ -32,6 +32,12 @@ public final class ClearStatements {
             FROM eventsql.segment
             WHERE stream_id = ? AND partition = ? AND (end_offset <= ? OR first_offset < ? AND ? > ?)""";
 
+    // Index: the primary key of segment. Takes no row lock.
+    private static final String COUNT_COMPACTED = """
+            SELECT coalesce(sum(removed_events), 0)
+            FROM eventsql.segment
+            WHERE stream_id = ? AND partition = ? AND end_offset > ? AND first_offset < ?""";
+
     // Indexes: the primary key of segment, and in the catalog those of pg_class by name and of pg_inherits by child.
     // Takes
     // no row lock.
@@ -100,6 +106,18 @@ public final class ClearStatements {
                                 head.head(),
                                 head.logStart()))
                 .get(0, Integer.class);
+    }
+
+    /** Returns how many events between the log's start and its head compaction has removed. */
+    public long countCompacted(Connection connection, PartitionTable.Head head) {
+        return Objects.requireNonNull(Jooq.using(connection)
+                        .fetchOne(
+                                schema.sql(COUNT_COMPACTED),
+                                head.streamId(),
+                                head.partition(),
+                                head.logStart(),
+                                head.head()))
+                .get(0, Long.class);
     }
 
     /** Returns the segments below the log's start of a partition; detaching ones first. */

@@ -28,4 +28,17 @@ class PartitionProgressTest {
         assertThat(progress.committedOffset()).isEqualTo(7);
         assertThat(progress.handledOffset()).isEqualTo(10);
     }
+
+    @Test
+    void compactedRanges_countAsHandled_butNotAsEvents() {
+        progress.recordMissing(2, 5);
+        progress.recordHandled(2, 5);
+        assertThat(progress.uncommittedEvents()).isZero();
+
+        progress.recordHandled(0, 2);
+
+        assertThat(progress.handledOffset()).isEqualTo(5);
+        assertThat(progress.commitUpTo(5).events()).isEqualTo(2);
+        assertThat(progress.uncommittedEvents()).isEqualTo(2);
+    }
 }

@@ -1,5 +1,6 @@
 package io.eventsql.spring.boot;
 
+import io.eventsql.Compaction;
 import io.eventsql.InvalidInputException;
 import io.eventsql.Retention;
 import io.eventsql.Settings;
@@ -92,12 +93,14 @@ record EventSqlProperties(
      * @param segmentSize Events in one segment of a partition; retention removes whole segments.
      * @param json Whether values are JSON; the stream then has a view with the parsed value.
      * @param retention How long events are kept.
+     * @param compaction Whether only the last event of each key is kept.
      */
     record Stream(
             @DefaultValue("10") int partitions,
             @DefaultValue("1000000") long segmentSize,
             @DefaultValue("false") boolean json,
-            @DefaultValue StreamRetention retention) {}
+            @DefaultValue StreamRetention retention,
+            @DefaultValue StreamCompaction compaction) {}
 
     /**
      * How long a stream keeps its events. Each limit holds by itself; without any, events never expire.
@@ -117,6 +120,21 @@ record EventSqlProperties(
         Retention toRetention() {
             return new Retention(
                     maxAge, maxBytes == null ? null : maxBytes.toBytes(), maxEvents, expireHandled, abandonedAfter);
+        }
+    }
+
+    /**
+     * Whether a stream keeps only the last event of each key.
+     *
+     * @param enabled Whether earlier events of a key are removed.
+     * @param tombstoneDelay How long an event without a value that is the last of its key stays at least.
+     */
+    record StreamCompaction(
+            @DefaultValue("false") boolean enabled,
+            @DefaultValue("24h") Duration tombstoneDelay) {
+        @Nullable
+        Compaction toCompaction() {
+            return enabled ? new Compaction(tombstoneDelay) : null;
         }
     }
 
@@ -239,7 +257,8 @@ record EventSqlProperties(
                     stream.partitions(),
                     stream.segmentSize(),
                     stream.json(),
-                    stream.retention().toRetention());
+                    stream.retention().toRetention(),
+                    stream.compaction().toCompaction());
         } catch (InvalidInputException e) {
             String property = "eventsql.streams[" + name + "]";
             String field = e.field().equals("stream.name")

@@ -125,8 +125,8 @@ AS $$
        AND c.stored - p_segment.removed_events <= (c.stored - p_segment.rewritten_events) / 2
        AND p_segment.removed_events > p_segment.rewritten_events
        AND p_segment.bytes > 131072
-       AND p_segment.bytes * ((c.stored - p_segment.removed_events)::numeric / (c.stored - p_segment.rewritten_events))
-           <= 134217728
+       AND p_segment.bytes * ((c.stored - p_segment.removed_events)::numeric
+           / greatest(1, c.stored - p_segment.rewritten_events)) <= 134217728
     FROM (SELECT p_segment.end_offset - p_segment.first_offset) AS c (stored)
 $$;
 
@@ -381,8 +381,9 @@ BEGIN
         chunk_end := CASE WHEN chunk.events < events_left THEN segment.end_offset ELSE chunk.end_offset END;
         EXECUTE format(
             'INSERT INTO eventsql.compaction_key AS k (key_hash, last_offset)'
-            ' SELECT eventsql.key_hash_v1(e.key), max(e.event_offset) FROM eventsql.%I e'
-            ' WHERE e.event_offset >= $1 AND e.event_offset < $2 AND e.key IS NOT NULL GROUP BY 1'
+            ' SELECT eventsql.key_hash_v1(n.key), n.last_offset'
+            ' FROM (SELECT e.key, max(e.event_offset) AS last_offset FROM eventsql.%I e'
+            '       WHERE e.event_offset >= $1 AND e.event_offset < $2 AND e.key IS NOT NULL GROUP BY e.key) AS n'
             ' ON CONFLICT (key_hash) DO UPDATE SET last_offset = excluded.last_offset', segment.table_name)
         USING pass.next_offset, chunk_end;
         events_left := events_left - chunk.events;
@@ -583,6 +584,15 @@ BEGIN
     END;
 END $$;
 
+-- Rejects a change of a replaced table, such as of an erasure that has found its name before: it is repeated with the new one.
+CREATE FUNCTION eventsql.reject_change_v1() RETURNS trigger
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    RAISE EXCEPTION 'the events of table % are in another one now', TG_TABLE_NAME USING ERRCODE = '40001';
+END $$;
+
 -- Copies what is left of neighbouring segments into a new one, which takes their place.
 --
 -- While the events are copied, only changes of them wait. Then locks the row that every append locks first, so that no append
@@ -626,10 +636,11 @@ BEGIN
         FROM pg_attribute a
         WHERE a.attrelid = of_partition::regclass AND a.attnum > 0 AND NOT a.attisdropped);
 
-    -- The options are those of create_segment_v1.
+    -- The options are those of create_segment_v1. With a user's indexes, which attaching it would create otherwise.
     EXECUTE format(
         'CREATE TABLE eventsql.%I ('
-        '  LIKE %s INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING STORAGE, PRIMARY KEY (event_offset),'
+        '  LIKE %s INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING STORAGE INCLUDING INDEXES,'
+        '  PRIMARY KEY (event_offset),'
         '  CONSTRAINT eventsql_range CHECK (partition = %s AND event_offset >= %s AND event_offset < %s)'
         ') WITH ('
         '  autovacuum_vacuum_insert_threshold = 500000, autovacuum_vacuum_insert_scale_factor = 0.5,'
@@ -670,6 +681,9 @@ BEGIN
         RETURNING g.table_name
     LOOP
         EXECUTE format('ALTER TABLE %s DETACH PARTITION eventsql.%I', of_partition, replaced.table_name);
+        EXECUTE format(
+            'CREATE TRIGGER eventsql_replaced BEFORE INSERT OR UPDATE OR DELETE ON eventsql.%I'
+            ' FOR EACH STATEMENT EXECUTE FUNCTION eventsql.reject_change_v1()', replaced.table_name);
         INSERT INTO eventsql.replaced_table (table_name, replaced_at) VALUES (replaced.table_name, clock_timestamp());
     END LOOP;
     -- The constraint spares it the scan.
@@ -702,7 +716,7 @@ BEGIN
             PERFORM eventsql.replace_segments_v1(
                 pass.stream_id, pass.partition, merge.first_offset, merge.end_offset);
             RETURN;
-        EXCEPTION WHEN lock_not_available OR serialization_failure OR undefined_table THEN
+        EXCEPTION WHEN lock_not_available OR deadlock_detected OR serialization_failure OR undefined_table THEN
             PERFORM eventsql.return_space_later_v1('1 minute'); -- a transaction has read the stream by SQL
         END;
     END IF;
@@ -784,7 +798,7 @@ BEGIN
             PERFORM eventsql.merge_segments_v1();
         END IF;
         RETURN 'more';
-    EXCEPTION WHEN lock_not_available THEN
+    EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
         RETURN 'waiting';
     END;
 END $$;

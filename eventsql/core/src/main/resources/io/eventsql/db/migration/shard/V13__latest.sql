@@ -14,7 +14,11 @@ INSERT INTO eventsql.schema_version (version, description) VALUES (13, 'latest')
 -- Indexes: the primary key of segment, producer_batch_head, and the index of keys of each segment. Takes no row lock. Each
 -- segment is named, so the locks and the cost depend on the number of segments that are searched alone.
 --
--- Errors: ES004 the partition does not exist; ES016 the stream has no compaction; ES017 a segment has no index of keys yet.
+-- A segment that began before compaction was switched on gets its index only after it has ended. Until then it is searched by
+-- its primary key, backwards, as long as that reads at most 10,000 offsets.
+--
+-- Errors: ES004 the partition does not exist; ES016 the stream has no compaction; ES017 a segment has no index of keys yet, and
+-- is too large to be searched without one.
 CREATE FUNCTION eventsql.find_latest_v1(
     p_stream text, p_partition int, p_key text, p_from bigint, p_below bigint, p_segments_max int,
     OUT head bigint, OUT continue_below bigint, OUT event_offset bigint, OUT value bytea, OUT headers json,
@@ -29,6 +33,7 @@ SET lock_timeout = '2s'
 AS $$
 #variable_conflict use_column
 DECLARE
+    offsets_without_index_max CONSTANT bigint := 10000;
     stream   record;
     segment  record;
     id       oid;
@@ -65,7 +70,7 @@ BEGIN
         END IF;
         id := to_regclass(format('eventsql.%I', segment.table_name));
         IF id IS NOT NULL THEN
-            IF NOT EXISTS (
+            IF below - greatest(lowest, segment.first_offset) > offsets_without_index_max AND NOT EXISTS (
                 SELECT FROM pg_index i
                 WHERE i.indrelid = id AND i.indisvalid AND i.indexprs IS NOT NULL AND i.indpred IS NOT NULL)
             THEN

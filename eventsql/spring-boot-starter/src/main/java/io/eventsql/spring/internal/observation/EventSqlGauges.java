@@ -1,6 +1,7 @@
 package io.eventsql.spring.internal.observation;
 
 import io.eventsql.BufferState;
+import io.eventsql.CompactionStatus;
 import io.eventsql.EventSql;
 import io.eventsql.OutboxBacklog;
 import io.eventsql.RetentionStatus;
@@ -45,6 +46,7 @@ public final class EventSqlGauges implements MeterBinder, AutoCloseable {
         for (BufferState buffer : eventSql.buffers()) {
             bindBuffer(registry, buffer);
             bindRetention(registry, buffer);
+            bindCompaction(registry, buffer);
             if (consumersMax > 0) {
                 ConsumerGauges consumers = ConsumerGauges.bind(
                         registry, eventSql, buffer.shard(), buffer.name(), consumerInterval, consumersMax);
@@ -150,6 +152,54 @@ public final class EventSqlGauges implements MeterBinder, AutoCloseable {
                 readings,
                 tags,
                 s -> s.emptyTables());
+    }
+
+    /** Counted by the database for all processes: each reports the same values. */
+    private void bindCompaction(MeterRegistry registry, BufferState shard) {
+        Readings<CompactionStatus> readings = new Readings<>(
+                "compaction " + shard.name(), RETENTION_INTERVAL, () -> eventSql.compactionStatus(shard.shard()));
+        Tags tags = Tags.of("shard", shard.name());
+        counter(
+                registry,
+                "eventsql.compaction.removed.events",
+                "events",
+                "Events removed by compaction",
+                readings,
+                tags,
+                s -> s.removedEvents());
+        counter(
+                registry,
+                "eventsql.compaction.returned.size",
+                "bytes",
+                "Space that compaction has returned",
+                readings,
+                tags,
+                s -> s.returnedBytes());
+        gauge(
+                registry,
+                "eventsql.compaction.dirty.segments",
+                "segments",
+                "Segments that have ended since the last compaction of their partition",
+                readings,
+                tags,
+                s -> s.dirtySegments());
+        gauge(
+                registry,
+                "eventsql.compaction.dirty.size",
+                "bytes",
+                "Size of the segments that have ended since the last compaction of their partition",
+                readings,
+                tags,
+                s -> s.dirtyBytes());
+        TimeGauge.builder(
+                        "eventsql.compaction.pass.age",
+                        readings,
+                        TimeUnit.MILLISECONDS,
+                        r -> r.get(s -> s.passAge().toMillis()))
+                .description("Time since the compaction in progress has begun; 0 if there is none")
+                .tags(tags)
+                .strongReference(true)
+                .register(registry);
     }
 
     private static <T> void counter(
