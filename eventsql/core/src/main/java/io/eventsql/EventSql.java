@@ -1,12 +1,12 @@
 package io.eventsql;
 
+import io.eventsql.internal.append.LatestReader;
 import io.eventsql.internal.append.PublishContext;
 import io.eventsql.internal.append.PublishListeners;
 import io.eventsql.internal.append.Publisher;
 import io.eventsql.internal.consume.CloseDeadline;
 import io.eventsql.internal.consume.ConsumerStatusReader;
 import io.eventsql.internal.consume.Consumers;
-import io.eventsql.internal.consume.LatestReader;
 import io.eventsql.internal.consume.Listeners;
 import io.eventsql.internal.consume.RangeReader;
 import io.eventsql.internal.erase.Eraser;

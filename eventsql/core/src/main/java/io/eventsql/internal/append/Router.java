@@ -16,7 +16,7 @@ import org.jspecify.annotations.Nullable;
  * Routes events to shards and partitions. Events with a key: key → slot → shard, and a partition there, always the same.
  * Events without a key: the preferred shard, or the healthy ones in turn; those of one call stay together. Thread-safe.
  */
-public final class Router {
+final class Router {
     private final Shards shards;
     private final @Nullable DataSource preferredDataSource;
     private volatile @Nullable Shard preferredShard;
@@ -24,7 +24,7 @@ public final class Router {
             new AtomicInteger(ThreadLocalRandom.current().nextInt(1 << 16));
 
     /** @param preferred the database of the shard that receives events without a key while it is healthy */
-    public Router(Shards shards, @Nullable DataSource preferred) {
+    Router(Shards shards, @Nullable DataSource preferred) {
         this.shards = shards;
         this.preferredDataSource = preferred;
     }
@@ -35,10 +35,10 @@ public final class Router {
      * @param indexes the indexes of its events in the call
      * @param partitions the partition of each, or {@link PublishCall#ANY_PARTITION}
      */
-    public record Part(Shard shard, int[] indexes, int[] partitions) {}
+    record Part(Shard shard, int[] indexes, int[] partitions) {}
 
     /** Routes one event. */
-    public Part route(StreamSpec stream, Valid event) {
+    Part route(StreamSpec stream, Valid event) {
         int[] only = {0};
         String key = event.key();
         if (key == null) {

@@ -1,4 +1,4 @@
-package io.eventsql.internal.consume;
+package io.eventsql.internal.append;
 
 import io.eventsql.Event;
 import io.eventsql.EventPosition;
@@ -9,8 +9,6 @@ import io.eventsql.StoredEvent;
 import io.eventsql.StreamSpec;
 import io.eventsql.UndecodableEventException;
 import io.eventsql.ValueState;
-import io.eventsql.internal.append.EventValidator;
-import io.eventsql.internal.append.Router;
 import io.eventsql.internal.append.Router.Part;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.shard.Shards;
@@ -24,7 +22,7 @@ import java.util.Map;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
-/** Reads the last event of a key. Thread-safe. */
+/** Reads the last event of a key, where an event of the key would be appended. Thread-safe. */
 public final class LatestReader {
     /** The number of segments of one statement, which locks each of them. */
     private static final int SEGMENTS_MAX = 64;
