@@ -394,6 +394,19 @@ BEGIN
         phase = CASE WHEN pass.next_offset < pass.end_offset THEN 'collect' ELSE 'remove' END;
 END $$;
 
+-- Empties the table of keys, at the end of a pass. Does not wait for a transaction that has read it, such as a dump: the rows
+-- are deleted then, and the next pass returns their space.
+CREATE FUNCTION eventsql.forget_keys_v1() RETURNS void
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    LOCK TABLE eventsql.compaction_key IN ACCESS EXCLUSIVE MODE NOWAIT;
+    TRUNCATE eventsql.compaction_key;
+EXCEPTION WHEN lock_not_available THEN
+    DELETE FROM eventsql.compaction_key;
+END $$;
+
 -- Returns the offset below which every consumer of a stream has handled the events of a partition: all consumers, and those
 -- that are not abandoned. NULL: there is none.
 CREATE FUNCTION eventsql.handled_offsets_v1(
@@ -512,7 +525,7 @@ BEGIN
         ON CONFLICT (stream_id, partition) DO UPDATE
         SET clean_offset = excluded.clean_offset, compacted_at = excluded.compacted_at,
             oldest_tombstone_at = excluded.oldest_tombstone_at;
-        TRUNCATE eventsql.compaction_key;
+        PERFORM eventsql.forget_keys_v1();
     END IF;
     UPDATE eventsql.compaction_pass p
     SET next_offset = CASE WHEN pass.next_offset < pass.end_offset THEN pass.next_offset ELSE 0 END,
@@ -786,7 +799,7 @@ BEGIN
             JOIN eventsql.stream_partition p USING (stream_id)
             WHERE s.stream_id = pass.stream_id AND p.partition = pass.partition AND s.compaction)
         THEN -- the stream was dropped, or is not compacted any more
-            TRUNCATE eventsql.compaction_key;
+            PERFORM eventsql.forget_keys_v1();
             UPDATE eventsql.compaction_pass SET phase = 'idle', pass_began_at = NULL;
         ELSIF pass.phase = 'collect' THEN
             PERFORM eventsql.collect_keys_v1();
