@@ -64,7 +64,10 @@ class LatestIT {
             for (int i = from; i < from + 50; i++) {
                 String key = "k" + random.nextInt(keys);
                 String value = random.nextInt(3) == 0 ? null : "\"" + i + "\"";
-                batch.add(value == null ? Event.tombstone(key) : Event.ofText(key, value).withHeader("n", "" + i));
+                batch.add(
+                        value == null
+                                ? Event.tombstone(key)
+                                : Event.ofText(key, value).withHeader("n", "" + i));
                 last.put(key, value);
             }
             publisher.publishAll(stream, batch);
@@ -82,7 +85,8 @@ class LatestIT {
         for (String key : expected.keySet()) {
             Optional<StoredEvent> last = eventSql.latest(stream, key);
             last.ifPresent(event -> assertThat(event).isEqualTo(readOne(event.position())));
-            last.ifPresent(event -> assertThat(event.headers()).isEqualTo(readOne(event.position()).headers()));
+            last.ifPresent(event -> assertThat(event.headers())
+                    .isEqualTo(readOne(event.position()).headers()));
             found.put(key, last.map(StoredEvent::text).orElse(null));
         }
         assertThat(found).isEqualTo(expected);
@@ -173,7 +177,8 @@ class LatestIT {
                 if (last.isPresent()) {
                     assertThat(Integer.parseInt(last.get().text())).isBetween(before, after);
                 } else {
-                    assertThat(before < 0 || IntStream.rangeClosed(before, after).anyMatch(i -> i % 5 == 0))
+                    assertThat(before < 0
+                                    || IntStream.rangeClosed(before, after).anyMatch(i -> i % 5 == 0))
                             .as("no event of k%d between %d and %d", k, before, after)
                             .isTrue();
                 }
@@ -224,8 +229,7 @@ class LatestIT {
         publisher.publish(stream, Event.ofText("b", "null"));
         publisher.publish(stream, Event.ofText("c", "{\"n\": 3}"));
         publisher.publish(stream, Event.tombstone("c"));
-        assertThat(viewed("coalesce((value ->> 'n') || (headers ->> 'h'), '')"))
-                .isEqualTo(Map.of("a", "2x", "b", ""));
+        assertThat(viewed("coalesce((value ->> 'n') || (headers ->> 'h'), '')")).isEqualTo(Map.of("a", "2x", "b", ""));
         assertThat(viewed("value")).containsOnlyKeys("a", "b");
     }
 

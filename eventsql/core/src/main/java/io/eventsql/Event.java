@@ -38,7 +38,8 @@ public record Event(@Nullable String key, byte[] value, Map<String, String> head
             InvalidInputException.requireGiven("event.key", key);
             if (value.length > 0) {
                 throw new InvalidInputException(
-                        "event.value", "must be empty, because the event is a tombstone, but has " + value.length + " bytes");
+                        "event.value",
+                        "must be empty, because the event is a tombstone, but has " + value.length + " bytes");
             }
         }
         headers = headers.isEmpty() ? Map.of() : copy(headers);

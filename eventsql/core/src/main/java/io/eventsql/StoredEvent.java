@@ -87,13 +87,12 @@ public record StoredEvent(
 
     @Override
     public String toString() {
-        String shownValue =
-                switch (valueState) {
-                    case PRESENT -> "value=" + value.length + " bytes";
-                    case TOMBSTONE -> "tombstone";
-                    case ERASED -> "erased";
-                };
-        return "StoredEvent[" + position + ", key=" + key + ", " + shownValue + ", headers=" + headers + ", publishedAt="
-                + publishedAt + "]";
+        String shownValue = switch (valueState) {
+            case PRESENT -> "value=" + value.length + " bytes";
+            case TOMBSTONE -> "tombstone";
+            case ERASED -> "erased";
+        };
+        return "StoredEvent[" + position + ", key=" + key + ", " + shownValue + ", headers=" + headers
+                + ", publishedAt=" + publishedAt + "]";
     }
 }

@@ -45,7 +45,9 @@ class EventTest {
         assertThat(tombstone.isTombstone()).isTrue();
         assertThat(tombstone.value()).isEmpty();
         assertThat(tombstone.text()).isEmpty();
-        assertThat(tombstone).isNotEqualTo(Event.of("k", new byte[0])).hasToString("Event[key=k, tombstone, headers={}]");
+        assertThat(tombstone)
+                .isNotEqualTo(Event.of("k", new byte[0]))
+                .hasToString("Event[key=k, tombstone, headers={}]");
         assertThat(tombstone.withHeader("a", "1").withHeaders(Map.of("b", "2")))
                 .isEqualTo(new Event("k", new byte[0], Map.of("b", "2"), true));
         assertThat(Event.of("k", new byte[0]).isTombstone()).isFalse();

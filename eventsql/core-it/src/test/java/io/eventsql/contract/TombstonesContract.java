@@ -113,8 +113,7 @@ abstract class TombstonesContract extends Contract {
                 stream,
                 IntStream.range(0, 500).mapToObj(i -> Event.tombstone("k" + i)).toList());
         Handled handled = new Handled();
-        try (Subscription ignored =
-                eventSql.subscribe(consumer(stream, "c").withPageEvents(7), handled::add)) {
+        try (Subscription ignored = eventSql.subscribe(consumer(stream, "c").withPageEvents(7), handled::add)) {
             handled.awaitSize(500).assertOnceAndInOrder();
         }
         assertThat(handled.events()).allMatch(StoredEvent::isTombstone);

@@ -96,7 +96,8 @@ class OutboxErasureIT extends ErasureFixture {
     @Test
     void erase_tombstonesWaiting_areSentAsTombstones() throws SQLException {
         process.close(); // nothing is relayed
-        String tombstone = " (stream, key, value, headers, %s) VALUES ('" + stream + "', 'k1', NULL, '{\"name\": \"x\"}', %s)";
+        String tombstone =
+                " (stream, key, value, headers, %s) VALUES ('" + stream + "', 'k1', NULL, '{\"name\": \"x\"}', %s)";
         Sql.execute(
                 application,
                 "INSERT INTO eventsql.outbox" + tombstone.formatted("ring, routing_hash", "0, 0"),
@@ -173,7 +174,9 @@ class OutboxErasureIT extends ErasureFixture {
         try (ExecutorService threads = Executors.newSingleThreadExecutor();
                 Connection relay = application.getConnection()) {
             relay.setAutoCommit(false);
-            Sql.query(relay, "DELETE FROM eventsql.outbox WHERE id <= (SELECT min(id) + 9 FROM eventsql.outbox) RETURNING id");
+            Sql.query(
+                    relay,
+                    "DELETE FROM eventsql.outbox WHERE id <= (SELECT min(id) + 9 FROM eventsql.outbox) RETURNING id");
             Future<String> phase = threads.submit(() -> step(id, 10));
             awaitLockWait("erase_outbox_step_v1");
             relay.commit();

@@ -162,7 +162,10 @@ abstract class OutboxContract {
         List<Event> events = new ArrayList<>();
         for (int i = 0; i < 40; i++) {
             String key = "key" + i % 5;
-            events.add(i % 10 < 5 ? Event.of(key, new byte[i % 3]) : Event.tombstone(key).withHeader("n", "" + i));
+            events.add(
+                    i % 10 < 5
+                            ? Event.of(key, new byte[i % 3])
+                            : Event.tombstone(key).withHeader("n", "" + i));
         }
         Handled handled = new Handled();
         try (Subscription ignored = eventSql.subscribe(ConsumerSpec.of(STREAM, "mailer"), handled::add)) {
@@ -177,8 +180,7 @@ abstract class OutboxContract {
         }
         for (int i = 0; i < 5; i++) {
             String key = "key" + i;
-            List<Event> ofKey =
-                    events.stream().filter(e -> key.equals(e.key())).toList();
+            List<Event> ofKey = events.stream().filter(e -> key.equals(e.key())).toList();
             List<Event> expected = new ArrayList<>(ofKey);
             expected.addAll(ofKey);
             assertThat(handled.events().stream()

@@ -197,9 +197,7 @@ class RefusedEventsIT {
         eventSql.outbox().committed();
         awaitRelayed();
         assertThat(Sql.query(
-                        rejecting,
-                        "SELECT value IS NULL FROM " + EVENTS + " WHERE key = ? ORDER BY event_offset",
-                        key))
+                        rejecting, "SELECT value IS NULL FROM " + EVENTS + " WHERE key = ? ORDER BY event_offset", key))
                 .containsExactly("f", "t");
     }
 

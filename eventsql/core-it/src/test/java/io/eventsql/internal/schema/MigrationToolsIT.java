@@ -239,7 +239,8 @@ class MigrationToolsIT {
         assertThat(Sql.query(database, "SELECT id FROM databasechangelog ORDER BY orderexecuted"))
                 .containsExactly("1", "2", "3");
         assertThat(Sql.query(database, "SELECT id FROM databasechangelog_eventsql ORDER BY orderexecuted"))
-                .containsExactly("schema", "1", "14", "15", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13");
+                .containsExactly(
+                        "schema", "1", "14", "15", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13");
         assertLibraryWorks();
     }
 }

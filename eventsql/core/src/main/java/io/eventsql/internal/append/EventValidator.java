@@ -30,7 +30,10 @@ public final class EventValidator {
      * @param bytes its size in buffers and batches
      */
     public record Valid(
-            @Nullable String key, byte[] value, @Nullable String headers, int bytes) {}
+            @Nullable String key,
+            byte @Nullable [] value,
+            @Nullable String headers,
+            int bytes) {}
 
     /**
      * Validates the stream and the event of a call.

@@ -85,7 +85,7 @@ public final class PartitionGroup implements Comparable<PartitionGroup> {
         int[] groupOf = new int[size];
         int[] indexes = new int[size];
         @Nullable String[] keys = new String[size];
-        byte[][] values = new byte[size][];
+        byte[] @Nullable [] values = new byte[size][];
         @Nullable String[] headers = new String[size];
         int row = 0;
         for (int g = 0; g < groups.size(); g++) {

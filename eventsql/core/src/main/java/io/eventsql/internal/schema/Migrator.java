@@ -35,11 +35,10 @@ public final class Migrator {
      * What every database needs, then what a shard needs in addition. Both count from one sequence, and a released file
      * is never changed: the next release appends. A file of the outbox depends on no file of the shard.
      */
-    private static final List<SqlFile> OUTBOX_FILES =
-            List.of(
-                    new SqlFile(1, "outbox/V1__outbox.sql"),
-                    new SqlFile(14, "outbox/V14__outbox_erasure.sql"),
-                    new SqlFile(15, "outbox/V15__outbox_tombstones.sql"));
+    private static final List<SqlFile> OUTBOX_FILES = List.of(
+            new SqlFile(1, "outbox/V1__outbox.sql"),
+            new SqlFile(14, "outbox/V14__outbox_erasure.sql"),
+            new SqlFile(15, "outbox/V15__outbox_tombstones.sql"));
 
     private static final List<SqlFile> SHARD_FILES = List.of(
             new SqlFile(1, "outbox/V1__outbox.sql"),

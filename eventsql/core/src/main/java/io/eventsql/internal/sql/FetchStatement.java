@@ -161,8 +161,7 @@ public final class FetchStatement {
             }
         }
 
-        private StoredEvent undecodable(
-                ResultSet row, EventPosition position, byte @Nullable [] value, Exception cause)
+        private StoredEvent undecodable(ResultSet row, EventPosition position, byte @Nullable [] value, Exception cause)
                 throws SQLException {
             StoredEvent event = new StoredEvent(
                     position,

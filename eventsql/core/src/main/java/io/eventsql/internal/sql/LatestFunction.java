@@ -8,7 +8,8 @@ import org.jspecify.annotations.Nullable;
 
 /** The function that finds the last event of a key. It only reads. */
 public final class LatestFunction {
-    // Indexes: the primary key of segment, producer_batch_head, and the index of keys of each segment that is searched. Takes
+    // Indexes: the primary key of segment, producer_batch_head, and the index of keys of each segment that is searched.
+    // Takes
     // no row lock.
     private static final String FIND = """
             SELECT head, continue_below, event_offset, value, headers::text, published_at, erased_at IS NOT NULL
@@ -28,7 +29,9 @@ public final class LatestFunction {
      * @param event the last event of the key among the offsets that were searched; {@code null}: there is none
      */
     public record Search(
-            long head, @Nullable Long continueBelow, @Nullable Row event) {}
+            long head,
+            @Nullable Long continueBelow,
+            @Nullable Row event) {}
 
     /**
      * An event.
@@ -38,11 +41,7 @@ public final class LatestFunction {
      */
     @SuppressWarnings("ArrayRecordComponent") // goes to the event as it is
     public record Row(
-            long offset,
-            byte @Nullable [] value,
-            @Nullable String headers,
-            Instant publishedAt,
-            boolean isErased) {
+            long offset, byte @Nullable [] value, @Nullable String headers, Instant publishedAt, boolean isErased) {
 
         /** Returns whether it has a value. */
         public ValueState valueState() {

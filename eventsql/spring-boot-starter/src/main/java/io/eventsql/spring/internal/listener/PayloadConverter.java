@@ -52,9 +52,10 @@ final class PayloadConverter implements SmartMessageConverter {
 
     /** Returns the failure of a tombstone whose listener requires a value. */
     static EventSerializationException unexpectedTombstone(StoredEvent event, Type expected) {
-        return new EventSerializationException("The event at " + event.position() + " is a tombstone: it has no value, but "
-                + expected.getTypeName() + " is expected. To receive tombstones, annotate the payload with"
-                + " @Payload(required = false), or take a Tombstone or the StoredEvent");
+        return new EventSerializationException(
+                "The event at " + event.position() + " is a tombstone: it has no value, but "
+                        + expected.getTypeName() + " is expected. To receive tombstones, annotate the payload with"
+                        + " @Payload(required = false), or take a Tombstone or the StoredEvent");
     }
 
     /** Returns whether the type is that of a CloudEvent, whose library is optional. */

@@ -47,10 +47,9 @@ class TombstonesIT extends ListenerFixture {
     }
 
     static class Taking extends Recorder {
-        @EventSqlListener(stream = "${stream}", consumer = "notRequired")
-        void notRequired(
-                @Payload(required = false) Order order, @Header(EventSqlHeaders.KEY) String key) {
-            add("notRequired", key + " " + order);
+        @EventSqlListener(stream = "${stream}", consumer = "not_required")
+        void notRequired(@Payload(required = false) Order order, @Header(EventSqlHeaders.KEY) String key) {
+            add("not_required", key + " " + order);
         }
 
         @EventSqlListener(stream = "${stream}", consumer = "nullable")
@@ -86,11 +85,11 @@ class TombstonesIT extends ListenerFixture {
             template.publish(stream, "k", new Order("1"));
             template.publishTombstone(stream, "k");
             Taking taking = context.getBean(Taking.class);
-            for (String consumer : List.of("notRequired", "nullable", "optional", "stored", "message", "batch")) {
+            for (String consumer : List.of("not_required", "nullable", "optional", "stored", "message", "batch")) {
                 awaitLag(consumer, 0);
                 assertThat(eventSql.consumer(stream, consumer).parkedEvents(10)).isEmpty();
             }
-            assertThat(taking.of("notRequired")).containsExactly("k Order[id=1]", "k null");
+            assertThat(taking.of("not_required")).containsExactly("k Order[id=1]", "k null");
             assertThat(taking.of("nullable")).containsExactly("Order[id=1]", "null");
             assertThat(taking.of("optional")).containsExactly("true", "false");
             assertThat(taking.of("stored")).containsExactly("false", "true");
@@ -229,16 +228,13 @@ class TombstonesIT extends ListenerFixture {
     void customizer_givesATombstoneAValue_nothingIsPublished() {
         OutgoingEventCustomizer careless =
                 (name, payload, event) -> new Event(event.key(), event.value(), Map.of("h", "1"));
-        application()
-                .withBean(OutgoingEventCustomizer.class, () -> careless)
-                .run(context -> {
-                    EventSqlTemplate template = context.getBean(EventSqlTemplate.class);
-                    assertThat(org.assertj.core.api.Assertions.catchThrowable(
-                                    () -> template.publishTombstone(stream, "k")))
-                            .hasMessageContaining("Nothing was published")
-                            .hasMessageContaining("given the tombstone a value");
-                    assertThat(eventSql.read(new io.eventsql.EventPosition(stream, 0, 0, 0), 1))
-                            .isEmpty();
-                });
+        application().withBean(OutgoingEventCustomizer.class, () -> careless).run(context -> {
+            EventSqlTemplate template = context.getBean(EventSqlTemplate.class);
+            assertThat(org.assertj.core.api.Assertions.catchThrowable(() -> template.publishTombstone(stream, "k")))
+                    .hasMessageContaining("Nothing was published")
+                    .hasMessageContaining("given the tombstone a value");
+            assertThat(eventSql.read(new io.eventsql.EventPosition(stream, 0, 0, 0), 1))
+                    .isEmpty();
+        });
     }
 }
