@@ -27,13 +27,11 @@ public final class LatestReader {
     /** The number of segments of one statement, which locks each of them. */
     private static final int SEGMENTS_MAX = 64;
 
-    private final Shards shards;
     private final StreamRegistry streams;
     private final EventValidator validator;
     private final Router router;
 
     public LatestReader(Shards shards, StreamRegistry streams, Settings settings) {
-        this.shards = shards;
         this.streams = streams;
         this.validator = new EventValidator(settings);
         this.router = new Router(shards, null);
