@@ -57,7 +57,9 @@ class ErasureCrashIT extends ErasureFixture {
             UUID id = id(key);
             Erasure erasure = eventSql.resumeErasure(id);
 
-            assertThat(erasure.isDone()).as("after %s steps: %s", before, erasure).isTrue();
+            assertThat(erasure.isDone())
+                    .as("after %s steps: %s", before, erasure)
+                    .isTrue();
             assertThat(erasure.erasedEvents()).isEqualTo(EVENTS / KEYS);
             assertThat(readAll(stream))
                     .filteredOn(e -> key.equals(e.key()))
@@ -69,15 +71,9 @@ class ErasureCrashIT extends ErasureFixture {
     }
 
     private List<String> arguments(String key) {
-        String urls = cluster.dataSources().stream()
-                .map(ErasureCrashIT::url)
-                .collect(Collectors.joining(","));
+        String urls = cluster.dataSources().stream().map(ErasureCrashIT::url).collect(Collectors.joining(","));
         return List.of(
-                urls,
-                TestCluster.server().username(),
-                TestCluster.server().password(),
-                stream,
-                key);
+                urls, TestCluster.server().username(), TestCluster.server().password(), stream, key);
     }
 
     private static String url(DataSource database) {

@@ -149,7 +149,9 @@ class OutboxErasureIT extends ErasureFixture {
         try (ExecutorService threads = Executors.newSingleThreadExecutor();
                 Connection relay = application.getConnection()) {
             relay.setAutoCommit(false);
-            Sql.query(relay, "DELETE FROM eventsql.outbox WHERE id <= (SELECT min(id) + 9 FROM eventsql.outbox) RETURNING id");
+            Sql.query(
+                    relay,
+                    "DELETE FROM eventsql.outbox WHERE id <= (SELECT min(id) + 9 FROM eventsql.outbox) RETURNING id");
             Future<String> phase = threads.submit(() -> step(id, 10));
             awaitLockWait("erase_outbox_step_v1");
             relay.commit();

@@ -227,9 +227,8 @@ class OutboxStatementsIT {
                 new String[count],
                 values,
                 new String[count]);
-        database.call(
-                c -> transferred.execute(
-                        c, PRODUCER, 1, null, rows, Collections.singletonList(after), List.of(to), List.of()));
+        database.call(c -> transferred.execute(
+                c, PRODUCER, 1, null, rows, Collections.singletonList(after), List.of(to), List.of()));
     }
 
     private List<String> stored() throws SQLException {

@@ -139,9 +139,11 @@ public final class Eraser {
 
     /** Runs steps until the outbox is done or something is in the way; returns whether it has no value of the key left. */
     private boolean runOutbox(UUID id, String name, Database database, ErasureSteps steps) {
-        boolean[] isErased = {call("Reading the erasure " + id, () -> database.read(c -> inOutbox.find(c, id)))
-                .map(OutboxErasureTable.Progress::isErased)
-                .orElse(false)};
+        boolean[] isErased = {
+            call("Reading the erasure " + id, () -> database.read(c -> inOutbox.find(c, id)))
+                    .map(OutboxErasureTable.Progress::isErased)
+                    .orElse(false)
+        };
         steps.repeat("outbox " + name, () -> {
             OutboxErasureTable.Progress progress = database.transaction(c -> {
                 allowRewriting(database, c, isErased[0]);

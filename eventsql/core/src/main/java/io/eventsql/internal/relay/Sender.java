@@ -215,8 +215,8 @@ final class Sender {
             Target target = new Target(shard.ensureStream(stream), event.partition());
             Long last = lastNumbers.get(target);
             if (last == null || last < event.number()) {
-                PartitionGroup group = groups.computeIfAbsent(
-                        target, t -> new PartitionGroup(stream, t.streamId(), t.partition()));
+                PartitionGroup group =
+                        groups.computeIfAbsent(target, t -> new PartitionGroup(stream, t.streamId(), t.partition()));
                 group.add(event.key(), event.value(), event.headers());
                 if (event.isErased()) {
                     erased.computeIfAbsent(target, t -> new ArrayList<>()).add(group.size());
