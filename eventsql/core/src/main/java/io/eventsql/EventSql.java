@@ -275,7 +275,7 @@ public final class EventSql implements AutoCloseable {
      * this process ends, {@link #resumeErasure} continues in any process with the same outboxes. Another call for the same
      * key replaces an erasure that has not ended.
      * Returns when the values are gone from the files of the databases, too, or when the timeout of the erasure has passed
-     * while something was in the way: then {@link Erasure.Part#waitingFor()} names it, and a later call continues.
+     * without any progress, because something was in the way: then {@link Erasure.Part#waitingFor()} names it, and a later call continues.
      *
      * @throws UnknownStreamException if the stream does not exist
      * @throws EventSqlException if a database is unavailable or refuses the erasure; repeat the call

@@ -262,6 +262,64 @@ BEGIN
     END IF;
 END $$;
 
+-- Creates the index of keys of a segment that lacks it, such as one from before its stream was compacted. Returns whether
+-- there was one to be created. Appends to the segment wait; there are none if it is closed.
+CREATE FUNCTION eventsql.add_key_index_v1(p_segment_table text) RETURNS boolean
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+    IF EXISTS (
+        SELECT FROM pg_index i
+        WHERE i.indrelid = to_regclass(format('eventsql.%I', p_segment_table))
+          AND i.indexprs IS NOT NULL AND i.indpred IS NOT NULL)
+    THEN
+        RETURN false;
+    END IF;
+    EXECUTE format(
+        'CREATE INDEX ON eventsql.%I (hashtextextended(key, 0), event_offset) WHERE key IS NOT NULL', p_segment_table);
+    RETURN true;
+END $$;
+
+-- Creates the index of keys of the open segments of a partition that lack it, because the stream has been compacted since
+-- they were added. A segment of more than 32 MB gets it when it is closed. Returns whether there were any.
+--
+-- Locks the row that every append locks first, because an index waits for them otherwise: appends wait some 10 ms.
+CREATE FUNCTION eventsql.index_open_segments_v1(p_stream_id int, p_partition int) RETURNS boolean
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+SET enable_seqscan = off
+SET enable_bitmapscan = off
+AS $$
+DECLARE
+    bytes_max CONSTANT bigint := 33554432;
+    missing   text[];
+    name      text;
+BEGIN
+    missing := ARRAY(
+        SELECT g.table_name
+        FROM eventsql.segment g
+        CROSS JOIN LATERAL to_regclass(format('eventsql.%I', g.table_name)) AS t (id)
+        WHERE g.stream_id = p_stream_id AND g.partition = p_partition AND g.state = 'open' AND t.id IS NOT NULL
+          AND NOT EXISTS (
+              SELECT FROM pg_index i
+              WHERE i.indrelid = t.id AND i.indexprs IS NOT NULL AND i.indpred IS NOT NULL)
+          AND pg_relation_size(t.id) <= bytes_max
+        ORDER BY g.first_offset);
+    IF missing = '{}' THEN
+        RETURN false;
+    END IF;
+    PERFORM FROM eventsql.stream_partition p
+    WHERE p.stream_id = p_stream_id AND p.partition = p_partition
+    FOR UPDATE;
+    FOREACH name IN ARRAY missing LOOP
+        PERFORM eventsql.add_key_index_v1(name);
+    END LOOP;
+    RETURN true;
+EXCEPTION WHEN lock_not_available THEN
+    RETURN false; -- repeated in the next round
+END $$;
+
 -- Begins the pass over the next partition that needs one. A process that finds none does nothing until the next round.
 CREATE FUNCTION eventsql.begin_compaction_v1(p_pause interval) RETURNS text
 LANGUAGE plpgsql
@@ -303,6 +361,9 @@ BEGIN
         pass.stream_id := visit.stream_id;
         pass.partition := visit.partition;
         PERFORM eventsql.close_segments_v1(visit.stream_id, visit.partition);
+        IF eventsql.index_open_segments_v1(visit.stream_id, visit.partition) THEN
+            RETURN 'more'; -- a step of its own
+        END IF;
         SELECT * INTO due FROM eventsql.compaction_due_v1(visit.stream_id, visit.partition);
         IF due.phase IS NOT NULL THEN
             UPDATE eventsql.compaction_pass p
@@ -316,25 +377,6 @@ BEGIN
     END LOOP;
     UPDATE eventsql.compaction_pass SET stream_id = pass.stream_id, partition = pass.partition;
     RETURN 'more';
-END $$;
-
--- Creates the index of keys of a segment that lacks it, such as one from before its stream was compacted. It is closed, so
--- no append waits. Returns whether there was one to be created.
-CREATE FUNCTION eventsql.add_key_index_v1(p_segment_table text) RETURNS boolean
-LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-    IF EXISTS (
-        SELECT FROM pg_index i
-        WHERE i.indrelid = to_regclass(format('eventsql.%I', p_segment_table))
-          AND i.indexprs IS NOT NULL AND i.indpred IS NOT NULL)
-    THEN
-        RETURN false;
-    END IF;
-    EXECUTE format(
-        'CREATE INDEX ON eventsql.%I (hashtextextended(key, 0), event_offset) WHERE key IS NOT NULL', p_segment_table);
-    RETURN true;
 END $$;
 
 -- Collects the keys of the next events of the dirty segments: up to 5,000, or those of 50 ms.
