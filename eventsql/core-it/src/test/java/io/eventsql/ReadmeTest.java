@@ -17,10 +17,11 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/** The pages show what the code does: their examples are tagged regions of {@link QuickStartIT}, their defaults the code's. */
+/** The pages show what the code does: their examples are tagged regions of tests, their defaults the code's. */
 class ReadmeTest {
     private static final Path ROOT = Path.of("../..");
-    private static final Path TESTED = Path.of("src/test/java/io/eventsql/QuickStartIT.java");
+    private static final Path TESTS = Path.of("src/test/java/io/eventsql");
+    private static final List<String> TESTED = List.of("QuickStartIT.java", "erase/CryptoShreddingIT.java");
     private static final Pattern TAG = Pattern.compile("// (tag|end)::([\\w-]+)\\[]");
     private static final Pattern DEFAULT = Pattern.compile("\\| `(\\w+)` \\| `([^`]+)` \\|.*");
 
@@ -37,6 +38,7 @@ class ReadmeTest {
         "handler, docs/consumers.md",
         "transactional-handler, docs/consumers.md",
         "control, docs/consumers.md",
+        "crypto-shredding, docs/erasure.md",
     })
     void example_isTheTestedOne(String tag, String page) throws IOException {
         String tested = regions().getOrDefault(tag, "");
@@ -87,12 +89,14 @@ class ReadmeTest {
     private static Map<String, String> regions() throws IOException {
         Map<String, String> regions = new LinkedHashMap<>();
         String open = "";
-        for (String line : Files.readAllLines(TESTED)) {
-            Matcher tag = TAG.matcher(line.strip());
-            if (tag.matches()) {
-                open = tag.group(1).equals("tag") ? tag.group(2) : "";
-            } else if (!open.isEmpty()) {
-                regions.merge(open, withoutIndentation(List.of(line)), String::concat);
+        for (String file : TESTED) {
+            for (String line : Files.readAllLines(TESTS.resolve(file))) {
+                Matcher tag = TAG.matcher(line.strip());
+                if (tag.matches()) {
+                    open = tag.group(1).equals("tag") ? tag.group(2) : "";
+                } else if (!open.isEmpty()) {
+                    regions.merge(open, withoutIndentation(List.of(line)), String::concat);
+                }
             }
         }
         return regions;

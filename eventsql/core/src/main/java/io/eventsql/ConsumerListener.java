@@ -92,6 +92,13 @@ public interface ConsumerListener {
     default void eventsMissing(ConsumerPartition partition, long firstOffset, long nextOffset) {}
 
     /**
+     * Called after erased events were passed without a call of the handler ({@link EventSql#erase(ErasureSpec)}).
+     *
+     * @param events the number of events
+     */
+    default void eventsErased(ConsumerPartition partition, int events) {}
+
+    /**
      * Called when a shard's database went back in time, by an asynchronous failover or a restored backup, and has lost
      * events or offsets that this member had fetched or committed. Called once for each partition that the member owned;
      * the member continues at the offset that is stored now, so events that replaced the lost ones are handled.

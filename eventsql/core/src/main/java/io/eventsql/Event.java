@@ -18,18 +18,36 @@ import org.jspecify.annotations.Nullable;
  * @param value the payload, opaque to the library; UTF-8 encoded JSON if it is to be queried with SQL's JSON operators
  * @param headers short texts stored next to the payload, queryable with JSON operators in SQL. Names must not be empty;
  *     names and values must not contain a NUL character.
+ * @param isTombstone whether the event has no value: it says that its key is deleted, and {@code value} is empty. An empty
+ *     value of another event, or JSON's {@code null}, is a value. {@link #withHeaders} keeps it, a copy by {@code new
+ *     Event(key, value, headers)} does not.
  */
-public record Event(@Nullable String key, byte[] value, Map<String, String> headers) {
+public record Event(@Nullable String key, byte[] value, Map<String, String> headers, boolean isTombstone) {
+    private static final byte[] NO_VALUE = {};
 
     /**
      * Copies the headers.
      *
-     * @throws InvalidInputException if the value, the headers, or a header's name or value is null
+     * @throws InvalidInputException if the value, the headers, or a header's name or value is null, or if a tombstone has no
+     *     key or a value
      */
     public Event {
         InvalidInputException.requireGiven("event.value", value);
         InvalidInputException.requireGiven("event.headers", headers);
+        if (isTombstone) {
+            InvalidInputException.requireGiven("event.key", key);
+            if (value.length > 0) {
+                throw new InvalidInputException(
+                        "event.value",
+                        "must be empty, because the event is a tombstone, but has " + value.length + " bytes");
+            }
+        }
         headers = headers.isEmpty() ? Map.of() : copy(headers);
+    }
+
+    /** Creates an event with a value. */
+    public Event(@Nullable String key, byte[] value, Map<String, String> headers) {
+        this(key, value, headers, false);
     }
 
     private static Map<String, String> copy(Map<String, String> headers) {
@@ -63,6 +81,17 @@ public record Event(@Nullable String key, byte[] value, Map<String, String> head
         return new Event(InvalidInputException.requireGiven("event.key", key), value, Map.of());
     }
 
+    /**
+     * Returns an event without a value, which says that the key is deleted: {@link EventSql#latest} returns nothing for the
+     * key from then on, and compaction removes its earlier events.
+     *
+     * <p>To be published only when all processes that consume the stream, or relay outboxes, run a release that knows
+     * tombstones: earlier ones read an empty value.
+     */
+    public static Event tombstone(String key) {
+        return new Event(InvalidInputException.requireGiven("event.key", key), NO_VALUE, Map.of(), true);
+    }
+
     /** Returns an event without a key whose value is the text encoded as UTF-8. */
     public static Event ofText(String text) {
         return of(utf8(text));
@@ -81,10 +110,15 @@ public record Event(@Nullable String key, byte[] value, Map<String, String> head
     public Event withHeader(String name, String headerValue) {
         Map<String, String> more = new LinkedHashMap<>(headers);
         more.put(name, headerValue);
-        return new Event(key, value, more);
+        return new Event(key, value, more, isTombstone);
     }
 
-    /** Returns the value decoded as UTF-8. */
+    /** Returns a copy with these headers in place of its own. */
+    public Event withHeaders(Map<String, String> newHeaders) {
+        return new Event(key, value, newHeaders, isTombstone);
+    }
+
+    /** Returns the value decoded as UTF-8; empty for a tombstone. */
     public String text() {
         return new String(value, StandardCharsets.UTF_8);
     }
@@ -93,17 +127,19 @@ public record Event(@Nullable String key, byte[] value, Map<String, String> head
     public boolean equals(@Nullable Object other) {
         return other instanceof Event that
                 && Objects.equals(key, that.key)
+                && isTombstone == that.isTombstone
                 && Arrays.equals(value, that.value)
                 && headers.equals(that.headers);
     }
 
     @Override
     public int hashCode() {
-        return Objects.hash(key, Arrays.hashCode(value), headers);
+        return Objects.hash(key, Arrays.hashCode(value), headers, isTombstone);
     }
 
     @Override
     public String toString() {
-        return "Event[key=" + key + ", value=" + value.length + " bytes, headers=" + headers + "]";
+        return "Event[key=" + key + (isTombstone ? ", tombstone" : ", value=" + value.length + " bytes") + ", headers="
+                + headers + "]";
     }
 }

@@ -1,5 +1,6 @@
 package io.eventsql;
 
+import io.eventsql.internal.append.LatestReader;
 import io.eventsql.internal.append.PublishContext;
 import io.eventsql.internal.append.PublishListeners;
 import io.eventsql.internal.append.Publisher;
@@ -8,6 +9,7 @@ import io.eventsql.internal.consume.ConsumerStatusReader;
 import io.eventsql.internal.consume.Consumers;
 import io.eventsql.internal.consume.Listeners;
 import io.eventsql.internal.consume.RangeReader;
+import io.eventsql.internal.erase.Eraser;
 import io.eventsql.internal.pool.PoolCheck;
 import io.eventsql.internal.relay.OutboxPublisher;
 import io.eventsql.internal.relay.Relays;
@@ -70,9 +72,11 @@ public final class EventSql implements AutoCloseable {
     private final Consumers consumers;
     private final ConsumerStatusReader consumerStatus;
     private final RangeReader reader;
+    private final LatestReader latest;
     private final StreamCleaner cleaner;
     private final StreamDeleter deleter;
     private final RetentionReader retention;
+    private final Eraser eraser;
     private final CompactionReader compaction;
     private final PoolCheck pools;
     private final AtomicBoolean closed = new AtomicBoolean();
@@ -95,9 +99,11 @@ public final class EventSql implements AutoCloseable {
         consumers = new Consumers(shards, streams, settings, segments, wakeUp, new Listeners(builder.listeners));
         consumerStatus = new ConsumerStatusReader(shards);
         reader = new RangeReader(shards, streams);
+        latest = new LatestReader(shards, streams, settings);
         cleaner = new StreamCleaner(shards, streams);
         deleter = new StreamDeleter(shards, streams);
         retention = new RetentionReader(shards, streams);
+        eraser = new Eraser(shards, streams, relays);
         compaction = new CompactionReader(shards);
         shards.openMissingInBackground(OPEN_MISSING_EVERY_MS);
         new DeadProducers(producer).removeInBackground(shards);
@@ -287,6 +293,52 @@ public final class EventSql implements AutoCloseable {
         return deleter.delete(requireStream(stream), InvalidInputException.requireGiven("confirmation", confirmation));
     }
 
+    /**
+     * Erases the values of a key's events, with the defaults of {@link ErasureSpec}. See {@link #erase(ErasureSpec)}.
+     */
+    public Erasure erase(String stream, String key) {
+        return erase(ErasureSpec.of(stream, key));
+    }
+
+    /**
+     * Erases the values, and chosen headers, of a key's events: in the stream, parked, dead-lettered and waiting in
+     * outboxes, on all shards and the outboxes of this instance. Offsets, keys and times remain. An erased event is not
+     * passed to handlers; {@link #read} returns it with an empty value and {@link StoredEvent#isErased()}.
+     *
+     * <p>What is published after this call began is not erased, except for events that are stored while events of the key
+     * that were published before are on their way to another database.
+     *
+     * <p>Works in short transactions that do not hinder publishers and consumers. The progress is stored after each, so if
+     * this process ends, {@link #resumeErasure} continues in any process with the same outboxes. Another call for the same
+     * key replaces an erasure that has not ended.
+     * Returns when the values are gone from the files of the databases, too, or when the timeout of the erasure has passed
+     * without any progress, because something was in the way: then {@link Erasure.Part#waitingFor()} names it, and a later call continues.
+     *
+     * @throws UnknownStreamException if the stream does not exist
+     * @throws EventSqlException if a database is unavailable or refuses the erasure; repeat the call
+     */
+    public Erasure erase(ErasureSpec spec) {
+        return eraser.erase(InvalidInputException.requireGiven("erasure", spec));
+    }
+
+    /**
+     * Continues an erasure that has not ended, with the defaults of {@link ErasureSpec}.
+     *
+     * @throws EventSqlException if no shard has it, or a database is unavailable
+     */
+    public Erasure resumeErasure(UUID id) {
+        return eraser.resume(InvalidInputException.requireGiven("id", id));
+    }
+
+    /**
+     * Returns the erasures that have not ended, and those of the last 30 days, the newest first.
+     *
+     * @throws EventSqlException if a database is unavailable
+     */
+    public List<Erasure> erasures() {
+        return eraser.list();
+    }
+
     /** Returns the publisher of this instance. */
     public EventPublisher publisher() {
         return publisher;
@@ -463,6 +515,26 @@ public final class EventSql implements AutoCloseable {
     public ConsumerControl consumer(String stream, String name) {
         Names.requireName("consumer.name", name, ConsumerSpec.NAME_LENGTH_MAX);
         return consumers.control(requireStream(stream), name);
+    }
+
+    /**
+     * Returns the last event of a key, as of this call: after a publish call has returned, its event or a later one.
+     *
+     * <p>Requires compaction, which keeps an index of the keys of each segment. The segments of the key's partition are
+     * searched from the newest to the oldest, each by one lookup in its index, until the event is found. So the call is cheap
+     * for a key that was published lately, and costs a lookup in every segment for a key that never was. Needs the right to
+     * read the stream.
+     *
+     * @return empty if the log has no event of the key, or its last one is a tombstone. An erased event is returned with
+     *     {@link StoredEvent#isErased()} and without a value.
+     * @throws InvalidInputException if the stream has no compaction, or the key can never have been published
+     * @throws UnknownStreamException if the stream does not exist
+     * @throws UndecodableEventException if the event's headers cannot be decoded
+     * @throws EventSqlException if the key's shard is unavailable, or if a segment of more than 10,000 events has no index yet,
+     *     because it began before compaction was switched on: it gets one after it has ended
+     */
+    public Optional<StoredEvent> latest(String stream, String key) {
+        return latest.latest(requireStream(stream), InvalidInputException.requireGiven("key", key));
     }
 
     /**

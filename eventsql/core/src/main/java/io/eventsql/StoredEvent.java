@@ -11,12 +11,28 @@ import org.jspecify.annotations.Nullable;
  *
  * @param position the event's position
  * @param key the key; {@code null} if it was published without one
- * @param value the payload; not copied
+ * @param value the payload; not copied. Empty, too, if the event has no value: {@code valueState} tells these apart.
  * @param headers the headers, unmodifiable
  * @param publishedAt when the event was stored, by the clock of the shard's database; never decreases within a partition
+ * @param valueState whether the event has a value; see {@link #isTombstone()} and {@link #isErased()}
  */
 public record StoredEvent(
-        EventPosition position, @Nullable String key, byte[] value, Map<String, String> headers, Instant publishedAt) {
+        EventPosition position,
+        @Nullable String key,
+        byte[] value,
+        Map<String, String> headers,
+        Instant publishedAt,
+        ValueState valueState) {
+
+    /** Creates an event with a value. */
+    public StoredEvent(
+            EventPosition position,
+            @Nullable String key,
+            byte[] value,
+            Map<String, String> headers,
+            Instant publishedAt) {
+        this(position, key, value, headers, publishedAt, ValueState.PRESENT);
+    }
 
     /** Returns the stream's name. */
     public String stream() {
@@ -38,7 +54,23 @@ public record StoredEvent(
         return position.offset();
     }
 
-    /** Returns the value decoded as UTF-8. */
+    /**
+     * Returns whether the event was published without a value, because its key is deleted ({@link Event#tombstone}). The value
+     * is empty then.
+     */
+    public boolean isTombstone() {
+        return valueState == ValueState.TOMBSTONE;
+    }
+
+    /**
+     * Returns whether the value was erased ({@link EventSql#erase(ErasureSpec)}). The value is empty then. Handlers receive no
+     * such event.
+     */
+    public boolean isErased() {
+        return valueState == ValueState.ERASED;
+    }
+
+    /** Returns the value decoded as UTF-8; empty without a value. */
     public String text() {
         return new String(value, StandardCharsets.UTF_8);
     }
@@ -55,7 +87,12 @@ public record StoredEvent(
 
     @Override
     public String toString() {
-        return "StoredEvent[" + position + ", key=" + key + ", value=" + value.length + " bytes, headers=" + headers
+        String shownValue = switch (valueState) {
+            case PRESENT -> "value=" + value.length + " bytes";
+            case TOMBSTONE -> "tombstone";
+            case ERASED -> "erased";
+        };
+        return "StoredEvent[" + position + ", key=" + key + ", " + shownValue + ", headers=" + headers
                 + ", publishedAt=" + publishedAt + "]";
     }
 }

@@ -101,6 +101,8 @@ class ArchitectureTest {
             .definedBy("io.eventsql.internal.consume..")
             .layer("relay")
             .definedBy("io.eventsql.internal.relay..")
+            .layer("erase")
+            .definedBy("io.eventsql.internal.erase..")
             .layer("retain")
             .definedBy("io.eventsql.internal.retain..")
             .layer("wake")
@@ -116,17 +118,19 @@ class ArchitectureTest {
             .whereLayer("consume")
             .mayOnlyBeAccessedByLayers("API")
             .whereLayer("relay")
+            .mayOnlyBeAccessedByLayers("API", "erase")
+            .whereLayer("erase")
             .mayOnlyBeAccessedByLayers("API")
             .whereLayer("retain")
             .mayOnlyBeAccessedByLayers("API", "append", "consume", "relay")
             .whereLayer("wake")
             .mayOnlyBeAccessedByLayers("API", "append", "consume", "relay")
             .whereLayer("shard")
-            .mayOnlyBeAccessedByLayers("API", "append", "consume", "relay", "retain", "wake")
+            .mayOnlyBeAccessedByLayers("API", "append", "consume", "relay", "erase", "retain", "wake")
             .whereLayer("schema")
             .mayOnlyBeAccessedByLayers("shard")
             .whereLayer("sql")
-            .mayOnlyBeAccessedByLayers("append", "consume", "relay", "retain", "wake", "shard", "schema");
+            .mayOnlyBeAccessedByLayers("append", "consume", "relay", "erase", "retain", "wake", "shard", "schema");
 
     @ArchTest
     static final ArchRule internals_haveNoCycles =

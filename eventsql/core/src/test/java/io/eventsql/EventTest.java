@@ -39,6 +39,26 @@ class EventTest {
         assertRejected("event.headers", () -> Event.ofText("v").withHeader("line\nbreak", null));
     }
 
+    @Test
+    void tombstone_hasAKeyAndNoValue_andKeepsThatInCopies() {
+        Event tombstone = Event.tombstone("k");
+        assertThat(tombstone.isTombstone()).isTrue();
+        assertThat(tombstone.value()).isEmpty();
+        assertThat(tombstone.text()).isEmpty();
+        assertThat(tombstone)
+                .isNotEqualTo(Event.of("k", new byte[0]))
+                .hasToString("Event[key=k, tombstone, headers={}]");
+        assertThat(tombstone.withHeader("a", "1").withHeaders(Map.of("b", "2")))
+                .isEqualTo(new Event("k", new byte[0], Map.of("b", "2"), true));
+        assertThat(Event.of("k", new byte[0]).isTombstone()).isFalse();
+        assertThat(Event.ofText("k", "null").isTombstone()).isFalse();
+        assertRejected("event.key", () -> Event.tombstone(null));
+        assertRejected("event.key", () -> new Event(null, new byte[0], Map.of(), true));
+        assertThatExceptionOfType(InvalidInputException.class)
+                .isThrownBy(() -> new Event("k", new byte[1], Map.of(), true))
+                .satisfies(e -> assertThat(e.field()).isEqualTo("event.value"));
+    }
+
     private static void assertRejected(String field, ThrowingCallable call) {
         assertThatExceptionOfType(InvalidInputException.class)
                 .isThrownBy(call)

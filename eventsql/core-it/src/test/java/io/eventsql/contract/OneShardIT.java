@@ -40,6 +40,13 @@ class OneShardIT {
     }
 
     @Nested
+    class Tombstones extends TombstonesContract {
+        Tombstones() {
+            super(1);
+        }
+    }
+
+    @Nested
     class FailingHandlers extends FailingHandlersContract {
         FailingHandlers() {
             super(1);

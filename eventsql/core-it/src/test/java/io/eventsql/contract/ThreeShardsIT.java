@@ -40,6 +40,13 @@ class ThreeShardsIT {
     }
 
     @Nested
+    class Tombstones extends TombstonesContract {
+        Tombstones() {
+            super(3);
+        }
+    }
+
+    @Nested
     class FailingHandlers extends FailingHandlersContract {
         FailingHandlers() {
             super(3);

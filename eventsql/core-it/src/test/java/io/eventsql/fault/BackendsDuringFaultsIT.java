@@ -242,7 +242,8 @@ class BackendsDuringFaultsIT {
         List<Ledger.Stored> stored = Ledger.read("orders", List.of(database));
         ledger.verify(stored);
         Set<String> values = Ledger.values(stored);
-        await().atMost(Duration.ofSeconds(60)).untilAsserted(() -> {
+        // What was published during the fault is handled one by one.
+        await().atMost(Duration.ofSeconds(60 + FAULT_SECONDS)).untilAsserted(() -> {
             assertThat(handled.texts()).containsAll(values);
             assertThat(visible("effects")).isEqualTo(values.size());
             assertThat(visible("eventsql.events_relayed")).isEqualTo(written.get());

@@ -149,7 +149,7 @@ class RelayFencingIT {
             strings = {
                 "relay_take_v1",
                 FaultProxy.COMMIT,
-                "append_transferred_v1",
+                "append_transferred_v2",
                 "DELETE FROM eventsql.outbox_transfer"
             })
     void relay_frozenPastItsLease_isFencedOut(String request) throws Exception {
@@ -200,7 +200,7 @@ class RelayFencingIT {
                 FaultProxy.COMMIT,
                 "append_v1",
                 "outbox_transfer",
-                "append_transferred_v1",
+                "append_transferred_v2",
                 "register_outbox_v1",
                 "relay_poll_v1",
                 "TRUNCATE");
@@ -245,7 +245,7 @@ class RelayFencingIT {
         List<String> requests = List.of(
                 "relay_take_v1",
                 FaultProxy.COMMIT,
-                "append_transferred_v1",
+                "append_transferred_v2",
                 "register_outbox_v1",
                 "relay_lock_v1",
                 "DELETE FROM eventsql.outbox_transfer");

@@ -157,6 +157,55 @@ abstract class OutboxContract {
         assertStoredSize(2);
     }
 
+    @Test
+    void publish_tombstones_areDeliveredAsTombstonesInOrder() throws SQLException {
+        List<Event> events = new ArrayList<>();
+        for (int i = 0; i < 40; i++) {
+            String key = "key" + i % 5;
+            events.add(
+                    i % 10 < 5
+                            ? Event.of(key, new byte[i % 3])
+                            : Event.tombstone(key).withHeader("n", "" + i));
+        }
+        Handled handled = new Handled();
+        try (Subscription ignored = eventSql.subscribe(ConsumerSpec.of(STREAM, "mailer"), handled::add)) {
+            try (Connection transaction = begin()) {
+                for (Event event : events) {
+                    outbox.publish(transaction, STREAM, event);
+                }
+                outbox.publishAll(transaction, STREAM, events);
+                transaction.commit();
+            }
+            handled.awaitSize(2 * events.size()).assertOnceAndInOrder();
+        }
+        for (int i = 0; i < 5; i++) {
+            String key = "key" + i;
+            List<Event> ofKey = events.stream().filter(e -> key.equals(e.key())).toList();
+            List<Event> expected = new ArrayList<>(ofKey);
+            expected.addAll(ofKey);
+            assertThat(handled.events().stream()
+                            .filter(e -> key.equals(e.key()))
+                            .map(e -> new Event(e.key(), e.value(), e.headers(), e.isTombstone())))
+                    .containsExactlyElementsOf(expected);
+        }
+    }
+
+    /** A page ends with the event that brings its values to the limit: one without a value must not be left out of it. */
+    @Test
+    void publish_onlyTombstonesWithSql_areDelivered() throws SQLException {
+        String insert = "INSERT INTO eventsql.outbox (ring, stream, key, value, routing_hash)"
+                + " SELECT r.last_value, '" + STREAM + "', %s, NULL, 0 FROM eventsql.outbox_ring r";
+        Handled handled = new Handled();
+        try (Subscription ignored = eventSql.subscribe(ConsumerSpec.of(STREAM, "mailer"), handled::add)) {
+            Sql.execute(database, insert.formatted("'k1'"), insert.formatted("'k2'"));
+            handled.awaitSize(2);
+        }
+        assertThat(handled.events()).allMatch(StoredEvent::isTombstone);
+        assertThatExceptionOfType(SQLException.class)
+                .isThrownBy(() -> Sql.execute(database, insert.formatted("NULL")))
+                .withMessageContaining("outbox_tombstone_key");
+    }
+
     private void assertStoredSize(int size) throws SQLException {
         long stored = cluster.sum("SELECT count(*) FROM eventsql.events_" + STREAM);
         assertThat(stored).isEqualTo(size);

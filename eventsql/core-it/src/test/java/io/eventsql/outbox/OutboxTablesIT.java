@@ -376,8 +376,8 @@ class OutboxTablesIT {
         try (HikariDataSource standalone = pool();
                 HikariDataSource otherShard = pool()) {
             open(shards, standalone).close();
-            assertThat(Sql.query(standalone, "SELECT version FROM eventsql.schema_version"))
-                    .containsExactly("1");
+            assertThat(Sql.query(standalone, "SELECT version FROM eventsql.schema_version ORDER BY 1"))
+                    .containsExactly("1", "14", "15");
             for (DataSource wrong : List.of(standalone, database)) {
                 assertThatExceptionOfType(ShardIdentityException.class)
                         .isThrownBy(() -> open(List.of(otherShard), wrong).close())
@@ -394,7 +394,7 @@ class OutboxTablesIT {
                     .isThrownBy(() -> open(List.of(standalone)).close())
                     .withMessageContaining("belongs to cluster");
             assertThat(Sql.query(standalone, "SELECT version FROM eventsql.schema_version ORDER BY 1"))
-                    .containsExactly("1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "12", "15");
+                    .containsExactly("1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16");
         }
     }
 

@@ -181,6 +181,26 @@ class RefusedEventsIT {
         publishAndExpectRefused(40, shard, "a bad key");
     }
 
+    @ParameterizedTest
+    @ValueSource(ints = {0, 1})
+    void relay_tombstoneIsRejected_isKeptAndStoredAsOneWhenRetried(int shard) throws SQLException {
+        DataSource rejecting = cluster.dataSources().get(shard);
+        addTrigger(rejecting, EVENTS, "BEFORE INSERT", onInsert(BAD, raise("P0001")));
+        String key = keyOf(shard, "bad");
+        publish(List.of(Event.ofText(key, "1"), Event.tombstone(key), Event.tombstone(keyOf(shard, "good"))));
+        awaitRelayed();
+        assertThat(Sql.query(database, "SELECT value IS NULL FROM eventsql.outbox_refused ORDER BY refused_id"))
+                .containsExactly("f", "t");
+        dropTrigger(rejecting, EVENTS);
+        assertThat(Sql.queryLong(database, "SELECT eventsql.retry_refused_events()"))
+                .isEqualTo(2);
+        eventSql.outbox().committed();
+        awaitRelayed();
+        assertThat(Sql.query(
+                        rejecting, "SELECT value IS NULL FROM " + EVENTS + " WHERE key = ? ORDER BY event_offset", key))
+                .containsExactly("f", "t");
+    }
+
     /** An error that others share as a rule is an event's own if only that event has it. */
     @ParameterizedTest
     @CsvSource({"0, 40001", "1, 40001", "0, 53100", "1, 53100", "0, 25006", "1, 42703", "0, 42P01", "0, 58030"})

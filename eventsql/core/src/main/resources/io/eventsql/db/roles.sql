@@ -12,6 +12,10 @@
 -- outbox but is not a shard. It locks tables only to give them to eventsql_owner, so the first time while no application
 -- is running.
 --
+-- Who may erase: only eventsql_owner may execute the functions that EventSql.erase calls: begin_erasure_v1, erase_step_v1,
+-- erasures_v1, begin_outbox_erasure_v1, erase_outbox_step_v1 and outbox_erasure_v1. They run with the rights of the owner,
+-- so another role needs no more than EXECUTE on them and what eventsql_reader has. Grant that to few: it destroys data.
+--
 -- The functions that publishers call run with the rights of eventsql_owner from now on: a publisher has no right on the
 -- tables of streams. They have a fixed search_path, so a trigger on such a table must name the schema of what it uses.
 --
@@ -77,7 +81,8 @@ BEGIN
         FROM eventsql.stream s
         JOIN pg_catalog.pg_class c ON c.oid IN (
             to_regclass(format('eventsql.%I', s.table_name)),
-            to_regclass(format('eventsql.%I', s.table_name || '__json')))
+            to_regclass(format('eventsql.%I', s.table_name || '__json')),
+            to_regclass(format('eventsql.%I', s.table_name || '__latest')))
         WHERE s.name = ANY (adopted)
     LOOP
         EXECUTE format('GRANT SELECT ON %s TO eventsql_consumer, eventsql_reader', object.name);
@@ -159,9 +164,11 @@ BEGIN
         SELECT p.oid::regprocedure AS name, r.roles
         FROM (VALUES
             ('append_v1',                'eventsql_publisher, eventsql_relay, eventsql_consumer'), -- dead letters
-            ('append_transferred_v1',    'eventsql_relay'),
+            ('append_transferred_v1',    'eventsql_relay'),                                        -- previous release
+            ('append_transferred_v2',    'eventsql_relay'),
             ('register_outbox_v1',       'eventsql_relay'),
             ('ensure_segments_v1',       'eventsql_publisher, eventsql_relay, eventsql_consumer'),
+            ('erased_offsets_v1',        'eventsql_consumer'),
             ('add_segment_v1',           'eventsql_publisher, eventsql_relay, eventsql_consumer'), -- previous release
             ('delete_dead_producers_v1', 'eventsql_publisher, eventsql_relay, eventsql_consumer'),
             -- Retention, as the streams' policies say.

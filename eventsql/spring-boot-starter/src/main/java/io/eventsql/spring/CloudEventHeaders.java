@@ -42,6 +42,6 @@ public final class CloudEventHeaders implements OutgoingEventCustomizer {
         headers.putIfAbsent(PREFIX + "source", source);
         headers.putIfAbsent(PREFIX + "type", types.cloudEventType(payload.getClass()));
         headers.putIfAbsent(PREFIX + "time", clock.instant().toString());
-        return new Event(event.key(), event.value(), headers);
+        return event.withHeaders(headers);
     }
 }

@@ -17,14 +17,14 @@ public interface EventSerializer {
     String JSON = "application/json";
 
     /**
-     * Returns the event for a payload. Keeps the headers of {@code event}; may add some.
+     * Returns the event for a payload. Keeps the headers of {@code event}; may add some. Not called for a {@link Tombstone}.
      *
      * @throws EventSerializationException if the payload cannot be serialized
      */
     Event serialize(String stream, OutgoingEvent event);
 
     /**
-     * Returns the payload of a stored event.
+     * Returns the payload of a stored event. Called for a tombstone only if the type is that of a CloudEvent.
      *
      * @param type the requested type, which may be generic
      * @return an instance of {@code type}; {@code null} only if the value represents it, as JSON's {@code null} does

@@ -12,6 +12,9 @@ import java.lang.annotation.Target;
  *
  * <p>An event goes to the method that takes its class, otherwise to the one that takes the most specific supertype,
  * otherwise to the default method. Without one, the listener's failure policy applies.
+ *
+ * <p>An event without a value goes to the method that takes a {@link Tombstone}. Without one, it goes where an event of its
+ * stored type would, if it has one, otherwise to the default method, or to the only one.
  */
 @Target({ElementType.METHOD, ElementType.ANNOTATION_TYPE})
 @Retention(RetentionPolicy.RUNTIME)

@@ -21,6 +21,7 @@ import java.lang.annotation.Target;
  * <ul>
  *   <li>the payload, of any type that the {@code EventSerializer} can deserialize, {@code String} and {@code byte[]}
  *       included; {@code @Payload} marks it where it is ambiguous, {@code @Valid} validates it
+ *   <li>{@link Tombstone}: the method takes events without a value alone
  *   <li>the whole {@link io.eventsql.StoredEvent} or its {@link io.eventsql.EventPosition}
  *   <li>{@code @Header("name")}: a header, or one of {@link EventSqlHeaders}; {@code @Headers Map<String, String>}: the
  *       event's own headers; {@code @Headers Map<String, Object>} and {@code MessageHeaders}: both
@@ -30,7 +31,9 @@ import java.lang.annotation.Target;
  *
  * With {@link #batch()} it takes {@code List}s of these, with one element for each event. An event of another type
  * than the payload's ({@link EventTypes}), or whose payload cannot be deserialized, is not retried: {@link #failurePolicy()}
- * applies at once.
+ * applies at once. So it does for an event without a value ({@link io.eventsql.Event#tombstone}), unless the payload may be
+ * missing: {@code @Payload(required = false)}, {@code @Nullable} or {@code Optional}. A {@code StoredEvent} and a CloudEvent,
+ * which has no data then, take both.
  *
  * <p>Attributes of type {@code String} may contain {@code ${placeholders}}; an empty one is not set. The properties {@code
  * eventsql.listeners.<id>.*} override the attributes from {@link #concurrency()} on; the defaults of those not set are the

@@ -52,7 +52,7 @@ public final class EventSqlPublishContext extends SenderContext<Map<String, Stri
                 .map(event -> {
                     Map<String, String> headers = new LinkedHashMap<>(event.headers());
                     headers.putAll(added);
-                    return new Event(event.key(), event.value(), headers);
+                    return event.withHeaders(headers);
                 })
                 .toList();
     }

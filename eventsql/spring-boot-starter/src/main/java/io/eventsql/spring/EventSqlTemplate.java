@@ -190,16 +190,43 @@ public final class EventSqlTemplate {
         }
     }
 
+    /**
+     * Publishes an event without a value, which says that the key is deleted ({@link Event#tombstone}). With headers: {@link
+     * OutgoingEvent#tombstone}.
+     *
+     * @return the event's position; empty inside a transaction, because the position is assigned after the commit
+     */
+    public Optional<EventPosition> publishTombstone(String stream, String key) {
+        return publish(stream, OutgoingEvent.tombstone(key));
+    }
+
     private List<Event> serializeAll(String stream, List<OutgoingEvent> events) {
         return events.stream().map(event -> serialize(stream, event)).toList();
     }
 
     private Event serialize(String stream, OutgoingEvent event) {
-        Event serialized = options.serializer().serialize(stream, event);
+        boolean isTombstone = event.payload() == Tombstone.INSTANCE;
+        Event serialized = isTombstone
+                ? Event.tombstone(requireKey(event)).withHeaders(event.headers())
+                : options.serializer().serialize(stream, event);
         for (OutgoingEventCustomizer customizer : options.customizers()) {
             serialized = customizer.customize(stream, event.payload(), serialized);
+            if (serialized.isTombstone() != isTombstone) {
+                throw new EventSerializationException("Nothing was published to " + stream + ": "
+                        + customizer.getClass().getName() + " has "
+                        + (isTombstone ? "given the tombstone a value" : "replaced the event by a tombstone")
+                        + "; copy an event with Event.withHeaders, which keeps its value");
+            }
         }
-        return withType(event.payload().getClass(), serialized);
+        return isTombstone ? serialized : withType(event.payload().getClass(), serialized);
+    }
+
+    private static String requireKey(OutgoingEvent tombstone) {
+        String key = tombstone.key();
+        if (key == null) {
+            throw new InvalidInputException("event.key", "must not be null, because the event is a tombstone");
+        }
+        return key;
     }
 
     /** Adds the name of the payload's class, unless the event has one, such as the type of a CloudEvent. */
@@ -216,7 +243,7 @@ public final class EventSqlTemplate {
         if (version > 1) {
             headers.putIfAbsent(EventTypes.VERSION_HEADER, Integer.toString(version));
         }
-        return headers.size() == event.headers().size() ? event : new Event(event.key(), event.value(), headers);
+        return headers.size() == event.headers().size() ? event : event.withHeaders(headers);
     }
 
     private Found.Joinable write(String stream, Found.Joinable joinable, Consumer<Connection> writing) {

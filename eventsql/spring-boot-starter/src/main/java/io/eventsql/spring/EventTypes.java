@@ -20,7 +20,7 @@ import org.springframework.util.ClassUtils;
  *
  * <p>Registered are the types of listeners' payloads, classes with {@link EventType} in the application's packages, those of
  * the property {@code eventsql.event-types}, and every class that was published. The permitted classes of a sealed type are
- * registered with it. {@code String}, {@code byte[]} and types of the JDK, of Jackson and of CloudEvents have no name.
+ * registered with it. {@code String}, {@code byte[]} and types of the JDK, of Jackson and of CloudEvents have no name, nor has {@link Tombstone}.
  */
 public final class EventTypes {
     /** The header with the name of the payload's type. */
@@ -192,7 +192,8 @@ public final class EventTypes {
 
     /** Returns whether a type distinguishes events: not {@code String}, {@code byte[]}, {@code Map}, JSON trees … */
     public static boolean isNamed(Class<?> type) {
-        return !type.isPrimitive()
+        return type != Tombstone.class
+                && !type.isPrimitive()
                 && !type.isArray()
                 && FOREIGN_PACKAGES.stream().noneMatch(type.getName()::startsWith);
     }

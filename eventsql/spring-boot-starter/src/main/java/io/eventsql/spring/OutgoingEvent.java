@@ -10,7 +10,7 @@ import org.jspecify.annotations.Nullable;
  *
  * @param key events with the same key keep their order; {@code null}: any partition
  * @param payload serialized by {@link EventSerializer} to the event's value; by default {@code String} and {@code byte[]}
- *     are not changed
+ *     are not changed. {@link Tombstone#INSTANCE}: the event has no value, and must have a key
  * @param headers metadata next to the payload; the serializer may add headers, and never replaces one
  */
 public record OutgoingEvent(@Nullable String key, Object payload, Map<String, String> headers) {
@@ -29,6 +29,14 @@ public record OutgoingEvent(@Nullable String key, Object payload, Map<String, St
     /** Returns an event without headers. */
     public static OutgoingEvent of(@Nullable String key, Object payload) {
         return new OutgoingEvent(key, payload, Map.of());
+    }
+
+    /**
+     * Returns an event without a value, which says that the key is deleted ({@link io.eventsql.Event#tombstone}). It is not
+     * serialized.
+     */
+    public static OutgoingEvent tombstone(String key) {
+        return new OutgoingEvent(Objects.requireNonNull(key, "key"), Tombstone.INSTANCE, Map.of());
     }
 
     /** Returns the event with another key. */

@@ -10,9 +10,10 @@ import io.eventsql.Event;
 public interface OutgoingEventCustomizer {
 
     /**
-     * Returns the event to publish.
+     * Returns the event to publish, preferably by {@link Event#withHeader} or {@link Event#withHeaders}: these keep a tombstone,
+     * and publishing fails if it gets a value.
      *
-     * @param payload the payload of {@code event} before its serialization
+     * @param payload the payload of {@code event} before its serialization; {@link Tombstone#INSTANCE} for a tombstone
      */
     Event customize(String stream, Object payload, Event event);
 }

@@ -51,8 +51,12 @@ class MigratorIT {
             "8 segments",
             "9 retention",
             "10 consumer status",
+            "11 erasure",
             "12 compaction",
-            "15 deleting streams");
+            "13 latest",
+            "14 outbox erasure",
+            "15 outbox tombstones",
+            "16 deleting streams");
     private static final StreamSpec STREAM = StreamSpec.of("orders").withPartitions(2);
 
     private DataSource database;
@@ -169,8 +173,12 @@ class MigratorIT {
                 file("shard/V8__segments.sql"),
                 file("shard/V9__retention.sql"),
                 file("shard/V10__consumer_status.sql"),
+                file("shard/V11__erasure.sql"),
                 file("shard/V12__compaction.sql"),
-                file("shard/V15__delete_stream.sql"));
+                file("shard/V13__latest.sql"),
+                file("outbox/V14__outbox_erasure.sql"),
+                file("outbox/V15__outbox_tombstones.sql"),
+                file("shard/V16__delete_stream.sql"));
         try (EventSql eventSql = open(pool, Settings.DEFAULT_SCHEMA, false)) {
             eventSql.createStream(STREAM);
             assertWorks(eventSql);

@@ -5,6 +5,8 @@ import static org.awaitility.Awaitility.await;
 
 import com.zaxxer.hikari.HikariDataSource;
 import io.eventsql.ConsumerSpec;
+import io.eventsql.Erasure;
+import io.eventsql.ErasureSpec;
 import io.eventsql.Event;
 import io.eventsql.EventPosition;
 import io.eventsql.EventSql;
@@ -197,6 +199,52 @@ class PreviousReleaseIT {
                 handled.awaitSize(expected.size()).assertOnceAndInOrder();
             }
             assertCatalogComplete();
+        }
+    }
+
+    /**
+     * Goal: while a key is erased, processes of the previous release continue to publish and read; they read erased events with
+     * an empty value. Method: that release's functions are called before, next to and after the erasure.
+     */
+    @Test
+    void previousRelease_publishesAndReadsNextToAnErasure() throws Exception {
+        for (int from = 0; from < 250; from += 50) {
+            previous.append(0, values(from, from + 50));
+        }
+        try (EventSql eventSql = open();
+                ExecutorService executor = Executors.newSingleThreadExecutor()) {
+            eventSql.publisher().publishAll("orders", List.of(Event.ofText("other", "{\"n\": -1}")));
+            Future<Void> published = executor.submit(() -> {
+                for (int from = 250; from < 1_250; from += 50) {
+                    previous.append(0, values(from, from + 50));
+                }
+                return null;
+            });
+            Erasure erasure = eventSql.erase(ErasureSpec.of("orders", "k").withStepEvents(30));
+            published.get(60, TimeUnit.SECONDS);
+
+            assertThat(erasure.isDone()).as("%s", erasure).isTrue();
+            assertThat(erasure.erasedEvents()).isGreaterThanOrEqualTo(250);
+            List<String> all = new ArrayList<>(previous.read(0, 0));
+            all.addAll(previous.read(1, 0));
+            assertThat(all).hasSize(1_251).contains("{\"n\": -1}").doesNotContainAnyElementsOf(values(0, 250));
+            assertThat(all.stream().filter(String::isEmpty)).hasSize((int) erasure.erasedEvents());
+        }
+    }
+
+    /** A sender of the previous release sends what was blanked as empty values, which the erasure then finds in the stream. */
+    @Test
+    void previousRelease_sendsBlankEvents_theErasureFindsThem() throws Exception {
+        try (EventSql eventSql = open()) {
+            Sql.query(
+                    pool,
+                    "SELECT eventsql.append_transferred_v1(gen_random_uuid(), 1, NULL, 0, ARRAY['orders'], ARRAY[1], ARRAY[0],"
+                            + " ARRAY[2], ARRAY[NULL]::bigint[], ARRAY[2]::bigint[], ARRAY['k', 'other'],"
+                            + " ARRAY['', 'x']::bytea[], ARRAY[NULL, NULL]::text[])");
+            assertThat(eventSql.erase("orders", "k").erasedEvents()).isEqualTo(1);
+            assertThat(eventSql.read(new EventPosition("orders", 0, 0, 0), 10))
+                    .extracting(StoredEvent::isErased)
+                    .containsExactly(true, false);
         }
     }
 

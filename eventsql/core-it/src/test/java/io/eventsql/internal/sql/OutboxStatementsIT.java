@@ -227,8 +227,8 @@ class OutboxStatementsIT {
                 new String[count],
                 values,
                 new String[count]);
-        database.call(
-                c -> transferred.execute(c, PRODUCER, 1, null, rows, Collections.singletonList(after), List.of(to)));
+        database.call(c -> transferred.execute(
+                c, PRODUCER, 1, null, rows, Collections.singletonList(after), List.of(to), List.of()));
     }
 
     private List<String> stored() throws SQLException {
@@ -269,8 +269,30 @@ class OutboxStatementsIT {
         assertFails(
                 SqlErrors.NOT_NEXT,
                 () -> database.call(c -> transferred.execute(
-                        c, PRODUCER, 1, null, rows, java.util.Arrays.asList(1L, 1L), List.of(2L, 3L))));
+                        c, PRODUCER, 1, null, rows, java.util.Arrays.asList(1L, 1L), List.of(2L, 3L), List.of())));
         assertThat(stored()).containsExactly("1");
+    }
+
+    @Test
+    void appendTransferred_erasedOnTheirWay_areStoredAsErased() throws SQLException {
+        var rows = new AppendStatement.Rows(
+                new String[] {"s", "s"},
+                new int[] {1, 1},
+                new int[] {0, 1},
+                new int[] {2, 2},
+                new int[0],
+                new int[0],
+                new String[4],
+                new byte[][] {bytes(""), bytes("2"), bytes("3"), bytes("")},
+                new String[4]);
+        database.call(c -> transferred.execute(
+                c, PRODUCER, 1, null, rows, java.util.Arrays.asList(null, null), List.of(2L, 4L), List.of(1, 4)));
+        assertThat(Sql.query(
+                        dataSource,
+                        "SELECT partition || ' ' || event_offset || ' ' || (erased_at IS NOT NULL) || ' ' ||"
+                                + " coalesce(convert_from(value, 'UTF8'), 'no value') FROM eventsql.events_s"
+                                + " ORDER BY partition, event_offset"))
+                .containsExactly("0 0 true no value", "0 1 false 2", "1 0 false 3", "1 1 true no value");
     }
 
     @Test

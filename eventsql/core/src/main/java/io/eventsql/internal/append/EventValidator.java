@@ -25,11 +25,15 @@ public final class EventValidator {
     /**
      * An event that can be stored.
      *
+     * @param value {@code null}: a tombstone
      * @param headers the headers as JSON; {@code null} if there are none
      * @param bytes its size in buffers and batches
      */
     public record Valid(
-            @Nullable String key, byte[] value, @Nullable String headers, int bytes) {}
+            @Nullable String key,
+            byte @Nullable [] value,
+            @Nullable String headers,
+            int bytes) {}
 
     /**
      * Validates the stream and the event of a call.
@@ -59,7 +63,7 @@ public final class EventValidator {
             headers = HeadersJson.encode(validatedHeaders(event));
             bytes += requireHeadersSize(headers);
         }
-        return new Valid(key, event.value(), headers, bytes);
+        return new Valid(key, event.isTombstone() ? null : event.value(), headers, bytes);
     }
 
     /**

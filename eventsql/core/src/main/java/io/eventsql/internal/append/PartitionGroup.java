@@ -38,9 +38,13 @@ public final class PartitionGroup implements Comparable<PartitionGroup> {
         return events.size();
     }
 
-    /** Adds an event after the others. */
-    public void add(@Nullable String key, byte[] value, @Nullable String headers) {
-        add(new Valid(key, value, headers, value.length));
+    /**
+     * Adds an event after the others.
+     *
+     * @param value {@code null}: a tombstone
+     */
+    public void add(@Nullable String key, byte @Nullable [] value, @Nullable String headers) {
+        add(new Valid(key, value, headers, value == null ? 0 : value.length));
     }
 
     void add(Valid event) {
@@ -81,7 +85,7 @@ public final class PartitionGroup implements Comparable<PartitionGroup> {
         int[] groupOf = new int[size];
         int[] indexes = new int[size];
         @Nullable String[] keys = new String[size];
-        byte[][] values = new byte[size][];
+        byte[] @Nullable [] values = new byte[size][];
         @Nullable String[] headers = new String[size];
         int row = 0;
         for (int g = 0; g < groups.size(); g++) {

@@ -107,6 +107,11 @@ final class Assignment {
         return membership.consumerId();
     }
 
+    /** Returns the stream's id on the shard. */
+    int streamId() {
+        return membership.streamId();
+    }
+
     /** Returns the incarnation of the database in which the partition was taken. Fetches and commits count only there. */
     String incarnation() {
         return membership.incarnation();

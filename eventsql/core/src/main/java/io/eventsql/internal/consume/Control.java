@@ -173,7 +173,7 @@ final class Control implements ConsumerControl {
         @Nullable Long copy = row.deadLetterOffset();
         @Nullable String copies = row.deadLetterStream();
         return new ParkedEvent(
-                new StoredEvent(position, row.key(), row.value(), row.headers(), row.publishedAt()),
+                new StoredEvent(position, row.key(), row.value(), row.headers(), row.publishedAt(), row.valueState()),
                 consumer,
                 copy == null || copies == null
                         ? null

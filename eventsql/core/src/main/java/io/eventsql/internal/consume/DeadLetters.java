@@ -10,11 +10,13 @@ import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.sql.AppendStatement.Rows;
 import io.eventsql.internal.sql.HeadersJson;
 import io.eventsql.internal.sql.SqlErrors;
+import io.eventsql.internal.sql.StoredValue;
 import io.eventsql.internal.wake.WakeUp;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Instant;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.UUID;
 import java.util.concurrent.atomic.AtomicLong;
@@ -52,20 +54,24 @@ final class DeadLetters {
         return stream;
     }
 
-    /** Returns a step that appends a copy of the event and records it; it does nothing if that is stored already. */
-    TransactionStep copyStep(Assignment assignment, StoredEvent event, String error, int attempts) {
+    /**
+     * Returns a step that appends a copy of the event and records it; it does nothing if that is stored already, or if the
+     * event was erased.
+     */
+    CopyStep copyStep(Assignment assignment, StoredEvent event, String error, int attempts) {
         return new CopyStep(assignment, event, error, attempts);
     }
 
     /** Looks the stream up before its transaction begins: a lookup needs a connection, too. */
-    private final class CopyStep implements TransactionStep {
+    final class CopyStep implements TransactionStep {
         private final Assignment assignment;
         private final StoredEvent event;
         private final String error;
         private final int attempts;
         private int streamId;
+        private boolean isErased;
 
-        CopyStep(Assignment assignment, StoredEvent event, String error, int attempts) {
+        private CopyStep(Assignment assignment, StoredEvent event, String error, int attempts) {
             this.assignment = assignment;
             this.event = event;
             this.error = error;
@@ -77,10 +83,22 @@ final class DeadLetters {
             streamId = shard.ensureStream(stream());
         }
 
+        /** Returns whether the event was not copied, because it was erased after it was fetched. */
+        boolean isErased() {
+            return isErased;
+        }
+
         @Override
         public void run(Connection connection) throws SQLException {
             var parkedEvents = shard.tables().parkedEvents();
             if (parkedEvents.isParkedEvent(connection, assignment.consumerId(), event.partition(), event.offset())) {
+                return;
+            }
+            isErased = !shard.tables()
+                    .erasures()
+                    .erasedOffsets(connection, assignment.streamId(), event.partition(), List.of(event.offset()))
+                    .isEmpty();
+            if (isErased) {
                 return;
             }
             Rows rows = new Rows(
@@ -91,7 +109,7 @@ final class DeadLetters {
                     new int[] {1},
                     new int[] {0},
                     new String[] {event.key()},
-                    new byte[][] {event.value()},
+                    new byte[] @Nullable [] {StoredValue.of(event)},
                     new String[] {HeadersJson.encode(headers(assignment, event, error, attempts))});
             long[] bases = shard.tables()
                     .append()

@@ -8,6 +8,7 @@ import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.sql.OffsetRange;
 import io.eventsql.internal.sql.ParkedEventTable;
 import io.eventsql.internal.sql.SqlErrors;
+import java.sql.Connection;
 import java.sql.SQLException;
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -74,9 +75,11 @@ final class Failures {
         if (spec.failurePolicy() == FailurePolicy.PARK_KEY && key != null) {
             return parkKey(assignment, event, key, attempts, error);
         }
-        TransactionStep copy = deadLetters.copyStep(assignment, event, text, attempts);
+        DeadLetters.CopyStep copy = deadLetters.copyStep(assignment, event, text, attempts);
         boolean done = pass(assignment, event, event, copy, "the dead letter of offset " + event.offset());
-        if (done) {
+        if (done && copy.isErased()) {
+            reportErased(assignment, 1);
+        } else if (done) {
             deadLetters.signalCopy(event.partition());
             LOG.warn("Dead-lettered event {} to {}: {}", event.position(), spec.deadLetterStream(), text);
             listeners.call(l -> l.deadLettered(event, spec.name(), attempts, error));
@@ -90,13 +93,11 @@ final class Failures {
             stop(assignment, "offset " + event.offset() + ": " + PARKED_KEYS_MAX + " keys are parked; " + text);
             return false;
         }
-        boolean done = pass(
-                assignment,
-                event,
-                event,
-                parkStep(assignment, List.of(event), text, attempts),
-                "the parked event at offset " + event.offset());
-        if (done) {
+        ParkStep park = new ParkStep(assignment, List.of(event), text, attempts);
+        boolean done = pass(assignment, event, event, park, "the parked event at offset " + event.offset());
+        if (done && park.erased > 0) {
+            reportErased(assignment, park.erased);
+        } else if (done) {
             assignment.parkedKeys().add(key);
             LOG.warn("Parked event {} and its key: {}", event.position(), text);
             listeners.call(l -> l.keyParked(event, spec.name(), attempts, error));
@@ -113,27 +114,61 @@ final class Failures {
     boolean parkFollowing(Assignment assignment, List<StoredEvent> events) {
         StoredEvent first = events.getFirst();
         StoredEvent last = events.getLast();
-        TransactionStep park = parkStep(assignment, events, KEY_IS_PARKED, 0);
-        return pass(
+        ParkStep park = new ParkStep(assignment, events, KEY_IS_PARKED, 0);
+        boolean done = pass(
                 assignment,
                 first,
                 last,
                 park,
                 "the events of parked keys at offsets " + first.offset() + " to " + last.offset());
+        if (done && park.erased > 0) {
+            reportErased(assignment, park.erased);
+        }
+        return done;
     }
 
-    /** Returns a step that parks events and their keys, whichever of them are parked already. */
-    private TransactionStep parkStep(Assignment assignment, List<StoredEvent> events, String text, int attempts) {
-        ParkedEventTable table = shard.tables().parkedEvents();
-        Set<String> keys = new LinkedHashSet<>();
-        for (StoredEvent event : events) {
-            keys.add(Objects.requireNonNull(event.key()));
+    private void reportErased(Assignment assignment, int events) {
+        LOG.info("{}: {} events were erased after they were fetched; they are not parked", assignment.name(), events);
+        listeners.call(l -> l.eventsErased(assignment.name(), events));
+    }
+
+    /** Parks events and their keys, whichever of them are parked already, but no event that was erased. */
+    private final class ParkStep implements TransactionStep {
+        private final Assignment assignment;
+        private final List<StoredEvent> events;
+        private final String text;
+        private final int attempts;
+        private int erased;
+
+        ParkStep(Assignment assignment, List<StoredEvent> events, String text, int attempts) {
+            this.assignment = assignment;
+            this.events = events;
+            this.text = text;
+            this.attempts = attempts;
         }
-        return connection -> {
+
+        @Override
+        public void run(Connection connection) throws SQLException {
+            ParkedEventTable table = shard.tables().parkedEvents();
+            Set<Long> gone = shard.tables()
+                    .erasures()
+                    .erasedOffsets(
+                            connection,
+                            assignment.streamId(),
+                            assignment.partition(),
+                            events.stream().map(StoredEvent::offset).toList());
+            List<StoredEvent> left = events.stream()
+                    .filter(event -> !gone.contains(event.offset()))
+                    .toList();
+            erased = events.size() - left.size();
+            Set<String> keys = new LinkedHashSet<>();
+            for (StoredEvent event : left) {
+                keys.add(Objects.requireNonNull(event.key()));
+            }
             table.parkKeys(connection, assignment.consumerId(), assignment.partition(), keys);
             table.park(
-                    connection, assignment.consumerId(), events, assignment.undecodable()::headersJson, text, attempts);
-        };
+                    connection, assignment.consumerId(), left, assignment.undecodable()::headersJson, text, attempts);
+        }
     }
 
     /**

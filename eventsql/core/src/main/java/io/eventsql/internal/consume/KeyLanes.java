@@ -20,6 +20,7 @@ final class KeyLanes implements PageHandler {
     private final Attempts attempts;
     private final Failures failures;
     private final MissingEvents missing;
+    private final ErasedEvents erased;
     private final HandlingWindow window;
     private final HandlerThreads threads;
     private final HeartbeatSchedule heartbeats;
@@ -28,12 +29,14 @@ final class KeyLanes implements PageHandler {
             Attempts attempts,
             Failures failures,
             MissingEvents missing,
+            ErasedEvents erased,
             HandlingWindow window,
             HandlerThreads threads,
             HeartbeatSchedule heartbeats) {
         this.attempts = attempts;
         this.failures = failures;
         this.missing = missing;
+        this.erased = erased;
         this.window = window;
         this.threads = threads;
         this.heartbeats = heartbeats;
@@ -58,6 +61,11 @@ final class KeyLanes implements PageHandler {
                 if (!mayContinue) {
                     assignment.drain(); // no later event may be handled before those that are left
                     return;
+                }
+                if (event.isErased()) { // its bytes are released with the rest of the page
+                    erased.pass(assignment, List.of(event));
+                    expected = offset + 1;
+                    continue;
                 }
                 notAdded -= bytes(event);
                 assignment.keyQueues().add(event).ifPresent(lane -> start(assignment, lane));

@@ -7,10 +7,15 @@ import java.util.List;
 
 /**
  * Handles the events of a page one after the other, or in batches. Events of parked keys are parked. A batch has no gap
- * except by compaction, and an event that cannot be decoded is not part of one. Thread-safe.
+ * except by compaction, and an event that cannot be decoded is not part of one. Erased events are passed. Thread-safe.
  */
 record OrderedPageHandler(
-        boolean inBatches, Attempts attempts, Failures failures, MissingEvents missing, HandlingWindow window)
+        boolean inBatches,
+        Attempts attempts,
+        Failures failures,
+        MissingEvents missing,
+        ErasedEvents erased,
+        HandlingWindow window)
         implements PageHandler {
     @Override
     public void handle(Assignment assignment, FetchedPage page, HandlerTurn turn) {
@@ -40,6 +45,14 @@ record OrderedPageHandler(
                 expected = offset;
                 continue;
             }
+            int endOfErased = endOfErased(events, next);
+            if (endOfErased > next) {
+                erased.pass(assignment, events.subList(next, endOfErased));
+                expected = events.get(endOfErased - 1).offset() + 1;
+                next = endOfErased;
+                mayContinue = !assignment.isEnding();
+                continue;
+            }
             boolean parked = assignment.parkedKeys().contains(events.get(next).key());
             int end = endOfRun(assignment, page, next, parked);
             List<StoredEvent> run = events.subList(next, end);
@@ -64,6 +77,16 @@ record OrderedPageHandler(
         return true;
     }
 
+    private static int endOfErased(List<StoredEvent> events, int first) {
+        int end = first;
+        while (end < events.size()
+                && events.get(end).isErased()
+                && events.get(end).offset() == events.get(first).offset() + (end - first)) {
+            end++;
+        }
+        return end;
+    }
+
     private int endOfRun(Assignment assignment, FetchedPage page, int first, boolean parked) {
         List<StoredEvent> events = page.events();
         int end = first + 1;
@@ -80,6 +103,7 @@ record OrderedPageHandler(
             Assignment assignment, FetchedPage page, StoredEvent before, StoredEvent event, boolean parked) {
         long expected = before.offset() + 1;
         return (event.offset() == expected || page.compacted().contains(expected, event.offset()))
+                && !event.isErased()
                 && assignment.parkedKeys().contains(event.key()) == parked
                 && (parked || !assignment.undecodable().contains(event));
     }

@@ -28,12 +28,14 @@ final class Redrive {
     private final ParkedEventTable table;
     private final Attempts attempts;
     private final Failures failures;
+    private final ErasedEvents erased;
 
-    Redrive(Shard shard, Attempts attempts, Failures failures) {
+    Redrive(Shard shard, Attempts attempts, Failures failures, ErasedEvents erased) {
         this.shard = shard;
         this.table = shard.tables().parkedEvents();
         this.attempts = attempts;
         this.failures = failures;
+        this.erased = erased;
     }
 
     /** Redrives a page of the events for which that was requested. */
@@ -65,6 +67,9 @@ final class Redrive {
     }
 
     private boolean redrive(Assignment assignment, Row row, HandlerTurn turn, Set<String> failedKeys) {
+        if (row.isErased()) {
+            return turn.withoutPermit(() -> removeErased(assignment, row));
+        }
         StoredEvent parked = event(assignment, row);
         IllegalArgumentException undecodable = row.undecodable();
         if (undecodable == null) {
@@ -78,6 +83,18 @@ final class Redrive {
         } finally {
             assignment.undecodable().remove(row.offset(), row.offset() + 1);
         }
+    }
+
+    /** An erased event is not passed to the handler. */
+    private boolean removeErased(Assignment assignment, Row row) {
+        boolean removed = failures.commitWith(
+                assignment,
+                connection -> table.remove(connection, assignment.consumerId(), assignment.partition(), row.offset()),
+                "that the erased event at offset " + row.offset() + " is no longer parked");
+        if (removed) {
+            erased.count(assignment, 1);
+        }
+        return removed;
     }
 
     private boolean handle(
@@ -150,6 +167,7 @@ final class Redrive {
                 row.key(),
                 row.value(),
                 row.headers(),
-                row.publishedAt());
+                row.publishedAt(),
+                row.valueState());
     }
 }

@@ -35,11 +35,12 @@ final class ShardPipeline {
         CircuitReports circuitReports = new CircuitReports(shard, listeners);
         Attempts attempts = new Attempts(spec, call, failures, committer, circuitReports, listeners);
         MissingEvents missing = new MissingEvents(spec.missingEventPolicy(), failures, listeners);
+        ErasedEvents erased = new ErasedEvents(committer, listeners);
         HandlingWindow window = new HandlingWindow(spec.maxEventsAhead(), committer, closeSignal, listeners);
         PageHandler pages = spec.keyConcurrency() > 1
-                ? new KeyLanes(attempts, failures, missing, window, handlers, heartbeats)
-                : new OrderedPageHandler(call.takesBatches(), attempts, failures, missing, window);
-        Redrive redrive = new Redrive(shard, attempts, failures);
+                ? new KeyLanes(attempts, failures, missing, erased, window, handlers, heartbeats)
+                : new OrderedPageHandler(call.takesBatches(), attempts, failures, missing, erased, window);
+        Redrive redrive = new Redrive(shard, attempts, failures, erased);
         Dispatcher dispatcher =
                 new Dispatcher(shard, pages, redrive, failures, handlers, threads.fetchSchedule(), heartbeats);
 

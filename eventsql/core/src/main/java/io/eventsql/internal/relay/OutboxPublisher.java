@@ -65,7 +65,7 @@ public final class OutboxPublisher implements Outbox {
     public void publishAll(Connection transaction, String stream, List<Event> events) {
         List<Valid> valid = validator.validateAll(stream, events);
         @Nullable String[] keys = new String[valid.size()];
-        byte[][] values = new byte[valid.size()][];
+        byte[] @Nullable [] values = new byte[valid.size()][];
         @Nullable String[] headers = new String[valid.size()];
         for (int i = 0; i < values.length; i++) {
             keys[i] = valid.get(i).key();

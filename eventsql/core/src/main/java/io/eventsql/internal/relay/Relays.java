@@ -13,6 +13,7 @@ import io.eventsql.internal.sql.SqlErrors;
 import io.eventsql.internal.wake.WakeUp;
 import java.sql.Connection;
 import java.sql.SQLException;
+import java.sql.SQLTransientConnectionException;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -136,6 +137,22 @@ public final class Relays {
                 .map(Relay::outbox)
                 .filter(outbox -> !outbox.isDuplicate())
                 .toList();
+    }
+
+    /**
+     * Returns the databases of all outboxes by name.
+     *
+     * @throws SQLException if one of them is not available
+     */
+    public Map<String, Database> databases() throws SQLException {
+        Map<String, Database> databases = new LinkedHashMap<>();
+        for (OutboxDatabase outbox : outboxes()) {
+            if (!outbox.isReady()) {
+                throw new SQLTransientConnectionException("the outbox " + outbox + " is not available", "08001");
+            }
+            databases.put(outbox.toString(), outbox.database());
+        }
+        return databases;
     }
 
     /** Returns the data sources of the standalone outboxes by name. */

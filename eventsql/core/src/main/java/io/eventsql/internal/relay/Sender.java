@@ -120,6 +120,9 @@ final class Sender {
         final List<PartitionGroup> groups = new ArrayList<>();
         final List<@Nullable Long> afters = new ArrayList<>();
         final List<Long> numbers = new ArrayList<>();
+        /** The positions of erased events among all, from 1. */
+        final List<Integer> erased = new ArrayList<>();
+
         int events;
 
         UnsentEvents(UUID producer) {
@@ -203,6 +206,7 @@ final class Sender {
         Map<Target, Long> lastNumbers = fetchLastNumbers(unsent.producer, specs.values());
         Map<Target, PartitionGroup> groups = new LinkedHashMap<>();
         Map<Target, Long> numbers = new HashMap<>();
+        Map<Target, List<Integer>> erased = new HashMap<>();
         for (Row event : page) {
             StreamSpec stream = specs.get(event.stream());
             if (stream == null || refusals.containsKey(event.number())) {
@@ -211,16 +215,25 @@ final class Sender {
             Target target = new Target(shard.ensureStream(stream), event.partition());
             Long last = lastNumbers.get(target);
             if (last == null || last < event.number()) {
-                groups.computeIfAbsent(target, t -> new PartitionGroup(stream, t.streamId(), t.partition()))
-                        .add(event.key(), event.value(), event.headers());
+                PartitionGroup group =
+                        groups.computeIfAbsent(target, t -> new PartitionGroup(stream, t.streamId(), t.partition()));
+                group.add(event.key(), event.value(), event.headers());
+                if (event.isErased()) {
+                    erased.computeIfAbsent(target, t -> new ArrayList<>()).add(group.size());
+                }
                 numbers.put(target, event.number());
                 unsent.events++;
             }
         }
         unsent.groups.addAll(groups.values());
         unsent.groups.sort(null);
+        int before = 0;
         for (PartitionGroup group : unsent.groups) {
             Target target = new Target(group.streamId(), group.partition());
+            for (int position : erased.getOrDefault(target, List.of())) {
+                unsent.erased.add(before + position);
+            }
+            before += group.size();
             unsent.afters.add(lastNumbers.get(target));
             unsent.numbers.add(numbers.getOrDefault(target, 0L));
         }
@@ -306,7 +319,8 @@ final class Sender {
                         incarnation,
                         PartitionGroup.toRows(unsent.groups),
                         unsent.afters,
-                        unsent.numbers);
+                        unsent.numbers,
+                        unsent.erased);
     }
 
     /** Finds out whether the shard accepts another event than the suspect one: tries that and rolls back. */
@@ -363,7 +377,7 @@ final class Sender {
     }
 
     private void refuse(Connection connection, Row event, String error) throws SQLException {
-        outbox.tables().refused().insert(connection, event, error);
+        outbox.tables().refused().move(connection, shard.number(), event.number(), error);
     }
 
     /** Removes the cause of a failed append if possible; returns whether to resend the page immediately. */

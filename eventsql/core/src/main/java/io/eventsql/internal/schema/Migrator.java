@@ -35,7 +35,10 @@ public final class Migrator {
      * What every database needs, then what a shard needs in addition. Both count from one sequence, and a released file
      * is never changed: the next release appends. A file of the outbox depends on no file of the shard.
      */
-    private static final List<SqlFile> OUTBOX_FILES = List.of(new SqlFile(1, "outbox/V1__outbox.sql"));
+    private static final List<SqlFile> OUTBOX_FILES = List.of(
+            new SqlFile(1, "outbox/V1__outbox.sql"),
+            new SqlFile(14, "outbox/V14__outbox_erasure.sql"),
+            new SqlFile(15, "outbox/V15__outbox_tombstones.sql"));
 
     private static final List<SqlFile> SHARD_FILES = List.of(
             new SqlFile(1, "outbox/V1__outbox.sql"),
@@ -48,8 +51,12 @@ public final class Migrator {
             new SqlFile(8, "shard/V8__segments.sql"),
             new SqlFile(9, "shard/V9__retention.sql"),
             new SqlFile(10, "shard/V10__consumer_status.sql"),
+            new SqlFile(11, "shard/V11__erasure.sql"),
             new SqlFile(12, "shard/V12__compaction.sql"),
-            new SqlFile(15, "shard/V15__delete_stream.sql"));
+            new SqlFile(13, "shard/V13__latest.sql"),
+            new SqlFile(14, "outbox/V14__outbox_erasure.sql"),
+            new SqlFile(15, "outbox/V15__outbox_tombstones.sql"),
+            new SqlFile(16, "shard/V16__delete_stream.sql"));
 
     private record SqlFile(int version, String path) {
         String read() {

@@ -1,6 +1,7 @@
 package io.eventsql.internal.shard;
 
 import io.eventsql.internal.sql.Notifications;
+import io.eventsql.internal.sql.OutboxErasureTable;
 import io.eventsql.internal.sql.OutboxTable;
 import io.eventsql.internal.sql.RefusedTable;
 import io.eventsql.internal.sql.RelayTable;
@@ -19,6 +20,7 @@ public record OutboxTables(
         RelayTable relay,
         TransferTable transfer,
         RefusedTable refused,
+        OutboxErasureTable erasures,
         TransferredAppend append,
         Notifications notifications) {
 
@@ -28,6 +30,7 @@ public record OutboxTables(
                 new RelayTable(schema),
                 new TransferTable(schema),
                 new RefusedTable(schema),
+                new OutboxErasureTable(schema),
                 new TransferredAppend(schema),
                 Notifications.ofOutbox(schema));
     }

@@ -6,8 +6,10 @@ import io.eventsql.internal.sql.CompactionFunctions;
 import io.eventsql.internal.sql.ConsumerStatusFunctions;
 import io.eventsql.internal.sql.ConsumerTable;
 import io.eventsql.internal.sql.DeleteStatements;
+import io.eventsql.internal.sql.ErasureTable;
 import io.eventsql.internal.sql.FetchStatement;
 import io.eventsql.internal.sql.IncarnationTable;
+import io.eventsql.internal.sql.LatestFunction;
 import io.eventsql.internal.sql.LeaseTable;
 import io.eventsql.internal.sql.Notifications;
 import io.eventsql.internal.sql.OffsetTable;
@@ -35,6 +37,8 @@ public record Tables(
         ParkedEventTable parkedEvents,
         ClearStatements clearing,
         DeleteStatements deleting,
+        ErasureTable erasures,
+        LatestFunction latest,
         Notifications notifications,
         OutboxTables outbox) {
 
@@ -55,6 +59,8 @@ public record Tables(
                 new ParkedEventTable(schema),
                 new ClearStatements(schema),
                 new DeleteStatements(schema),
+                new ErasureTable(schema),
+                new LatestFunction(schema),
                 new Notifications(schema),
                 OutboxTables.in(schema));
     }

@@ -29,6 +29,7 @@ public final class AppendStatement {
      *
      * @param groups the event's partition, as an index from 1 into the first four arrays
      * @param indexes the event's position among the events of its partition, from 0
+     * @param values {@code null}: a tombstone
      * @param headers JSON objects or {@code null}
      */
     @SuppressWarnings("ArrayRecordComponent") // arrays go to the driver as they are
@@ -40,7 +41,7 @@ public final class AppendStatement {
             int[] groups,
             int[] indexes,
             @Nullable String[] keys,
-            byte[][] values,
+            byte[] @Nullable [] values,
             @Nullable String[] headers) {}
 
     /** The database committed, but returned a warning: the commit may not have reached the synchronous replicas. */

@@ -104,7 +104,12 @@ public final class Database {
 
     /** Allows statements of this transaction to take a minute, or the network timeout if that is longer. */
     public void allowLongStatements(Connection connection) throws SQLException {
-        int timeoutMs = Math.max(networkTimeoutMs, LONG_STATEMENT_TIMEOUT_MS);
+        allowLongStatements(connection, Duration.ofMillis(LONG_STATEMENT_TIMEOUT_MS));
+    }
+
+    /** Allows statements of this transaction to take this time, or the network timeout if that is longer. */
+    public void allowLongStatements(Connection connection, Duration time) throws SQLException {
+        int timeoutMs = Math.max(networkTimeoutMs, Math.toIntExact(time.toMillis()));
         connection.setNetworkTimeout(SAME_THREAD, timeoutMs);
         try (Statement statement = connection.createStatement()) {
             statement.execute("SET LOCAL lock_timeout = " + serverTimeoutMs(timeoutMs));

@@ -32,8 +32,6 @@ public final class FetchStatement {
     /** The sum of a page's number and that which its erased events have in place of it. */
     private static final int ERASED = -1;
 
-    private static final byte[] NO_VALUE = {};
-
     private final String fetch;
 
     public FetchStatement(SqlSchema schema) {
@@ -134,14 +132,14 @@ public final class FetchStatement {
                     endsAtHead = !events.isEmpty();
                     return;
                 }
-                value = NO_VALUE;
+            } else {
+                bytes += value.length;
             }
             events.add(event(row, new EventPosition(stream, shard, request.partition(), offset), value));
-            bytes += value.length;
             nextOffset = offset + 1;
         }
 
-        private StoredEvent event(ResultSet row, EventPosition position, byte[] value) throws SQLException {
+        private StoredEvent event(ResultSet row, EventPosition position, byte @Nullable [] value) throws SQLException {
             try {
                 @Nullable String key = row.getString(3);
                 @Nullable String headers = row.getString(5);
@@ -149,9 +147,10 @@ public final class FetchStatement {
                 return new StoredEvent(
                         position,
                         key,
-                        value,
+                        StoredValue.orEmpty(value),
                         headers == null ? Map.of() : HeadersJson.decode(headers),
-                        publishedAt(row));
+                        publishedAt(row),
+                        StoredValue.state(value, row.getInt(1) < 0));
             } catch (SQLException e) {
                 if (!isInvalidText(e)) {
                     throw e;
@@ -162,13 +161,23 @@ public final class FetchStatement {
             }
         }
 
-        private StoredEvent undecodable(ResultSet row, EventPosition position, byte[] value, Exception cause)
+        private StoredEvent undecodable(ResultSet row, EventPosition position, byte @Nullable [] value, Exception cause)
                 throws SQLException {
+            StoredEvent event = new StoredEvent(
+                    position,
+                    textOrNull(row, 3),
+                    StoredValue.orEmpty(value),
+                    Map.of(),
+                    publishedAt(row),
+                    StoredValue.state(value, row.getInt(1) < 0));
+            if (event.isErased()) { // nothing would decode it
+                return event;
+            }
             if (undecodable.isEmpty()) {
                 undecodable = new HashMap<>();
             }
             undecodable.put(position.offset(), new UndecodableEventException(position, textOrNull(row, 5), cause));
-            return new StoredEvent(position, textOrNull(row, 3), value, Map.of(), publishedAt(row));
+            return event;
         }
     }
 

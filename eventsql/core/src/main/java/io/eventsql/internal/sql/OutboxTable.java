@@ -84,6 +84,7 @@ public final class OutboxTable {
      * An event that was published inside a transaction.
      *
      * @param id rises with each event; one that becomes visible later may have a lower one
+     * @param value {@code null}: a tombstone
      * @param headers a JSON object or {@code null}
      * @param routingHash routes an event without a key
      * @param writtenAt when it was published, by the database's clock
@@ -93,7 +94,7 @@ public final class OutboxTable {
             long id,
             String stream,
             @Nullable String key,
-            byte[] value,
+            byte @Nullable [] value,
             @Nullable String headers,
             int routingHash,
             OffsetDateTime writtenAt) {}
@@ -136,7 +137,7 @@ public final class OutboxTable {
             Connection connection,
             String stream,
             @Nullable String key,
-            byte[] value,
+            byte @Nullable [] value,
             @Nullable String headers,
             int routingHash)
             throws SQLException {
@@ -155,7 +156,7 @@ public final class OutboxTable {
             Connection connection,
             String stream,
             @Nullable String[] keys,
-            byte[][] values,
+            byte[] @Nullable [] values,
             @Nullable String[] headers,
             int routingHash)
             throws SQLException {

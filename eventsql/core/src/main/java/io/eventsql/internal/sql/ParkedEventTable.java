@@ -2,6 +2,7 @@ package io.eventsql.internal.sql;
 
 import io.eventsql.EventPosition;
 import io.eventsql.StoredEvent;
+import io.eventsql.ValueState;
 import java.sql.BatchUpdateException;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
@@ -51,7 +52,7 @@ public final class ParkedEventTable {
     // Index: the primary key, in its order. Takes no row lock.
     private static final String FIND_TO_REDRIVE = """
             SELECT e.partition, e.event_offset, e.key, e.value, e.headers::text, e.published_at, e.dead_letter_stream,
-                   e.dead_letter_offset, e.error, e.attempts, e.parked_at, true
+                   e.dead_letter_offset, e.error, e.attempts, e.parked_at, true, e.erased_at IS NOT NULL
             FROM eventsql.parked_event e
             WHERE e.consumer_id = ? AND e.partition = ?
               AND (e.redrive OR e.dead_letter_offset IS NULL AND EXISTS (
@@ -68,7 +69,7 @@ public final class ParkedEventTable {
                    e.redrive OR e.dead_letter_offset IS NULL AND EXISTS (
                        SELECT FROM eventsql.parked_key k
                        WHERE k.consumer_id = e.consumer_id AND k.partition = e.partition AND k.key_hash = e.key_hash
-                         AND k.redrive)
+                         AND k.redrive), e.erased_at IS NOT NULL
             FROM eventsql.parked_event e
             WHERE e.consumer_id = ?
             ORDER BY e.partition, e.event_offset
@@ -91,7 +92,7 @@ public final class ParkedEventTable {
     // Index: the primary key. Locks the updated row.
     private static final String RECORD_FAILURE = """
             UPDATE eventsql.parked_event
-            SET redrive = false, error = ?, attempts = attempts + ?
+            SET redrive = false, error = CASE WHEN erased_at IS NULL THEN ? ELSE error END, attempts = attempts + ?
             WHERE consumer_id = ? AND partition = ? AND event_offset = ?""";
 
     // Index: the primary key. Locks the updated row.
@@ -154,6 +155,8 @@ public final class ParkedEventTable {
      * @param storedHeaders the headers as they are stored
      * @param undecodable why they cannot be decoded; {@code null}: they can
      * @param deadLetterStream {@code null}: parked with its key
+     * @param value empty if there is none
+     * @param valueState whether there is one
      */
     @SuppressWarnings("ArrayRecordComponent") // goes to the event as it is
     public record Row(
@@ -170,7 +173,12 @@ public final class ParkedEventTable {
             String error,
             int attempts,
             Instant parkedAt,
-            boolean redriving) {}
+            boolean redriving,
+            ValueState valueState) {
+        public boolean isErased() {
+            return valueState == ValueState.ERASED;
+        }
+    }
 
     /** Returns whether the event is parked or dead-lettered already. */
     public boolean isParkedEvent(Connection connection, int consumerId, int partition, long offset) {
@@ -229,7 +237,7 @@ public final class ParkedEventTable {
                 statement.setInt(2, event.partition());
                 statement.setLong(3, event.offset());
                 statement.setString(4, event.key());
-                statement.setBytes(5, event.value());
+                statement.setBytes(5, StoredValue.of(event));
                 statement.setString(6, headers.json(event));
                 statement.setObject(7, OffsetDateTime.ofInstant(event.publishedAt(), ZoneOffset.UTC));
                 statement.setString(8, deadLetter == null ? null : deadLetter.stream());
@@ -273,19 +281,21 @@ public final class ParkedEventTable {
     }
 
     private static Row row(Record r) {
+        byte @Nullable [] value = r.get(3, byte[].class);
+        boolean isErased = r.get(12, Boolean.class);
         @Nullable String json = r.get(4, String.class);
         Map<String, String> headers = Map.of();
         @Nullable IllegalArgumentException undecodable = null;
         try {
             headers = json == null ? Map.of() : HeadersJson.decode(json);
         } catch (IllegalArgumentException e) {
-            undecodable = e;
+            undecodable = isErased ? null : e;
         }
         return new Row(
                 r.get(0, Integer.class),
                 r.get(1, Long.class),
                 r.get(2, String.class),
-                r.get(3, byte[].class),
+                StoredValue.orEmpty(value),
                 headers,
                 json,
                 undecodable,
@@ -295,7 +305,8 @@ public final class ParkedEventTable {
                 r.get(8, String.class),
                 r.get(9, Integer.class),
                 r.get(10, OffsetDateTime.class).toInstant(),
-                r.get(11, Boolean.class));
+                r.get(11, Boolean.class),
+                StoredValue.state(value, isErased));
     }
 
     /** Removes an event that was handled. Returns whether it was still parked. */

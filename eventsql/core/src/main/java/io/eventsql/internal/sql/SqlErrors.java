@@ -28,8 +28,11 @@ public final class SqlErrors {
     public static final String OTHER_INCARNATION = "ES011";
     public static final String OTHER_STREAM = "ES012";
     public static final String TIME_LIMIT = "ES013";
-    public static final String STREAM_BEING_DELETED = "ES016";
-    public static final String STREAM_IN_USE = "ES017";
+    public static final String NO_COMPACTION = "ES016";
+    public static final String NO_KEY_INDEX = "ES017";
+    public static final String NO_ERASURE = "ES018";
+    public static final String STREAM_BEING_DELETED = "ES019";
+    public static final String STREAM_IN_USE = "ES020";
     private static final String CHECK_VIOLATION = "23514";
     /** The constraint of a segment that is about to end early; adding segments removes it. */
     private static final String SEGMENT_END = "eventsql_end";

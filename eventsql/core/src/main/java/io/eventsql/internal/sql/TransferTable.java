@@ -28,10 +28,11 @@ public final class TransferTable {
 
     // Index: the primary key (shard, number), in its order. Takes no row lock.
     private static final String PAGE = """
-            SELECT number, producer_id, stream, partition, key, value, headers::text, written_at
+            SELECT number, producer_id, stream, partition, key, value, headers::text, written_at,
+                   erased_at IS NOT NULL AND value IS NOT NULL AS erased
             FROM (
-                SELECT *, sum(octet_length(value)) OVER (ORDER BY number ROWS UNBOUNDED PRECEDING)
-                              - octet_length(value) AS bytes_before
+                SELECT *, sum(coalesce(octet_length(value), 0)) OVER (ORDER BY number ROWS UNBOUNDED PRECEDING)
+                              - coalesce(octet_length(value), 0) AS bytes_before
                 FROM (
                     SELECT * FROM eventsql.outbox_transfer
                     WHERE shard = ? AND number > ?
@@ -71,6 +72,8 @@ public final class TransferTable {
      *
      * @param number rises with each event of an outbox
      * @param producer the producer that the number belongs to
+     * @param value {@code null}: a tombstone
+     * @param isErased whether its value was erased; the number is still sent, so that an older copy of it is rejected
      */
     @SuppressWarnings("ArrayRecordComponent") // goes from the driver to the driver as it is
     public record Row(
@@ -79,9 +82,10 @@ public final class TransferTable {
             String stream,
             int partition,
             @Nullable String key,
-            byte[] value,
+            byte @Nullable [] value,
             @Nullable String headers,
-            OffsetDateTime writtenAt) {}
+            OffsetDateTime writtenAt,
+            boolean isErased) {}
 
     /** Inserts events, numbered in the order of the list, in the caller's transaction, which holds the relay's lock. */
     public void insert(Connection connection, UUID producer, List<Addressed> events) throws SQLException {
@@ -142,7 +146,8 @@ public final class TransferTable {
                             result.getString(5),
                             result.getBytes(6),
                             result.getString(7),
-                            result.getObject(8, OffsetDateTime.class)));
+                            result.getObject(8, OffsetDateTime.class),
+                            result.getBoolean(9)));
                 }
             }
             return rows;

@@ -17,7 +17,8 @@ import org.postgresql.PGConnection;
  */
 public final class TransferredAppend {
     // Locks rows of stream_partition as an append does; index: producer_batch_of_producer.
-    private static final String APPEND = "SELECT eventsql.append_transferred_v1(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+    private static final String APPEND =
+            "SELECT eventsql.append_transferred_v2(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
     // Index: producer_batch_of_producer. Locks the outbox's rows of outbox_producer, and no partition: an append that
     // is
@@ -71,6 +72,7 @@ public final class TransferredAppend {
      * @param rows without its groups and indexes
      * @param previousNumbers for each partition that last number; {@code null}: none
      * @param numbers for each partition the number of its last event sent now
+     * @param erased the positions among all events, from 1, of those whose values were erased on their way
      * @return the base offset of each partition; when it returns, the events are committed
      * @throws SQLException {@link SqlErrors#NOT_NEXT} if the last number of a partition is another one
      */
@@ -81,7 +83,8 @@ public final class TransferredAppend {
             @Nullable String incarnation,
             AppendStatement.Rows rows,
             List<@Nullable Long> previousNumbers,
-            List<Long> numbers)
+            List<Long> numbers,
+            List<Integer> erased)
             throws SQLException {
         PGConnection pg = connection.unwrap(PGConnection.class);
         try (PreparedStatement statement = connection.prepareStatement(append)) {
@@ -98,6 +101,7 @@ public final class TransferredAppend {
             statement.setArray(11, pg.createArrayOf("text", rows.keys()));
             statement.setArray(12, pg.createArrayOf("bytea", rows.values()));
             statement.setArray(13, pg.createArrayOf("text", rows.headers()));
+            statement.setArray(14, pg.createArrayOf("int4", erased.toArray()));
             try (ResultSet result = statement.executeQuery()) {
                 result.next();
                 SqlErrors.requireNoDoubt(statement.getWarnings());

@@ -199,6 +199,7 @@ BEGIN
         EXECUTE format(
             'CREATE TABLE %s (LIKE %s INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING STORAGE)'
             ' PARTITION BY RANGE (event_offset)', of_partition, events);
+        EXECUTE format('ALTER TABLE %s ALTER COLUMN value SET STATISTICS 0', of_partition);
         EXECUTE format('ALTER TABLE %s ATTACH PARTITION %s FOR VALUES IN (%s)', events, of_partition, p_partition);
         PERFORM eventsql.copy_grants_v1(events::regclass, of_partition::regclass);
     END IF;
@@ -214,6 +215,8 @@ BEGIN
         '  autovacuum_vacuum_insert_threshold = 500000, autovacuum_vacuum_insert_scale_factor = 0.5,'
         '  autovacuum_analyze_threshold = 500000, autovacuum_analyze_scale_factor = 0.5,'
         '  vacuum_truncate = false, toast.vacuum_truncate = false)', name, of_partition);
+    -- No samples of values in pg_statistic, where no erasure would find them.
+    EXECUTE format('ALTER TABLE eventsql.%I ALTER COLUMN value SET STATISTICS 0', name);
     IF stream.compaction THEN
         EXECUTE format(
             'CREATE INDEX ON eventsql.%I (hashtextextended(key, 0), event_offset) WHERE key IS NOT NULL', name);
@@ -901,7 +904,7 @@ BEGIN
     -- Uncompressed, so that fetch_v2 can bound the size of rows by that of the TOAST table.
     EXECUTE format(
         'ALTER TABLE %s ALTER COLUMN key SET STORAGE EXTERNAL, ALTER COLUMN value SET STORAGE EXTERNAL,'
-        ' ALTER COLUMN headers SET STORAGE EXTERNAL', events);
+        ' ALTER COLUMN headers SET STORAGE EXTERNAL, ALTER COLUMN value SET STATISTICS 0', events);
     IF p_json THEN
         EXECUTE format(
             'CREATE VIEW eventsql.%I AS'

@@ -65,6 +65,7 @@ BEGIN
     SET retention = p_age, retention_bytes = p_bytes, retention_events = p_events, expire_handled = p_handled,
         abandoned_after = p_abandoned_after, compaction = p_compaction, tombstone_delay = p_tombstone_delay
     WHERE s.name = p_name;
+    PERFORM eventsql.apply_latest_view_v1(p_name); -- of version 13
 END $$;
 
 -- Changes the settings of a stream that can be changed. Returns whether the stream exists. Publishers and consumers
@@ -106,6 +107,7 @@ BEGIN
         retention_events = p_events, expire_handled = p_handled, abandoned_after = p_abandoned_after,
         compaction = p_compaction, tombstone_delay = p_tombstone_delay
     WHERE s.name = p_name;
+    PERFORM eventsql.apply_latest_view_v1(p_name); -- of version 13
     RETURN true;
 END $$;
 

@@ -5,6 +5,7 @@ import io.eventsql.spring.EventSerializer;
 import io.eventsql.spring.EventSqlHandler;
 import io.eventsql.spring.EventSqlObservations;
 import io.eventsql.spring.EventTypes;
+import io.eventsql.spring.Tombstone;
 import io.eventsql.spring.internal.PropertyNames;
 import io.eventsql.spring.internal.listener.ListenerMethodCheck.CheckedMethod;
 import java.lang.reflect.Method;
@@ -99,6 +100,7 @@ record HandlerFactory(
         Map<Class<?>, ListenerHandler> byType = new LinkedHashMap<>();
         Map<Class<?>, ListenerName> names = new LinkedHashMap<>();
         @Nullable ListenerHandler others = null;
+        @Nullable ListenerHandler tombstones = null;
         for (Map.Entry<Method, EventSqlHandler> found : handlerMethods(type).entrySet()) {
             ListenerName ofMethod = ListenerName.of(name.bean(), found.getKey());
             CheckedMethod method = check(ofMethod, bean, found.getKey(), calling);
@@ -107,6 +109,13 @@ record HandlerFactory(
                     throw ofMethod.invalid("is the second default handler", "Keep isDefault = true on one method.");
                 }
                 others = handler(bean, method, calling);
+                continue;
+            }
+            if (method.payload() == Tombstone.class) {
+                if (tombstones != null) {
+                    throw ofMethod.invalid("is the second method that takes tombstones", "Remove one of them.");
+                }
+                tombstones = handler(bean, method, calling);
                 continue;
             }
             @Nullable Class<?> payload = namedPayload(method);
@@ -126,6 +135,6 @@ record HandlerFactory(
             throw name.invalid(
                     "has no handler of a type", "Annotate the methods that take the payloads with @EventSqlHandler.");
         }
-        return new TypedHandlers(name, types, Map.copyOf(byType), others, calling.requiresType());
+        return new TypedHandlers(name, types, Map.copyOf(byType), tombstones, others, calling.requiresType());
     }
 }

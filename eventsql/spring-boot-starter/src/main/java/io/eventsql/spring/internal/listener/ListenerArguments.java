@@ -5,10 +5,12 @@ import io.eventsql.EventPosition;
 import io.eventsql.StoredEvent;
 import io.eventsql.spring.EventPayloadException;
 import io.eventsql.spring.EventSerializationException;
+import io.eventsql.spring.Tombstone;
 import java.sql.Connection;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 import org.springframework.beans.factory.config.ConfigurableBeanFactory;
 import org.springframework.core.MethodParameter;
@@ -20,6 +22,7 @@ import org.springframework.messaging.MessageHeaders;
 import org.springframework.messaging.MessagingException;
 import org.springframework.messaging.converter.MessageConverter;
 import org.springframework.messaging.handler.annotation.Headers;
+import org.springframework.messaging.handler.annotation.Payload;
 import org.springframework.messaging.handler.annotation.support.HeaderMethodArgumentResolver;
 import org.springframework.messaging.handler.annotation.support.HeadersMethodArgumentResolver;
 import org.springframework.messaging.handler.annotation.support.MessageMethodArgumentResolver;
@@ -46,7 +49,7 @@ final class ListenerArguments {
                 new HeaderMethodArgumentResolver(conversions, beans),
                 new HeadersMethodArgumentResolver(),
                 new MessageMethodArgumentResolver(converter),
-                new PayloadMethodArgumentResolver(converter, validator)); // last: it supports every parameter
+                new PayloadResolver(converter, validator)); // last: it supports every parameter
         ofBatch.addResolvers(new ConnectionResolver(), new EachEventResolver(ofEvent));
     }
 
@@ -66,7 +69,7 @@ final class ListenerArguments {
                 || Message.class.isAssignableFrom(type)
                 || type == MessageHeaders.class
                 || MessageHeaderAccessor.class.isAssignableFrom(type)
-                || type.getName().equals("io.cloudevents.CloudEvent"); // of an optional library
+                || PayloadConverter.isCloudEvent(type);
     }
 
     /** The connection of the transaction. */
@@ -113,6 +116,30 @@ final class ListenerArguments {
         @Override
         public Object resolveArgument(MethodParameter parameter, Message<?> message) {
             return ((EventMessage) message).getPayload().headers();
+        }
+    }
+
+    /** The payload; nothing for a tombstone, where the parameter allows that. */
+    private static final class PayloadResolver extends PayloadMethodArgumentResolver {
+        PayloadResolver(MessageConverter converter, @Nullable Validator validator) {
+            super(converter, validator);
+        }
+
+        @Override
+        public @Nullable Object resolveArgument(MethodParameter parameter, Message<?> message) throws Exception {
+            StoredEvent event = ((EventMessage) message).getPayload();
+            Class<?> type = parameter.getParameterType();
+            if (!event.isTombstone() || type == Tombstone.class || PayloadConverter.isCloudEvent(type)) {
+                return super.resolveArgument(parameter, message);
+            }
+            if (type == Optional.class) {
+                return Optional.empty();
+            }
+            @Nullable Payload payload = parameter.getParameterAnnotation(Payload.class);
+            if (parameter.isOptional() || (payload != null && !payload.required())) {
+                return null;
+            }
+            throw PayloadConverter.unexpectedTombstone(event, PayloadConverter.payloadType(parameter));
         }
     }
 

@@ -1,8 +1,10 @@
 package io.eventsql.spring.internal.listener;
 
 import io.eventsql.StoredEvent;
+import io.eventsql.spring.EventSerializationException;
 import io.eventsql.spring.EventSerializer;
 import io.eventsql.spring.EventTypes;
+import io.eventsql.spring.Tombstone;
 import java.lang.reflect.Type;
 import org.jspecify.annotations.Nullable;
 import org.springframework.core.GenericTypeResolver;
@@ -32,7 +34,33 @@ final class PayloadConverter implements SmartMessageConverter {
     public @Nullable Object fromMessage(Message<?> message, Class<?> targetClass, @Nullable Object hint) {
         StoredEvent event = (StoredEvent) message.getPayload();
         Type type = hint instanceof MethodParameter parameter ? payloadType(parameter) : targetClass;
+        if (type == Tombstone.class) {
+            if (!event.isTombstone()) {
+                throw new EventSerializationException(
+                        "The event at " + event.position() + " has a value, but its listener takes only tombstones");
+            }
+            return Tombstone.INSTANCE;
+        }
+        if (event.isTombstone()) {
+            if (!isCloudEvent(targetClass)) {
+                throw unexpectedTombstone(event, type);
+            }
+            return serializer.deserialize(event, type);
+        }
         return serializer.deserialize(event, types.resolve(event, type, requiresType));
+    }
+
+    /** Returns the failure of a tombstone whose listener requires a value. */
+    static EventSerializationException unexpectedTombstone(StoredEvent event, Type expected) {
+        return new EventSerializationException(
+                "The event at " + event.position() + " is a tombstone: it has no value, but "
+                        + expected.getTypeName() + " is expected. To receive tombstones, annotate the payload with"
+                        + " @Payload(required = false), or take a Tombstone or the StoredEvent");
+    }
+
+    /** Returns whether the type is that of a CloudEvent, whose library is optional. */
+    static boolean isCloudEvent(Class<?> type) {
+        return type.getName().equals("io.cloudevents.CloudEvent");
     }
 
     /** Returns the type of the payload in a parameter that is the payload or a message with it. */

@@ -14,6 +14,7 @@ import org.jspecify.annotations.Nullable;
  *
  * @param listener the listener, for messages
  * @param byType the methods by the types of their payloads
+ * @param tombstones handles events without a value
  * @param others handles events that no other method takes
  * @param requiresType whether an event without a stored type is refused
  */
@@ -21,6 +22,7 @@ record TypedHandlers(
         ListenerName listener,
         EventTypes types,
         Map<Class<?>, ListenerHandler> byType,
+        @Nullable ListenerHandler tombstones,
         @Nullable ListenerHandler others,
         boolean requiresType)
         implements ListenerHandler {
@@ -39,6 +41,9 @@ record TypedHandlers(
 
     private ListenerHandler handlerOf(StoredEvent event) {
         @Nullable String name = EventTypes.storedName(event);
+        if (event.isTombstone()) {
+            return handlerOfTombstone(event, name);
+        }
         if (name == null) {
             if (requiresType) {
                 throw refused(event, "has no type, which require-type-header demands");
@@ -54,6 +59,24 @@ record TypedHandlers(
         return exact != null
                 ? exact
                 : ofSupertype(type).orElseGet(() -> othersOr(event, "has the type '" + name + "'"));
+    }
+
+    /** A method of its stored type, or the only one, takes it only if it does not require a value. */
+    private ListenerHandler handlerOfTombstone(StoredEvent event, @Nullable String name) {
+        if (tombstones != null) {
+            return tombstones;
+        }
+        @Nullable Class<?> type = name == null ? null : types.find(name);
+        @Nullable ListenerHandler ofType = type == null ? null : byType.get(type);
+        if (ofType != null) {
+            return ofType;
+        }
+        if (type != null) {
+            return ofSupertype(type).orElseGet(() -> othersOr(event, "is a tombstone of the type '" + name + "'"));
+        }
+        return others == null && byType.size() == 1
+                ? byType.values().iterator().next()
+                : othersOr(event, "is a tombstone");
     }
 
     /** Returns the method whose type is the most specific of those that the type extends or implements. */

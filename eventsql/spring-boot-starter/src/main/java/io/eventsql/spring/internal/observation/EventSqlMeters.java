@@ -191,6 +191,15 @@ public final class EventSqlMeters implements ConsumerListener, PublishListener, 
                 nextOffset - firstOffset);
     }
 
+    @Override
+    public void eventsErased(ConsumerPartition partition, int events) {
+        countEvents(
+                "eventsql.events.erased",
+                "Erased events that a consumer has passed without a call of the handler",
+                consumer(partition).tags(),
+                events);
+    }
+
     private void countEvents(String name, String description, Tags tags, long events) {
         Counter.builder(name)
                 .description(description)

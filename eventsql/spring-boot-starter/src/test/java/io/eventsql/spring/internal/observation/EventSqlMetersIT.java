@@ -292,12 +292,14 @@ class EventSqlMetersIT {
 
             meters.circuitBreakerOpened(partition, 20, Duration.ofSeconds(1));
             meters.circuitBreakerOpened(partition, 21, Duration.ofSeconds(2));
+            meters.eventsErased(partition, 4);
             meters.eventsMissing(partition, 10, 13);
             meters.historyLost(partition, 100, 107);
             meters.handlingBlocked(partition, 5);
             meters.historyLost(0, "orders", 1, 200, 211);
 
             assertThat(count(registry, "eventsql.circuit.breaker.pauses", tags)).isEqualTo(2);
+            assertThat(count(registry, "eventsql.events.erased", tags)).isEqualTo(4);
             assertThat(count(registry, "eventsql.events.missing", tags)).isEqualTo(3);
             assertThat(count(registry, "eventsql.history.lost", tags)).isEqualTo(7);
             assertThat(count(registry, "eventsql.partition.blocks", tags)).isEqualTo(1);

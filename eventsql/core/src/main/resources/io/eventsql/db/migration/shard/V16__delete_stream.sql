@@ -2,7 +2,7 @@
 -- would exhaust the server's lock table: the first one deletes its rows, so that publishers and consumers find no such
 -- stream, and each of the others drops a few tables. If interrupted between two of them, repeating the calls does the rest.
 
-INSERT INTO eventsql.schema_version (version, description) VALUES (15, 'deleting streams');
+INSERT INTO eventsql.schema_version (version, description) VALUES (16, 'deleting streams');
 
 -- Streams whose tables are not all dropped yet.
 CREATE TABLE eventsql.deleted_stream (
@@ -19,7 +19,7 @@ AS $$
 BEGIN
     IF EXISTS (SELECT FROM eventsql.deleted_stream d WHERE d.name = NEW.name) THEN
         RAISE EXCEPTION 'stream % is being deleted, and not all of its tables are dropped yet; delete it again', NEW.name
-            USING ERRCODE = 'ES016';
+            USING ERRCODE = 'ES019';
     END IF;
     RETURN NEW;
 END $$;
@@ -54,7 +54,7 @@ END $$;
 -- (drop_deleted_stream_v1). Does nothing if there is no such stream. Waits for the steps of retention and compaction in
 -- progress, and for the appends; those that come later find no partition.
 --
--- Errors: ES003 the transaction is not READ COMMITTED: what was committed before the locks would not be seen; ES017 the
+-- Errors: ES003 the transaction is not READ COMMITTED: what was committed before the locks would not be seen; ES020 the
 -- stream is in use.
 CREATE FUNCTION eventsql.begin_delete_stream_v1(p_name text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER
@@ -82,7 +82,7 @@ BEGIN
     END IF;
     obstacle := eventsql.deletion_obstacle_v1(p_name); -- a new statement sees what was committed before the locks
     IF obstacle IS NOT NULL THEN
-        RAISE EXCEPTION 'stream % is in use: %', p_name, obstacle USING ERRCODE = 'ES017';
+        RAISE EXCEPTION 'stream % is in use: %', p_name, obstacle USING ERRCODE = 'ES020';
     END IF;
     DELETE FROM eventsql.producer_batch b WHERE b.stream_id = stream.stream_id;
     DELETE FROM eventsql.stream s WHERE s.stream_id = stream.stream_id;

@@ -1,0 +1,98 @@
+package io.eventsql.erase;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.eventsql.Event;
+import io.eventsql.EventPosition;
+import io.eventsql.EventSql;
+import io.eventsql.StoredEvent;
+import io.eventsql.StreamSpec;
+import io.eventsql.fixture.DatabaseFiles;
+import io.eventsql.fixture.TestCluster;
+import java.sql.SQLException;
+import java.util.ArrayList;
+import java.util.HexFormat;
+import java.util.List;
+import java.util.Random;
+import java.util.concurrent.atomic.AtomicInteger;
+import javax.sql.DataSource;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Timeout;
+
+/** Base class: a cluster for each test, a stream with segments of 100 events, and values that name their key. */
+@Timeout(180)
+abstract class ErasureFixture {
+    private static final AtomicInteger STREAMS = new AtomicInteger();
+
+    final String stream = "person" + STREAMS.incrementAndGet();
+    TestCluster cluster;
+    EventSql eventSql;
+
+    void open(int shards) {
+        cluster = TestCluster.ofShards(shards);
+        eventSql = cluster.open();
+        eventSql.createStream(StreamSpec.of(stream).withPartitions(2).withSegmentSize(100));
+        eventSql.createStream(StreamSpec.of(stream + "_dead").withPartitions(2).withSegmentSize(100));
+    }
+
+    @AfterEach
+    void close() {
+        cluster.close();
+    }
+
+    DataSource database() {
+        return cluster.dataSources().getFirst();
+    }
+
+    /** Returns a value that begins with the mark of its key and cannot be compressed. */
+    static byte[] value(String key, Random random, int bytes) {
+        byte[] filler = new byte[bytes / 2];
+        random.nextBytes(filler);
+        return (mark(key) + HexFormat.of().formatHex(filler)).getBytes(java.nio.charset.StandardCharsets.UTF_8);
+    }
+
+    static String mark(String key) {
+        return "secret-of-" + key + "-";
+    }
+
+    Event event(String key, Random random) {
+        return Event.of(key, value(key, random, random.nextInt(10) == 0 ? 5_000 : 200))
+                .withHeader("name", "name-of-" + key + "-")
+                .withHeader("type", "changed");
+    }
+
+    /** Publishes events of the keys k0 to k(keys-1). */
+    void publish(int events, int keys, Random random) {
+        for (int from = 0; from < events; from += 50) {
+            List<Event> batch = new ArrayList<>();
+            for (int i = from; i < Math.min(events, from + 50); i++) {
+                batch.add(event("k" + i % keys, random));
+            }
+            eventSql.publisher().publishAll(stream, batch);
+        }
+    }
+
+    List<StoredEvent> readAll(String name) {
+        List<StoredEvent> events = new ArrayList<>();
+        for (int shard = 0; shard < cluster.shards(); shard++) {
+            for (int partition = 0; partition < 2; partition++) {
+                long next = 0;
+                List<StoredEvent> page;
+                do {
+                    page = eventSql.read(new EventPosition(name, shard, partition, next), 1_000);
+                    events.addAll(page);
+                    next += page.size();
+                } while (!page.isEmpty());
+            }
+        }
+        return events;
+    }
+
+    void assertNoFileContains(String text) throws SQLException {
+        for (DataSource database : cluster.dataSources()) {
+            assertThat(DatabaseFiles.containing(database, text))
+                    .as("files with %s", text)
+                    .isEmpty();
+        }
+    }
+}
