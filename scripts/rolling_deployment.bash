@@ -17,7 +17,7 @@ Usage: scripts/rolling_deployment.bash [options] [maven arguments]
 Builds the library of an earlier commit, and runs processes of it next to processes of this work tree: the earlier ones
 create schema, events, consumers, parked events and an outbox backlog; one of this version migrates; both publish,
 consume as members of the same consumer, relay and add segments while some are killed and replaced. At the end nothing
-may be lost, stored twice or out of order, and everything must be handled. Takes about two minutes and the history of git.
+may be lost, stored twice or out of order, and everything must be handled. Needs the history of git.
 
 Options:
   --previous COMMIT  the version to deploy from [the commit before schema version 8]
