@@ -455,6 +455,27 @@ class ErasureIT extends ErasureFixture {
         assertNoFileContains(mark("k1"));
     }
 
+    /** No scan reads a table that compaction has replaced, and drops a minute later. */
+    @Test
+    void erase_compactionHasReplacedATable_waitsUntilItIsDropped() throws SQLException {
+        open(1);
+        publish(20, 2, new Random(1));
+        String replaced = "events_" + stream + "__p0_v99";
+        Sql.execute(
+                database(),
+                "CREATE TABLE eventsql." + replaced + " AS SELECT * FROM eventsql.events_" + stream,
+                "INSERT INTO eventsql.replaced_table VALUES ('" + replaced + "', now())");
+
+        Erasure erasure = eventSql.erase(ErasureSpec.of(stream, "k1").withTimeout(Duration.ofMillis(100)));
+
+        assertThat(erasure.isDone()).isFalse();
+        assertThat(erasure.parts())
+                .anySatisfy(part -> assertThat(part.waitingFor()).contains("compaction has replaced " + replaced));
+        Sql.execute(database(), "DROP TABLE eventsql." + replaced, "DELETE FROM eventsql.replaced_table");
+        assertThat(eventSql.resumeErasure(erasure.id()).isDone()).isTrue();
+        assertNoFileContains(mark("k1"));
+    }
+
     @Test
     void erase_laterCallReplacesIt_saysSo() throws SQLException {
         open(1);

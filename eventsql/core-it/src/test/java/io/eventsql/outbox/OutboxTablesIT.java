@@ -394,7 +394,8 @@ class OutboxTablesIT {
                     .isThrownBy(() -> open(List.of(standalone)).close())
                     .withMessageContaining("belongs to cluster");
             assertThat(Sql.query(standalone, "SELECT version FROM eventsql.schema_version ORDER BY 1"))
-                    .containsExactly("1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16");
+                    .containsExactly(
+                            "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16");
         }
     }
 

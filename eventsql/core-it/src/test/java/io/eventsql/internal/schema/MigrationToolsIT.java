@@ -240,7 +240,8 @@ class MigrationToolsIT {
                 .containsExactly("1", "2", "3");
         assertThat(Sql.query(database, "SELECT id FROM databasechangelog_eventsql ORDER BY orderexecuted"))
                 .containsExactly(
-                        "schema", "1", "14", "15", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "16");
+                        "schema", "1", "14", "15", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13",
+                        "16");
         assertLibraryWorks();
     }
 }

@@ -1,7 +1,7 @@
 -- EventSQL: erasing the values of a key's events.
 --
 -- An erased event keeps its offset, key and time; it has no value, and erased_at. Uses older_snapshot_v1 and
--- rewrite_table_v1 of outbox/V14.
+-- rewrite_table_v1 of outbox/V14, and replaced_table of V12.
 
 INSERT INTO eventsql.schema_version (version, description) VALUES (11, 'erasure');
 
@@ -247,7 +247,10 @@ BEGIN
         WHERE f.erasure_id = p_erasure
         ORDER BY f.table_name
     LOOP
-        IF file.is_open AND pg_total_relation_size(file.id) > bytes_locked_max THEN
+        IF EXISTS (SELECT FROM eventsql.replaced_table r WHERE r.table_name = file.table_name) THEN
+            reason := format('compaction has replaced %s, and drops it a minute later', file.table_name);
+            CONTINUE;
+        ELSIF file.is_open AND pg_total_relation_size(file.id) > bytes_locked_max THEN
             reason := format('publishers write to %s', file.table_name);
             CONTINUE;
         END IF;
@@ -353,7 +356,16 @@ BEGIN
             INSERT INTO eventsql.erasure_file (erasure_id, table_name, erased_in)
             VALUES (p_erasure, 'parked_event', pg_current_xact_id())
             ON CONFLICT (erasure_id, table_name) DO UPDATE SET erased_in = excluded.erased_in;
-            phase := CASE WHEN changed < p_max_offsets THEN 'files' ELSE phase END;
+            IF changed < p_max_offsets THEN
+                phase := 'files';
+                -- The scan has not read them: they left the stream before.
+                INSERT INTO eventsql.erasure_file (erasure_id, table_name, erased_in)
+                SELECT p_erasure, t.table_name, pg_current_xact_id()
+                FROM eventsql.replaced_table t
+                JOIN eventsql.stream s ON starts_with(t.table_name, s.table_name || '__p')
+                WHERE s.stream_id IN (SELECT r.stream_id FROM eventsql.erasure_range r WHERE r.erasure_id = p_erasure)
+                ON CONFLICT DO NOTHING;
+            END IF;
         END IF;
     ELSIF own.phase = 'files' THEN
         reason := eventsql.rewrite_erased_file_v1(p_erasure);

@@ -702,6 +702,7 @@ BEGIN
         '  autovacuum_analyze_threshold = 500000, autovacuum_analyze_scale_factor = 0.5,'
         '  vacuum_truncate = false, toast.vacuum_truncate = false)',
         name, of_partition, p_partition, p_first_offset, p_end_offset);
+    EXECUTE format('ALTER TABLE eventsql.%I ALTER COLUMN value SET STATISTICS 0', name); -- as in create_segment_v1
     FOR replaced IN
         SELECT g.table_name, g.last_published_at
         FROM eventsql.segment g
