@@ -29,7 +29,9 @@ final class RetentionBenchmark {
     private static final int CALLERS = 50;
     private static final int PARTITIONS = 2;
     private static final int SEGMENT_EVENTS = 10_000;
-    private static final long KEPT_EVENTS = 100_000;
+    /** More than a partition gets during an interval: the newest segment at its beginning does not expire. */
+    private static final long KEPT_EVENTS = 1_000_000;
+
     private static final int BURST_PARTITIONS = 10;
     private static final int BURST_CALL_EVENTS = 100;
     private static final long POLL_NANOS = Duration.ofMillis(100).toNanos();
@@ -52,6 +54,10 @@ final class RetentionBenchmark {
                         .withSegmentSize(SEGMENT_EVENTS)
                         .withRetention(Retention.FOREVER.withMaxEvents(KEPT_EVENTS)));
         StreamLog log = new StreamLog(context.dataSource(), stream);
+        for (int partition = 0; partition < PARTITIONS; partition++) {
+            log.copy(context.run(), partition, KEPT_EVENTS, context.stop());
+        }
+        context.checkStopped();
         LoadGenerator load = Callers.waiting(context.publishLoad(stream, 1), CALLERS);
         run(load, LoadPhase.ofNanos(true, anchor(), context.clock().nanos(), seconds(settings.warmupSeconds())));
 
