@@ -43,8 +43,9 @@ final class CompactionBenchmark {
         AtomicLong handled = new AtomicLong();
         List<CompactionResult.Interval> intervals = new ArrayList<>();
         ConsumerSpec consumer = ConsumerSpec.of(stream, "limits");
-        try (Subscription subscription =
-                context.eventSql().subscribeBatch(consumer, events -> handled.addAndGet(events.size()))) {
+        Subscription subscription =
+                context.eventSql().subscribeBatch(consumer, events -> handled.addAndGet(events.size()));
+        try {
             for (int interval = 1; interval <= CompactionResult.INTERVALS; interval++) {
                 long before = handled.get();
                 PhaseMeasurement measured = publish(load);
@@ -66,6 +67,8 @@ final class CompactionBenchmark {
                                 intervals.getLast().tables(),
                                 intervals.getLast().latencyMs().p99());
             }
+        } finally {
+            subscription.close();
         }
         return CompactionResult.of(intervals);
     }

@@ -69,7 +69,7 @@ public record RetentionResult(
 
     static RetentionResult of(
             Map<Reader, List<Interval>> intervals, long expired, long keptMin, long missing, Burst burst) {
-        double none = p99(intervals.get(Reader.NONE));
+        double none = p99(intervals.getOrDefault(Reader.NONE, List.of()));
         return new RetentionResult(
                 intervals.entrySet().stream()
                         .map(each -> new OfReader(
