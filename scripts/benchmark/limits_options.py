@@ -129,7 +129,7 @@ Examples:
   {command} --only handlers
   {command} --only transactions
   {command} --only outbox --outbox-seconds 600
-  {command} --only large --large-events 100000000 --rounds 5 --round-seconds 10
+  {command} --only large --large-events 100000000 --rounds 15
   {command} --only retention --rounds 5
   {command} --only compaction --compaction-seconds 1200
 

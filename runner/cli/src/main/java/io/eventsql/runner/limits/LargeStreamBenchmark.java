@@ -2,6 +2,7 @@ package io.eventsql.runner.limits;
 
 import io.eventsql.StreamSpec;
 import java.sql.SQLException;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
@@ -10,7 +11,10 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 
-/** Compares publishing to and consuming from a stream with many stored events with one that has few, in turns. */
+/**
+ * Compares publishing to and consuming from a stream with many stored events with one that has few, in turns. The small
+ * stream is created anew in each round, because it would grow.
+ */
 final class LargeStreamBenchmark {
     private static final int PARTITIONS = 10;
     private static final int COPIES_AT_ONCE = 2;
@@ -21,6 +25,7 @@ final class LargeStreamBenchmark {
     private final LimitsContext context;
     private final InterleavedRounds rounds;
     private final long events;
+    private int smallStreams;
 
     /** @param events the number of events in the large stream */
     LargeStreamBenchmark(LimitsContext context, LimitsSettings.Rounds rounds, long events) {
@@ -31,31 +36,71 @@ final class LargeStreamBenchmark {
 
     /** @throws RunStoppedException after a stop signal */
     LargeStreamResult measure() throws SQLException {
-        StreamLog small = create("small", Math.min(SMALL_EVENTS, events));
-        StreamLog large = create("large", events);
-        List<Variant> variants = new ArrayList<>();
-        for (String size : List.of("small", "large")) {
-            variants.add(publish("publish, " + size, size));
-        }
-        for (String size : List.of("small", "large")) {
-            variants.add(new EndToEndVariant(
-                    "end to end, " + size, context, context.stream(size), publish("publish, " + size, size)));
-        }
-        List<MeasuredRate> rates = rounds.measure("Large", variants);
-        LargeStreamResult.Costs ofSmall = costs(small);
-        LargeStreamResult.Costs ofLarge = costs(large);
-        return LargeStreamResult.of(events, rates, ofSmall, ofLarge);
+        String large = context.stream("large");
+        long start = context.clock().nanos();
+        create(large, events);
+        context.progress()
+                .printf(
+                        Locale.ROOT,
+                        "Large: %,d events stored in %.0f s%n",
+                        events,
+                        (context.clock().nanos() - start) / 1e9);
+        List<MeasuredRate> rates = rounds.measure(
+                "Large",
+                List.of(
+                        variant("publish, small", time -> {
+                            renewSmall();
+                            return publish(small()).run(time);
+                        }),
+                        variant("publish, large", time -> publish(large).run(time)),
+                        variant("end to end, small", time -> endToEnd(small()).run(time)),
+                        variant("end to end, large", time -> endToEnd(large).run(time))));
+        return LargeStreamResult.of(events, rates, costs(small()), costs(large));
     }
 
-    private PublishVariant publish(String name, String size) {
-        return PublishVariant.namedAsync(name, context.publishLoad(context.stream(size), 1), CALLERS);
+    private interface Interval {
+        MeasuredInterval run(Duration time) throws SQLException;
     }
 
-    private StreamLog create(String size, long count) throws SQLException {
-        String stream = context.stream(size);
+    private static Variant variant(String name, Interval interval) {
+        return new Variant() {
+            @Override
+            public String name() {
+                return name;
+            }
+
+            @Override
+            public MeasuredInterval run(Duration time) throws SQLException {
+                return interval.run(time);
+            }
+        };
+    }
+
+    private PublishVariant publish(String stream) {
+        return PublishVariant.async(context.publishLoad(stream, 1), CALLERS);
+    }
+
+    private EndToEndVariant endToEnd(String stream) {
+        return new EndToEndVariant(context, stream, publish(stream));
+    }
+
+    private String small() {
+        return context.stream("small_" + smallStreams);
+    }
+
+    private void renewSmall() throws SQLException {
+        if (smallStreams > 0) {
+            context.eventSql()
+                    .deleteStream(
+                            small(), context.eventSql().previewDeleteStream(small()).confirmation());
+        }
+        smallStreams++;
+        create(small(), Math.min(SMALL_EVENTS, events));
+    }
+
+    private void create(String stream, long count) throws SQLException {
         context.eventSql().createStream(StreamSpec.of(stream).withPartitions(PARTITIONS));
         StreamLog log = new StreamLog(context.dataSource(), stream);
-        long start = context.clock().nanos();
         try (ExecutorService threads = Executors.newFixedThreadPool(COPIES_AT_ONCE)) {
             List<Future<?>> copies = new ArrayList<>();
             for (int p = 0; p < PARTITIONS; p++) {
@@ -67,13 +112,10 @@ final class LargeStreamBenchmark {
             }
             for (int p = 0; p < PARTITIONS; p++) {
                 copies.get(p).get();
-                context.progress()
-                        .printf(
-                                Locale.ROOT,
-                                "Large: %,d of %,d events stored in %s%n",
-                                count / PARTITIONS * (p + 1),
-                                count,
-                                stream);
+                if (count > SMALL_EVENTS) {
+                    context.progress()
+                            .printf(Locale.ROOT, "Large: %,d of %,d events%n", count / PARTITIONS * (p + 1), count);
+                }
             }
         } catch (ExecutionException e) {
             throw new IllegalStateException("Filling " + stream + " failed: " + e.getCause(), e.getCause());
@@ -82,16 +124,10 @@ final class LargeStreamBenchmark {
             throw new IllegalStateException("Interrupted while filling " + stream, e);
         }
         context.checkStopped();
-        context.progress()
-                .printf(
-                        Locale.ROOT,
-                        "Large: %s filled in %.0f s%n",
-                        stream,
-                        (context.clock().nanos() - start) / 1e9);
-        return log;
     }
 
-    private static LargeStreamResult.Costs costs(StreamLog log) throws SQLException {
+    private LargeStreamResult.Costs costs(String stream) throws SQLException {
+        StreamLog log = new StreamLog(context.dataSource(), stream);
         return new LargeStreamResult.Costs(
                 log.heads(), log.tables(), log.bytes(), log.appendCost(STATEMENTS), log.fetchCost(STATEMENTS));
     }

@@ -29,11 +29,6 @@ final class PublishVariant implements Variant {
         return new PublishVariant("publishAsync, " + callers + " callers", Callers.notWaiting(load, callers), load);
     }
 
-    /** Creates callers as {@link #async} does, with a custom name. */
-    static PublishVariant namedAsync(String name, LoadContext load, int callers) {
-        return new PublishVariant(name, Callers.notWaiting(load, callers), load);
-    }
-
     /** Creates callers that wait for each answer. */
     static PublishVariant waiting(LoadContext load, int callers) {
         String call = load.eventsPerCall() == 1 ? "publish" : "publishAll of " + load.eventsPerCall();
