@@ -73,7 +73,7 @@ class AppSettingsTest {
     }
 
     @ParameterizedTest
-    @CsvSource({"STREAM, Account-Created", "CONSUMER, app__1"})
+    @CsvSource({"STREAM, account created", "CONSUMER, app__1"})
     void read_nameRejectedByTheLibrary_namesTheVariable(String variable, String value) {
         environment.put(variable, value);
 
