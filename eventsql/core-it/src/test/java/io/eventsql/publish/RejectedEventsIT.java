@@ -2,9 +2,7 @@ package io.eventsql.publish;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.awaitility.Awaitility.await;
 
-import com.zaxxer.hikari.HikariDataSource;
 import io.eventsql.Event;
 import io.eventsql.EventNotStoredException;
 import io.eventsql.EventPosition;
@@ -25,6 +23,7 @@ import java.util.Random;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.Supplier;
 import javax.sql.DataSource;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -226,12 +225,13 @@ class RejectedEventsIT extends PublishFixture {
 
     @Test
     void publish_databaseIsReadOnly_failsAtDeadlineWithTheSentenceAndRecovers() throws Exception {
-        EventSql eventSql = open(dataSource(), settings().publishTimeout(Duration.ofSeconds(2)));
+        AtomicBoolean isReadOnly = new AtomicBoolean();
+        EventSql eventSql = open(
+                preparing(() -> "SET default_transaction_read_only = " + isReadOnly),
+                settings().publishTimeout(Duration.ofSeconds(2)));
         String stream = newStream(eventSql, 1);
         get(publish(eventSql, stream, "k", "before"));
-        String database = Sql.query(dataSource(), "SELECT current_database()").getFirst();
-        Sql.execute(dataSource(), "ALTER DATABASE " + database + " SET default_transaction_read_only = on");
-        awaitNewConnections(database);
+        isReadOnly.set(true);
 
         EventSqlException failure = failureOf(publish(eventSql, stream, "k", "rejected"));
 
@@ -239,10 +239,7 @@ class RejectedEventsIT extends PublishFixture {
                 .isInstanceOf(EventNotStoredException.class)
                 .hasMessageContaining("read-only transaction")
                 .hasMessageContaining("settings.publishTimeout");
-        Sql.execute(
-                dataSource(),
-                "SET default_transaction_read_only = off",
-                "ALTER DATABASE " + database + " SET default_transaction_read_only = off");
+        isReadOnly.set(false);
         EventPosition stored = null;
         for (int i = 0; stored == null && i < 30; i++) {
             CompletableFuture<EventPosition> retry = publish(eventSql, stream, "k", "after");
@@ -255,25 +252,16 @@ class RejectedEventsIT extends PublishFixture {
         assertThat(storedValues(stream)).containsExactly("before", "after");
     }
 
-    /** Replaces the pool's connections: a session has the settings of its database as of the time when it started. */
-    private void awaitNewConnections(String database) throws Exception {
-        String now = Sql.query(dataSource(), "SELECT clock_timestamp()").getFirst();
-        await().atMost(Duration.ofSeconds(30)).until(() -> {
-            dataSource().unwrap(HikariDataSource.class).getHikariPoolMXBean().softEvictConnections();
-            return Sql.query(
-                            dataSource(),
-                            "SELECT pid FROM pg_stat_activity WHERE datname = '" + database
-                                    + "' AND backend_type = 'client backend' AND backend_start < '" + now + "'")
-                    .isEmpty();
-        });
-    }
-
     /** Returns the pool, whose connections execute a statement when they are borrowed. */
     private DataSource preparing(String sql) {
+        return preparing(() -> sql);
+    }
+
+    private DataSource preparing(Supplier<String> sql) {
         return new DelegatingDataSource(dataSource()) {
             @Override
             public Connection getConnection() throws SQLException {
-                return prepared(super.getConnection(), sql);
+                return prepared(super.getConnection(), sql.get());
             }
         };
     }

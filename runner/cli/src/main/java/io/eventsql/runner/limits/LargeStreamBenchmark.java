@@ -92,7 +92,8 @@ final class LargeStreamBenchmark {
         if (smallStreams > 0) {
             context.eventSql()
                     .deleteStream(
-                            small(), context.eventSql().previewDeleteStream(small()).confirmation());
+                            small(),
+                            context.eventSql().previewDeleteStream(small()).confirmation());
         }
         smallStreams++;
         create(small(), Math.min(SMALL_EVENTS, events));

@@ -138,5 +138,5 @@ BEGIN
     RETURN false;
 END $$;
 
-REVOKE ALL ON FUNCTION eventsql.deletion_obstacle_v1, eventsql.begin_delete_stream_v1, eventsql.drop_deleted_stream_v1
-    FROM PUBLIC;
+REVOKE ALL ON FUNCTION eventsql.reject_deleted_stream_v1, eventsql.deletion_obstacle_v1, eventsql.begin_delete_stream_v1,
+    eventsql.drop_deleted_stream_v1 FROM PUBLIC;
