@@ -13,14 +13,15 @@
 \pset pager off
 SET client_min_messages = warning;
 
-SELECT eventsql.create_stream_v1('persons', 4, 1000000, false, 1) \g /dev/null
+SELECT eventsql.create_stream_v1('persons', 4, 250000, false, 1) \g /dev/null
 SELECT stream_id FROM eventsql.stream WHERE name = 'persons' \gset
 SELECT eventsql.create_partitions_v1(:stream_id, 4) \g /dev/null
 
 CREATE PROCEDURE public.fill(its_stream int, gigabytes numeric, value_bytes int, keys int) LANGUAGE plpgsql AS $$
 DECLARE
     batch   CONSTANT bigint := 50000;
-    batches bigint := ceil(gigabytes * 1e9 / (value_bytes + 100) / 4 / batch);
+    -- Whole segments: the file of one that publishers write to is not written anew.
+    batches bigint := 5 * ceil(gigabytes * 1e9 / (value_bytes + 100) / 4 / (5 * batch));
 BEGIN
     FOR b IN 0 .. batches - 1 LOOP
         FOR p IN 0 .. 3 LOOP
