@@ -56,10 +56,7 @@ final class LargeStreamBenchmark {
                         variant("end to end, small", time -> endToEnd(small()).run(time)),
                         variant("end to end, large", time -> endToEnd(large).run(time))));
         return LargeStreamResult.of(
-                events,
-                List.of(rates.get(1), rates.get(0), rates.get(2), rates.get(3)),
-                costs(small()),
-                costs(large));
+                events, List.of(rates.get(1), rates.get(0), rates.get(2), rates.get(3)), costs(small()), costs(large));
     }
 
     private interface Interval {
