@@ -164,7 +164,7 @@ run_maven() {
   # Only the C1 compiler, because a build runs most of its code too few times for the other one to pay off. Nor does a
   # parallel collector, since tests use all processors.
   export MAVEN_OPTS=${MAVEN_OPTS:--XX:TieredStopAtLevel=1 -XX:+UseSerialGC}
-  "${MAVEN[@]}" -B -ntp -T2 verify "${maven_arguments[@]}" || return
+  "${MAVEN[@]}" -B -ntp -T2 --fail-at-end verify "${maven_arguments[@]}" || return
   if $quick; then
     check_tests_ran
   fi
@@ -254,6 +254,7 @@ print_totals() {
     return
   fi
   read -r passed failed skipped < <(awk -f scripts/lib/test_totals.awk "${reports[@]}")
+  awk -f scripts/lib/failed_tests.awk "${reports[@]}"
   echo "$passed passed, $failed failed, $skipped skipped"
 }
 
