@@ -34,11 +34,16 @@ class DefaultIsolationIT {
 
     private static void setDefault(DataSource database, String isolation) throws SQLException {
         String name = Sql.query(database, "SELECT current_database()").getFirst();
-        Sql.execute(
-                database,
-                "ALTER DATABASE " + name + " SET default_transaction_isolation = '" + isolation + "'",
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-                        + " WHERE datname = current_database() AND pid <> pg_backend_pid()");
+        Sql.execute(database, "ALTER DATABASE " + name + " SET default_transaction_isolation = '" + isolation + "'");
+        String now = Sql.query(database, "SELECT clock_timestamp()").getFirst();
+        // Again until there is none: one that was being opened has the former default, too.
+        await().atMost(Duration.ofSeconds(30))
+                .until(() -> Sql.query(
+                                database,
+                                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                                        + " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+                                        + " AND backend_type = 'client backend' AND backend_start < '" + now + "'")
+                        .isEmpty());
     }
 
     private static void assertPublishesAndConsumes(EventSql eventSql, String consumer, int number) {

@@ -4,6 +4,7 @@ import io.eventsql.RetainedSegment;
 import io.eventsql.RetentionStatus;
 import java.sql.Connection;
 import java.time.Duration;
+import java.time.Instant;
 import java.time.OffsetDateTime;
 import java.util.List;
 import java.util.Locale;
@@ -94,7 +95,7 @@ public final class RetentionFunctions {
         return name == null ? null : RetainedSegment.Limit.valueOf(name.toUpperCase(Locale.ROOT));
     }
 
-    private static java.time.@Nullable Instant expiresAt(@Nullable OffsetDateTime time) {
+    private static @Nullable Instant expiresAt(@Nullable OffsetDateTime time) {
         return time == null ? null : time.toInstant();
     }
 

@@ -2,10 +2,15 @@ package io.eventsql.runner.limits;
 
 import static java.nio.charset.StandardCharsets.ISO_8859_1;
 
+import io.eventsql.benchmark.event.BenchmarkEvent;
+import io.eventsql.benchmark.event.EpochMicros;
 import java.nio.ByteBuffer;
+import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
+import org.postgresql.PGConnection;
+import org.postgresql.copy.CopyIn;
 
 /**
  * Writes rows of a segment table in PostgreSQL's binary COPY format (documentation of COPY, "Binary Format"): a header,
@@ -38,6 +43,34 @@ final class CopyRowWriter {
 
     CopyRowWriter(Sink sink) {
         this.sink = sink;
+    }
+
+    /**
+     * Copies events into the table of a segment, in the connection's transaction or in one of their own.
+     *
+     * @param table the name of the table, with its schema
+     * @param run the run's id in the events, see {@link BenchmarkEvent}
+     */
+    static void copy(Connection connection, String table, String run, int partition, long firstOffset, long events)
+            throws SQLException {
+        CopyIn copy = connection
+                .unwrap(PGConnection.class)
+                .getCopyAPI()
+                .copyIn("COPY " + table + " (" + COLUMNS + ") FROM STDIN (FORMAT BINARY)");
+        try {
+            CopyRowWriter rows = new CopyRowWriter(copy::writeToCopy);
+            rows.writeHeader();
+            for (long offset = firstOffset; offset < firstOffset + events; offset++) {
+                long now = EpochMicros.now();
+                rows.writeRow(partition, offset, new BenchmarkEvent(run, 0, false, offset, now).encode(), now);
+            }
+            rows.writeTrailer();
+            copy.endCopy();
+        } finally {
+            if (copy.isActive()) {
+                copy.cancelCopy();
+            }
+        }
     }
 
     /** Writes the file header. */

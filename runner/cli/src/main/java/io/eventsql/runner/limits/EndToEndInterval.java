@@ -7,7 +7,7 @@ import java.time.Duration;
 import java.util.concurrent.atomic.AtomicLong;
 
 /** Publishes as fast as possible while a consumer handles the events; the rate is that of the consumer. Runs once. */
-final class EndToEndVariant {
+final class EndToEndInterval {
     private static final long POLL_NANOS = Duration.ofMillis(5).toNanos();
     private static final long WAIT_MAX_NANOS = Duration.ofSeconds(60).toNanos();
 
@@ -15,7 +15,7 @@ final class EndToEndVariant {
     private final String stream;
     private final PublishVariant publish;
 
-    EndToEndVariant(LimitsContext context, String stream, PublishVariant publish) {
+    EndToEndInterval(LimitsContext context, String stream, PublishVariant publish) {
         this.context = context;
         this.stream = stream;
         this.publish = publish;

@@ -81,8 +81,8 @@ final class LargeStreamBenchmark {
         return PublishVariant.async(context.publishLoad(stream, 1), CALLERS);
     }
 
-    private EndToEndVariant endToEnd(String stream) {
-        return new EndToEndVariant(context, stream, publish(stream));
+    private EndToEndInterval endToEnd(String stream) {
+        return new EndToEndInterval(context, stream, publish(stream));
     }
 
     private String small() {

@@ -1,15 +1,12 @@
 package io.eventsql.runner.limits;
 
 import io.eventsql.benchmark.event.BenchmarkEvent;
-import io.eventsql.benchmark.event.EpochMicros;
 import io.eventsql.runner.load.StopSignal;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
 import javax.sql.DataSource;
-import org.postgresql.PGConnection;
-import org.postgresql.copy.CopyIn;
 
 /** Direct access to the log of one stream by the catalog of its segments. Thread-safe. */
 final class StreamLog {
@@ -74,25 +71,7 @@ final class StreamLog {
     private long copyOnce(Connection connection, String run, int partition, long eventsMax) throws SQLException {
         Room room = room(connection, partition);
         long events = Math.min(Math.min(COPY_ROWS, eventsMax), room.end - room.head);
-        CopyIn copy = connection
-                .unwrap(PGConnection.class)
-                .getCopyAPI()
-                .copyIn("COPY eventsql." + room.segment + " (" + CopyRowWriter.COLUMNS
-                        + ") FROM STDIN (FORMAT BINARY)");
-        try {
-            CopyRowWriter rows = new CopyRowWriter(copy::writeToCopy);
-            rows.writeHeader();
-            long now = EpochMicros.now();
-            for (long offset = room.head; offset < room.head + events; offset++) {
-                rows.writeRow(partition, offset, new BenchmarkEvent(run, 0, false, offset, now).encode(), now);
-            }
-            rows.writeTrailer();
-            copy.endCopy();
-        } finally {
-            if (copy.isActive()) {
-                copy.cancelCopy();
-            }
-        }
+        CopyRowWriter.copy(connection, "eventsql." + room.segment, run, partition, room.head, events);
         moveHead(connection, partition, room.head + events);
         return events;
     }
