@@ -1,20 +1,31 @@
 package io.eventsql.runner.sample;
 
 import java.io.IOException;
+import java.time.Duration;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
-/** Samples CPU and memory of a process and its descendants. */
+/**
+ * Samples CPU and memory of a process and its descendants. Memory is read every {@value #MEMORY_SECONDS} seconds, and
+ * repeated in between: reading it each second would take a noticeable part of a small machine.
+ */
 final class ProcessProbe implements Probe {
+    static final int MEMORY_SECONDS = 10;
+
+    private static final long MEMORY_NANOS = Duration.ofSeconds(MEMORY_SECONDS).toNanos();
+
     private final String name;
     private final long process;
     private final ProcessTree tree;
     private final RateCounter cpu = new RateCounter();
     /** CPU time of all processes seen, including ended ones, so that the sum never decreases. */
     private final Map<Long, Double> cpuSeconds = new HashMap<>();
+
+    private @Nullable Double residentMb;
+    private long residentAtNanos;
 
     ProcessProbe(String name, long process, ProcessTree tree) {
         this.name = name;
@@ -29,10 +40,14 @@ final class ProcessProbe implements Probe {
 
     @Override
     public List<@Nullable Double> sample(long nowNanos) throws IOException {
-        ProcessTree.Usage usage = tree.usage(process);
-        cpuSeconds.putAll(usage.cpuSeconds());
+        Map<Long, Double> members = tree.cpuSeconds(process, nowNanos);
+        cpuSeconds.putAll(members);
         double cpuSum =
                 cpuSeconds.values().stream().mapToDouble(Double::doubleValue).sum();
-        return Arrays.<@Nullable Double>asList(cpu.update(cpuSum, nowNanos), usage.residentMb());
+        if (residentMb == null || nowNanos - residentAtNanos >= MEMORY_NANOS) {
+            residentMb = tree.residentMb(members.keySet());
+            residentAtNanos = nowNanos;
+        }
+        return Arrays.<@Nullable Double>asList(cpu.update(cpuSum, nowNanos), residentMb);
     }
 }

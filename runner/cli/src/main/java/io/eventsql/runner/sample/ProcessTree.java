@@ -13,7 +13,11 @@ import java.util.List;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
-/** Reads the resource usage of a process and its descendants from Linux's {@code /proc}. */
+/**
+ * Reads the resource usage of processes and their descendants from Linux's {@code /proc}. One listing of all processes
+ * serves the probes of one second, because listing them costs much more than adding up the members of a tree.
+ * Thread-safe.
+ */
 final class ProcessTree {
     /** The unit of CPU times in /proc, the same on all current Linux systems. */
     private static final double TICKS_PER_SECOND = 100;
@@ -27,15 +31,19 @@ final class ProcessTree {
     private static final int USER_TICKS = 11;
     private static final int SYSTEM_TICKS = 12;
 
+    /** The age up to which a listing is used again: less than the interval of the samples. */
+    private static final long LISTING_AGE_MAX_NANOS = 500_000_000;
+
     /**
-     * The resource usage of the processes.
+     * All processes of the machine.
      *
-     * @param cpuSeconds the CPU time of each process since its start
-     * @param residentMb the memory in use; shared memory counts once where the system reports it
+     * @param atNanos the time of the listing on the monotonic clock
+     * @param stats the fields after the name of each process
      */
-    record Usage(Map<Long, Double> cpuSeconds, double residentMb) {}
+    private record Listing(long atNanos, Map<Long, List<String>> stats) {}
 
     private final Path proc;
+    private @Nullable Listing last;
 
     /** @param proc {@code /proc}; another folder in tests */
     ProcessTree(Path proc) {
@@ -43,24 +51,44 @@ final class ProcessTree {
     }
 
     /**
-     * Returns the usage of a process and all its descendants.
+     * Returns the CPU time since its start of a process and of each of its descendants, in seconds.
      *
+     * @param nowNanos the time on the monotonic clock
      * @throws IOException if the process does not exist
      */
-    Usage usage(long process) throws IOException {
-        Map<Long, List<String>> stats = stats();
+    Map<Long, Double> cpuSeconds(long process, long nowNanos) throws IOException {
+        Map<Long, List<String>> stats = list(nowNanos);
         if (!stats.containsKey(process)) {
             throw new IOException("no such process: " + process);
         }
         Map<Long, Double> cpuSeconds = new HashMap<>();
-        double residentKib = 0;
         for (long member : tree(process, stats)) {
             List<String> stat = stats.getOrDefault(member, List.of());
             double ticks = Double.parseDouble(stat.get(USER_TICKS)) + Double.parseDouble(stat.get(SYSTEM_TICKS));
             cpuSeconds.put(member, ticks / TICKS_PER_SECOND);
-            residentKib += residentKib(member);
         }
-        return new Usage(cpuSeconds, residentKib * KIB / BYTES_PER_MB);
+        return cpuSeconds;
+    }
+
+    /**
+     * Returns the memory in use by processes; shared memory counts once where the system reports it. This is expensive:
+     * the system visits each page of each process.
+     */
+    double residentMb(Iterable<Long> processes) throws IOException {
+        double residentKib = 0;
+        for (long process : processes) {
+            residentKib += residentKib(process);
+        }
+        return residentKib * KIB / BYTES_PER_MB;
+    }
+
+    private synchronized Map<Long, List<String>> list(long nowNanos) throws IOException {
+        Listing known = last;
+        if (known == null || Math.abs(nowNanos - known.atNanos) > LISTING_AGE_MAX_NANOS) {
+            known = new Listing(nowNanos, stats());
+            last = known;
+        }
+        return known.stats;
     }
 
     /** Returns the proportional size where it is readable, otherwise the resident size. */
@@ -115,7 +143,7 @@ final class ProcessTree {
                             Long.valueOf(folder.getFileName().toString()),
                             List.of(stat.substring(stat.lastIndexOf(')') + 2)
                                     .strip()
-                                    .split(" ", -1)));
+                                    .split(" ", SYSTEM_TICKS + 2)));
                 } catch (NoSuchFileException e) {
                     // The process has just ended.
                 } catch (IOException e) {

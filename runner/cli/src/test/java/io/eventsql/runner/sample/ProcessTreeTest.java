@@ -12,35 +12,65 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 class ProcessTreeTest {
+    private static final long SECOND = 1_000_000_000;
+
     @TempDir
     private Path proc;
 
     @Test
-    void usage_isOfTheProcessAndItsDescendants() throws IOException {
+    void cpuSeconds_areOfTheProcessAndItsDescendants() throws IOException {
         process(10, "postgres", 1, 200, 100, "Pss: 1000 kB");
         process(11, "postgres: a (b) c", 10, 50, 50, "Pss: 500 kB");
         process(12, "grandchild", 11, 0, 0, "Pss: 0 kB");
         process(20, "other", 1, 9_999, 9_999, "Pss: 9 kB");
 
-        ProcessTree.Usage usage = new ProcessTree(proc).usage(10);
+        ProcessTree tree = new ProcessTree(proc);
 
-        assertThat(usage.cpuSeconds()).isEqualTo(Map.of(10L, 3.0, 11L, 1.0, 12L, 0.0));
-        assertThat(usage.residentMb()).isEqualTo(1_500 * 1_024 / 1e6);
+        assertThat(tree.cpuSeconds(10, 0)).isEqualTo(Map.of(10L, 3.0, 11L, 1.0, 12L, 0.0));
+        assertThat(tree.residentMb(List.of(10L, 11L, 12L))).isEqualTo(1_500 * 1_024 / 1e6);
     }
 
     @Test
-    void usage_unreadableFile_isSkipped() throws IOException {
+    void residentMb_unreadableFile_isSkipped() throws IOException {
         process(10, "postgres", 1, 0, 0, "Pss: 7 kB");
         Files.delete(proc.resolve("10/smaps_rollup"));
 
-        ProcessTree.Usage usage = new ProcessTree(proc).usage(10);
-
-        assertThat(usage.residentMb()).as("resident instead of proportional").isEqualTo(3_000 * 1_024 / 1e6);
+        assertThat(new ProcessTree(proc).residentMb(List.of(10L)))
+                .as("resident instead of proportional")
+                .isEqualTo(3_000 * 1_024 / 1e6);
     }
 
     @Test
-    void usage_noSuchProcess_throws() {
-        assertThatThrownBy(() -> new ProcessTree(proc).usage(99)).hasMessage("no such process: 99");
+    void cpuSeconds_noSuchProcess_throws() {
+        assertThatThrownBy(() -> new ProcessTree(proc).cpuSeconds(99, 0)).hasMessage("no such process: 99");
+    }
+
+    @Test
+    void cpuSeconds_ofSeveralProcessesInOneSecond_listProcessesOnce() throws IOException {
+        process(10, "postgres", 1, 100, 0, "Pss: 1 kB");
+        process(20, "app", 1, 100, 0, "Pss: 1 kB");
+        ProcessTree tree = new ProcessTree(proc);
+        tree.cpuSeconds(10, 5 * SECOND);
+        ticks(20, "app", 1, 300, 0);
+
+        assertThat(tree.cpuSeconds(20, 5 * SECOND + SECOND / 10)).as("same second").isEqualTo(Map.of(20L, 1.0));
+        assertThat(tree.cpuSeconds(20, 6 * SECOND)).as("next second").isEqualTo(Map.of(20L, 3.0));
+    }
+
+    @Test
+    void processProbe_readsMemoryRarelyAndRepeatsIt() throws IOException {
+        process(10, "postgres", 1, 100, 0, "Pss: 1000 kB");
+        ProcessProbe probe = new ProcessProbe("database-0", 10, new ProcessTree(proc));
+        double first = 1_000 * 1_024 / 1e6;
+
+        assertThat(probe.sample(0)).containsExactly(null, first);
+        Files.writeString(proc.resolve("10/smaps_rollup"), "Pss: 2000 kB\n");
+        ticks(10, "postgres", 1, 150, 0);
+        assertThat(probe.sample(SECOND)).as("a second later").containsExactly(0.5, first);
+        assertThat(probe.sample(ProcessProbe.MEMORY_SECONDS * SECOND))
+                .as("when it is due")
+                .element(1)
+                .isEqualTo(2 * first);
     }
 
     @Test
@@ -54,11 +84,15 @@ class ProcessTreeTest {
 
     private void process(int id, String name, int parent, int user, int system, String pss) throws IOException {
         Path folder = Files.createDirectory(proc.resolve(String.valueOf(id)));
-        Files.writeString(
-                folder.resolve("stat"),
-                id + " (" + name + ") S " + parent + " 1 1 0 -1 4194560 1 2 3 4 " + user + " " + system
-                        + " 0 0 20 0\n");
+        ticks(id, name, parent, user, system);
         Files.writeString(folder.resolve("smaps_rollup"), "00400000-7ff [rollup]\nRss: 1 kB\n" + pss + "\n");
         Files.writeString(folder.resolve("status"), "Name: x\nVmRSS:\t    3000 kB\n");
+    }
+
+    private void ticks(int id, String name, int parent, int user, int system) throws IOException {
+        Files.writeString(
+                proc.resolve(id + "/stat"),
+                id + " (" + name + ") S " + parent + " 1 1 0 -1 4194560 1 2 3 4 " + user + " " + system
+                        + " 0 0 20 0\n");
     }
 }
