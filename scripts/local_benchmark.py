@@ -105,7 +105,7 @@ class Run:
             if number == 0:
                 environment["PROCESSES"] = ",".join(f"{name}={pid}" for name, pid in processes.items())
             command = [
-                *java(*self.settings.options("JAVA_OPTS_RUNNER")),
+                *java(*self.settings.runner_options),
                 *("-jar", str(ROOT / build.RUNNER), "publish"),
             ]
             report = self.context.results / f"runner-{number}.txt"

@@ -128,7 +128,7 @@ class Series:
         recycled = int(settings.values["RECYCLED_WAL_MB"] or RECYCLED_WAL_MB)
         servers = start_servers(context, run.environment, recycled)
         command = [
-            *runner("run", *settings.options("JAVA_OPTS_RUNNER")),
+            *runner("run", *settings.workload_runner_options),
             *(run.file, *options("--set", self.overrides), "--only", run.name),
             *("--out", str(context.results.parent)),
             *("--command", repeat_command(run, self.overrides), "--git-commit", build.git_commit(ROOT)),

@@ -14,6 +14,21 @@ CALL_BYTES_MAX = 7_549_747
 APPS_HEAP_MB = 2048
 APP_HEAP_MIN_MB = 256
 
+# At a rate, a run is over before an optimizing compiler has finished, and on few processors it would measure
+# the compiler. The simple one finishes within seconds; its code is slower, so that latencies are not
+# flattered. The heap gets its memory before the measurement.
+OPTIONS_AT_A_RATE = ("-XX:+UseSerialGC", "-XX:+AlwaysPreTouch", "-XX:TieredStopAtLevel=1")
+# At full speed, the speed of the code decides.
+OPTIONS_AT_FULL_SPEED = ("-XX:+UseSerialGC",)
+HEAP_MB = 1024
+# The part of the heap that is committed and touched at a rate: all JVMs of a default run take 2 GB.
+HEAP_AT_A_RATE_MB = 512
+
+# The bounds of a warm-up that lasts until the JVMs hardly compile. At full speed, more would fill the disk.
+WARMUP_MIN_SECONDS = 10
+WARMUP_MAX_SECONDS = 60
+WARMUP_AT_FULL_SPEED_MAX_SECONDS = 30
+
 
 @dataclass(frozen=True)
 class Variable:
@@ -100,7 +115,16 @@ VARIABLES = (
         "true: callers do not wait for acknowledgements when the rate is 0",
         to_runner=True,
     ),
-    _number("WARMUP_SECONDS", "20", 0, SECONDS_MAX, "the same load before, not measured"),
+    _number(
+        "WARMUP_SECONDS",
+        "",
+        0,
+        SECONDS_MAX,
+        "the same load before, not measured; unset: until the JVMs hardly compile, "
+        f"{WARMUP_MIN_SECONDS} to {WARMUP_MAX_SECONDS} s, "
+        f"at full speed to {WARMUP_AT_FULL_SPEED_MAX_SECONDS} s",
+        to_runner=False,
+    ),
     _number(
         "CONSUME_TIMEOUT", "120", 1, SECONDS_MAX, "seconds to wait until everything published is consumed"
     ),
@@ -128,11 +152,18 @@ VARIABLES = (
     ),
     Variable(
         "JAVA_OPTS_APP",
-        "-Xms1g -Xmx1g -XX:+UseSerialGC",
+        "",
         "options",
-        "JVM options of each app; unset with several MEMBERS: 2 GB of heap together, each at least 256 MB",
+        "JVM options of each app; unset: as for the runners; "
+        "several MEMBERS share 2 GB of heap, each at least 256 MB",
     ),
-    Variable("JAVA_OPTS_RUNNER", "-Xms1g -Xmx1g -XX:+UseSerialGC", "options", "JVM options of each runner"),
+    Variable(
+        "JAVA_OPTS_RUNNER",
+        "",
+        "options",
+        f"JVM options of each runner; unset: a heap of 1 GB and {' '.join(OPTIONS_AT_FULL_SPEED)}, "
+        f"at a rate {' '.join(OPTIONS_AT_A_RATE[1:])}, too",
+    ),
 )
 
 
@@ -188,10 +219,28 @@ class Settings:
     @property
     def app_options(self) -> list[str]:
         """JVM options of each app; several apps share the memory unless JAVA_OPTS_APP is set."""
-        if self.members == 1 or "JAVA_OPTS_APP" in self.given:
-            return self.options("JAVA_OPTS_APP")
         heap = max(APPS_HEAP_MB // self.members, APP_HEAP_MIN_MB)
-        return [f"-Xms{heap}m", f"-Xmx{heap}m", "-XX:+UseSerialGC"]
+        return self.options("JAVA_OPTS_APP") or self._default_options(self.has_rate, min(heap, HEAP_MB))
+
+    @property
+    def runner_options(self) -> list[str]:
+        """JVM options of each runner."""
+        return self.options("JAVA_OPTS_RUNNER") or self._default_options(self.has_rate, HEAP_MB)
+
+    @property
+    def workload_runner_options(self) -> list[str]:
+        """JVM options of a runner whose workload has phases at full speed, or may have."""
+        return self.options("JAVA_OPTS_RUNNER") or self._default_options(False, HEAP_MB)
+
+    @staticmethod
+    def _default_options(has_rate: bool, heap_mb: int) -> list[str]:
+        committed = min(HEAP_AT_A_RATE_MB, heap_mb) if has_rate else heap_mb
+        others = OPTIONS_AT_A_RATE if has_rate else OPTIONS_AT_FULL_SPEED
+        return [f"-Xms{committed}m", f"-Xmx{heap_mb}m", *others]
+
+    @property
+    def has_rate(self) -> bool:
+        return self.number("EVENTS_RATE") > 0
 
     @property
     def recycled_wal_mb(self) -> int:
@@ -210,7 +259,16 @@ class Settings:
         return shlex.split(self.values[name])
 
     def runner_environment(self) -> dict[str, str]:
-        return {v.name: self.values[v.name] for v in VARIABLES if v.to_runner and self.values[v.name]}
+        chosen = {v.name: self.values[v.name] for v in VARIABLES if v.to_runner and self.values[v.name]}
+        return chosen | self._warmup_environment()
+
+    def _warmup_environment(self) -> dict[str, str]:
+        """An explicit duration is exact."""
+        exact = self.values["WARMUP_SECONDS"]
+        if exact:
+            return {"WARMUP_SECONDS": exact, "WARMUP_MAX_SECONDS": "0"}
+        longest = WARMUP_MAX_SECONDS if self.has_rate else WARMUP_AT_FULL_SPEED_MAX_SECONDS
+        return {"WARMUP_SECONDS": str(WARMUP_MIN_SECONDS), "WARMUP_MAX_SECONDS": str(longest)}
 
     def app_environment(self) -> dict[str, str]:
         return {v.name: self.values[v.name] for v in VARIABLES if v.to_app and self.values[v.name]}

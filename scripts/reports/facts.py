@@ -100,12 +100,37 @@ def machine(result: Result) -> Html:
     return facts(
         {
             **_versions(result),
+            **_conditions(result),
             "clock offset of the databases, ms": offsets or None,
             "measured": " to ".join(
                 filter(None, (result.data.get("started_at"), result.data.get("finished_at")))
             ),
         }
     )
+
+
+def saturation(result: Result) -> str | None:
+    """Says that latencies include waiting for a processor, where the load saturated the machine."""
+    if not result.data.get("machine_saturated"):
+        return None
+    busy = float(result.data["machine_busy_share"])
+    return f"The machine's processors were {busy:.0%} busy: latencies include waiting for a processor."
+
+
+def _conditions(result: Result) -> dict[str, object]:
+    """How busy the machine was, and how warm the JVMs were; nothing for older results."""
+    data = result.data
+    busy = data.get("machine_busy_share")
+    seconds = data.get("warmup_seconds")
+    warmth = {True: ", until the JVMs hardly compiled", False: ", after which the JVMs still compiled"}
+    warm = warmth.get(bool(data.get("warmup_warm"))) if data.get("warmup_warm") is not None else ""
+    return {
+        "processors busy while measuring": f"{busy:.0%}" if busy is not None else None,
+        "warm-up": f"{seconds:.0f} s{warm}" if seconds is not None else None,
+        "compilers active while measuring, s": data.get("compilation_seconds"),
+        "JVM options of the runners": " ".join(data.get("runner_java_options") or []) or None,
+        "JVM options of the apps": " ".join(data.get("app_java_options") or []) or None,
+    }
 
 
 def machine_of_several(result: Result) -> Html:

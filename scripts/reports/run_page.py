@@ -53,12 +53,15 @@ def caption(name: str, result: Result) -> str:
 def header(result: Result, title: str) -> Html:
     state = "passed" if result.passed else "failed"
     shown = f"{state}, interrupted" if result.interrupted else state
+    saturation = facts.saturation(result)
     problems = "".join(f"<li>{escape(problem)}</li>" for problem in result.problems)
     return Html(
         f'<p class="over">EventSQL benchmark, kind {escape(result.kind)}</p>\n<h1>{escape(title)}</h1>\n'
         f"<p>{escape(str(result.data.get('description') or ''))}</p>\n"
         f'<p><span class="badge {state}">{shown}</span> <span class="label">{escape(facts.label(result))}'
-        f"</span></p>\n" + (f'<ul class="problems">{problems}</ul>\n' if problems else "")
+        f"</span></p>\n"
+        + (f"<p>{escape(saturation)}</p>\n" if saturation else "")
+        + (f'<ul class="problems">{problems}</ul>\n' if problems else "")
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import draw_report
 import pytest
-from reports import facts, page, run_plots, trial_plots
+from reports import facts, page, run_page, run_plots, trial_plots
 from reports.comparison_plots import latency_ranges, throughput, varied_number
 from reports.histograms import spectrum
 from reports.result import NoReport, Result
@@ -41,6 +41,35 @@ def test_run_page_is_self_contained_and_shows_the_outcome(drawn: Path) -> None:
     # XML namespaces are not requests.
     loaded = re.findall(r'(?:src|href)="(?!#|data:)([^"]*)"', html)
     assert loaded == []
+
+
+def test_run_page_says_when_the_load_saturated_the_machine() -> None:
+    saturated = {**example.publish_result(1000), "machine_busy_share": 0.964, "machine_saturated": True}
+    idle = {**example.publish_result(1000), "machine_busy_share": 0.4, "machine_saturated": False}
+    sentence = "The machine&#x27;s processors were 96% busy: latencies include waiting for a processor."
+
+    assert sentence in run_page.header(result(saturated), "run")
+    assert "busy" not in run_page.header(result(idle), "run")
+    assert "busy" not in run_page.header(result(example.publish_result(1000)), "a former result")
+
+
+def test_run_page_shows_how_warm_the_jvms_were() -> None:
+    data = {
+        **example.publish_result(1000),
+        "machine_busy_share": 0.4,
+        "warmup_seconds": 60.0,
+        "warmup_warm": False,
+        "compilation_seconds": 3.2,
+        "runner_java_options": ["-Xmx1g", "-XX:+UseSerialGC"],
+        "app_java_options": ["-Xmx2g"],
+    }
+
+    shown = facts.machine(result(data))
+
+    assert "60 s, after which the JVMs still compiled" in shown
+    assert "-Xmx1g -XX:+UseSerialGC" in shown
+    assert "40%" in shown
+    assert "warm-up" not in facts.machine(result(example.publish_result(1000)))
 
 
 def test_run_page_has_a_png_for_each_plot(drawn: Path) -> None:

@@ -2,13 +2,16 @@ import pytest
 from benchmark.errors import WrongInput
 from benchmark.settings import VARIABLES, Settings, usage
 
+AT_A_RATE = ["-Xms512m", "-Xmx1024m", "-XX:+UseSerialGC", "-XX:+AlwaysPreTouch", "-XX:TieredStopAtLevel=1"]
+AT_FULL_SPEED = ["-Xms1024m", "-Xmx1024m", "-XX:+UseSerialGC"]
+
 
 def test_read_nothing_set_gives_the_documented_defaults() -> None:
     settings = Settings.read({})
 
     assert settings.shards == 3
     assert settings.members == 1
-    assert settings.app_options == ["-Xms1g", "-Xmx1g", "-XX:+UseSerialGC"]
+    assert settings.app_options == settings.runner_options == AT_A_RATE
     assert settings.runner_environment() == {
         "EVENTS_RATE": "5000",
         "EVENTS_TO_PUBLISH": "100000",
@@ -18,8 +21,9 @@ def test_read_nothing_set_gives_the_documented_defaults() -> None:
         "KEYED": "false",
         "KEYS": "1000",
         "ASYNC": "false",
-        "WARMUP_SECONDS": "20",
         "CONSUME_TIMEOUT": "120",
+        "WARMUP_SECONDS": "10",
+        "WARMUP_MAX_SECONDS": "60",
     }
     assert settings.app_environment() == {"PARTITIONS": "10"}
     assert settings.command() == "bash scripts/run_local_benchmark.bash"
@@ -43,7 +47,8 @@ def test_read_every_variable_is_used() -> None:
     assert settings.runner_environment()["KEYED"] == "true"
     assert settings.runner_environment()["EVENT_BYTES"] == "80"
     assert settings.app_environment()["PAGE_EVENTS"] == "10"
-    assert settings.options("JAVA_OPTS_APP") == ["-Xmx2g", "-Da=b c"]
+    assert settings.app_options == ["-Xmx2g", "-Da=b c"]
+    assert settings.runner_options == AT_FULL_SPEED
     assert settings.command() == (
         "SHARDS=1 EVENTS_RATE=0 EVENT_BYTES=80 KEYED=true PAGE_EVENTS=10 "
         "JAVA_OPTS_APP='-Xmx2g '\"'\"'-Da=b c'\"'\"'' bash scripts/run_local_benchmark.bash"
@@ -66,9 +71,10 @@ def test_recycled_wal_mb_is_for_full_speed_unless_given(environment: dict[str, s
 @pytest.mark.parametrize(
     ("environment", "options"),
     [
-        ({"MEMBERS": "2"}, ["-Xms1024m", "-Xmx1024m", "-XX:+UseSerialGC"]),
-        ({"MEMBERS": "3"}, ["-Xms682m", "-Xmx682m", "-XX:+UseSerialGC"]),
-        ({"MEMBERS": "16"}, ["-Xms256m", "-Xmx256m", "-XX:+UseSerialGC"]),
+        ({"MEMBERS": "2"}, AT_A_RATE),
+        ({"MEMBERS": "3"}, ["-Xms512m", "-Xmx682m", *AT_A_RATE[2:]]),
+        ({"MEMBERS": "16"}, ["-Xms256m", "-Xmx256m", *AT_A_RATE[2:]]),
+        ({"MEMBERS": "3", "EVENTS_RATE": "0"}, ["-Xms682m", "-Xmx682m", "-XX:+UseSerialGC"]),
         ({"MEMBERS": "16", "JAVA_OPTS_APP": "-Xmx2g"}, ["-Xmx2g"]),
     ],
 )
@@ -76,6 +82,31 @@ def test_app_options_several_members_share_the_memory(
     environment: dict[str, str], options: list[str]
 ) -> None:
     assert Settings.read(environment).app_options == options
+
+
+def test_runner_options_the_simple_compiler_is_for_rates_only() -> None:
+    assert Settings.read({}).runner_options == AT_A_RATE
+    assert Settings.read({"EVENTS_RATE": "0"}).runner_options == AT_FULL_SPEED
+    assert Settings.read({"JAVA_OPTS_RUNNER": "-Xmx2g"}).runner_options == ["-Xmx2g"]
+    assert Settings.read({}).workload_runner_options == AT_FULL_SPEED
+    assert Settings.read({"JAVA_OPTS_RUNNER": "-Xmx2g"}).workload_runner_options == ["-Xmx2g"]
+
+
+@pytest.mark.parametrize(
+    ("environment", "shortest", "longest"),
+    [
+        ({}, "10", "60"),
+        ({"EVENTS_RATE": "0"}, "10", "30"),
+        ({"WARMUP_SECONDS": "7"}, "7", "0"),
+        ({"WARMUP_SECONDS": "0", "EVENTS_RATE": "0"}, "0", "0"),
+    ],
+)
+def test_runner_environment_an_explicit_warmup_is_exact(
+    environment: dict[str, str], shortest: str, longest: str
+) -> None:
+    passed = Settings.read(environment).runner_environment()
+
+    assert (passed["WARMUP_SECONDS"], passed["WARMUP_MAX_SECONDS"]) == (shortest, longest)
 
 
 def test_read_empty_variable_counts_as_unset() -> None:

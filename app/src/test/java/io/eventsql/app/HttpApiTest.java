@@ -63,6 +63,15 @@ class HttpApiTest {
     }
 
     @Test
+    void jvm_reportsItsOptionsAndCompilationTime() throws Exception {
+        JsonNode jvm = json(client.send("GET", "/jvm"));
+
+        assertThat(jvm.propertyNames()).containsExactlyInAnyOrder("options", "compilationMs");
+        assertThat(jvm.get("options").isArray()).isTrue();
+        assertThat(jvm.get("compilationMs").asLong()).isPositive();
+    }
+
+    @Test
     void run_received_isReportedCompletely() throws Exception {
         long intendedAtMicros = EpochMicros.now() - 2_000_000;
         handle(

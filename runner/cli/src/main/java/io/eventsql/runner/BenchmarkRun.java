@@ -19,6 +19,9 @@ import io.eventsql.runner.report.RunnerText;
 import io.eventsql.runner.report.SeriesProgress;
 import io.eventsql.runner.series.RunSeries;
 import io.eventsql.runner.series.SeriesListener;
+import io.eventsql.runner.warmup.CompilationTime;
+import io.eventsql.runner.warmup.WarmupOutcome;
+import io.eventsql.runner.warmup.WarmupWatch;
 import io.eventsql.runner.workload.RunSettings;
 import java.io.IOException;
 import java.io.PrintStream;
@@ -26,6 +29,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.OptionalLong;
 import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The steps of a run, in order: wait until the members share the consumer's partitions, warm up, wait until the warm-up
@@ -44,6 +48,7 @@ final class BenchmarkRun {
      * @param positions the consumer's current positions
      * @param lastHandledAtMicros when the app handled the last measured event of this runner, in epoch microseconds;
      *     empty if unknown
+     * @param compilation the compilation times of this runner and the apps
      * @param members waits until the members share the consumer's partitions
      * @param barrier synchronizes the start of all runners
      * @param series records the measured phase second by second
@@ -54,6 +59,7 @@ final class BenchmarkRun {
             LoadGenerator generator,
             Supplier<List<ConsumerPosition>> positions,
             Supplier<OptionalLong> lastHandledAtMicros,
+            CompilationTime.Source compilation,
             RebalanceWait members,
             StartBarrier barrier,
             RunSeries series,
@@ -66,13 +72,22 @@ final class BenchmarkRun {
      * @param warmup the warm-up events
      * @param measured the measured events
      * @param ending how it ended
+     * @param warmth how the warm-up ended; {@code null} if there was none
+     * @param measuredCompilation the compilation time during the measured phase; {@code null} if unknown
      */
-    record Outcome(PhaseMeasurement warmup, PhaseMeasurement measured, Ending ending) {}
+    record Outcome(
+            PhaseMeasurement warmup,
+            PhaseMeasurement measured,
+            Ending ending,
+            @Nullable WarmupOutcome warmth,
+            @Nullable CompilationTime measuredCompilation) {}
 
     private final RunSettings settings;
     private final RunContext context;
     private final PrintStream out;
     private final ProgressDisplay progress;
+    private @Nullable WarmupOutcome warmth;
+    private @Nullable CompilationTime measuredCompilation;
 
     /**
      * @param out receives the human-readable report
@@ -99,7 +114,10 @@ final class BenchmarkRun {
         if (startAtMicros.isEmpty()) {
             return outcome(warmup, PhaseMeasurement.empty(), false);
         }
+        CompilationTime before = compilation();
         PhaseMeasurement measured = publishMeasured(startAtMicros.getAsLong());
+        CompilationTime after = compilation();
+        measuredCompilation = before == null || after == null ? null : after.since(before);
         RunnerText text = new RunnerText(settings);
         text.published(measured).forEach(out::println);
         out.println();
@@ -121,6 +139,9 @@ final class BenchmarkRun {
         if (load.warmupSeconds() == 0) {
             return PhaseMeasurement.empty();
         }
+        if (load.warmsUpUntilWarm()) {
+            return warmUpUntilWarm();
+        }
         ClockAnchor anchor = ClockAnchor.now(context.clock);
         long events = load.eventsPerSecond() * load.warmupSeconds();
         LoadPhase phase = load.hasRate()
@@ -131,9 +152,40 @@ final class BenchmarkRun {
                         anchor.nanos(),
                         Duration.ofSeconds(load.warmupSeconds()).toNanos());
         PhaseMeasurement warmup = send(phase, "Warming up", events);
+        warmth = WarmupOutcome.fixed(load.warmupSeconds());
+        printWarmup(warmup);
+        return warmup;
+    }
+
+    /** Warms up until the JVMs of all runners and apps hardly compile, within the bounds of the settings. */
+    private PhaseMeasurement warmUpUntilWarm() {
+        RunSettings.Load load = settings.load();
+        ClockAnchor anchor = ClockAnchor.now(context.clock);
+        WarmupWatch.Bounds bounds = new WarmupWatch.Bounds(
+                Duration.ofSeconds(load.warmupSeconds()), Duration.ofSeconds(load.warmupMaxSeconds()));
+        try (WarmupWatch watch =
+                new WarmupWatch(bounds, context.compilation, context.barrier, context.clock, anchor, out::println)) {
+            watch.start();
+            LoadPhase phase = LoadPhase.until(true, anchor, anchor.nanos(), watch::endNanos);
+            PhaseMeasurement warmup = send(phase, "Warming up", 0);
+            warmth = watch.outcome();
+            printWarmup(warmup);
+            return warmup;
+        }
+    }
+
+    private void printWarmup(PhaseMeasurement warmup) {
         out.println("Warmed up with " + warmup.publishedEvents() + " events");
         RunnerText.errors(warmup.errors()).forEach(out::println);
-        return warmup;
+    }
+
+    private @Nullable CompilationTime compilation() {
+        try {
+            return context.compilation.now();
+        } catch (IOException e) {
+            out.println("The compilation time is unknown: " + e.getMessage());
+            return null;
+        }
     }
 
     private PhaseMeasurement publishMeasured(long startAtMicros) {
@@ -176,6 +228,8 @@ final class BenchmarkRun {
         return new Outcome(
                 warmup,
                 measured,
-                new Ending(consumed, timedOut, stop.isInterrupted(), stop.reason() == StopSignal.Reason.NO_PROGRESS));
+                new Ending(consumed, timedOut, stop.isInterrupted(), stop.reason() == StopSignal.Reason.NO_PROGRESS),
+                warmth,
+                measuredCompilation);
     }
 }

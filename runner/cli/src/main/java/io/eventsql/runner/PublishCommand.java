@@ -22,6 +22,7 @@ import io.eventsql.runner.load.LoadGenerator;
 import io.eventsql.runner.load.OpenLoop;
 import io.eventsql.runner.load.StopSignal;
 import io.eventsql.runner.report.JsonFiles;
+import io.eventsql.runner.report.Jvms;
 import io.eventsql.runner.report.PhaseResult;
 import io.eventsql.runner.report.ProgressDisplay;
 import io.eventsql.runner.report.RunnerResult;
@@ -30,11 +31,13 @@ import io.eventsql.runner.sample.ResourceSampler;
 import io.eventsql.runner.sample.SampledProcess;
 import io.eventsql.runner.series.RunSeries;
 import io.eventsql.runner.series.TimeSeries;
+import io.eventsql.runner.warmup.CompilationTime;
 import io.eventsql.runner.workload.EventSource;
 import io.eventsql.runner.workload.KeyShare;
 import io.eventsql.runner.workload.RunSettings;
 import java.io.IOException;
 import java.io.PrintStream;
+import java.lang.management.ManagementFactory;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -208,6 +211,7 @@ final class PublishCommand implements Callable<Integer> {
                 createGenerator(settings, eventSql.publisher(), clock, stop),
                 () -> eventSql.positions(stream.name(), stream.consumer()),
                 () -> lastHandledAtMicros(apps, identity),
+                () -> CompilationTime.now(apps),
                 new RebalanceWait(
                         () -> eventSql.consumer(stream.name(), stream.consumer())
                                 .state(),
@@ -230,7 +234,22 @@ final class PublishCommand implements Callable<Integer> {
                 outcome.ending(),
                 System.getProperty("java.version", "unknown"),
                 recorder.toSeries(),
-                barrier.appClock());
+                barrier.appClock(),
+                new Jvms(
+                        outcome.warmth(),
+                        outcome.measuredCompilation(),
+                        ManagementFactory.getRuntimeMXBean().getInputArguments(),
+                        optionsOf(apps)));
+    }
+
+    private static List<String> optionsOf(Apps apps) {
+        try {
+            List<String> options = apps.first().jvm().options();
+            return options == null ? List.of() : options;
+        } catch (IOException e) {
+            System.err.println(e.getMessage());
+            return List.of();
+        }
     }
 
     private static OptionalLong lastHandledAtMicros(Apps apps, RunSettings.Identity identity) {

@@ -128,6 +128,17 @@ final class PublishOptions {
     private int warmupSeconds;
 
     @Option(
+            names = "--warmup-max-seconds",
+            paramLabel = "N",
+            defaultValue = "0",
+            description = {
+                "continue the warm-up after --warmup-seconds until the JVMs of this runner, the other runners and the apps"
+                        + " hardly compile, for at most this long;",
+                "0: the warm-up takes exactly --warmup-seconds (default: ${DEFAULT-VALUE})"
+            })
+    private int warmupMaxSeconds;
+
+    @Option(
             names = "--consume-timeout",
             paramLabel = "SECONDS",
             defaultValue = "120",
@@ -173,7 +184,9 @@ final class PublishOptions {
         validator.requireRange("--events-batch-size", eventsBatchSize, 1, Settings.DEFAULT_MAX_BATCH_EVENTS);
         validator.requireRange("--callers", callers, 1, CALLERS_MAX);
         validator.requireRange("--warmup-seconds", warmupSeconds, 0, DURATION_MAX_SECONDS);
-        return new RunSettings.Load(eventsRate, eventsToPublish, eventsBatchSize, callers, async, warmupSeconds);
+        validator.requireRange("--warmup-max-seconds", warmupMaxSeconds, 0, DURATION_MAX_SECONDS);
+        return new RunSettings.Load(
+                eventsRate, eventsToPublish, eventsBatchSize, callers, async, warmupSeconds, warmupMaxSeconds);
     }
 
     private RunSettings.Events events(OptionValidator validator) {

@@ -17,6 +17,8 @@ import io.eventsql.runner.series.RunSeries;
 import io.eventsql.runner.testing.ManualClock;
 import io.eventsql.runner.testing.StubApp;
 import io.eventsql.runner.testing.SyntheticService;
+import io.eventsql.runner.warmup.CompilationTime;
+import io.eventsql.runner.warmup.WarmupOutcome;
 import io.eventsql.runner.workload.EventSource;
 import io.eventsql.runner.workload.RunSettings;
 import java.io.ByteArrayOutputStream;
@@ -59,6 +61,8 @@ class BenchmarkRunTest {
 
         assertThat(outcome.warmup().publishedEvents()).isEqualTo(200);
         assertThat(outcome.measured().publishedEvents()).isEqualTo(1_000);
+        assertThat(outcome.warmth()).isEqualTo(WarmupOutcome.fixed(2));
+        assertThat(outcome.measuredCompilation()).isEqualTo(new CompilationTime(1_000, 0));
         assertThat(outcome.ending().consumed()).isTrue();
         assertThat(outcome.ending().timedOut()).isFalse();
         assertThat(outcome.measured().firstIntendedAtMicros())
@@ -158,7 +162,7 @@ class BenchmarkRunTest {
         RunSettings settings = new RunSettings(
                 new RunSettings.Identity("ab12cd34", 0, 3),
                 new RunSettings.Stream("account_created", 10, "app", 10),
-                new RunSettings.Load(100, 1_000, 1, 50, false, 2),
+                new RunSettings.Load(100, 1_000, 1, 50, false, 2, 0),
                 new RunSettings.Events(null, false, 1_000));
         EventSource source = new EventSource("ab12cd34", 0, OptionalInt.empty(), List.of());
         try (AppClient client = new AppClient(app.uri())) {
@@ -168,6 +172,7 @@ class BenchmarkRunTest {
                     new OpenLoop(new LoadContext(source, service, 1, clock, stop), 100),
                     positions,
                     () -> OptionalLong.of(ManualClock.START_EPOCH_MICROS + START_AFTER_MICROS + 10_012_000),
+                    () -> new CompilationTime(service.calls.size(), 0),
                     new RebalanceWait(List::of, 1, clock, Duration.ZERO, stop, text::println),
                     barrier,
                     new RunSeries(0),

@@ -96,6 +96,23 @@ class PublishCommandIT {
     }
 
     @Test
+    void publish_untilWarm_endsTheWarmupWithTheOtherRunners() throws IOException {
+        // No compilation time can be low enough in a JVM that runs tests, so the longest time ends the warm-up.
+        Map<String, String> environment = Map.of(
+                "WARMUP_SECONDS", "1", "WARMUP_MAX_SECONDS", "3", "EVENTS_RATE", "500", "EVENTS_TO_PUBLISH", "500");
+
+        List<StoredEvent> events = publish("until_warm", environment);
+
+        assertEachNumberOnce(events, 500);
+        RunnerResult result = result();
+        assertThat(result.warmupEvents()).isGreaterThan(500);
+        assertThat(result.jvms().warmup().untilWarm()).isTrue();
+        assertThat(result.jvms().warmup().seconds()).isGreaterThan(1);
+        assertThat(result.jvms().measuredCompilation().runnerMs()).isNotNegative();
+        assertThat(result.jvms().appOptions()).containsExactly("-Xmx2g");
+    }
+
+    @Test
     void publish_asFastAsPossibleWithKeysAndBatches_keepsOrderPerKeyOnBothShards() throws IOException {
         Map<String, String> environment = Map.of(
                 "WARMUP_SECONDS",
@@ -197,7 +214,9 @@ class PublishCommandIT {
                     "{\"arrived\":2,\"runners\":2,\"startAtMicros\":" + (EpochMicros.now() + 100_000)
                             + ",\"nowMicros\":" + EpochMicros.now() + "}");
         }
-        return new StubApp.Answer(404, "");
+        return request.equals("GET /jvm")
+                ? new StubApp.Answer(200, "{\"options\":[\"-Xmx2g\"],\"compilationMs\":7}")
+                : new StubApp.Answer(404, "");
     }
 
     private static void assertEachNumberOnce(List<StoredEvent> events, long measured) {

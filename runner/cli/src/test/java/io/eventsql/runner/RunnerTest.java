@@ -26,7 +26,7 @@ class RunnerTest {
     void settings_unset_areTheDocumentedDefaults() {
         RunSettings settings = settings(Map.of());
 
-        assertThat(settings.load()).isEqualTo(new RunSettings.Load(5_000, 100_000, 1, 50, false, 5));
+        assertThat(settings.load()).isEqualTo(new RunSettings.Load(5_000, 100_000, 1, 50, false, 5, 0));
         assertThat(settings.events()).isEqualTo(new RunSettings.Events(null, false, 1_000));
         assertThat(settings.stream()).isEqualTo(new RunSettings.Stream("account_created", 10, "app", 120));
         assertThat(settings.identity().runner()).isZero();
@@ -41,13 +41,13 @@ class RunnerTest {
         environment.putAll(Map.of("CALLERS", "4", "ASYNC", "true", "WARMUP_SECONDS", "0", "EVENT_BYTES", "80"));
         environment.putAll(Map.of("KEYED", "true", "KEYS", "9", "STREAM", "orders", "PARTITIONS", "2"));
         environment.putAll(Map.of("CONSUMER", "c", "CONSUME_TIMEOUT", "30", "RUN_ID", "00ff00ff"));
-        environment.putAll(Map.of("RUNNER_NUMBER", "1", "RUNNERS", "2"));
+        environment.putAll(Map.of("RUNNER_NUMBER", "1", "RUNNERS", "2", "WARMUP_MAX_SECONDS", "60"));
 
         assertThat(settings(environment))
                 .isEqualTo(new RunSettings(
                         new RunSettings.Identity("00ff00ff", 1, 2),
                         new RunSettings.Stream("orders", 2, "c", 30),
-                        new RunSettings.Load(0, 7, 3, 4, true, 0),
+                        new RunSettings.Load(0, 7, 3, 4, true, 0, 60),
                         new RunSettings.Events(80, true, 9)));
     }
 

@@ -10,6 +10,7 @@ import io.eventsql.runner.measure.ErrorCount;
 import io.eventsql.runner.measure.Histograms;
 import io.eventsql.runner.measure.PhaseMeasurement;
 import io.eventsql.runner.report.JsonFiles;
+import io.eventsql.runner.report.Jvms;
 import io.eventsql.runner.report.PhaseResult;
 import io.eventsql.runner.report.RunnerResult;
 import io.eventsql.runner.report.RunnerResult.Ending;
@@ -18,6 +19,8 @@ import io.eventsql.runner.sample.ResourceSeries;
 import io.eventsql.runner.series.RunSeries;
 import io.eventsql.runner.series.TimeSeries;
 import io.eventsql.runner.testing.StubApp;
+import io.eventsql.runner.warmup.CompilationTime;
+import io.eventsql.runner.warmup.WarmupOutcome;
 import io.eventsql.runner.workload.RunSettings;
 import java.io.IOException;
 import java.io.PrintWriter;
@@ -347,11 +350,63 @@ class SummarizeCommandTest {
         assertThat(err.toString()).contains("is of ab12cd34");
     }
 
+    @Test
+    void summarize_processorsBusy_reportsSaturation() throws IOException {
+        write(0, phase(1_000, 2_000_000, List.of()), CONSUMED, 0.964);
+        write(1, phase(1_000, 4_000_000, List.of()), CONSUMED, 0.9);
+
+        summarize(appRun(seen(1_000, 0, 0, 1), seen(1_000, 0, 0, 1)));
+
+        assertThat(result().get("machine_busy_share").asDouble()).isEqualTo(0.964);
+        assertThat(result().get("machine_saturated").asBoolean()).isTrue();
+        assertThat(out.toString())
+                .contains("The machine's processors were 96 % busy: latencies include waiting for a processor.");
+    }
+
+    @Test
+    void summarize_processorsNotBusy_reportsNoSaturation() throws IOException {
+        write(0, phase(1_000, 2_000_000, List.of()), CONSUMED, 0.5);
+        write(1, phase(1_000, 4_000_000, List.of()), CONSUMED, 0.899);
+
+        summarize(appRun(seen(1_000, 0, 0, 1), seen(1_000, 0, 0, 1)));
+
+        assertThat(result().get("machine_busy_share").asDouble()).isEqualTo(0.899);
+        assertThat(result().get("machine_saturated").asBoolean()).isFalse();
+        assertThat(out.toString()).doesNotContain("waiting for a processor");
+    }
+
+    @Test
+    void summarize_jvms_areReported() throws IOException {
+        write(0, phase(1_000, 2_000_000, List.of()), CONSUMED);
+        write(1, phase(1_000, 2_000_000, List.of()), CONSUMED);
+
+        summarize(appRun(seen(1_000, 0, 0, 1), seen(1_000, 0, 0, 1)));
+
+        JsonNode result = result();
+        assertThat(result.get("warmup_seconds").asDouble()).isEqualTo(12.5);
+        assertThat(result.get("warmup_warm").asBoolean()).as("runner 1 was not").isFalse();
+        assertThat(result.get("compilation_seconds").asDouble())
+                .as("of both runners, and of the app once")
+                .isEqualTo(0.7);
+        assertThat(result.get("runner_java_options").toString()).isEqualTo("[\"-Xmx1g\"]");
+        assertThat(result.get("app_java_options").toString()).isEqualTo("[\"-Xmx2g\",\"-Da=b\"]");
+        assertThat(out.toString())
+                .contains(
+                        "after which the JVMs still compiled",
+                        "Compilers of the JVMs were active for 0.7 s while measuring",
+                        "JVM options of the runners: -Xmx1g\n",
+                        "JVM options of the apps: -Xmx2g -Da=b\n");
+    }
+
     private void write(int runner, PhaseMeasurement measured, Ending ending) {
+        write(runner, measured, ending, 0.1);
+    }
+
+    private void write(int runner, PhaseMeasurement measured, Ending ending, double busyShare) {
         RunSettings settings = new RunSettings(
                 new RunSettings.Identity(RUN, runner, 2),
                 new RunSettings.Stream("account_created", 10, "app", 120),
-                new RunSettings.Load(500, 1_000, 1, 50, false, 5),
+                new RunSettings.Load(500, 1_000, 1, 50, false, 5, 0),
                 new RunSettings.Events(null, false, 1_000));
         List<ShardServerInfo> shards = List.of(
                 new ShardServerInfo(0, "on", "on", "18.6"),
@@ -366,12 +421,17 @@ class SummarizeCommandTest {
                         PhaseResult.of(phase(100, 1_000_000, List.of())),
                         ending,
                         "25.0.1",
-                        series(runner),
-                        new ClockOffset(runner + 0.25, 0.5)));
+                        series(runner, busyShare),
+                        new ClockOffset(runner + 0.25, 0.5),
+                        new Jvms(
+                                new WarmupOutcome(12.5 - runner, true, runner == 0, 7.0),
+                                new CompilationTime(100, 500),
+                                List.of("-Xmx1g"),
+                                List.of("-Xmx2g", "-Da=b"))));
     }
 
     /** 10 events per second for (runner number + 1) seconds. */
-    private static RunnerSeries series(int runner) {
+    private static RunnerSeries series(int runner, double busyShare) {
         RunSeries series = new RunSeries(0);
         series.start(0);
         long end = (runner + 1) * 1_000_000_000L;
@@ -381,8 +441,11 @@ class SummarizeCommandTest {
             series.recordAcknowledged(nanos, 2_000 + runner * 2_000, 1);
         }
         TimeSeries seconds = series.finish(end);
-        return RunnerSeries.of(
-                series, seconds, new ResourceSeries(1, seconds.t(), Map.of("runner.cpu_cores", List.of(0.5))));
+        ResourceSeries resources = new ResourceSeries(
+                1,
+                seconds.t(),
+                Map.of("runner.cpu_cores", List.of(0.5), ResourceSeries.MACHINE_BUSY_SHARE, List.of(busyShare)));
+        return RunnerSeries.of(series, seconds, resources);
     }
 
     @Test

@@ -7,6 +7,7 @@ import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.util.List;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 import tools.jackson.core.JacksonException;
@@ -29,6 +30,15 @@ public final class AppClient implements AutoCloseable {
      */
     public record Barrier(
             int arrived, int runners, @Nullable Long startAtMicros, long nowMicros) {}
+
+    /**
+     * The app's JVM.
+     *
+     * @param options the options of its command line; {@code null} if unknown
+     * @param compilationMs the time for which its compilers have been active, in milliseconds; {@code null} if unknown
+     */
+    public record Jvm(
+            @Nullable List<String> options, @Nullable Long compilationMs) {}
 
     private final URI app;
     private final HttpClient http = HttpClient.newBuilder()
@@ -75,6 +85,15 @@ public final class AppClient implements AutoCloseable {
         HttpRequest request =
                 request(path).POST(HttpRequest.BodyPublishers.noBody()).build();
         return read(send(request), Barrier.class);
+    }
+
+    /**
+     * Returns the options and the compilation time of the app's JVM.
+     *
+     * @throws IOException if the app does not respond or responds unexpectedly
+     */
+    public Jvm jvm() throws IOException {
+        return read(send(request("/jvm").GET().build()), Jvm.class);
     }
 
     private HttpRequest.Builder request(String path) {

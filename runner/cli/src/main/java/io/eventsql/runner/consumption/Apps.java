@@ -27,6 +27,23 @@ public final class Apps implements AutoCloseable {
     }
 
     /**
+     * Returns the time for which the compilers of all apps have been active, in milliseconds.
+     *
+     * @throws IOException if an app does not respond, or does not know it
+     */
+    public long compilationMs() throws IOException {
+        long sum = 0;
+        for (AppClient app : apps) {
+            Long ms = app.jvm().compilationMs();
+            if (ms == null) {
+                throw new IOException("The app at " + app.uri() + " does not report its compilation time");
+            }
+            sum += ms;
+        }
+        return sum;
+    }
+
+    /**
      * Returns when the last measured event of a runner was handled, in epoch microseconds; empty if none was received.
      *
      * @throws IOException if an app does not respond or responds unexpectedly

@@ -64,6 +64,17 @@ public final class StartBarrier {
         return OptionalLong.empty();
     }
 
+    /**
+     * Reports that this runner has arrived, without waiting for the others.
+     *
+     * @return the start time in epoch microseconds; empty until all runners have arrived
+     * @throws IOException if the app does not respond
+     */
+    public OptionalLong poll(String name) throws IOException {
+        Long startAtMicros = arrive(name).startAtMicros();
+        return startAtMicros == null ? OptionalLong.empty() : OptionalLong.of(startAtMicros);
+    }
+
     private AppClient.Barrier arrive(String name) throws IOException {
         long asked = clock.epochMicros();
         AppClient.Barrier barrier = app.arrive(run, name, runner, runners);

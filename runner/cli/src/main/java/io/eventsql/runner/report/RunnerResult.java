@@ -20,6 +20,7 @@ import org.jspecify.annotations.Nullable;
  * @param javaVersion the Java version of the runner
  * @param series the time series; {@code null} in older files
  * @param appClock the offset of the app's clock to the runner's; {@code null} if not measured
+ * @param jvms the JVMs of the runner and the apps; {@code null} in older files
  */
 public record RunnerResult(
         RunSettings settings,
@@ -29,7 +30,8 @@ public record RunnerResult(
         @JsonUnwrapped Ending ending,
         String javaVersion,
         @Nullable RunnerSeries series,
-        @Nullable ClockOffset appClock) {
+        @Nullable ClockOffset appClock,
+        @Nullable Jvms jvms) {
 
     /**
      * The way a run ended.

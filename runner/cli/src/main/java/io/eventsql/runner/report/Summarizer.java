@@ -101,6 +101,7 @@ public final class Summarizer {
                 rates(counts),
                 latencies(pairs),
                 machine(provenance),
+                Conditions.of(pairs.stream().map(pair -> pair.sent).toList()),
                 pairs.stream().map(Summarizer::summarize).toList(),
                 series.seconds(),
                 series.resources(),

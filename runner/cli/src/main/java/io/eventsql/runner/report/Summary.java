@@ -22,6 +22,7 @@ import org.jspecify.annotations.Nullable;
  * @param rates the rates of all runners
  * @param latencies the latencies
  * @param machine the environment of the run
+ * @param conditions how busy the machine was, and how warm the JVMs were
  * @param perRunner the results by runner
  * @param series the time series
  * @param resources the resource usage by second
@@ -35,6 +36,7 @@ public record Summary(
         @JsonUnwrapped Rates rates,
         @JsonUnwrapped Latencies latencies,
         @JsonUnwrapped Machine machine,
+        @JsonUnwrapped Conditions conditions,
         List<RunnerSummary> perRunner,
         TimeSeries series,
         ResourceSeries resources,

@@ -63,6 +63,7 @@ public final class SummaryText {
             lines.add(row("intended send to call", summary.latencies().scheduleDelayMs()));
         }
         lines.add("");
+        lines.addAll(summary.conditions().lines());
         summary.perRunner().forEach(runner -> {
             ClockOffset app = runner.appClock();
             if (app != null) {

@@ -37,10 +37,11 @@ final class DatabaseProbe implements Probe {
     private static String counters(String checkpoints) {
         return "SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0') AS wal_bytes,"
                 + " pg_database_size(current_database()) AS database_bytes,"
-                + " (SELECT coalesce(sum(n_dead_tup), 0) FROM pg_stat_user_tables) AS dead_tuples,"
-                + " (SELECT coalesce(sum(autovacuum_count), 0) FROM pg_stat_user_tables) AS autovacuums,"
+                + " dead_tuples, autovacuums,"
                 + " " + checkpoints + " AS checkpoints,"
-                + " (SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()) AS commits";
+                + " (SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()) AS commits"
+                + " FROM (SELECT coalesce(sum(n_dead_tup), 0) AS dead_tuples,"
+                + " coalesce(sum(autovacuum_count), 0) AS autovacuums FROM pg_stat_user_tables) AS tables";
     }
 
     @Override

@@ -55,6 +55,7 @@ public final class ResourceSampler implements AutoCloseable {
         probes.add(new ProcessProbe("runner", ProcessHandle.current().pid(), tree));
         probes.add(new HeapProbe());
         probes.add(new DiskProbe(Path.of("/")));
+        probes.add(new MachineProbe(Path.of("/")));
         for (SampledProcess process : processes) {
             Long id = process.process();
             probes.add(

@@ -13,6 +13,8 @@ import org.jspecify.annotations.Nullable;
  * @param columns the values of each second by column {@code name.what}; {@code null} if unknown
  */
 public record ResourceSeries(int intervalSeconds, List<Integer> t, Map<String, List<@Nullable Double>> columns) {
+    /** The column of the share of all processors' time in which they were busy, 0 to 1. */
+    public static final String MACHINE_BUSY_SHARE = "machine.busy_share";
 
     /** Returns a series without samples. */
     public static ResourceSeries empty() {

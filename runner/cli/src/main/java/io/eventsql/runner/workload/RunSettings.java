@@ -46,14 +46,27 @@ public record RunSettings(Identity identity, Stream stream, Load load, Events ev
      * @param eventsPerCall the events per publish call
      * @param callers the concurrent callers of a load without a rate
      * @param async whether callers continue without waiting for answers
-     * @param warmupSeconds the duration of the warm-up
+     * @param warmupSeconds the duration of the warm-up, or the shortest one
+     * @param warmupMaxSeconds the longest duration of a warm-up that lasts until the JVMs hardly compile; 0 for one of
+     *     exactly {@code warmupSeconds}
      */
     public record Load(
-            long eventsPerSecond, long events, int eventsPerCall, int callers, boolean async, int warmupSeconds) {
+            long eventsPerSecond,
+            long events,
+            int eventsPerCall,
+            int callers,
+            boolean async,
+            int warmupSeconds,
+            int warmupMaxSeconds) {
 
         /** Returns whether calls follow a schedule. */
         public boolean hasRate() {
             return eventsPerSecond > 0;
+        }
+
+        /** Returns whether the warm-up lasts until the JVMs hardly compile. */
+        public boolean warmsUpUntilWarm() {
+            return warmupMaxSeconds > warmupSeconds;
         }
     }
 

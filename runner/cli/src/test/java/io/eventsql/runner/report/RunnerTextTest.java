@@ -70,7 +70,7 @@ class RunnerTextTest {
         return new RunnerText(new RunSettings(
                 new RunSettings.Identity("ab12cd34", 0, runners),
                 new RunSettings.Stream("account_created", 10, "app", 120),
-                new RunSettings.Load(rate, 300_000, 1, 50, false, 5),
+                new RunSettings.Load(rate, 300_000, 1, 50, false, 5, 0),
                 new RunSettings.Events(null, false, 1_000)));
     }
 

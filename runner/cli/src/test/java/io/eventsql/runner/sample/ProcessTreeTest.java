@@ -53,7 +53,9 @@ class ProcessTreeTest {
         tree.cpuSeconds(10, 5 * SECOND);
         ticks(20, "app", 1, 300, 0);
 
-        assertThat(tree.cpuSeconds(20, 5 * SECOND + SECOND / 10)).as("same second").isEqualTo(Map.of(20L, 1.0));
+        assertThat(tree.cpuSeconds(20, 5 * SECOND + SECOND / 10))
+                .as("same second")
+                .isEqualTo(Map.of(20L, 1.0));
         assertThat(tree.cpuSeconds(20, 6 * SECOND)).as("next second").isEqualTo(Map.of(20L, 3.0));
     }
 

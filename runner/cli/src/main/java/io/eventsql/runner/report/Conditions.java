@@ -1,0 +1,141 @@
+package io.eventsql.runner.report;
+
+import io.eventsql.runner.sample.ResourceSeries;
+import io.eventsql.runner.warmup.CompilationTime;
+import io.eventsql.runner.warmup.WarmupOutcome;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * What a reader needs to know about machine and JVMs to judge the latencies.
+ *
+ * @param machineBusyShare the share of all processors' time in which they were busy during the measured phase, 0 to 1;
+ *     of several machines with runners the busiest; {@code null} if unknown
+ * @param machineSaturated whether that share is so high that latencies include waiting for a processor
+ * @param warmupSeconds the duration of the warm-up; {@code null} without one
+ * @param warmupWarm whether the JVMs hardly compiled at its end; {@code null} for a warm-up of a fixed duration
+ * @param compilationSeconds the time for which compilers of all JVMs were active during the measured phase; {@code
+ *     null} if unknown
+ * @param runnerJavaOptions the JVM options of the runners
+ * @param appJavaOptions the JVM options of the apps
+ */
+public record Conditions(
+        @Nullable Double machineBusyShare,
+        boolean machineSaturated,
+        @Nullable Double warmupSeconds,
+        @Nullable Boolean warmupWarm,
+        @Nullable Double compilationSeconds,
+        List<String> runnerJavaOptions,
+        List<String> appJavaOptions) {
+    /** Above it, a thread that becomes ready usually waits for a processor. */
+    static final double SATURATED_MIN_SHARE = 0.9;
+
+    private static final double MILLIS_PER_SECOND = 1_000;
+
+    /** Returns the conditions of a run with the given runners, at least one. */
+    static Conditions of(List<RunnerResult> runners) {
+        List<Jvms> jvms = runners.stream()
+                .map(RunnerResult::jvms)
+                .filter(Objects::nonNull)
+                .map(Objects::requireNonNull)
+                .toList();
+        Double busy = busyShare(runners);
+        List<WarmupOutcome> warmups = new ArrayList<>();
+        for (Jvms ofRunner : jvms) {
+            WarmupOutcome warmup = ofRunner.warmup();
+            if (warmup != null) {
+                warmups.add(warmup);
+            }
+        }
+        return new Conditions(
+                busy == null ? null : (Double) (Math.round(busy * 1_000) / 1_000.0),
+                busy != null && busy >= SATURATED_MIN_SHARE,
+                warmups.isEmpty()
+                        ? null
+                        : (Double) warmups.stream()
+                                .mapToDouble(WarmupOutcome::seconds)
+                                .max()
+                                .orElseThrow(),
+                warmups.stream().noneMatch(WarmupOutcome::untilWarm)
+                        ? null
+                        : (Boolean) warmups.stream().allMatch(WarmupOutcome::warm),
+                compilationSeconds(jvms),
+                jvms.isEmpty() ? List.of() : jvms.getFirst().runnerOptions(),
+                jvms.isEmpty() ? List.of() : jvms.getFirst().appOptions());
+    }
+
+    private static @Nullable Double busyShare(List<RunnerResult> runners) {
+        Double busiest = null;
+        for (RunnerResult runner : runners) {
+            RunnerSeries series = runner.series();
+            Double busy = series == null ? null : measuredBusyShare(series);
+            if (busy != null && (busiest == null || busy > busiest)) {
+                busiest = busy;
+            }
+        }
+        return busiest;
+    }
+
+    /** The seconds after the measured phase, in which the rest is consumed, do not count. */
+    private static @Nullable Double measuredBusyShare(RunnerSeries series) {
+        int seconds =
+                (int) series.seconds().phase().stream().filter(Objects::nonNull).count();
+        return series.resources().mean(ResourceSeries.MACHINE_BUSY_SHARE, 0, seconds);
+    }
+
+    /** Each runner reports the time of all apps, so that of one runner is taken. */
+    private static @Nullable Double compilationSeconds(List<Jvms> jvms) {
+        double millis = 0;
+        long appsMs = 0;
+        for (Jvms ofRunner : jvms) {
+            CompilationTime time = ofRunner.measuredCompilation();
+            if (time == null) {
+                return null;
+            }
+            millis += time.runnerMs();
+            appsMs = Math.max(appsMs, time.appsMs());
+        }
+        return jvms.isEmpty() ? null : (Double) ((millis + appsMs) / MILLIS_PER_SECOND);
+    }
+
+    /** Returns the lines of the report. */
+    List<String> lines() {
+        List<String> lines = new ArrayList<>();
+        Double busy = machineBusyShare;
+        if (machineSaturated && busy != null) {
+            lines.add(String.format(
+                    Locale.ROOT,
+                    "The machine's processors were %.0f %% busy: latencies include waiting for a processor.",
+                    100 * busy));
+        }
+        Double warmup = warmupSeconds;
+        if (warmup != null) {
+            lines.add(String.format(Locale.ROOT, "Warm-up of %.0f s%s", warmup, warmth()));
+        }
+        Double compilation = compilationSeconds;
+        if (compilation != null) {
+            lines.add(String.format(
+                    Locale.ROOT, "Compilers of the JVMs were active for %.1f s while measuring", compilation));
+        }
+        if (!runnerJavaOptions.isEmpty()) {
+            lines.add("JVM options of the runners: " + String.join(" ", runnerJavaOptions));
+        }
+        if (!appJavaOptions.isEmpty()) {
+            lines.add("JVM options of the apps: " + String.join(" ", appJavaOptions));
+        }
+        return lines;
+    }
+
+    private String warmth() {
+        Boolean warm = warmupWarm;
+        if (warm == null) {
+            return "";
+        }
+        return warm
+                ? ", until the JVMs hardly compiled"
+                : ", after which the JVMs still compiled: latencies include waiting for their compilers";
+    }
+}
