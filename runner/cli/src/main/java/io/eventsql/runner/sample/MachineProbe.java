@@ -39,8 +39,14 @@ final class MachineProbe implements Probe {
         Ticks now = read();
         Ticks before = last;
         last = now;
-        boolean known = before != null && now.all > before.all && now.busy >= before.busy;
-        return Collections.singletonList(known ? (now.busy - before.busy) / (double) (now.all - before.all) : null);
+        return Collections.singletonList(before == null ? null : busyShare(before, now));
+    }
+
+    /** Returns {@code null} if no time has passed, or if a counter was reset. */
+    private static @Nullable Double busyShare(Ticks before, Ticks now) {
+        return now.all > before.all && now.busy >= before.busy
+                ? (Double) ((now.busy - before.busy) / (double) (now.all - before.all))
+                : null;
     }
 
     private Ticks read() throws IOException {

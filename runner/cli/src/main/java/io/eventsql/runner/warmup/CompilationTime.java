@@ -13,9 +13,13 @@ import java.lang.management.ManagementFactory;
  */
 public record CompilationTime(long runnerMs, long appsMs) {
 
-    /** Returns the current times. */
+    /** Reads the current times. */
     public interface Source {
-        /** @throws IOException if an app does not respond, or does not know its time */
+        /**
+         * Returns the times since the start of the JVMs.
+         *
+         * @throws IOException if an app does not respond, or does not know its time
+         */
         CompilationTime now() throws IOException;
     }
 
