@@ -148,7 +148,7 @@ public final class FetchStatement {
                         position,
                         key,
                         StoredValue.orEmpty(value),
-                        headers == null ? Map.of() : HeadersJson.decode(headers),
+                        headers == null ? Map.of() : HeadersJson.decodeLazily(headers),
                         publishedAt(row),
                         StoredValue.state(value, row.getInt(1) < 0));
             } catch (SQLException e) {
