@@ -64,6 +64,12 @@ public class PublishBenchmark {
         return server.eventSql().publisher().publishAll(STREAM, events);
     }
 
+    /** One call for one event, which is a batch of its own. */
+    @Benchmark
+    public EventPosition single() {
+        return server.eventSql().publisher().publish(STREAM, events.getFirst());
+    }
+
     /** One call for each event, whose positions are awaited together. */
     @Benchmark
     @OperationsPerInvocation(EVENTS)
