@@ -124,8 +124,8 @@ Measures the bytes that the library allocates for an event (JMH), and the time t
 builds the library, starts a real PostgreSQL for each benchmark, measures and stops everything it started.
 Takes about three minutes.
 
-  PublishBenchmark  batch: publishAll with 100 events; asynchronous: 100 calls of publishAsync; single: publish,
-                    by one caller, so that each event is a batch of its own
+  PublishBenchmark  batch: publishAll with 100 events; asynchronous: 100 calls of publishAsync;
+                    single: publish, by one caller, so that each event is a batch of its own
   ReadBenchmark     page: 1,000 stored events
   ConsumeBenchmark  single, batch, byKey: 100,000 stored events to a handler of one event, of a page, and
                     of one event with eight keys at the same time, and their committed offsets

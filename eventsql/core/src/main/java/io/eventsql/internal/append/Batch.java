@@ -159,7 +159,13 @@ final class Batch {
      */
     boolean beginSending() {
         if (sent == null) {
-            sent = calls.stream().filter(PublishCall::beginSending).toList();
+            List<PublishCall> notCompleted = new ArrayList<>(calls.size());
+            for (PublishCall call : calls) {
+                if (call.beginSending()) {
+                    notCompleted.add(call);
+                }
+            }
+            sent = notCompleted;
         }
         return !sent.isEmpty();
     }
@@ -181,7 +187,12 @@ final class Batch {
     }
 
     boolean isCompleted() {
-        return calls.stream().allMatch(PublishCall::isCompleted);
+        for (PublishCall call : calls) {
+            if (!call.isCompleted()) {
+                return false;
+            }
+        }
+        return true;
     }
 
     /** Returns the partition of an event. */
