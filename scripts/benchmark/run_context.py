@@ -69,6 +69,7 @@ def run_benchmark(
     data_parent: Path,
     measure: Callable[[RunContext], int],
     finish: Callable[[Path], None] = lambda _: None,
+    build_first: Callable[[Path], None] = build.build,
 ) -> int:
     """Builds, measures, and stops all processes in any case; returns the exit status.
 
@@ -79,7 +80,7 @@ def run_benchmark(
     results: Path | None = None
     try:
         signals.install()
-        build.build(root)
+        build_first(root)
         results = create_result_folder(results_parent, datetime.now(UTC))
         with run_context(root, signals, results, data_parent / results.name) as context:
             status = measure(context)

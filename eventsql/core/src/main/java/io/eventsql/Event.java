@@ -57,12 +57,17 @@ public record Event(@Nullable String key, byte[] value, Map<String, String> head
             if (name == null) {
                 throw new InvalidInputException("event.headers", "must not contain a null name");
             }
-            // A name with control characters would garble the message.
-            boolean showable = name.length() <= 80 && name.chars().noneMatch(Character::isISOControl);
-            InvalidInputException.requireGiven(
-                    showable ? "event.headers[" + name + "]" : "event.headers", header.getValue());
+            if (header.getValue() == null) {
+                throw new InvalidInputException(field(name), "must not be null");
+            }
         }
         return Map.copyOf(headers);
+    }
+
+    /** A name with control characters would garble the message. */
+    private static String field(String headerName) {
+        boolean showable = headerName.length() <= 80 && headerName.chars().noneMatch(Character::isISOControl);
+        return showable ? "event.headers[" + headerName + "]" : "event.headers";
     }
 
     /** Callers that are not checked for nulls may pass a map that contains some. */

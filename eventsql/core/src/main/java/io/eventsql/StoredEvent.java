@@ -12,7 +12,7 @@ import org.jspecify.annotations.Nullable;
  * @param position the event's position
  * @param key the key; {@code null} if it was published without one
  * @param value the payload; not copied. Empty, too, if the event has no value: {@code valueState} tells these apart.
- * @param headers the headers, unmodifiable
+ * @param headers the headers, unmodifiable; those of a fetched event are decoded when they are first used
  * @param publishedAt when the event was stored, by the clock of the shard's database; never decreases within a partition
  * @param valueState whether the event has a value; see {@link #isTombstone()} and {@link #isErased()}
  */

@@ -12,6 +12,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.concurrent.Executor;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -158,7 +159,13 @@ final class Batch {
      */
     boolean beginSending() {
         if (sent == null) {
-            sent = calls.stream().filter(PublishCall::beginSending).toList();
+            List<PublishCall> notCompleted = new ArrayList<>(calls.size());
+            for (PublishCall call : calls) {
+                if (call.beginSending()) {
+                    notCompleted.add(call);
+                }
+            }
+            sent = notCompleted;
         }
         return !sent.isEmpty();
     }
@@ -180,7 +187,12 @@ final class Batch {
     }
 
     boolean isCompleted() {
-        return calls.stream().allMatch(PublishCall::isCompleted);
+        for (PublishCall call : calls) {
+            if (!call.isCompleted()) {
+                return false;
+            }
+        }
+        return true;
     }
 
     /** Returns the partition of an event. */
@@ -267,17 +279,20 @@ final class Batch {
         List<Runnable> continuations = new ArrayList<>(sent().size());
         for (PartitionGroup group : groups) {
             OfStream stream = ofStream(group.stream());
-            stream.nextOffsets = Arrays.copyOf(stream.nextOffsets, stream.groups.length);
+            if (stream.nextOffsets.length < stream.groups.length) {
+                stream.nextOffsets = new long[stream.groups.length];
+            }
             stream.nextOffsets[group.partition()] = group.firstOffset();
         }
+        Executor executor = continuations::add;
         for (PublishCall call : sent()) {
             long[] next = ofStream(call.stream()).nextOffsets;
             EventPosition[] positions = new EventPosition[call.events().size()];
-            Arrays.setAll(positions, i -> {
+            for (int i = 0; i < positions.length; i++) {
                 int partition = partition(call, i);
-                return new EventPosition(call.stream().name(), shard.number(), partition, next[partition]++);
-            });
-            call.complete(positions, continuations::add);
+                positions[i] = new EventPosition(call.stream().name(), shard.number(), partition, next[partition]++);
+            }
+            call.complete(positions, executor);
         }
         return continuations;
     }

@@ -4,7 +4,6 @@ import io.eventsql.Event;
 import io.eventsql.InvalidInputException;
 import io.eventsql.Settings;
 import io.eventsql.internal.sql.HeadersJson;
-import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -83,7 +82,9 @@ public final class EventValidator {
         List<Valid> valid = new ArrayList<>(events.size());
         long bytes = 0;
         for (Event event : events) {
-            requireGiven("events[" + valid.size() + "]", event);
+            if (event == null) {
+                throw missing("events[" + valid.size() + "]");
+            }
             Valid one = validate(event);
             bytes += one.bytes();
             valid.add(one);
@@ -99,16 +100,23 @@ public final class EventValidator {
 
     private static void requireGiven(String field, @Nullable Object value) {
         if (value == null) {
-            throw new InvalidInputException(field, "must not be null");
+            throw missing(field);
         }
+    }
+
+    private static InvalidInputException missing(String field) {
+        return new InvalidInputException(field, "must not be null");
     }
 
     private int validateKey(String key) {
         if (key.isEmpty()) {
             throw new InvalidInputException("event.key", "is empty; use null for an event without a key");
         }
-        requireText("event.key", key);
-        int bytes = utf8Length(key);
+        int invalid = Utf8.indexOfInvalid(key);
+        if (invalid >= 0) {
+            throw invalidText("event.key", key, invalid);
+        }
+        int bytes = Utf8.length(key);
         if (bytes > settings.maxKeyBytes()) {
             throw new InvalidInputException(
                     "event.key", "has " + bytes + " bytes; the limit is " + settings.maxKeyBytes(), "maxKeyBytes");
@@ -122,16 +130,20 @@ public final class EventValidator {
             if (name.isEmpty()) {
                 throw new InvalidInputException("event.headers", "has a header with an empty name");
             }
-            requireText("event.headers", name);
-            // A name with control characters would garble the message.
-            boolean showable = name.length() <= 80 && name.chars().noneMatch(Character::isISOControl);
-            requireText(showable ? "event.headers[" + name + "]" : "event.headers", header.getValue());
+            int invalid = Utf8.indexOfInvalid(name);
+            if (invalid >= 0) {
+                throw invalidText("event.headers", name, invalid);
+            }
+            invalid = Utf8.indexOfInvalid(header.getValue());
+            if (invalid >= 0) {
+                throw invalidText(fieldOf(name), header.getValue(), invalid);
+            }
         }
         return event.headers();
     }
 
     private int requireHeadersSize(String json) {
-        int bytes = utf8Length(json);
+        int bytes = Utf8.length(json);
         if (bytes > settings.maxHeadersBytes()) {
             throw new InvalidInputException(
                     "event.headers",
@@ -142,24 +154,14 @@ public final class EventValidator {
     }
 
     /** PostgreSQL's text cannot contain NUL. A lone surrogate has no UTF-8 form and would silently become '?'. */
-    private static void requireText(String field, String text) {
-        for (int i = 0; i < text.length(); i++) {
-            char c = text.charAt(i);
-            if (c == 0) {
-                throw new InvalidInputException(field, "has a NUL character at position " + i);
-            }
-            if (Character.isSurrogate(c)) {
-                if (Character.isLowSurrogate(c)
-                        || i + 1 == text.length()
-                        || !Character.isLowSurrogate(text.charAt(i + 1))) {
-                    throw new InvalidInputException(field, "has half a surrogate pair at position " + i);
-                }
-                i++;
-            }
-        }
+    private static InvalidInputException invalidText(String field, String text, int at) {
+        String what = text.charAt(at) == 0 ? "a NUL character" : "half a surrogate pair";
+        return new InvalidInputException(field, "has " + what + " at position " + at);
     }
 
-    private static int utf8Length(String text) {
-        return text.getBytes(StandardCharsets.UTF_8).length;
+    /** A name with control characters would garble the message. */
+    private static String fieldOf(String headerName) {
+        boolean showable = headerName.length() <= 80 && headerName.chars().noneMatch(Character::isISOControl);
+        return showable ? "event.headers[" + headerName + "]" : "event.headers";
     }
 }

@@ -5,6 +5,7 @@ import io.eventsql.EventSqlException;
 import io.eventsql.PartialPublishException;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Executor;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -70,31 +71,37 @@ final class PublishAllOutcome {
 
     private void complete() {
         List<EventPosition> stored = new ArrayList<>(positions.length);
+        for (EventPosition position : positions) {
+            if (position != null) {
+                stored.add(position);
+            }
+        }
+        if (stored.size() == positions.length) {
+            future.complete(stored);
+        } else {
+            future.completeExceptionally(failure(stored.size()));
+        }
+    }
+
+    private EventSqlException failure(int stored) {
         List<PartialPublishException.Outcome> outcomes = new ArrayList<>(positions.length);
         @Nullable EventSqlException first = null;
         boolean sameFailure = true;
         for (int i = 0; i < positions.length; i++) {
-            EventPosition position = positions[i];
             EventSqlException failure = failures[i];
-            outcomes.add(new PartialPublishException.Outcome(position, failure));
-            if (position != null) {
-                stored.add(position);
-            }
+            outcomes.add(new PartialPublishException.Outcome(positions[i], failure));
             if (failure != null) {
                 sameFailure &= first == null || first.getClass() == failure.getClass();
                 first = first == null ? failure : first;
             }
         }
-        if (first == null) {
-            future.complete(stored);
-        } else if (stored.isEmpty() && sameFailure) {
-            future.completeExceptionally(first);
-        } else {
-            future.completeExceptionally(new PartialPublishException(
-                    stored.size() + " of " + positions.length + " events are stored; the first failure: "
-                            + first.getMessage(),
-                    outcomes,
-                    first));
+        EventSqlException reason = Objects.requireNonNull(first, "an event without a position has a failure");
+        if (stored == 0 && sameFailure) {
+            return reason;
         }
+        return new PartialPublishException(
+                stored + " of " + positions.length + " events are stored; the first failure: " + reason.getMessage(),
+                outcomes,
+                reason);
     }
 }

@@ -11,7 +11,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Set;
 import java.util.concurrent.Executor;
-import java.util.concurrent.atomic.AtomicReference;
+import java.util.concurrent.atomic.AtomicReferenceFieldUpdater;
 import org.jspecify.annotations.Nullable;
 
 /**
@@ -32,6 +32,9 @@ final class PublishCall {
         void failed(EventSqlException failure);
     }
 
+    private static final AtomicReferenceFieldUpdater<PublishCall, State> STATE =
+            AtomicReferenceFieldUpdater.newUpdater(PublishCall.class, State.class, "state");
+
     /** The {@link #partitions} of a call whose events have no key: the batch chooses one partition for all of them. */
     static final int[] ANY_PARTITION = {};
 
@@ -43,7 +46,7 @@ final class PublishCall {
     private final long deadlineNanos;
     private final Outcome outcome;
     private final long calledAtNanos;
-    private final AtomicReference<State> state = new AtomicReference<>(State.WAITING);
+    private volatile State state = State.WAITING;
     /** Why the last attempt to append the call failed; {@code null} if there was none. */
     private volatile @Nullable Throwable lastFailure;
     /** Orders the calls of one shard; assigned when the call enters the queue. */
@@ -141,26 +144,26 @@ final class PublishCall {
      * @return {@code false} if it is already completed and must not be sent
      */
     boolean beginSending() {
-        return state.compareAndSet(State.WAITING, State.SENT) || state.get() == State.SENT;
+        return STATE.compareAndSet(this, State.WAITING, State.SENT) || state == State.SENT;
     }
 
     boolean isSent() {
-        return state.get() == State.SENT;
+        return state == State.SENT;
     }
 
     boolean isCompleted() {
-        return state.get() == State.COMPLETED;
+        return state == State.COMPLETED;
     }
 
     void complete(EventPosition[] positions, Executor continuations) {
-        if (state.getAndSet(State.COMPLETED) != State.COMPLETED) {
+        if (STATE.getAndSet(this, State.COMPLETED) != State.COMPLETED) {
             outcome.stored(positions, continuations);
         }
     }
 
     /** Records that the database has not stored the call: until it is sent again, its outcome is certain. */
     void rolledBack() {
-        state.compareAndSet(State.SENT, State.WAITING);
+        STATE.compareAndSet(this, State.SENT, State.WAITING);
     }
 
     /** Records why an attempt to append the call failed. */
@@ -192,7 +195,7 @@ final class PublishCall {
                         "it was not sent " + limit
                                 + (shardFailure == null ? "" : "; the shard failed: " + sentence(shardFailure)),
                         shardFailure);
-        if (state.compareAndSet(State.WAITING, State.COMPLETED)) {
+        if (STATE.compareAndSet(this, State.WAITING, State.COMPLETED)) {
             outcome.failed(notStored);
         } else {
             failAsUnknown(
@@ -223,7 +226,7 @@ final class PublishCall {
     /** Fails the call because of an unexpected failure of the library: as not stored if that is certain. */
     void failUnexpectedly(Throwable failure) {
         String reason = "the append failed unexpectedly: " + failure;
-        if (state.compareAndSet(State.WAITING, State.COMPLETED)) {
+        if (STATE.compareAndSet(this, State.WAITING, State.COMPLETED)) {
             outcome.failed(notStoredException(reason, failure));
         } else {
             failAsUnknown(reason, failure);
@@ -262,7 +265,7 @@ final class PublishCall {
     }
 
     private void fail(EventSqlException failure) {
-        if (state.getAndSet(State.COMPLETED) != State.COMPLETED) {
+        if (STATE.getAndSet(this, State.COMPLETED) != State.COMPLETED) {
             outcome.failed(failure);
         }
     }

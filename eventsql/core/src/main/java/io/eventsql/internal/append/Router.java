@@ -17,6 +17,9 @@ import org.jspecify.annotations.Nullable;
  * Events without a key: the preferred shard, or the healthy ones in turn; those of one call stay together. Thread-safe.
  */
 final class Router {
+    /** The indexes of a call with one event. */
+    private static final int[] FIRST = {0};
+
     private final Shards shards;
     private final @Nullable DataSource preferredDataSource;
     private volatile @Nullable Shard preferredShard;
@@ -39,14 +42,13 @@ final class Router {
 
     /** Routes one event. */
     Part route(StreamSpec stream, Valid event) {
-        int[] only = {0};
         String key = event.key();
         if (key == null) {
-            return new Part(chooseShardForEventsWithoutKey(), only, PublishCall.ANY_PARTITION);
+            return new Part(chooseShardForEventsWithoutKey(), FIRST, PublishCall.ANY_PARTITION);
         }
         long hash = KeyHash.of(key);
         return new Part(
-                shards.ofSlot(KeyHash.slot(hash)), only, new int[] {KeyHash.partition(hash, stream.partitions())});
+                shards.ofSlot(KeyHash.slot(hash)), FIRST, new int[] {KeyHash.partition(hash, stream.partitions())});
     }
 
     /** Routes the events of one call; returns one part for each shard involved. */

@@ -33,6 +33,7 @@ final class Attempts {
     private final OffsetCommitter committer;
     private final CircuitReports circuitReports;
     private final Listeners listeners;
+    private final Outcome fetched = new Fetched();
 
     Attempts(
             ConsumerSpec spec,
@@ -58,19 +59,39 @@ final class Attempts {
         }
 
         /** Counts failures for good, and pauses the partition after many of them. */
-        default CircuitBreaker circuit() {
+        default CircuitBreaker circuit(Assignment assignment) {
             return CircuitBreaker.OFF;
         }
 
         /** Called when the events are handled; returns whether the next event may be handled. */
-        boolean handled(StoredEvent first, StoredEvent last);
+        boolean handled(Assignment assignment, StoredEvent first, StoredEvent last);
 
         /**
          * Called when the event failed and is not retried.
          *
          * @return whether the next event may be handled
          */
-        boolean failed(StoredEvent event, int attempts, Throwable error);
+        boolean failed(Assignment assignment, StoredEvent event, int attempts, Throwable error);
+    }
+
+    /** The outcome of fetched events: their offset is committed later, or the failure policy applies. */
+    private final class Fetched implements Outcome {
+        @Override
+        public CircuitBreaker circuit(Assignment assignment) {
+            return assignment.circuit();
+        }
+
+        @Override
+        public boolean handled(Assignment assignment, StoredEvent first, StoredEvent last) {
+            assignment.recordHandled(first.offset(), last.offset() + 1);
+            committer.request();
+            return true;
+        }
+
+        @Override
+        public boolean failed(Assignment assignment, StoredEvent event, int attempts, Throwable error) {
+            return failures.apply(assignment, event, attempts, error);
+        }
     }
 
     /**
@@ -79,24 +100,7 @@ final class Attempts {
      * @return whether the next events may be handled: {@code false} if the partition ends
      */
     boolean handle(Assignment assignment, List<StoredEvent> events, HandlerTurn turn) {
-        return handle(assignment, events, turn, new Outcome() {
-            @Override
-            public CircuitBreaker circuit() {
-                return assignment.circuit();
-            }
-
-            @Override
-            public boolean handled(StoredEvent first, StoredEvent last) {
-                assignment.recordHandled(first.offset(), last.offset() + 1);
-                committer.request();
-                return true;
-            }
-
-            @Override
-            public boolean failed(StoredEvent event, int attempts, Throwable error) {
-                return failures.apply(assignment, event, attempts, error);
-            }
-        });
+        return handle(assignment, events, turn, fetched);
     }
 
     /** Handles events as {@link #handle(Assignment, List, HandlerTurn)} does, with another outcome. */
@@ -105,7 +109,7 @@ final class Attempts {
         if (undecodable != null) {
             return failUndecodable(assignment, events.getFirst(), undecodable, turn, outcome);
         }
-        CircuitBreaker circuit = outcome.circuit();
+        CircuitBreaker circuit = outcome.circuit(assignment);
         if (events.size() > 1 && circuit.isOpen()) {
             return handleEach(assignment, events, turn, outcome); // one event is enough to find out whether it closes
         }
@@ -120,7 +124,7 @@ final class Attempts {
             try {
                 callTimed(assignment, left, turn.clock(), outcome.alsoCommit());
                 recordSuccess(assignment, circuit);
-                return outcome.handled(left.getFirst(), left.getLast());
+                return outcome.handled(assignment, left.getFirst(), left.getLast());
             } catch (HandlerCall.LostException e) {
                 circuit.recordNoResult(admission);
                 LOG.info("{}: {}", assignment.name(), e.getMessage());
@@ -202,7 +206,7 @@ final class Attempts {
         }
         LOG.warn("Consumer {}: {}; applying its failure policy", spec.name(), error.getMessage());
         listeners.call(l -> l.handlerFailed(event, spec.name(), 1, error, false));
-        return turn.withoutPermit(() -> outcome.failed(event, 1, error));
+        return turn.withoutPermit(() -> outcome.failed(assignment, event, 1, error));
     }
 
     /** The events before the one that failed are handled; if they were rolled back with it, they are handled again. */
@@ -210,14 +214,15 @@ final class Attempts {
         if (call.isTransactional()) {
             return handle(assignment, before, turn, outcome);
         }
-        recordSuccess(assignment, outcome.circuit());
-        return outcome.handled(before.getFirst(), before.getLast());
+        recordSuccess(assignment, outcome.circuit(assignment));
+        return outcome.handled(assignment, before.getFirst(), before.getLast());
     }
 
     /** No attempt is left. Of several events each is handled by itself; a single one is left to the failure policy. */
     private boolean giveUp(Assignment assignment, HandlerTurn turn, Outcome outcome, Failure failure) {
         return failure.isOfOneEvent()
-                ? turn.withoutPermit(() -> outcome.failed(failure.event(), failure.attempt(), failure.cause()))
+                ? turn.withoutPermit(
+                        () -> outcome.failed(assignment, failure.event(), failure.attempt(), failure.cause()))
                 : handleEach(assignment, failure.events(), turn, outcome);
     }
 

@@ -3,9 +3,9 @@ package io.eventsql.internal.consume;
 import io.eventsql.StoredEvent;
 import io.eventsql.internal.consume.KeyQueues.Lane;
 import io.eventsql.internal.sql.FetchedPage;
+import io.eventsql.internal.sql.HeadersJson;
 import io.eventsql.internal.sql.OffsetRange;
 import java.util.List;
-import java.util.Map;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -45,7 +45,10 @@ final class KeyLanes implements PageHandler {
     /** Puts a page into the lanes; returns when these have room for another one. Lanes have turns of their own. */
     @Override
     public void handle(Assignment assignment, FetchedPage page, HandlerTurn turn) {
-        long notAdded = page.events().stream().mapToLong(KeyLanes::bytes).sum();
+        long notAdded = 0;
+        for (StoredEvent event : page.events()) {
+            notAdded += bytes(event);
+        }
         assignment.exchangeBytes(page.bytes(), notAdded); // each event releases its own
         missing.passCompacted(assignment, page);
         long expected = page.firstOffset();
@@ -68,7 +71,10 @@ final class KeyLanes implements PageHandler {
                     continue;
                 }
                 notAdded -= bytes(event);
-                assignment.keyQueues().add(event).ifPresent(lane -> start(assignment, lane));
+                Lane lane = assignment.keyQueues().add(event);
+                if (lane != null) {
+                    start(assignment, lane);
+                }
                 expected = offset + 1;
             }
             if (expected < page.nextOffset() && !passMissing(assignment, page, expected, page.nextOffset(), turn)) {
@@ -100,10 +106,8 @@ final class KeyLanes implements PageHandler {
 
     /** Returns the memory that an event takes in its lane. */
     private static long bytes(StoredEvent event) {
-        long characters = event.key() == null ? 0 : event.key().length();
-        for (Map.Entry<String, String> header : event.headers().entrySet()) {
-            characters += header.getKey().length() + header.getValue().length();
-        }
+        String key = event.key();
+        long characters = (key == null ? 0 : key.length()) + HeadersJson.characters(event.headers());
         return event.value().length + characters * FetchedPage.CHARACTER_BYTES;
     }
 

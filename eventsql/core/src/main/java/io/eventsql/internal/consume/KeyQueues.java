@@ -4,7 +4,6 @@ import io.eventsql.StoredEvent;
 import java.util.ArrayDeque;
 import java.util.HashMap;
 import java.util.Map;
-import java.util.Optional;
 import java.util.Queue;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.locks.Condition;
@@ -30,34 +29,54 @@ final class KeyQueues {
     /** The events of one key. */
     static final class Lane {
         private final @Nullable String key;
-        private final Queue<StoredEvent> events = new ArrayDeque<>();
+        private @Nullable StoredEvent first;
+        /** Those after the first one; {@code null} until there are two, as most lanes have one at a time. */
+        private @Nullable Queue<StoredEvent> others;
 
-        private Lane(@Nullable String key) {
+        private Lane(@Nullable String key, StoredEvent first) {
             this.key = key;
+            this.first = first;
+        }
+
+        private void add(StoredEvent event) {
+            if (first == null) {
+                first = event;
+                return;
+            }
+            if (others == null) {
+                others = new ArrayDeque<>();
+            }
+            others.add(event);
+        }
+
+        private @Nullable StoredEvent poll() {
+            StoredEvent event = first;
+            first = others == null ? null : others.poll();
+            return event;
         }
     }
 
     /**
      * Adds an event to its lane.
      *
-     * @return the lane if it is new: a thread must be started for it
+     * @return the lane if it is new: a thread must be started for it; otherwise {@code null}
      */
-    Optional<Lane> add(StoredEvent event) {
+    @Nullable
+    Lane add(StoredEvent event) {
         @Nullable String key = event.key();
         lock.lock();
         try {
             unfinished++;
             Lane lane = key == null ? null : lanes.get(key);
             if (lane != null) {
-                lane.events.add(event);
-                return Optional.empty();
+                lane.add(event);
+                return null;
             }
-            lane = new Lane(key);
-            lane.events.add(event);
+            lane = new Lane(key, event);
             if (key != null) {
                 lanes.put(key, lane);
             }
-            return Optional.of(lane);
+            return lane;
         } finally {
             lock.unlock();
         }
@@ -68,7 +87,7 @@ final class KeyQueues {
     StoredEvent poll(Lane lane) {
         lock.lock();
         try {
-            StoredEvent event = lane.events.poll();
+            StoredEvent event = lane.poll();
             if (event == null && lane.key != null) {
                 lanes.remove(lane.key);
             }

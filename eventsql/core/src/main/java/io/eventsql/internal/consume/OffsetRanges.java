@@ -1,56 +1,95 @@
 package io.eventsql.internal.consume;
 
-import java.util.Map;
-import java.util.TreeMap;
+import java.util.Arrays;
 
 /** Disjoint ranges of offsets; adjacent ones are merged. Not thread-safe. */
 final class OffsetRanges {
-    /** First offset → the offset after the last. */
-    private final TreeMap<Long, Long> ranges = new TreeMap<>();
+    private static final int CAPACITY_FIRST = 8;
+
+    /** Of each range the first offset, and the offset after the last; in their order. */
+    private long[] firsts = {};
+
+    private long[] nexts = {};
+    private int size;
 
     boolean isEmpty() {
-        return ranges.isEmpty();
+        return size == 0;
     }
 
     int size() {
-        return ranges.size();
+        return size;
     }
 
     /** Adds the offsets from {@code first} up to but not {@code next}. */
     void add(long first, long next) {
+        int from = firstEndingAtOrAfter(first); // from here on, ranges overlap or touch the new one
+        int to = from;
         long start = first;
         long end = next;
-        Map.Entry<Long, Long> before = ranges.floorEntry(end);
-        while (before != null && before.getValue() >= start) { // overlaps or touches the new range
-            start = Math.min(start, before.getKey());
-            end = Math.max(end, before.getValue());
-            ranges.remove(before.getKey());
-            before = ranges.floorEntry(end);
+        while (to < size && firsts[to] <= next) {
+            start = Math.min(start, firsts[to]);
+            end = Math.max(end, nexts[to]);
+            to++;
         }
-        ranges.put(start, end);
+        if (to == from) {
+            insertAt(from);
+        } else {
+            remove(from + 1, to);
+        }
+        firsts[from] = start;
+        nexts[from] = end;
+    }
+
+    private void insertAt(int index) {
+        if (size == firsts.length) {
+            int capacity = Math.max(CAPACITY_FIRST, size * 2);
+            firsts = Arrays.copyOf(firsts, capacity);
+            nexts = Arrays.copyOf(nexts, capacity);
+        }
+        System.arraycopy(firsts, index, firsts, index + 1, size - index);
+        System.arraycopy(nexts, index, nexts, index + 1, size - index);
+        size++;
+    }
+
+    /** Removes the ranges from one index up to but not another. */
+    private void remove(int from, int to) {
+        System.arraycopy(firsts, to, firsts, from, size - to);
+        System.arraycopy(nexts, to, nexts, from, size - to);
+        size -= to - from;
+    }
+
+    /** Returns the index of the first range that ends at the offset or after it; the number of ranges if none does. */
+    private int firstEndingAtOrAfter(long offset) {
+        if (size == 0 || nexts[size - 1] < offset) {
+            return size; // the usual case: offsets rise
+        }
+        int index = Arrays.binarySearch(nexts, 0, size, offset);
+        return index >= 0 ? index : -index - 1;
     }
 
     /** Removes all offsets below {@code offset}. */
     void removeBelow(long offset) {
-        while (!ranges.isEmpty() && ranges.firstKey() < offset) {
-            Map.Entry<Long, Long> first = ranges.pollFirstEntry();
-            if (first.getValue() > offset) {
-                ranges.put(offset, first.getValue());
-            }
+        int from = firstEndingAtOrAfter(offset);
+        if (from < size && nexts[from] == offset) {
+            from++;
+        }
+        remove(0, from);
+        if (size > 0) {
+            firsts[0] = Math.max(firsts[0], offset);
         }
     }
 
     /** Returns the end of the range that contains the offset; the offset itself if none does. */
     long endOfRangeAt(long offset) {
-        Map.Entry<Long, Long> range = ranges.floorEntry(offset);
-        return range == null || range.getValue() <= offset ? offset : range.getValue();
+        int index = firstEndingAtOrAfter(offset + 1);
+        return index < size && firsts[index] <= offset ? nexts[index] : offset;
     }
 
     /** Returns how many offsets from {@code first} up to but not {@code next} are in the ranges. */
     long count(long first, long next) {
         long count = 0;
-        for (Map.Entry<Long, Long> range : ranges.headMap(next, false).entrySet()) {
-            count += Math.max(0, Math.min(next, range.getValue()) - Math.max(first, range.getKey()));
+        for (int i = firstEndingAtOrAfter(first); i < size && firsts[i] < next; i++) {
+            count += Math.max(0, Math.min(next, nexts[i]) - Math.max(first, firsts[i]));
         }
         return count;
     }

@@ -55,7 +55,7 @@ record OrderedPageHandler(
             }
             boolean parked = assignment.parkedKeys().contains(events.get(next).key());
             int end = endOfRun(assignment, page, next, parked);
-            List<StoredEvent> run = events.subList(next, end);
+            List<StoredEvent> run = end == next + 1 ? List.of(events.get(next)) : events.subList(next, end);
             mayContinue = parked
                     ? turn.withoutPermit(() -> failures.parkFollowing(assignment, run))
                     : attempts.handle(assignment, run, turn);

@@ -110,7 +110,7 @@ final class Redrive {
             }
 
             @Override
-            public boolean handled(StoredEvent first, StoredEvent last) {
+            public boolean handled(Assignment of, StoredEvent first, StoredEvent last) {
                 return failures.commitWith(
                         assignment,
                         connection ->
@@ -119,7 +119,7 @@ final class Redrive {
             }
 
             @Override
-            public boolean failed(StoredEvent event, int count, Throwable error) {
+            public boolean failed(Assignment of, StoredEvent event, int count, Throwable error) {
                 if (row.deadLetterOffset() == null && row.key() != null) {
                     failedKeys.add(row.key());
                 }

@@ -22,9 +22,26 @@ public final class KeyHash {
     /** Returns the 64-bit hash of a key. */
     public static long of(String key) {
         long hash = FNV_OFFSET_BASIS;
-        for (byte b : key.getBytes(StandardCharsets.UTF_8)) {
+        for (int i = 0; i < key.length(); i++) {
+            char c = key.charAt(i);
+            if (c >= 0x80) {
+                return finish(ofBytes(key.getBytes(StandardCharsets.UTF_8)));
+            }
+            hash = (hash ^ c) * FNV_PRIME; // one byte of UTF-8
+        }
+        return finish(hash);
+    }
+
+    private static long ofBytes(byte[] bytes) {
+        long hash = FNV_OFFSET_BASIS;
+        for (byte b : bytes) {
             hash = (hash ^ (b & 0xff)) * FNV_PRIME;
         }
+        return hash;
+    }
+
+    private static long finish(long fnv) {
+        long hash = fnv;
         hash = (hash ^ (hash >>> 33)) * 0xff51afd7ed558ccdL;
         hash = (hash ^ (hash >>> 33)) * 0xc4ceb9fe1a85ec53L;
         return hash ^ (hash >>> 33);

@@ -11,6 +11,7 @@ import java.sql.SQLException;
 import java.time.Instant;
 import java.time.OffsetDateTime;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -62,12 +63,13 @@ public final class FetchStatement {
             int maxEvents)
             throws SQLException {
         List<Rows> pages = new ArrayList<>(requests.size());
+        PublishedAt publishedAt = new PublishedAt();
         int[] partitions = new int[requests.size()];
         long[] offsets = new long[requests.size()];
         long[] maxBytes = new long[requests.size()];
         for (int i = 0; i < requests.size(); i++) {
             Request request = requests.get(i);
-            pages.add(new Rows(stream.name(), shard, request));
+            pages.add(new Rows(stream.name(), shard, request, publishedAt));
             partitions[i] = request.partition();
             offsets[i] = request.fromOffset();
             maxBytes[i] = request.maxBytes();
@@ -105,16 +107,18 @@ public final class FetchStatement {
         private final String stream;
         private final int shard;
         private final Request request;
+        private final PublishedAt publishedAt;
         private final List<StoredEvent> events = new ArrayList<>();
         private Map<Long, UndecodableEventException> undecodable = Map.of();
         private long nextOffset;
         private boolean endsAtHead;
         private long bytes;
 
-        Rows(String stream, int shard, Request request) {
+        Rows(String stream, int shard, Request request, PublishedAt publishedAt) {
             this.stream = stream;
             this.shard = shard;
             this.request = request;
+            this.publishedAt = publishedAt;
             this.nextOffset = request.fromOffset();
         }
 
@@ -148,8 +152,8 @@ public final class FetchStatement {
                         position,
                         key,
                         StoredValue.orEmpty(value),
-                        headers == null ? Map.of() : HeadersJson.decode(headers),
-                        publishedAt(row),
+                        headers == null ? Map.of() : HeadersJson.decodeLazily(headers),
+                        publishedAt.of(row),
                         StoredValue.state(value, row.getInt(1) < 0));
             } catch (SQLException e) {
                 if (!isInvalidText(e)) {
@@ -168,7 +172,7 @@ public final class FetchStatement {
                     textOrNull(row, 3),
                     StoredValue.orEmpty(value),
                     Map.of(),
-                    publishedAt(row),
+                    publishedAt.of(row),
                     StoredValue.state(value, row.getInt(1) < 0));
             if (event.isErased()) { // nothing would decode it
                 return event;
@@ -201,7 +205,18 @@ public final class FetchStatement {
         }
     }
 
-    private static Instant publishedAt(ResultSet row) throws SQLException {
-        return row.getObject(6, OffsetDateTime.class).toInstant();
+    /** Decodes the column published_at: once for events that follow each other and have the same, as those of a batch. */
+    private static final class PublishedAt {
+        private byte @Nullable [] stored;
+        private Instant decoded = Instant.EPOCH;
+
+        Instant of(ResultSet row) throws SQLException {
+            byte[] current = row.getBytes(6); // as the server has sent it, not copied
+            if (!Arrays.equals(current, stored)) {
+                decoded = row.getObject(6, OffsetDateTime.class).toInstant();
+                stored = current;
+            }
+            return decoded;
+        }
     }
 }

@@ -1,19 +1,21 @@
 package io.eventsql.internal.sql;
 
+import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Map.Entry;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Encodes headers as the JSON object that is stored, with string values only (RFC 8259), in a form that PostgreSQL's
- * JSON operators accept. Decodes what {@link #encode} wrote, and any other JSON object.
+ * JSON operators accept. Decodes what {@link #encode} wrote, and any other JSON object, at once or when it is first used.
  */
 public final class HeadersJson {
     private HeadersJson() {}
 
     /** Returns the headers as a JSON object. NUL characters and lone surrogates must have been rejected before. */
     public static String encode(Map<String, String> headers) {
-        StringBuilder json = new StringBuilder(headers.size() * 32).append('{');
+        StringBuilder json = new StringBuilder(lengthWithoutEscapes(headers)).append('{');
         for (Entry<String, String> header : headers.entrySet()) {
             if (json.length() > 1) {
                 json.append(',');
@@ -23,6 +25,14 @@ public final class HeadersJson {
             appendText(json, header.getValue());
         }
         return json.append('}').toString();
+    }
+
+    private static int lengthWithoutEscapes(Map<String, String> headers) {
+        int length = 2;
+        for (Entry<String, String> header : headers.entrySet()) {
+            length += header.getKey().length() + header.getValue().length() + 6; // quotes, colon, comma
+        }
+        return length;
     }
 
     private static void appendText(StringBuilder json, String text) {
@@ -54,7 +64,30 @@ public final class HeadersJson {
      * @throws IllegalArgumentException if the text is not a JSON object
      */
     public static Map<String, String> decode(String json) {
-        return new Reader(json).object();
+        Map<String, String> headers = new LinkedHashMap<>();
+        return new Reader(json).read(headers) ? Collections.unmodifiableMap(headers) : Map.of();
+    }
+
+    /**
+     * Returns what {@link #decode} returns, but decoded when it is first used. Checks the whole object now: the use never
+     * fails.
+     *
+     * @throws IllegalArgumentException if the text is not a JSON object
+     */
+    public static Map<String, String> decodeLazily(String json) {
+        return new Reader(json).read(null) ? new LazyHeaders(json) : Map.of();
+    }
+
+    /** Returns the number of characters that headers take in memory. Decodes nothing. */
+    public static long characters(Map<String, String> headers) {
+        if (headers instanceof LazyHeaders lazy) {
+            return lazy.json().length();
+        }
+        long characters = 0;
+        for (Entry<String, String> header : headers.entrySet()) {
+            characters += header.getKey().length() + header.getValue().length();
+        }
+        return characters;
     }
 
     private static final class Reader {
@@ -65,18 +98,27 @@ public final class HeadersJson {
             this.json = json;
         }
 
-        Map<String, String> object() {
-            Map<String, String> headers = new LinkedHashMap<>();
+        /**
+         * Reads the object.
+         *
+         * @param headers receives the headers; {@code null}: they are only checked
+         * @return whether there are any
+         */
+        boolean read(@Nullable Map<String, String> headers) {
             expect('{');
             if (peek() == '}') {
-                return Map.of();
+                return false;
             }
             while (true) {
-                String name = text();
+                boolean isKept = headers != null;
+                String name = text(isKept);
                 expect(':');
-                headers.put(name, peek() == '"' ? text() : other());
+                String value = peek() == '"' ? text(isKept) : other(isKept);
+                if (headers != null) {
+                    headers.put(name, value);
+                }
                 if (peek() == '}') {
-                    return java.util.Collections.unmodifiableMap(headers);
+                    return true;
                 }
                 expect(',');
             }
@@ -99,12 +141,12 @@ public final class HeadersJson {
             at++;
         }
 
-        private String text() {
+        /** Returns a text, or an empty one if it is only checked. */
+        private String text(boolean isKept) {
             expect('"');
             int end = json.indexOf('"', at);
-            int escape = json.indexOf('\\', at);
-            if (end >= 0 && (escape < 0 || escape > end)) {
-                String plain = json.substring(at, end);
+            if (end >= 0 && json.indexOf('\\', at, end) < 0) {
+                String plain = isKept ? json.substring(at, end) : "";
                 at = end + 1;
                 return plain;
             }
@@ -141,18 +183,18 @@ public final class HeadersJson {
             };
         }
 
-        /** Returns the JSON text of a number, literal, array or object. */
-        private String other() {
+        /** Returns the JSON text of a number, literal, array or object, or an empty one if it is only checked. */
+        private String other(boolean isKept) {
             int start = at;
             int depth = 0;
             while (at < json.length()) {
                 char c = json.charAt(at);
                 if (c == '"') {
-                    text();
+                    text(false);
                     continue;
                 }
                 if (depth == 0 && (c == ',' || c == '}')) {
-                    return json.substring(start, at).strip();
+                    return isKept ? json.substring(start, at).strip() : "";
                 }
                 depth += c == '{' || c == '[' ? 1 : c == '}' || c == ']' ? -1 : 0;
                 at++;

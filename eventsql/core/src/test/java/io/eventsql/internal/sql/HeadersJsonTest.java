@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.entry;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Random;
+import java.util.function.Function;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -65,9 +66,14 @@ class HeadersJsonTest {
             for (int i = random.nextInt(5); i > 0; i--) {
                 headers.put(randomText(random), randomText(random));
             }
-            assertThat(HeadersJson.decode(HeadersJson.encode(headers)))
+            String json = HeadersJson.encode(headers);
+            assertThat(HeadersJson.decode(json))
                     .as("seed %d, round %d", SEED, round)
                     .isEqualTo(headers);
+            assertThat(HeadersJson.decodeLazily(json))
+                    .as("seed %d, round %d", SEED, round)
+                    .isEqualTo(headers)
+                    .hasSameHashCodeAs(headers);
         }
     }
 
@@ -142,5 +148,61 @@ class HeadersJsonTest {
             })
     void decode_malformed_isRefused(String json) {
         assertThatThrownBy(() -> HeadersJson.decode(json)).isInstanceOf(IllegalArgumentException.class);
+        assertThatThrownBy(() -> HeadersJson.decodeLazily(json)).isInstanceOf(IllegalArgumentException.class);
+    }
+
+    /** What the lazy form accepts must not fail in a handler, so both forms accept the same texts. */
+    @Test
+    void decodeLazily_objectsWithErrorsAtRandom_acceptsWhatDecodeAccepts() {
+        Random random = new Random(SEED);
+        String valid = "{\"a\":\"x\\u00e4\\n\",\"n\":-1.5,\"o\":{\"x\":[\"}\",1]}, \"s\" : \"\"}";
+        for (int round = 0; round < 20_000; round++) {
+            StringBuilder changed = new StringBuilder(valid);
+            for (int i = random.nextInt(3); i >= 0; i--) {
+                int at = random.nextInt(changed.length());
+                char c = "\"\\{}[]:,u0 x".charAt(random.nextInt(12));
+                switch (random.nextInt(3)) {
+                    case 0 -> changed.deleteCharAt(at);
+                    case 1 -> changed.insert(at, c);
+                    default -> changed.setCharAt(at, c);
+                }
+            }
+            String json = changed.toString();
+            assertThat(decoded(HeadersJson::decodeLazily, json))
+                    .as("seed %d, round %d: %s", SEED, round, json)
+                    .isEqualTo(decoded(HeadersJson::decode, json));
+        }
+    }
+
+    /** Returns the headers; the exception's message if they are refused. */
+    private static Object decoded(Function<String, Map<String, String>> decoder, String json) {
+        Map<String, String> headers;
+        try {
+            headers = decoder.apply(json);
+        } catch (IllegalArgumentException e) {
+            return e.getMessage();
+        }
+        return Map.copyOf(headers); // whatever fails here fails in a handler
+    }
+
+    @Test
+    void decodeLazily_object_isAnUnmodifiableMap() {
+        Map<String, String> headers = HeadersJson.decodeLazily("{\"a\":\"b\",\"a\":\"c\",\"d\":1}");
+
+        assertThat(headers).hasSize(2).containsExactly(entry("a", "c"), entry("d", "1"));
+        assertThat(headers.get("a")).isEqualTo("c");
+        assertThat(headers).containsKey("d").doesNotContainKey("e").hasToString("{a=c, d=1}");
+        assertThatThrownBy(() -> headers.put("c", "d")).isInstanceOf(UnsupportedOperationException.class);
+        assertThatThrownBy(() -> headers.remove("a")).isInstanceOf(UnsupportedOperationException.class);
+        assertThatThrownBy(headers::clear).isInstanceOf(UnsupportedOperationException.class);
+        assertThat(HeadersJson.decodeLazily(" { } ")).isEmpty();
+    }
+
+    @Test
+    void characters_lazyHeaders_areThoseOfTheirJson() {
+        assertThat(HeadersJson.characters(HeadersJson.decodeLazily("{\"a\":\"bc\"}")))
+                .isEqualTo(10);
+        assertThat(HeadersJson.characters(Map.of("a", "bc"))).isEqualTo(3);
+        assertThat(HeadersJson.characters(Map.of())).isZero();
     }
 }
