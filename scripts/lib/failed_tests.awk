@@ -1,11 +1,11 @@
-# Prints each failed test of JUnit XML reports with the first line of its message.
+# Prints each failed test of JUnit XML reports with the beginning of its message.
 BEGIN { RS = "<" }
 
 /^testcase / { test = value($0, "classname") "#" value($0, "name") }
 
 /^(failure|error)[ >]/ {
   message = value($0, "message")
-  sub(/(&#10;|\n).*/, "", message)
+  gsub(/&#10;|\n/, " ", message)
   print "FAILED  " test ": " substr(message, 1, 300)
 }
 

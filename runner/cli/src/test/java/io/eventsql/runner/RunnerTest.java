@@ -141,7 +141,7 @@ class RunnerTest {
     @CsvSource(
             delimiter = '|',
             value = {
-                "--only=write|--only (ONLY) must be one of append, read, snapshot, handlers, transactions, outbox, but is 'write'",
+                "--only=write|--only (ONLY) must be one of append, read, snapshot, handlers, transactions, outbox, large, retention, compaction, but is 'write'",
                 "--rounds=0|--rounds (ROUNDS) must be between 1 and 1000, but is 0",
                 "--round-seconds=0.01|--round-seconds (ROUND_SECONDS) must be between 0.05 and 3600, but is 0.01",
                 "--round-seconds=NaN|--round-seconds (ROUND_SECONDS) must be between 0.05 and 3600, but is NaN",
