@@ -51,7 +51,16 @@ class LimitsCommandIT {
         assertThat(texts(append.get("copy"), "name"))
                 .containsExactly("COPY BINARY, 1 connection", "COPY BINARY, 2 connections");
         assertThat(texts(append.get("library"), "name"))
-                .containsExactly("publishAsync, 4 callers", "publishAll of 100, 4 callers", "publish, 50 callers");
+                .containsExactly(
+                        "publishAsync, 4 callers",
+                        "publishAll of 100, 4 callers",
+                        "publish, 50 callers",
+                        "publishAsync, 4 callers, end to end",
+                        "publishAll of 100, 4 callers, end to end",
+                        "publish, 50 callers, end to end");
+        assertThat(texts(append.get("group_commit"), "name"))
+                .containsExactly("bare group commit, 1 connection", "bare group commit, 2 connections");
+        assertThat(append.get("single_to_group_commit").get("low").asDouble()).isPositive();
         for (JsonNode rate :
                 List.of(append.get("copy").get(0), append.get("library").get(2))) {
             assertThat(rate.get("events_per_second").asDouble()).isPositive();
@@ -70,13 +79,20 @@ class LimitsCommandIT {
         assertThat(result.get("command").asString()).isEqualTo("this test");
         assertThat(result.has("read")).isFalse();
         assertThat(result.has("snapshot")).isFalse();
-        // COPY wrote the same rows as the library.
-        String stream = "limits_copy_" + result.get("run").asString();
-        assertThat(query("SELECT count(*) > 0 AND count(*) = max(event_offset) + 1 AND min(event_offset) = 0"
-                        + " AND bool_and(partition = 2 AND key IS NULL AND headers IS NULL"
-                        + " AND published_at BETWEEN now() - interval '5 min' AND now()"
-                        + " AND (convert_from(value, 'UTF8')::json) IS NOT NULL)"
-                        + " FROM eventsql.events_" + stream + " WHERE partition = 2"))
+        // COPY and the group commit wrote the same rows as the library.
+        for (String stream : List.of("copy_", "group_commit_2_", "publish_")) {
+            assertThat(query("SELECT count(*) > 0 AND count(*) = max(event_offset) + 1 AND min(event_offset) = 0"
+                            + " AND bool_and(partition = 1 AND key IS NULL AND headers IS NULL"
+                            + " AND published_at BETWEEN now() - interval '5 min' AND now()"
+                            + " AND (convert_from(value, 'UTF8')::json) IS NOT NULL)"
+                            + " FROM eventsql.events_limits_" + stream
+                            + result.get("run").asString() + " WHERE partition = 1"))
+                    .as(stream)
+                    .isEqualTo("t");
+        }
+        assertThat(query("SELECT bool_and(o.next_offset = h.next_offset) FROM limits_group_commit_2_"
+                        + result.get("run").asString() + "_head h JOIN limits_group_commit_2_"
+                        + result.get("run").asString() + "_offset o USING (partition)"))
                 .isEqualTo("t");
     }
 

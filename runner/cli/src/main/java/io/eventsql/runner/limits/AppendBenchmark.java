@@ -7,8 +7,8 @@ import java.util.List;
 import java.util.stream.LongStream;
 
 /**
- * Compares how fast binary COPY and the library append the same events. Both write to streams created by the library,
- * that is, to the same tables with the same primary key.
+ * Compares how fast binary COPY, a bare group commit and the library append the same events, and how fast they arrive at
+ * a consumer. All write to streams created by the library, that is, to the same tables with the same primary key.
  */
 final class AppendBenchmark {
     private static final int ASYNC_CALLERS = 4;
@@ -47,12 +47,25 @@ final class AppendBenchmark {
         PublishVariant batches = PublishVariant.waiting(context.publishLoad(published, BATCH_EVENTS), BATCH_CALLERS);
         PublishVariant single = PublishVariant.waiting(context.publishLoad(published, 1), WAITING_CALLERS);
 
-        List<MeasuredRate> rates = rounds.measure("Append", List.of(copyOne, async, copyTwo, batches, single));
+        List<MeasuredRate> rates = rounds.measure(
+                "Append",
+                List.of(
+                        copyOne,
+                        async,
+                        copyTwo,
+                        batches,
+                        single,
+                        new EndToEndInterval(context, published, async),
+                        new EndToEndInterval(context, published, batches),
+                        GroupCommitVariant.create(context, WAITING_CALLERS, 1),
+                        new EndToEndInterval(context, published, single),
+                        GroupCommitVariant.create(context, WAITING_CALLERS, 2)));
         return AppendResult.of(
                 meanEventBytes(),
                 CopyVariant.EVENTS_PER_COMMIT,
                 List.of(rates.get(0), rates.get(2)),
-                List.of(rates.get(1), rates.get(3), rates.get(4)));
+                List.of(rates.get(1), rates.get(3), rates.get(4), rates.get(5), rates.get(6), rates.get(8)),
+                List.of(rates.get(7), rates.get(9)));
     }
 
     private SegmentCopy segment(StreamTables tables, int partition) throws SQLException {

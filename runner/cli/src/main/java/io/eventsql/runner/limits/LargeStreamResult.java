@@ -43,8 +43,8 @@ public record LargeStreamResult(
                 events,
                 rates.subList(0, 2),
                 rates.subList(2, 4),
-                ratio(rates.get(0), rates.get(1)),
-                ratio(rates.get(2), rates.get(3)),
+                rates.get(1).ratioTo(rates.get(0)),
+                rates.get(3).ratioTo(rates.get(2)),
                 small,
                 large);
     }
@@ -66,12 +66,7 @@ public record LargeStreamResult(
         for (MeasuredRate rate : rates) {
             lines.add(String.format(Locale.ROOT, "%-24s%,12.0f events/s", rate.name(), rate.eventsPerSecond()));
         }
-        lines.add(String.format(
-                Locale.ROOT,
-                "large / small, median of the rounds (95 %% interval): %.3f (%.3f to %.3f)",
-                ratio.median(),
-                ratio.low(),
-                ratio.high()));
+        lines.add("large / small, median of the rounds (95 % interval): " + ratio.text());
         return lines;
     }
 
@@ -86,9 +81,5 @@ public record LargeStreamResult(
                 costs.append().micros(),
                 costs.fetch().locks(),
                 costs.fetch().micros());
-    }
-
-    private static RatioInterval ratio(MeasuredRate small, MeasuredRate large) {
-        return RatioInterval.of(small.roundsEventsPerSecond(), large.roundsEventsPerSecond());
     }
 }

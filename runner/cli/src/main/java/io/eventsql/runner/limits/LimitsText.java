@@ -73,14 +73,20 @@ public final class LimitsText {
         String ofCopies = append.copy().stream()
                 .map(copy -> String.format(Locale.ROOT, "%31s", "vs " + copy.name()))
                 .collect(Collectors.joining());
-        lines.add(String.format(Locale.ROOT, "%-30s%12s%22s%s", "", "events/s", "lowest to highest", ofCopies));
+        lines.add(String.format(
+                Locale.ROOT, "%-38s%12s%22s%s%25s", "", "events/s", "lowest to highest", ofCopies, "95 % interval"));
         append.copy().forEach(copy -> lines.add(rate(copy)));
         for (AppendResult.LibraryRate way : append.library()) {
             String ratios = way.ratioToCopy().stream()
                     .map(ratio -> String.format(Locale.ROOT, "%31.3f", ratio))
                     .collect(Collectors.joining());
-            lines.add(rate(way.rate()) + ratios);
+            lines.add(rate(way.rate())
+                    + ratios
+                    + String.format(Locale.ROOT, "%25s", way.toLastCopy().text()));
         }
+        append.groupCommit().forEach(bare -> lines.add(rate(bare)));
+        lines.add("One event per call end to end, of the faster bare group commit (95 % interval): "
+                + append.singleToGroupCommit().text());
         return lines;
     }
 
@@ -89,7 +95,7 @@ public final class LimitsText {
                 .mapToDouble(Double::doubleValue)
                 .summaryStatistics();
         String range = String.format(Locale.ROOT, "%,.0f to %,.0f", rounds.getMin(), rounds.getMax());
-        return String.format(Locale.ROOT, "%-30s%,12.0f%22s", rate.name(), rate.eventsPerSecond(), range);
+        return String.format(Locale.ROOT, "%-38s%,12.0f%22s", rate.name(), rate.eventsPerSecond(), range);
     }
 
     private static List<String> read(ReadResult read, LimitsSettings.Rounds rounds) {
@@ -212,7 +218,7 @@ public final class LimitsText {
         return List.of(
                 "",
                 "TRANSACTIONS: Spring transactions that write a business row and one event; " + medianOf(rounds),
-                String.format(Locale.ROOT, "%-30s%12s%22s", "", "events/s", "lowest to highest"),
+                String.format(Locale.ROOT, "%-38s%12s%22s", "", "events/s", "lowest to highest"),
                 rate(transactions.plainRow()),
                 rate(transactions.publish()),
                 rate(transactions.relayed()),

@@ -1,5 +1,6 @@
 package io.eventsql.runner.limits;
 
+import io.eventsql.runner.measure.RatioInterval;
 import io.eventsql.runner.measure.Statistics;
 import java.util.List;
 
@@ -22,5 +23,10 @@ public record MeasuredRate(
         long calls = intervals.stream().mapToLong(MeasuredInterval::calls).sum();
         return new MeasuredRate(
                 name, Statistics.median(rates), rates, Statistics.ratio((double) events, (double) calls));
+    }
+
+    /** Returns this rate divided by another one of the same rounds. */
+    RatioInterval ratioTo(MeasuredRate other) {
+        return RatioInterval.of(other.roundsEventsPerSecond, roundsEventsPerSecond);
     }
 }

@@ -1,6 +1,7 @@
 package io.eventsql.runner.measure;
 
 import java.util.List;
+import java.util.Locale;
 import java.util.Random;
 import java.util.stream.IntStream;
 
@@ -39,5 +40,10 @@ public record RatioInterval(double median, double low, double high) {
                 Statistics.median(ratios),
                 medians.get((int) (0.025 * RESAMPLES)),
                 medians.get((int) (0.975 * RESAMPLES) - 1));
+    }
+
+    /** Returns the median and the interval as text. */
+    public String text() {
+        return String.format(Locale.ROOT, "%.3f (%.3f to %.3f)", median, low, high);
     }
 }

@@ -65,12 +65,18 @@ class StatisticsTest {
     @Test
     void appendResult_relatesTheLibraryToEachCopy() {
         AppendResult result = AppendResult.of(
-                230, 5_000, List.of(rate("copy 1", 200_000), rate("copy 2", 400_000)), List.of(rate("a", 100_000)));
+                230,
+                5_000,
+                List.of(rate("copy 1", 200_000), rate("copy 2", 400_000)),
+                List.of(rate("a", 100_000)),
+                List.of(rate("bare 1", 125_000), rate("bare 2", 50_000)));
 
         assertThat(result.library())
                 .singleElement()
                 .extracting(AppendResult.LibraryRate::ratioToCopy)
                 .isEqualTo(List.of(0.5, 0.25));
+        assertThat(result.library().getFirst().toLastCopy().median()).isEqualTo(0.25);
+        assertThat(result.singleToGroupCommit().median()).isEqualTo(0.8);
     }
 
     private static ReadResult.PageSizeRate page(int events, double perSecond) {
