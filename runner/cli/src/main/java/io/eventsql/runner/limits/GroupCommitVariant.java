@@ -24,9 +24,8 @@ final class GroupCommitVariant implements Variant {
     static GroupCommitVariant create(LimitsContext context, int callers, int connections) throws SQLException {
         String stream = context.stream("group_commit_" + connections);
         context.eventSql()
-                .createStream(StreamSpec.of(stream)
-                        .withPartitions(connections)
-                        .withSegmentSize(StreamSpec.SEGMENT_SIZE_MAX));
+                .createStream(
+                        StreamSpec.of(stream).withPartitions(connections).withSegmentSize(StreamSpec.SEGMENT_SIZE_MAX));
         StreamTables segments = new StreamTables(context.dataSource(), stream);
         List<String> names = new ArrayList<>();
         for (int partition = 0; partition < connections; partition++) {
