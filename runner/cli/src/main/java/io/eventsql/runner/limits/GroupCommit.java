@@ -213,8 +213,7 @@ final class GroupCommit implements PublishTarget, AutoCloseable {
     public void close() {
         closed = true;
         try {
-            Thread consumer = threads.getLast();
-            threads.stream().filter(thread -> thread != consumer).forEach(Thread::interrupt);
+            threads.subList(0, threads.size() - 1).forEach(Thread::interrupt); // all but the consumer
             for (Thread thread : threads) {
                 thread.join();
             }
