@@ -101,6 +101,7 @@ class DeleteStreamIT {
         assertThat(eventSql.deleteStream(STREAM, preview.confirmation())).isEqualTo(450);
 
         assertThat(relations()).isEmpty();
+        assertThat(appendFunctions()).hasSize(1);
         for (String table : List.of("stream", "stream_partition", "segment", "producer_batch", "consumer")) {
             assertThat(rows(table)).as(table).isZero();
         }
@@ -170,6 +171,44 @@ class DeleteStreamIT {
             assertThat(relations()).isEmpty();
             assertThat(log.lines(STREAM)).isEmpty();
         }
+    }
+
+    /** Goal: a stream that is created anew under its name gets what is published from then on, and nothing of the former one. */
+    @Test
+    void delete_andCreateAgainWhileAPublisherRuns_theNewStreamGetsTheNextEvents() throws Exception {
+        EventSql other = cluster.open(settings -> settings.publishTimeout(Duration.ofMinutes(10)));
+        StreamSpec spec =
+                StreamSpec.of(STREAM).withPartitions(2).withSegmentSize(100).asJson();
+        try (CapturedLog log = CapturedLog.ofAppending()) {
+            deleteAndCreateAgain(other, spec);
+            assertThat(log.lines("ERROR")).isEmpty(); // no acknowledged event was lost
+        }
+    }
+
+    private void deleteAndCreateAgain(EventSql other, StreamSpec spec) throws Exception {
+        for (int round = 0; round < 3; round++) {
+            try (ExecutorService executor = Executors.newCachedThreadPool()) {
+                List<Future<UnknownStreamException>> failing = List.of(eventSql, other).stream()
+                        .map(by -> executor.submit(() -> publishUntilUnknown(by)))
+                        .toList();
+                await().atMost(DEADLINE)
+                        .until(() -> eventSql.previewDeleteStream(STREAM).events() > 200);
+                delete();
+                for (Future<UnknownStreamException> failure : failing) {
+                    failure.get(60, TimeUnit.SECONDS);
+                }
+            }
+            assertThat(appendFunctions()).hasSize(1);
+            eventSql.createStream(spec);
+            publish(eventSql, STREAM, 30);
+            publish(other, STREAM, 30);
+            assertThat(eventSql.previewDeleteStream(STREAM).events()).isEqualTo(60);
+            assertThat(appendFunctions()).hasSize(2);
+        }
+    }
+
+    private List<String> appendFunctions() throws SQLException {
+        return Sql.query(shard(), "SELECT proname FROM pg_proc WHERE proname ~ '^append_v2_'");
     }
 
     private UnknownStreamException publishUntilUnknown(EventSql by) {

@@ -67,8 +67,10 @@ public final class ConsumerSpec {
     }
 
     /**
-     * Returns the maximum number of events of one partition in a fetch and in a batch handler's call, 1 to {@value
-     * #PAGE_EVENTS_MAX}; default {@value #DEFAULT_PAGE_EVENTS}.
+     * Returns the maximum number of events in a page, which is what a batch handler's call has at most, 1 to {@value
+     * #PAGE_EVENTS_MAX}; default {@value #DEFAULT_PAGE_EVENTS}. A fetch returns at least a page of a partition that is
+     * behind. Where pages are smaller than 1,000 events, a fetch returns as many events as the handler lately handled in 100
+     * ms, at most 1,000.
      */
     public int pageEvents() {
         return values.pageEvents;
@@ -76,7 +78,7 @@ public final class ConsumerSpec {
 
     /**
      * Returns the maximum number of bytes of values, keys and headers of one partition in a fetch, 1 KiB to 1 GiB; default 4
-     * MiB. At least one event is always fetched. A member keeps at most two such pages of each of its partitions in memory,
+     * MiB. At least one event is always fetched. A member keeps at most two such fetches of each of its partitions in memory,
      * within {@link #maxFetchedBytes()}.
      */
     public long pageBytes() {

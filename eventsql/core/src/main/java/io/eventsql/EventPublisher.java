@@ -1,6 +1,8 @@
 package io.eventsql;
 
+import java.time.Instant;
 import java.util.List;
+import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
 
 /**
@@ -34,6 +36,38 @@ public interface EventPublisher {
     EventPosition publish(String stream, Event event);
 
     /**
+     * Publishes one event if its key has the expected version, and waits until it is committed. A conflict is the outcome of
+     * this call alone: other calls are not affected. If the outcome is unknown, {@link EventSql#keyVersion} or {@link
+     * EventSql#readKey} tells it.
+     *
+     * @param event an event with a key
+     * @throws VersionConflictException the key has another version; nothing was stored
+     * @throws InvalidInputException also if the stream does not count the events of keys
+     * @throws EventNotStoredException the event is not stored
+     * @throws EventOutcomeUnknownException the event may be stored
+     */
+    EventPosition publish(String stream, Event event, ExpectedVersion expected);
+
+    /** Publishes one event as {@link #publish(String, Event, ExpectedVersion)} does, without waiting for the commit. */
+    CompletableFuture<EventPosition> publishAsync(String stream, Event event, ExpectedVersion expected);
+
+    /**
+     * Publishes events of one key if it has the expected version, and waits until they are committed: all of them or none.
+     * Each raises the version by one.
+     *
+     * @param events with the same key: at least 1 event, at most {@link Settings#maxBatchEvents()} events and {@link
+     *     Settings#maxBatchBytes()} bytes
+     * @throws VersionConflictException the key has another version; nothing was stored
+     * @throws InvalidInputException also if the stream does not count the events of keys
+     * @throws EventNotStoredException none of the events is stored
+     * @throws EventOutcomeUnknownException the events may be stored
+     */
+    List<EventPosition> publishAll(String stream, List<Event> events, ExpectedVersion expected);
+
+    /** Publishes events as {@link #publishAll(String, List, ExpectedVersion)} does, without waiting for the commit. */
+    CompletableFuture<List<EventPosition>> publishAllAsync(String stream, List<Event> events, ExpectedVersion expected);
+
+    /**
      * Publishes one event without waiting for the commit. Blocks only while the buffer is full, at most for {@link
      * Settings#publishTimeout()}.
      *
@@ -58,4 +92,30 @@ public interface EventPublisher {
 
     /** Publishes events as {@link #publishAll} does, without waiting for the commit; see {@link #publishAsync}. */
     CompletableFuture<List<EventPosition>> publishAllAsync(String stream, List<Event> events);
+
+    /**
+     * Schedules an event: it is appended to its stream when it is due, by the clock of its shard's database, and waits in that
+     * database until then. Waits until that is committed. Never appended early; usually a few milliseconds late, later while
+     * no process is running. Due events are appended in the order of their times and ids. For the order of a key, an event
+     * counts from when it is appended: one that is published in the meantime comes first.
+     *
+     * <p>{@link EventSql#cancelScheduled} prevents it, {@link EventSql#scheduledEvents} lists what is scheduled.
+     *
+     * @param due rounded up to milliseconds, at most {@link ScheduleId#AHEAD_MAX} ahead; a time in the past means now
+     * @return identifies the scheduled event
+     * @throws EventNotStoredException the event is not scheduled
+     * @throws EventOutcomeUnknownException the event may be scheduled, or appended already
+     */
+    UUID schedule(String stream, Event event, Instant due);
+
+    /**
+     * Schedules an event as {@link #schedule(String, Event, Instant)} does, under an id that was made before: the call can be
+     * repeated, by any process, and schedules the event once. A call after the event is due cannot find out whether it was
+     * appended or cancelled, and fails with {@link EventOutcomeUnknownException} without scheduling it.
+     *
+     * @param id made by {@link ScheduleId#next}, which determines when the event is due
+     * @throws EventNotStoredException the event is not scheduled
+     * @throws EventOutcomeUnknownException the event may be scheduled, or appended already
+     */
+    void schedule(String stream, Event event, UUID id);
 }

@@ -1,5 +1,6 @@
 package io.eventsql;
 
+import io.eventsql.internal.append.KeyReader;
 import io.eventsql.internal.append.LatestReader;
 import io.eventsql.internal.append.PublishContext;
 import io.eventsql.internal.append.PublishListeners;
@@ -13,6 +14,7 @@ import io.eventsql.internal.erase.Eraser;
 import io.eventsql.internal.pool.PoolCheck;
 import io.eventsql.internal.relay.OutboxPublisher;
 import io.eventsql.internal.relay.Relays;
+import io.eventsql.internal.relay.ScheduledEvents;
 import io.eventsql.internal.retain.CompactionKeeper;
 import io.eventsql.internal.retain.CompactionReader;
 import io.eventsql.internal.retain.DeadProducers;
@@ -33,6 +35,7 @@ import java.util.Optional;
 import java.util.UUID;
 import java.util.concurrent.atomic.AtomicBoolean;
 import javax.sql.DataSource;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Entry point of the library: streams of events in one or several PostgreSQL databases (shards). Thread-safe; a process
@@ -58,6 +61,12 @@ import javax.sql.DataSource;
  * checked, and reported by a warning.
  */
 public final class EventSql implements AutoCloseable {
+    /** The maximum of {@link #scheduledEvents}. */
+    public static final int SCHEDULED_EVENTS_MAX = 10_000;
+
+    /** The maximum number of events of one {@link #readKey(String, String, long, int)}. */
+    public static final int KEY_EVENTS_MAX = 10_000;
+
     private static final long OPEN_MISSING_EVERY_MS = 1_000;
     private static final Duration REPORT_LEASE_MIN = Duration.ofMillis(100);
     private static final Duration REPORT_LEASE_MAX = Duration.ofHours(1);
@@ -69,10 +78,12 @@ public final class EventSql implements AutoCloseable {
     private final Publisher publisher;
     private final Relays relays;
     private final OutboxPublisher outbox;
+    private final ScheduledEvents scheduled;
     private final Consumers consumers;
     private final ConsumerStatusReader consumerStatus;
     private final RangeReader reader;
     private final LatestReader latest;
+    private final KeyReader keys;
     private final StreamCleaner cleaner;
     private final StreamDeleter deleter;
     private final RetentionReader retention;
@@ -91,17 +102,20 @@ public final class EventSql implements AutoCloseable {
         PublishListeners publishListeners = new PublishListeners(builder.publishListeners);
         relays = new Relays(shards, streams, settings, segments, wakeUp, publishListeners, builder.outboxes);
         outbox = new OutboxPublisher(streams, shards, settings, relays, builder.withOutbox());
+        scheduled = new ScheduledEvents(relays);
         UUID producer = UUID.randomUUID();
         publisher = new Publisher(
                 shards,
                 builder.preferredShard,
-                new PublishContext(producer, settings, streams, segments, wakeUp, publishListeners));
+                new PublishContext(producer, settings, streams, segments, wakeUp, publishListeners),
+                relays::scheduled);
         consumers = new Consumers(shards, streams, settings, segments, wakeUp, new Listeners(builder.listeners));
         consumerStatus = new ConsumerStatusReader(shards);
         reader = new RangeReader(shards, streams);
         latest = new LatestReader(shards, streams, settings);
-        cleaner = new StreamCleaner(shards, streams);
-        deleter = new StreamDeleter(shards, streams);
+        keys = new KeyReader(shards, streams, settings);
+        cleaner = new StreamCleaner(shards, streams, scheduled::deleteOf);
+        deleter = new StreamDeleter(shards, streams, scheduled::deleteOf);
         retention = new RetentionReader(shards, streams);
         eraser = new Eraser(shards, streams, relays);
         compaction = new CompactionReader(shards);
@@ -241,7 +255,8 @@ public final class EventSql implements AutoCloseable {
     /**
      * Permanently deletes all events of a stream on every shard and frees their disk space. The stream and its offsets
      * remain: publishers need not stop, and a consumer that has handled all events continues with the next one. For one
-     * that has not, {@link OutOfRangePolicy} applies. Parked events and events waiting in outboxes are not deleted.
+     * that has not, {@link OutOfRangePolicy} applies. Scheduled events are deleted, too; parked events and events waiting in
+     * outboxes are not.
      *
      * <p>An append to a partition waits briefly while it is being cleared. If another session reads a segment for
      * seconds, clearing that segment is retried. If interrupted at any point, the log stays consistent: get a new {@link
@@ -270,7 +285,8 @@ public final class EventSql implements AutoCloseable {
     }
 
     /**
-     * Permanently deletes a stream on every shard: its events and tables, its consumers with their offsets and parked events.
+     * Permanently deletes a stream on every shard: its events and tables, its consumers with their offsets and parked events, and
+     * what is scheduled.
      * Other streams are not affected. Stop its consumers and what publishes to it first: a later call to publish to it fails at
      * once with {@link UnknownStreamException}, alone or as the cause, and an event for it in the outbox of another database
      * is refused ({@link OutboxBacklog#refusedEvents()}). Nothing but {@link #createStream} creates it again, empty and with
@@ -301,7 +317,7 @@ public final class EventSql implements AutoCloseable {
     }
 
     /**
-     * Erases the values, and chosen headers, of a key's events: in the stream, parked, dead-lettered and waiting in
+     * Erases the values, and chosen headers, of a key's events: in the stream, parked, dead-lettered, scheduled and waiting in
      * outboxes, on all shards and the outboxes of this instance. Offsets, keys and times remain. An erased event is not
      * passed to handlers; {@link #read} returns it with an empty value and {@link StoredEvent#isErased()}.
      *
@@ -342,6 +358,56 @@ public final class EventSql implements AutoCloseable {
     /** Returns the publisher of this instance. */
     public EventPublisher publisher() {
         return publisher;
+    }
+
+    /**
+     * Cancels an event scheduled by {@link EventPublisher#schedule} or {@link Outbox#schedule}, in any process.
+     *
+     * @return {@code true} if the event was still scheduled, so that it will not be appended; {@code false} if it was appended,
+     *     or cancelled, or its transaction was not committed yet
+     * @throws EventSqlException if a database is unavailable and the event is in none of the others; retry the call. An
+     *     attempt that was in doubt may have cancelled it, so that the next call returns {@code false}
+     */
+    public boolean cancelScheduled(UUID id) {
+        return scheduled.cancel(InvalidInputException.requireGiven("id", id));
+    }
+
+    /**
+     * Returns events that are scheduled, in the databases of all shards and outboxes, ordered by the time at which they are due
+     * and their ids. Events that are due earlier than the first one returned are read, too, if they are of other streams.
+     *
+     * @param stream {@code null}: of all streams
+     * @param after the id of the last event of the page before; {@code null}: from the first event on
+     * @param max the maximum number of events, 1 to {@value #SCHEDULED_EVENTS_MAX}
+     * @throws EventSqlException if a database is unavailable
+     */
+    public List<ScheduledEvent> scheduledEvents(@Nullable String stream, @Nullable UUID after, int max) {
+        InvalidInputException.requireRange("max", max, 1, SCHEDULED_EVENTS_MAX);
+        return scheduled.list(stream, after, max);
+    }
+
+    /**
+     * Returns how many events are scheduled in each database, first those of the shards by number, then those of standalone
+     * outboxes. Its cost does not depend on the number of events.
+     *
+     * @throws EventSqlException if a database is unavailable
+     */
+    public List<ScheduleBacklog> scheduleBacklogs() {
+        return scheduled.backlogs();
+    }
+
+    /**
+     * Returns how many events are scheduled in one database, even if another one is unavailable.
+     *
+     * @param database one of {@link Outbox#names()}
+     * @throws InvalidInputException if there is no such database
+     * @throws EventSqlException if the database is unavailable
+     */
+    public ScheduleBacklog scheduleBacklog(String database) {
+        if (!outbox.names().contains(InvalidInputException.requireGiven("database", database))) {
+            throw new InvalidInputException("database", "must be one of " + outbox.names() + ", but is " + database);
+        }
+        return scheduled.backlog(database);
     }
 
     /** Returns the state of the publish buffer of each shard, ordered by number, including unavailable shards. */
@@ -535,6 +601,85 @@ public final class EventSql implements AutoCloseable {
      */
     public Optional<StoredEvent> latest(String stream, String key) {
         return latest.latest(requireStream(stream), InvalidInputException.requireGiven("key", key));
+    }
+
+    /**
+     * Returns the version of a key: how many events of it were ever stored in the stream. Those of a transaction count when they
+     * have arrived from the outbox.
+     *
+     * @return 0 if the key never had an event
+     * @throws InvalidInputException if the stream does not count the events of keys, or the key can never have been published
+     * @throws UnknownStreamException if the stream does not exist
+     * @throws EventSqlException if the key's shard is unavailable
+     */
+    public long keyVersion(String stream, String key) {
+        return keys.version(requireStream(stream), InvalidInputException.requireGiven("key", key));
+    }
+
+    /**
+     * Reads all events of a key in order that the log still has, up to {@value #KEY_EVENTS_MAX}: see {@link #readKey(String,
+     * String, long, int)}.
+     */
+    public KeyEvents readKey(String stream, String key) {
+        return readKey(stream, key, 0, KEY_EVENTS_MAX);
+    }
+
+    /**
+     * Reads events of a key in order, and its version. The cost depends on the number of events that are returned and of the
+     * segments that have them, not on the size of the stream. Needs the right to read the stream.
+     *
+     * @param fromOffset the offset of the first event, or one below it; after a snapshot, the one after the last event that the
+     *     snapshot contains
+     * @param maxEvents the maximum number of events, 1 to {@value #KEY_EVENTS_MAX}; {@link KeyEvents#next} is where to continue
+     * @throws InvalidInputException if the stream has no index of keys, or the key can never have been published
+     * @throws UnknownStreamException if the stream does not exist
+     * @throws UndecodableEventException if an event's headers cannot be decoded
+     * @throws EventSqlException if the key's shard is unavailable
+     */
+    public KeyEvents readKey(String stream, String key, long fromOffset, int maxEvents) {
+        InvalidInputException.requireRange("fromOffset", fromOffset, 0, Long.MAX_VALUE);
+        InvalidInputException.requireRange("maxEvents", maxEvents, 1, KEY_EVENTS_MAX);
+        return keys.read(requireStream(stream), InvalidInputException.requireGiven("key", key), fromOffset, maxEvents);
+    }
+
+    /**
+     * Returns all events of a key, to rebuild its state from, and its version.
+     *
+     * @throws InvalidInputException if the stream has no index of keys, or the key can never have been published
+     * @throws UnknownStreamException if the stream does not exist
+     * @throws UndecodableEventException if an event's headers cannot be decoded
+     * @throws EventSqlException if the key's shard is unavailable
+     */
+    public Aggregate loadAggregate(String stream, String key) {
+        return load(stream, key, Optional.empty());
+    }
+
+    /**
+     * Returns the last snapshot of a key, the events since, and the key's version.
+     *
+     * @param snapshots a stream with compaction that has the snapshots of {@code stream} ({@link Aggregate#newSnapshot}), with the
+     *     same keys. A stream that was created anew needs a new one.
+     * @throws InvalidInputException if the stream has no index of keys, the other one no compaction, or the key can never have
+     *     been published
+     * @throws UnknownStreamException if one of the streams does not exist
+     * @throws UndecodableEventException if an event's headers cannot be decoded
+     * @throws EventSqlException if the key's shard is unavailable, or the last event of the key in {@code snapshots} is no
+     *     snapshot
+     */
+    public Aggregate loadAggregate(String stream, String key, String snapshots) {
+        return load(stream, key, latest(snapshots, key).filter(event -> !event.isErased()));
+    }
+
+    private Aggregate load(String stream, String key, Optional<StoredEvent> snapshot) {
+        List<StoredEvent> events = new ArrayList<>();
+        long from = snapshot.map(Aggregate::nextOffset).orElse(0L);
+        KeyEvents page = readKey(stream, key, from, KEY_EVENTS_MAX);
+        events.addAll(page.events());
+        while (page.next().isPresent()) {
+            page = readKey(stream, key, page.next().getAsLong(), KEY_EVENTS_MAX);
+            events.addAll(page.events());
+        }
+        return new Aggregate(key, page.version(), snapshot, events);
     }
 
     /**

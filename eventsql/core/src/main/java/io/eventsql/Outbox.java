@@ -1,7 +1,9 @@
 package io.eventsql;
 
 import java.sql.Connection;
+import java.time.Instant;
 import java.util.List;
+import java.util.UUID;
 import javax.sql.DataSource;
 import org.jooq.Configuration;
 import org.jooq.DSLContext;
@@ -59,6 +61,52 @@ public interface Outbox {
      * @throws UnknownStreamException if the stream does not exist; nothing was written
      */
     void publishAll(Connection transaction, String stream, List<Event> events);
+
+    /**
+     * Publishes one event in the connection's transaction if its key has the expected version. The version counts all events of
+     * the key published before, also those that still wait in the outbox. The key is locked until the transaction ends: other
+     * transactions that publish for it wait, and so do direct publishes until the event has reached the stream.
+     *
+     * <p>Without an expected version, {@link #publish(Connection, String, Event)} locks the key in the same way, if its stream
+     * counts the events of keys and the connection is one of the key's shard. With isolation levels above READ COMMITTED a key that was
+     * published for since the transaction began makes the statement fail (SQLSTATE 40001); retry the transaction.
+     *
+     * @param transaction a connection to the database of the key's shard that is not in autocommit mode
+     * @throws VersionConflictException the key has another version; nothing was written, and the transaction remains usable
+     * @throws InvalidInputException also if the stream does not count the events of keys, or the key belongs to another
+     *     database; nothing was written
+     * @throws UnknownStreamException if the stream does not exist; nothing was written
+     */
+    void publish(Connection transaction, String stream, Event event, ExpectedVersion expected);
+
+    /**
+     * Publishes events of one key in the connection's transaction if it has the expected version; each raises it by one. See
+     * {@link #publish(Connection, String, Event, ExpectedVersion)}.
+     */
+    void publishAll(Connection transaction, String stream, List<Event> events, ExpectedVersion expected);
+
+    /**
+     * Schedules one event in the connection's transaction: after the commit it waits in the connection's database until it is
+     * due by the clock of that database, and is then moved to its stream. See {@link EventPublisher#schedule(String, Event,
+     * Instant)}; if the transaction is committed later than the event is due, it is appended at once.
+     *
+     * @param transaction a connection that is not in autocommit mode
+     * @param due rounded up to milliseconds, at most {@link ScheduleId#AHEAD_MAX} ahead; a time in the past means now
+     * @return identifies the scheduled event
+     * @throws InvalidInputException if it is in autocommit mode, or the event is invalid; nothing was written
+     * @throws UnknownStreamException if the stream does not exist; nothing was written
+     */
+    UUID schedule(Connection transaction, String stream, Event event, Instant due);
+
+    /** Schedules one event in a transaction begun with jOOQ's {@code transaction(trx -> …)}. */
+    default UUID schedule(Configuration transaction, String stream, Event event, Instant due) {
+        return schedule(requireTransaction(transaction).dsl(), stream, event, due);
+    }
+
+    /** Schedules one event in the current transaction of a jOOQ context. */
+    default UUID schedule(DSLContext transaction, String stream, Event event, Instant due) {
+        return requireTransaction(transaction).connectionResult(connection -> schedule(connection, stream, event, due));
+    }
 
     /** Publishes one event in a transaction begun with jOOQ's {@code transaction(trx -> …)}. */
     default void publish(Configuration transaction, String stream, Event event) {

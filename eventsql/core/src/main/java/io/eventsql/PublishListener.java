@@ -37,7 +37,8 @@ public interface PublishListener {
     default void appendFailed(int shard, Throwable error) {}
 
     /**
-     * Called after a call, or its part for one shard, failed. Input rejected by the call itself is not reported.
+     * Called after a call, or its part for one shard, failed, also with a {@link VersionConflictException}, which is no fault. Input
+     * rejected by the call itself is not reported.
      *
      * @param events the number of its events
      * @param error the exception that the caller receives

@@ -19,6 +19,7 @@ public final class Settings {
     public static final int DEFAULT_MAX_BATCH_EVENTS = 5_000;
     public static final long DEFAULT_MAX_BATCH_BYTES = 8L << 20;
     public static final int DEFAULT_APPEND_CONNECTIONS = 2;
+    public static final Duration DEFAULT_MAX_COMMIT_DELAY = Duration.ofMillis(5);
     public static final Duration DEFAULT_NETWORK_TIMEOUT = Duration.ofSeconds(10);
     public static final Duration DEFAULT_NOTIFY_INTERVAL = Duration.ofMillis(5);
     public static final Duration DEFAULT_POLL_INTERVAL = Duration.ofSeconds(3);
@@ -109,6 +110,17 @@ public final class Settings {
         return values.appendConnections;
     }
 
+    /**
+     * Returns the maximum time for which a commit of asynchronously published events is delayed so that more events share it;
+     * 0 to 1 second. The actual delay adapts: it grows with the duration of the commits while the database is busy, and with
+     * the rate of the calls, to 3 ms between two commits at 1,000 calls per second with the default. There is none after a
+     * pause, for a single caller, for callers that are blocked until the commit, or after large batches. 0 never delays a
+     * commit.
+     */
+    public Duration maxCommitDelay() {
+        return values.maxCommitDelay;
+    }
+
     /** Returns the network timeout: a connection without a response for that long is closed; 100 ms to 10 minutes. */
     public Duration networkTimeout() {
         return values.networkTimeout;
@@ -188,6 +200,7 @@ public final class Settings {
         private int maxBatchEvents = DEFAULT_MAX_BATCH_EVENTS;
         private long maxBatchBytes = DEFAULT_MAX_BATCH_BYTES;
         private int appendConnections = DEFAULT_APPEND_CONNECTIONS;
+        private Duration maxCommitDelay = DEFAULT_MAX_COMMIT_DELAY;
         private Duration networkTimeout = DEFAULT_NETWORK_TIMEOUT;
         private Duration notifyInterval = DEFAULT_NOTIFY_INTERVAL;
         private Duration pollInterval = DEFAULT_POLL_INTERVAL;
@@ -211,6 +224,7 @@ public final class Settings {
             maxBatchEvents = other.maxBatchEvents;
             maxBatchBytes = other.maxBatchBytes;
             appendConnections = other.appendConnections;
+            maxCommitDelay = other.maxCommitDelay;
             networkTimeout = other.networkTimeout;
             notifyInterval = other.notifyInterval;
             pollInterval = other.pollInterval;
@@ -279,6 +293,12 @@ public final class Settings {
         /** Sets {@link Settings#appendConnections()}. */
         public Builder appendConnections(int value) {
             appendConnections = value;
+            return this;
+        }
+
+        /** Sets {@link Settings#maxCommitDelay()}. */
+        public Builder maxCommitDelay(Duration value) {
+            maxCommitDelay = value;
             return this;
         }
 
@@ -358,6 +378,7 @@ public final class Settings {
             InvalidInputException.requireRange("settings.maxBatchEvents", maxBatchEvents, 1, 100_000);
             InvalidInputException.requireRange("settings.maxBatchBytes", maxBatchBytes, 1L << 10, 256L << 20);
             InvalidInputException.requireRange("settings.appendConnections", appendConnections, 1, 16);
+            requireDuration("settings.maxCommitDelay", maxCommitDelay, Duration.ZERO, Duration.ofSeconds(1));
             requireDuration("settings.networkTimeout", networkTimeout, Duration.ofMillis(100), Duration.ofMinutes(10));
             requireDuration("settings.notifyInterval", notifyInterval, Duration.ofMillis(1), Duration.ofSeconds(10));
             requireDuration("settings.pollInterval", pollInterval, Duration.ofMillis(10), Duration.ofMinutes(1));

@@ -4,7 +4,7 @@ import org.jspecify.annotations.Nullable;
 
 /**
  * Definition of a stream. Streams are created with {@link EventSql#createStream}. {@link EventSql#alterStream} changes all
- * but the name and the number of partitions. Immutable.
+ * but the name, the number of partitions, the storage and the key tracking. Immutable.
  *
  * @param name letters (A to Z, a to z), digits, {@code .}, {@code _} and {@code -}, starting with a letter or a digit, at
  *     most {@value #NAME_LENGTH_MAX} characters ({@code order_events}, {@code order-service}, {@code shop.orders.v1})
@@ -17,6 +17,8 @@ import org.jspecify.annotations.Nullable;
  * @param retention how long events are kept
  * @param compaction whether and how earlier events of a key are removed; {@code null}: they stay. New segments of a compacted
  *     stream hold 100,000 events at most.
+ * @param storage how the events are kept in tables
+ * @param keyTracking whether the stream counts and indexes the events of each key
  */
 public record StreamSpec(
         String name,
@@ -24,7 +26,9 @@ public record StreamSpec(
         long segmentSize,
         boolean json,
         Retention retention,
-        @Nullable Compaction compaction) {
+        @Nullable Compaction compaction,
+        Storage storage,
+        KeyTracking keyTracking) {
     public static final int NAME_LENGTH_MAX = 100;
     public static final int PARTITIONS_MAX = 1_000;
     public static final int DEFAULT_PARTITIONS = 10;
@@ -42,6 +46,34 @@ public record StreamSpec(
         InvalidInputException.requireRange("stream.partitions", partitions, 1, PARTITIONS_MAX);
         InvalidInputException.requireRange("stream.segmentSize", segmentSize, SEGMENT_SIZE_MIN, SEGMENT_SIZE_MAX);
         InvalidInputException.requireGiven("stream.retention", retention);
+        InvalidInputException.requireGiven("stream.storage", storage);
+        InvalidInputException.requireGiven("stream.keyTracking", keyTracking);
+        if (storage == Storage.BLOCKS && keyTracking == KeyTracking.INDEX) {
+            throw new InvalidInputException("stream.storage", "is BLOCKS, which does not support an index of keys");
+        }
+    }
+
+    /** Creates a definition without key tracking. */
+    public StreamSpec(
+            String name,
+            int partitions,
+            long segmentSize,
+            boolean json,
+            Retention retention,
+            @Nullable Compaction compaction,
+            Storage storage) {
+        this(name, partitions, segmentSize, json, retention, compaction, storage, KeyTracking.OFF);
+    }
+
+    /** Creates a definition of a stream that stores rows. */
+    public StreamSpec(
+            String name,
+            int partitions,
+            long segmentSize,
+            boolean json,
+            Retention retention,
+            @Nullable Compaction compaction) {
+        this(name, partitions, segmentSize, json, retention, compaction, Storage.ROWS);
     }
 
     /** Creates a definition without compaction. */
@@ -71,26 +103,52 @@ public record StreamSpec(
 
     /** Returns a copy with another number of partitions per shard. */
     public StreamSpec withPartitions(int newPartitions) {
-        return new StreamSpec(name, newPartitions, segmentSize, json, retention, compaction);
+        return new StreamSpec(name, newPartitions, segmentSize, json, retention, compaction, storage, keyTracking);
     }
 
     /** Returns a copy with another segment size, in events. */
     public StreamSpec withSegmentSize(long newSegmentSize) {
-        return new StreamSpec(name, partitions, newSegmentSize, json, retention, compaction);
+        return new StreamSpec(name, partitions, newSegmentSize, json, retention, compaction, storage, keyTracking);
     }
 
     /** Returns a copy for JSON values, which adds the view. */
     public StreamSpec asJson() {
-        return new StreamSpec(name, partitions, segmentSize, true, retention, compaction);
+        return new StreamSpec(name, partitions, segmentSize, true, retention, compaction, storage, keyTracking);
     }
 
     /** Returns a copy that keeps its events for another time. */
     public StreamSpec withRetention(Retention newRetention) {
-        return new StreamSpec(name, partitions, segmentSize, json, newRetention, compaction);
+        return new StreamSpec(name, partitions, segmentSize, json, newRetention, compaction, storage, keyTracking);
     }
 
     /** Returns a copy in which earlier events of a key are removed; {@code null}: they stay. */
     public StreamSpec withCompaction(@Nullable Compaction newCompaction) {
-        return new StreamSpec(name, partitions, segmentSize, json, retention, newCompaction);
+        return new StreamSpec(name, partitions, segmentSize, json, retention, newCompaction, storage, keyTracking);
+    }
+
+    /** Returns a copy with another storage; for a new stream, because the storage of an existing one cannot change. */
+    public StreamSpec withStorage(Storage newStorage) {
+        return new StreamSpec(name, partitions, segmentSize, json, retention, compaction, newStorage, keyTracking);
+    }
+
+    /**
+     * Returns a copy that counts the events of each key, so that a publish can name the version that it expects; for a new
+     * stream, because the events of an existing one were not counted.
+     */
+    public StreamSpec withKeyVersions() {
+        return withKeyTracking(KeyTracking.VERSIONS);
+    }
+
+    /**
+     * Returns a copy that counts the events of each key, and indexes them by key, so that all events of a key can be read; for
+     * a new stream that stores rows.
+     */
+    public StreamSpec withKeyIndex() {
+        return withKeyTracking(KeyTracking.INDEX);
+    }
+
+    /** Returns a copy with another key tracking; for a new stream, because that of an existing one cannot change. */
+    public StreamSpec withKeyTracking(KeyTracking newKeyTracking) {
+        return new StreamSpec(name, partitions, segmentSize, json, retention, compaction, storage, newKeyTracking);
     }
 }

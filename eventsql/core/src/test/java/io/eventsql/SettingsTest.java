@@ -121,6 +121,13 @@ class SettingsTest {
                                 16,
                                 Settings.DEFAULT_APPEND_CONNECTIONS),
                         Limits.ofDuration(
+                                "maxCommitDelay",
+                                Builder::maxCommitDelay,
+                                Settings::maxCommitDelay,
+                                Duration.ZERO,
+                                Duration.ofSeconds(1),
+                                Duration.ofMillis(5)),
+                        Limits.ofDuration(
                                 "networkTimeout",
                                 Builder::networkTimeout,
                                 Settings::networkTimeout,

@@ -14,10 +14,10 @@ import io.eventsql.FailurePolicy;
 import io.eventsql.InvalidInputException;
 import io.eventsql.PartitionState.Status;
 import io.eventsql.RetryPolicy;
-import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
 import io.eventsql.fixture.SwitchableDataSource;
 import io.eventsql.fixture.TestCluster;
+import io.eventsql.fixture.TestStreams;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.List;
@@ -43,7 +43,7 @@ class AllConsumersIT {
         cluster = TestCluster.ofShards(2);
         eventSql = cluster.open();
         for (String stream : List.of("orders", "payments")) {
-            eventSql.createStream(StreamSpec.of(stream).withPartitions(2).withSegmentSize(100));
+            eventSql.createStream(TestStreams.of(stream).withPartitions(2).withSegmentSize(100));
         }
     }
 
@@ -125,17 +125,18 @@ class AllConsumersIT {
     void consumers_behindBySegments_ageIsThatOfTheNextEvent() throws SQLException {
         eventSql.subscribe(ConsumerSpec.of("orders", "late"), event -> {}).close();
         publish("orders", 0, 500);
-        cluster.execute("UPDATE eventsql.events_orders SET published_at = published_at - interval '1 hour'"
-                + " WHERE event_offset < 50");
+        String table = TestStreams.table("orders");
+        cluster.execute("UPDATE " + table + " SET published_at = published_at - interval '1 hour'"
+                + " WHERE event_offset < 100");
 
         assertThat(status("orders", "late").behind()).isBetween(Duration.ofHours(1), Duration.ofMinutes(62));
         assertThat(eventSql.consumers(0, 10))
                 .anySatisfy(
                         summary -> assertThat(summary.behind()).isBetween(Duration.ofHours(1), Duration.ofMinutes(62)));
         // Events that are missing: the next one that exists; then, at least, the time of the last publish.
-        cluster.execute("DELETE FROM eventsql.events_orders WHERE event_offset < 100");
+        cluster.execute("DELETE FROM " + table + " WHERE event_offset < 100");
         assertThat(status("orders", "late").behind()).isLessThan(Duration.ofMinutes(2));
-        cluster.execute("DELETE FROM eventsql.events_orders");
+        cluster.execute("DELETE FROM " + table);
         assertThat(status("orders", "late").lag()).isEqualTo(500);
         assertThat(status("orders", "late").behind()).isPositive();
     }

@@ -19,10 +19,10 @@ import io.eventsql.PartitionState;
 import io.eventsql.PartitionState.Status;
 import io.eventsql.RetryPolicy;
 import io.eventsql.StoredEvent;
-import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
 import io.eventsql.fixture.ConsumerFixture;
 import io.eventsql.fixture.Handled;
+import io.eventsql.fixture.TestStreams;
 import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.time.Duration;
@@ -428,7 +428,7 @@ class FailurePolicyIT extends ConsumerFixture {
     @Test
     void deadLetterStream_otherPartitionCount_isRejected() {
         String stream = newStream(3);
-        eventSql.createStream(StreamSpec.of(stream + "_d").withPartitions(2));
+        eventSql.createStream(TestStreams.of(stream + "_d").withPartitions(2));
         assertThatExceptionOfType(InvalidInputException.class)
                 .isThrownBy(() -> eventSql.subscribe(
                         attempts(stream, 1, FailurePolicy.DEAD_LETTER).withDeadLetterStream(stream + "_d"),

@@ -8,10 +8,10 @@ import io.eventsql.Event;
 import io.eventsql.EventSql;
 import io.eventsql.FailurePolicy;
 import io.eventsql.RetryPolicy;
-import io.eventsql.StreamSpec;
 import io.eventsql.fixture.Handled;
 import io.eventsql.fixture.SwitchableDataSource;
 import io.eventsql.fixture.TestCluster;
+import io.eventsql.fixture.TestStreams;
 import java.time.Duration;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
@@ -26,7 +26,7 @@ class InterruptedHandlerIT {
 
     private static EventSql open(TestCluster cluster) {
         EventSql eventSql = cluster.open();
-        eventSql.createStream(StreamSpec.of("interrupts").withPartitions(1));
+        eventSql.createStream(TestStreams.of("interrupts").withPartitions(1));
         for (int i = 0; i < EVENTS; i++) {
             eventSql.publisher().publish("interrupts", Event.ofText("key", "value" + i));
         }

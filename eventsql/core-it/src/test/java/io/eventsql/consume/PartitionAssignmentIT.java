@@ -9,13 +9,13 @@ import io.eventsql.ConsumerSpec;
 import io.eventsql.EventSql;
 import io.eventsql.PartitionState;
 import io.eventsql.Settings;
-import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
 import io.eventsql.fixture.ConsumerFixture;
 import io.eventsql.fixture.Handled;
 import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.SwitchableDataSource;
 import io.eventsql.fixture.TestCluster;
+import io.eventsql.fixture.TestStreams;
 import java.lang.management.ManagementFactory;
 import java.lang.management.ThreadInfo;
 import java.lang.management.ThreadMXBean;
@@ -287,7 +287,7 @@ class PartitionAssignmentIT extends ConsumerFixture {
         try (TestCluster quiet = TestCluster.ofShards(1)) {
             EventSql process = quiet.open();
             for (int stream = 0; stream < 20; stream++) {
-                process.createStream(StreamSpec.of("idle" + stream).withPartitions(4));
+                process.createStream(TestStreams.of("idle" + stream).withPartitions(4));
                 for (int listener = 0; listener < 5; listener++) {
                     process.subscribe(ConsumerSpec.of("idle" + stream, "c" + listener), event -> {});
                 }

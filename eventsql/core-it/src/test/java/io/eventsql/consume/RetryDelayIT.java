@@ -11,12 +11,12 @@ import io.eventsql.EventSql;
 import io.eventsql.PartitionState;
 import io.eventsql.StartPosition;
 import io.eventsql.StoredEvent;
-import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
 import io.eventsql.fixture.ConsumerFixture;
 import io.eventsql.fixture.Handled;
 import io.eventsql.fixture.SwitchableDataSource;
 import io.eventsql.fixture.TestCluster;
+import io.eventsql.fixture.TestStreams;
 import java.time.Duration;
 import java.util.List;
 import java.util.Set;
@@ -193,7 +193,7 @@ class RetryDelayIT extends ConsumerFixture {
             Handled handled = new Handled();
             try (EventSql both = EventSql.builder(List.of(two.dataSources().getFirst(), second))
                     .build()) {
-                both.createStream(StreamSpec.of("two").withPartitions(1));
+                both.createStream(TestStreams.of("two").withPartitions(1));
                 List<Event> events = IntStream.range(0, 40)
                         .mapToObj(i -> Event.ofText("key-" + i, Integer.toString(i)))
                         .toList();

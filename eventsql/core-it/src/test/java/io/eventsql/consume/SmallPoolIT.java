@@ -14,10 +14,10 @@ import io.eventsql.FailurePolicy;
 import io.eventsql.InvalidInputException;
 import io.eventsql.RetryPolicy;
 import io.eventsql.Settings;
-import io.eventsql.StreamSpec;
 import io.eventsql.fixture.Handled;
 import io.eventsql.fixture.Pools;
 import io.eventsql.fixture.TestCluster;
+import io.eventsql.fixture.TestStreams;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
@@ -55,7 +55,7 @@ class SmallPoolIT {
         try (TestCluster cluster = TestCluster.ofShards(1);
                 HikariDataSource pool = pool(cluster, 1);
                 EventSql eventSql = EventSql.builder(pool).build()) {
-            eventSql.createStream(StreamSpec.of("orders").withPartitions(2));
+            eventSql.createStream(TestStreams.of("orders").withPartitions(2));
             eventSql.publisher().publish("orders", Event.ofText("x"));
             assertThatThrownBy(() -> eventSql.subscribe(ConsumerSpec.of("orders", "c"), event -> {}))
                     .isInstanceOf(InvalidInputException.class)
@@ -81,7 +81,7 @@ class SmallPoolIT {
         ConsumerSpec spec = ConsumerSpec.of("orders", "c");
         Settings settings = Settings.builder().lease(LEASE).build();
         try (TestCluster cluster = TestCluster.ofShards(1)) {
-            cluster.open().createStream(StreamSpec.of("orders").withPartitions(partitions));
+            cluster.open().createStream(TestStreams.of("orders").withPartitions(partitions));
             try (HikariDataSource pool = pool(cluster, required - 1);
                     EventSql eventSql =
                             EventSql.builder(pool).settings(settings).build()) {
@@ -133,8 +133,8 @@ class SmallPoolIT {
     void poolOfTwo_eventsFail_allAreHandledOrStored(FailurePolicy policy) throws Exception {
         try (TestCluster cluster = TestCluster.ofShards(1)) {
             EventSql other = cluster.open();
-            other.createStream(StreamSpec.of("orders").withPartitions(2));
-            other.createStream(StreamSpec.of("orders_dead_letter").withPartitions(2));
+            other.createStream(TestStreams.of("orders").withPartitions(2));
+            other.createStream(TestStreams.of("orders_dead_letter").withPartitions(2));
             Handled handled = new Handled();
             boolean fails = policy != FailurePolicy.STOP;
             try (HikariDataSource pool = pool(cluster, 2);

@@ -15,6 +15,7 @@ import io.eventsql.TransactionBoundary;
 import io.eventsql.fixture.ConsumerFixture;
 import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.TestCluster;
+import io.eventsql.fixture.TestStreams;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.SQLException;
@@ -306,8 +307,7 @@ class TransactionBoundaryIT extends ConsumerFixture {
                 DataSource dataSource(ShardInfo shard) {
                     if (calls.incrementAndGet()
                             == 3) { // now with the same stream and consumer, down to ids and offsets
-                        other.open()
-                                .createStream(io.eventsql.StreamSpec.of(stream).withPartitions(1));
+                        other.open().createStream(TestStreams.of(stream).withPartitions(1));
                     }
                     return other.dataSources().getFirst();
                 }

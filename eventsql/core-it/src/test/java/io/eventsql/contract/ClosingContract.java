@@ -11,6 +11,7 @@ import io.eventsql.EventPosition;
 import io.eventsql.EventPublisher;
 import io.eventsql.EventSql;
 import io.eventsql.EventSqlException;
+import io.eventsql.Storage;
 import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
 import io.eventsql.fixture.Handled;
@@ -31,8 +32,8 @@ import org.junit.jupiter.api.Test;
 
 /** Closing subscriptions and instances: running calls complete, no event is lost or handled twice. */
 abstract class ClosingContract extends Contract {
-    ClosingContract(int shards) {
-        super(shards);
+    ClosingContract(int shards, Storage storage) {
+        super(shards, storage);
     }
 
     @Test

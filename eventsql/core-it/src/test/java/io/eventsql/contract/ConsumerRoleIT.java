@@ -44,6 +44,20 @@ class ConsumerRoleIT extends RolesFixture {
     }
 
     @Test
+    void consumer_busyStream_createsItsFetchFunctionAndCallsIt() throws SQLException {
+        publish(owner, 0, 10);
+        String prepare = "SELECT eventsql.prepare_fetch_v1(stream_id) FROM eventsql.stream WHERE name = 'orders'";
+        assertThat(Sql.query(login("eventsql_consumer"), prepare)).containsExactly("events_orders__fetch");
+        assertThat(Sql.query(
+                        login("eventsql_consumer"),
+                        "SELECT count(*) FROM eventsql.stream s, eventsql.events_orders__fetch(NULL, s.stream_id, s.name,"
+                                + " ARRAY[0], ARRAY[0::bigint], 100, ARRAY[100000]) WHERE s.name = 'orders'"))
+                .doesNotContain("0");
+        assertDenied(login("eventsql_publisher"), prepare);
+        assertDenied(login("eventsql_reader"), prepare);
+    }
+
+    @Test
     void consumer_acrossSegments_consumesParksAndSendsDeadLetters() throws SQLException {
         EventSql publisher = as("eventsql_publisher");
         EventSql consumer = as("eventsql_consumer");

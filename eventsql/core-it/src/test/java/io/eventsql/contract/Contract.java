@@ -8,6 +8,7 @@ import io.eventsql.Event;
 import io.eventsql.EventPosition;
 import io.eventsql.EventPublisher;
 import io.eventsql.EventSql;
+import io.eventsql.Storage;
 import io.eventsql.StoredEvent;
 import io.eventsql.StreamSpec;
 import io.eventsql.fixture.TestCluster;
@@ -35,12 +36,14 @@ abstract class Contract {
 
     final long seed = Long.getLong("eventsql.test.seed", System.nanoTime());
     final int shards;
+    final Storage storage;
     TestCluster cluster;
     EventSql eventSql;
     EventPublisher publisher;
 
-    Contract(int shards) {
+    Contract(int shards, Storage storage) {
         this.shards = shards;
+        this.storage = storage;
     }
 
     @BeforeAll
@@ -61,8 +64,13 @@ abstract class Contract {
     }
 
     final String newStream(StreamSpec spec) {
-        eventSql.createStream(spec);
+        eventSql.createStream(stored(spec));
         return spec.name();
+    }
+
+    /** Returns the definition with the storage under test. */
+    final StreamSpec stored(StreamSpec spec) {
+        return spec.withStorage(storage);
     }
 
     static String newName() {

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.awaitility.Awaitility.await;
 
 import io.eventsql.EventPosition;
+import io.eventsql.Storage;
 import io.eventsql.StoredEvent;
 import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
@@ -20,8 +21,8 @@ import org.junit.jupiter.params.provider.EnumSource;
 
 /** Handlers that throw: their events are retried in order, and the member continues. */
 abstract class FailingHandlersContract extends Contract {
-    FailingHandlersContract(int shards) {
-        super(shards);
+    FailingHandlersContract(int shards, Storage storage) {
+        super(shards, storage);
     }
 
     @Test

@@ -7,6 +7,7 @@ import static org.awaitility.Awaitility.await;
 import io.eventsql.ConsumerPosition;
 import io.eventsql.ConsumerSpec;
 import io.eventsql.StartPosition;
+import io.eventsql.Storage;
 import io.eventsql.Subscription;
 import io.eventsql.UnknownStreamException;
 import io.eventsql.fixture.Handled;
@@ -18,8 +19,8 @@ import org.junit.jupiter.api.Test;
 
 /** A consumer's start position, its positions, and how its members share partitions. */
 abstract class MembersContract extends Contract {
-    MembersContract(int shards) {
-        super(shards);
+    MembersContract(int shards, Storage storage) {
+        super(shards, storage);
     }
 
     @Test

@@ -7,14 +7,18 @@ import static org.awaitility.Awaitility.await;
 
 import com.zaxxer.hikari.HikariDataSource;
 import io.eventsql.ConsumerSpec;
+import io.eventsql.Event;
 import io.eventsql.EventSql;
 import io.eventsql.EventSqlException;
+import io.eventsql.ExpectedVersion;
 import io.eventsql.StreamSpec;
+import io.eventsql.VersionConflictException;
 import io.eventsql.fixture.Roles;
 import io.eventsql.fixture.Sql;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
+import javax.sql.DataSource;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -34,6 +38,25 @@ class PublisherRoleIT extends RolesFixture {
         await().untilAsserted(() -> assertThat(segments()).hasSizeGreaterThan(8));
         assertThat(Sql.query(ownerPool, "SELECT DISTINCT tableowner FROM pg_tables WHERE schemaname = 'eventsql'"))
                 .containsExactly("eventsql_owner");
+    }
+
+    @Test
+    void publisher_versionExpected_isComparedAndReaderReadsTheKey() throws SQLException {
+        owner.createStream(StreamSpec.of("accounts").withPartitions(1).withKeyIndex());
+        DataSource login = login("eventsql_publisher");
+        EventSql publisher = as("eventsql_publisher");
+        publisher.publisher().publish("accounts", Event.ofText("a", "1"), ExpectedVersion.NONE);
+        try (Connection transaction = login.getConnection()) {
+            transaction.setAutoCommit(false);
+            publisher.outbox().publish(transaction, "accounts", Event.ofText("a", "2"), ExpectedVersion.of(1));
+            transaction.commit();
+        }
+        as("eventsql_relay");
+        await().until(() -> publisher.keyVersion("accounts", "a") == 2);
+        assertThatExceptionOfType(VersionConflictException.class)
+                .isThrownBy(
+                        () -> publisher.publisher().publish("accounts", Event.ofText("a", "3"), ExpectedVersion.of(1)));
+        assertThat(as("eventsql_reader").readKey("accounts", "a").events()).hasSize(2);
     }
 
     @ParameterizedTest
@@ -176,6 +199,6 @@ class PublisherRoleIT extends RolesFixture {
         assertThatExceptionOfType(EventSqlException.class)
                 .isThrownBy(() -> as("eventsql_publisher").createStream(StreamSpec.of("more")))
                 .withMessageContaining("more")
-                .withMessageContaining("permission denied for function create_stream_v2");
+                .withMessageContaining("permission denied for function create_keyed_stream_v1");
     }
 }

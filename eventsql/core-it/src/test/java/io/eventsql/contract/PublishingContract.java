@@ -9,6 +9,7 @@ import io.eventsql.Event;
 import io.eventsql.EventNotStoredException;
 import io.eventsql.EventPosition;
 import io.eventsql.PartialPublishException;
+import io.eventsql.Storage;
 import io.eventsql.StoredEvent;
 import io.eventsql.StreamSpec;
 import io.eventsql.UnknownStreamException;
@@ -28,8 +29,8 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /** A published event is stored unchanged, or rejected. */
 abstract class PublishingContract extends Contract {
-    PublishingContract(int shards) {
-        super(shards);
+    PublishingContract(int shards, Storage storage) {
+        super(shards, storage);
     }
 
     @Test
@@ -134,7 +135,11 @@ abstract class PublishingContract extends Contract {
     @Test
     void publishAll_databaseRejectsOneEvent_onlyItsShardStoresNothing() throws Exception {
         String stream = newStream();
-        cluster.execute("ALTER TABLE eventsql.events_" + stream + " ADD CONSTRAINT no_poison CHECK (key <> 'poison')");
+        cluster.execute(
+                storage == Storage.ROWS
+                        ? "ALTER TABLE eventsql.events_" + stream + " ADD CONSTRAINT no_poison CHECK (key <> 'poison')"
+                        : "ALTER TABLE eventsql.events_" + stream + "__blocks ADD CONSTRAINT no_poison"
+                                + " CHECK (position('\\x706f69736f6e'::bytea IN block) = 0)");
         List<CompletableFuture<EventPosition>> concurrent = new ArrayList<>();
         List<Event> events = new ArrayList<>();
         for (int i = 0; i < 60; i++) {

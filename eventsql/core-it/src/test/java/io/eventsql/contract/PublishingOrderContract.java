@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.eventsql.Event;
 import io.eventsql.EventPosition;
+import io.eventsql.Storage;
 import io.eventsql.StoredEvent;
 import io.eventsql.StreamSpec;
 import java.time.Instant;
@@ -22,8 +23,8 @@ import org.junit.jupiter.api.Test;
 
 /** Order and completeness of events published by many calls. */
 abstract class PublishingOrderContract extends Contract {
-    PublishingOrderContract(int shards) {
-        super(shards);
+    PublishingOrderContract(int shards, Storage storage) {
+        super(shards, storage);
     }
 
     @Test

@@ -53,6 +53,60 @@ class RolesFileIT extends RolesFixture {
         assertDenied(login("eventsql_reader"), "SELECT FROM eventsql.events_orders__p0_s0");
     }
 
+    /** The streams have been created by the owner's role, after the file was applied. */
+    @Test
+    void appendFunctionOfAStream_hasOwnerRightsAndGrantsOfAppend() throws SQLException {
+        assertAppendFunctionsAreLikeAppend(2);
+        HikariDataSource publisher = login("eventsql_publisher");
+        Sql.execute(ownerPool, "REVOKE EXECUTE ON FUNCTION eventsql.append_v1 FROM eventsql_publisher");
+        publish(open(publisher), 0, 200); // by the function of the stream
+
+        Sql.execute(
+                ownerPool,
+                "GRANT EXECUTE ON FUNCTION eventsql.append_v1 TO eventsql_publisher",
+                "REVOKE EXECUTE ON FUNCTION eventsql.append_v2_" + streamId() + " FROM eventsql_publisher");
+        publish(open(publisher), 200, 400); // by append_v1
+
+        assertDenied(
+                login("eventsql_reader"),
+                "SELECT eventsql.append_v2_" + streamId()
+                        + "(gen_random_uuid(), 1, 1, NULL, 0, 'orders', '{0}', '{1}', NULL, NULL, '{k}', '{x}', '{NULL}')");
+        read(as("eventsql_reader"), "orders", 400);
+    }
+
+    @Test
+    void grantOnAppend_isCopiedToTheFunctionsOfStreamsOnRequest() throws SQLException {
+        HikariDataSource custom = login();
+        String login = Sql.query(custom, "SELECT current_user").getFirst();
+        String function = "eventsql.append_v2_" + streamId();
+        String mayAppend = "SELECT has_function_privilege('" + login + "', to_regproc('" + function + "'), 'EXECUTE')";
+
+        Sql.execute(ownerPool, "GRANT EXECUTE ON FUNCTION eventsql.append_v1 TO " + login);
+        assertThat(Sql.query(ownerPool, mayAppend)).containsExactly("f");
+        Sql.query(ownerPool, "SELECT eventsql.apply_append_grants_v1()");
+        assertThat(Sql.query(ownerPool, mayAppend)).containsExactly("t");
+        assertAppendFunctionsAreLikeAppend(2);
+
+        Sql.execute(ownerPool, "REVOKE EXECUTE ON FUNCTION eventsql.append_v1 FROM " + login);
+        Sql.query(ownerPool, "SELECT eventsql.apply_append_grants_v1()");
+        assertThat(Sql.query(ownerPool, mayAppend)).containsExactly("f");
+        assertAppendFunctionsAreLikeAppend(2);
+    }
+
+    private long streamId() throws SQLException {
+        return Sql.queryLong(ownerPool, "SELECT stream_id FROM eventsql.stream WHERE name = 'orders'");
+    }
+
+    private void assertAppendFunctionsAreLikeAppend(int streams) throws SQLException {
+        List<String> likeness = Sql.query(Roles.admin(database), """
+                SELECT p.proowner = a.proowner AND p.prosecdef = a.prosecdef
+                   AND ARRAY(SELECT x::text FROM aclexplode(p.proacl) x ORDER BY 1)
+                     = ARRAY(SELECT x::text FROM aclexplode(a.proacl) x ORDER BY 1)
+                FROM pg_proc p, pg_proc a
+                WHERE p.proname ~ '^append_v2_' AND a.oid = 'eventsql.append_v1'::regproc""");
+        assertThat(likeness).hasSize(streams).containsOnly("t");
+    }
+
     @Test
     void rolesFile_appliedAgain_keepsWorking() throws Exception {
         publish(as("eventsql_publisher"), 0, 150);
@@ -77,6 +131,7 @@ class RolesFileIT extends RolesFixture {
 
         Roles.apply(database, "eventsql");
 
+        assertAppendFunctionsAreLikeAppend(1);
         publish(as("eventsql_publisher"), 250, 500);
         HikariDataSource reader = login("eventsql_reader");
         read(open(reader), "orders", 500);

@@ -7,6 +7,7 @@ import io.eventsql.Event;
 import io.eventsql.EventPosition;
 import io.eventsql.EventSql;
 import io.eventsql.InvalidInputException;
+import io.eventsql.Storage;
 import io.eventsql.StreamSpec;
 import io.eventsql.fixture.Sql;
 import java.sql.SQLException;
@@ -22,34 +23,34 @@ import org.junit.jupiter.api.Test;
 
 /** Creating and listing streams, and the view of JSON streams. */
 abstract class StreamsContract extends Contract {
-    StreamsContract(int shards) {
-        super(shards);
+    StreamsContract(int shards, Storage storage) {
+        super(shards, storage);
     }
 
     @Test
     void createStream_existsWithSameValues_doesNothing() {
         StreamSpec spec =
                 StreamSpec.of(newName()).withPartitions(2).withSegmentSize(200).asJson();
-        eventSql.createStream(spec);
+        eventSql.createStream(stored(spec));
         publisher.publish(spec.name(), Event.ofText("1"));
-        eventSql.createStream(spec);
-        cluster.open().createStream(spec);
+        eventSql.createStream(stored(spec));
+        cluster.open().createStream(stored(spec));
         assertThat(readAll(spec.name())).hasSize(1);
-        assertThat(eventSql.streams()).contains(spec);
+        assertThat(eventSql.streams()).contains(stored(spec));
     }
 
     @Test
     void createStream_existsWithOtherValues_keepsThemAndRejectsOtherPartitions() {
         StreamSpec spec = StreamSpec.of(newName()).withPartitions(2).withSegmentSize(200);
-        eventSql.createStream(spec);
+        eventSql.createStream(stored(spec));
         for (EventSql instance : List.of(eventSql, cluster.open())) {
             assertThatExceptionOfType(InvalidInputException.class)
-                    .isThrownBy(() -> instance.createStream(spec.withPartitions(3)))
+                    .isThrownBy(() -> instance.createStream(stored(spec.withPartitions(3))))
                     .withMessageContaining(spec.name())
                     .satisfies(e -> assertThat(e.field()).isEqualTo("stream.partitions"));
-            instance.createStream(spec.withSegmentSize(300));
-            instance.createStream(spec.asJson());
-            assertThat(instance.streams()).contains(spec);
+            instance.createStream(stored(spec.withSegmentSize(300)));
+            instance.createStream(stored(spec.asJson()));
+            assertThat(instance.streams()).contains(stored(spec));
         }
     }
 
@@ -63,7 +64,7 @@ abstract class StreamsContract extends Contract {
             for (EventSql instance : instances) {
                 done.add(executor.submit(() -> {
                     start.await();
-                    instance.createStream(spec);
+                    instance.createStream(stored(spec));
                     return instance.publisher().publish(spec.name(), Event.ofText("x"));
                 }));
             }

@@ -12,6 +12,7 @@ import io.eventsql.FailurePolicy;
 import io.eventsql.InvalidInputException;
 import io.eventsql.ParkedEvent;
 import io.eventsql.RetryPolicy;
+import io.eventsql.Storage;
 import io.eventsql.StoredEvent;
 import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
@@ -37,8 +38,8 @@ abstract class TombstonesContract extends Contract {
             Event.tombstone("b"),
             Event.tombstone("c"));
 
-    TombstonesContract(int shards) {
-        super(shards);
+    TombstonesContract(int shards, Storage storage) {
+        super(shards, storage);
     }
 
     private static void assertIsTombstone(StoredEvent event) {

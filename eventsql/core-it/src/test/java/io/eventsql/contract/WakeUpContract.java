@@ -5,6 +5,7 @@ import static org.awaitility.Awaitility.await;
 
 import io.eventsql.Event;
 import io.eventsql.EventSql;
+import io.eventsql.Storage;
 import io.eventsql.StreamSpec;
 import io.eventsql.fixture.Handled;
 import io.eventsql.fixture.Sql;
@@ -25,8 +26,8 @@ import org.junit.jupiter.api.Test;
 
 /** How consumers find new events: by notification, by fetching again, by polling. */
 abstract class WakeUpContract extends Contract {
-    WakeUpContract(int shards) {
-        super(shards);
+    WakeUpContract(int shards, Storage storage) {
+        super(shards, storage);
     }
 
     private EventSql openConsuming() {
@@ -171,8 +172,6 @@ abstract class WakeUpContract extends Contract {
                                 new int[] {streamId},
                                 new int[] {0},
                                 new int[] {1},
-                                new int[] {1},
-                                new int[] {0},
                                 new String[] {null},
                                 new byte[][] {{1}},
                                 new String[] {null}));

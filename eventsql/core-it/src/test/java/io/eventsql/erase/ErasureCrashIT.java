@@ -47,7 +47,7 @@ class ErasureCrashIT extends ErasureFixture {
             String key = "k" + kill;
             int steps = 1 + random.nextInt(STEPS_MAX);
             try (ChildProcess process = new ChildProcess(folder, ErasureProcess.class, arguments(key))) {
-                await().atMost(Duration.ofSeconds(30))
+                await().atMost(Duration.ofSeconds(120))
                         .pollInterval(Duration.ofMillis(5))
                         .until(() -> steps(key) >= steps || isDone(key));
                 process.kill();

@@ -5,10 +5,12 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.eventsql.Event;
 import io.eventsql.EventPosition;
 import io.eventsql.EventSql;
+import io.eventsql.Storage;
 import io.eventsql.StoredEvent;
 import io.eventsql.StreamSpec;
 import io.eventsql.fixture.DatabaseFiles;
 import io.eventsql.fixture.TestCluster;
+import io.eventsql.fixture.TestStreams;
 import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.HexFormat;
@@ -31,8 +33,18 @@ abstract class ErasureFixture {
     void open(int shards) {
         cluster = TestCluster.ofShards(shards);
         eventSql = cluster.open();
-        eventSql.createStream(StreamSpec.of(stream).withPartitions(2).withSegmentSize(100));
-        eventSql.createStream(StreamSpec.of(stream + "_dead").withPartitions(2).withSegmentSize(100));
+        createStream(stream);
+        createStream(stream + "_dead");
+    }
+
+    private void createStream(String name) {
+        eventSql.createStream(
+                StreamSpec.of(name).withPartitions(2).withSegmentSize(100).withStorage(storage()));
+    }
+
+    /** Returns how the streams store their events. */
+    Storage storage() {
+        return TestStreams.areBlocks() ? Storage.BLOCKS : Storage.ROWS;
     }
 
     @AfterEach

@@ -15,6 +15,7 @@ import io.eventsql.StreamSpec;
 import io.eventsql.eventsdb.EventsDb;
 import io.eventsql.fixture.Pools;
 import io.eventsql.fixture.Seeds;
+import io.eventsql.fixture.TestStreams;
 import io.eventsql.fixture.check.Ledger;
 import io.eventsql.fixture.load.PublishLoad;
 import io.eventsql.fixture.proxy.FaultProxy;
@@ -47,7 +48,7 @@ import org.junit.jupiter.params.provider.ValueSource;
  * <p>{@code -Deventsql.test.seconds=N} runs the two random tests for N seconds each instead of 4.
  */
 class AppendInDoubtIT {
-    private static final String APPEND = "append_v1";
+    private static final String APPEND = "SELECT eventsql.append_";
     private static final long RUN_SECONDS = Long.getLong("eventsql.test.seconds", 4);
     private static EventsDb eventsDb;
 
@@ -118,7 +119,7 @@ class AppendInDoubtIT {
 
     private void publishWhileRequestsAreCut(String stream, String request) throws Exception {
         Random random = Seeds.random("AppendInDoubtIT." + stream);
-        open(settings(), StreamSpec.of(stream).withPartitions(5).withSegmentSize(500));
+        open(settings(), TestStreams.of(stream).withPartitions(5).withSegmentSize(500));
         List<RequestFault> cuts = Stream.of(RequestFault.values())
                 .filter(fault -> fault != RequestFault.HOLD_REQUEST)
                 .toList();
@@ -152,7 +153,7 @@ class AppendInDoubtIT {
                         .networkTimeout(Duration.ofMillis(150))
                         .publishTimeout(Duration.ofMillis(250))
                         .bufferBytes(64 << 10),
-                StreamSpec.of("chaos").withPartitions(5).withSegmentSize(500));
+                TestStreams.of("chaos").withPartitions(5).withSegmentSize(500));
         Ledger ledger = new Ledger();
         PublishLoad load = new PublishLoad(eventSql.publisher(), "chaos", ledger);
         load.startAll(3, "k", random, 5);
@@ -189,7 +190,7 @@ class AppendInDoubtIT {
             try (var connection = eventsDb.adminDataSource().getConnection();
                     var statement = connection.createStatement();
                     var row = statement.executeQuery("SELECT count(*) FROM pg_stat_activity WHERE state = 'active'"
-                            + " AND query LIKE '%append_v1%' AND pid <> pg_backend_pid()")) {
+                            + " AND query LIKE '%append_v%' AND pid <> pg_backend_pid()")) {
                 row.next();
                 return row.getInt(1) == 0;
             }
@@ -207,7 +208,7 @@ class AppendInDoubtIT {
     void publish_appendIsHeldInNetwork_isResentAndLateOriginalIsNotStoredAgain() throws Exception {
         open(
                 settings().networkTimeout(Duration.ofMillis(300)),
-                StreamSpec.of("held").withPartitions(1));
+                TestStreams.of("held").withPartitions(1));
         proxy.planRequests(APPEND, number -> number == 1 ? RequestFault.HOLD_REQUEST : null);
 
         EventPosition first = eventSql.publisher().publish("held", Event.ofText("k", "first"));
@@ -224,7 +225,7 @@ class AppendInDoubtIT {
     void publish_lateOriginalOfAbandonedBatch_isNotStoredAfterLaterBatch() throws Exception {
         open(
                 settings().networkTimeout(Duration.ofMillis(200)).publishTimeout(Duration.ofMillis(500)),
-                StreamSpec.of("abandoned").withPartitions(1));
+                TestStreams.of("abandoned").withPartitions(1));
         proxy.planRequests("first_key", number -> RequestFault.HOLD_REQUEST);
         assertThatThrownBy(() -> eventSql.publisher().publish("abandoned", Event.ofText("first_key", "first")))
                 .isInstanceOf(EventOutcomeUnknownException.class);
@@ -249,7 +250,7 @@ class AppendInDoubtIT {
     void publish_networkIsBlackhole_continuesWhenItRecovers() throws Exception {
         open(
                 settings().networkTimeout(Duration.ofMillis(300)),
-                StreamSpec.of("blackhole").withPartitions(2));
+                TestStreams.of("blackhole").withPartitions(2));
         Ledger ledger = new Ledger();
         Event before = ledger.next("k");
         ledger.stored(before, eventSql.publisher().publish("blackhole", before));

@@ -12,10 +12,10 @@ import io.eventsql.EventPosition;
 import io.eventsql.EventSql;
 import io.eventsql.Settings;
 import io.eventsql.StoredEvent;
-import io.eventsql.StreamSpec;
 import io.eventsql.fixture.LogicalBackup;
 import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.TestCluster;
+import io.eventsql.fixture.TestStreams;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.SQLException;
@@ -67,7 +67,7 @@ class ApplicationDatabaseRestoredIT {
                     }
                 })
                 .build();
-        eventSql.createStream(StreamSpec.of(STREAM).withPartitions(1).withSegmentSize(1_000));
+        eventSql.createStream(TestStreams.of(STREAM).withPartitions(1).withSegmentSize(1_000));
     }
 
     @AfterEach

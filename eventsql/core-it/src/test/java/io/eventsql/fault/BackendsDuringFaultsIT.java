@@ -10,11 +10,11 @@ import io.eventsql.EventSql;
 import io.eventsql.EventSqlException;
 import io.eventsql.Settings;
 import io.eventsql.StoredEvent;
-import io.eventsql.StreamSpec;
 import io.eventsql.eventsdb.EventsDb;
 import io.eventsql.fixture.Handled;
 import io.eventsql.fixture.Pools;
 import io.eventsql.fixture.Sql;
+import io.eventsql.fixture.TestStreams;
 import io.eventsql.fixture.check.Ledger;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
@@ -100,8 +100,8 @@ class BackendsDuringFaultsIT {
             config.addDataSourceProperty("ApplicationName", "library");
         });
         eventSql = EventSql.builder(pool).settings(SETTINGS).build();
-        eventSql.createStream(StreamSpec.of("orders").withPartitions(PARTITIONS));
-        eventSql.createStream(StreamSpec.of("relayed").withPartitions(RELAYED_PARTITIONS));
+        eventSql.createStream(TestStreams.of("orders").withPartitions(PARTITIONS));
+        eventSql.createStream(TestStreams.of("relayed").withPartitions(RELAYED_PARTITIONS));
         eventSql.subscribe(ConsumerSpec.of("orders", "plain"), handled::add);
         eventSql.subscribeTransactional(
                 ConsumerSpec.of("orders", "exact").withHandlerTimeout(Duration.ofSeconds(1)),
@@ -324,7 +324,7 @@ class BackendsDuringFaultsIT {
 
     @Test
     void tableOfStreamAltered_backendsAreBounded() throws Exception {
-        whileLocked("ALTER TABLE eventsql.events_orders ADD CONSTRAINT always CHECK (true)");
+        whileLocked("ALTER TABLE " + TestStreams.table("orders") + " ADD CONSTRAINT always CHECK (true)");
     }
 
     @Test
@@ -364,7 +364,8 @@ class BackendsDuringFaultsIT {
                         + " IF EXISTS (SELECT FROM public.sleeping) THEN PERFORM pg_sleep(86400); END IF;"
                         + " RETURN NEW; END $$",
                 "SET lock_timeout = '20s'",
-                "CREATE TRIGGER sleep BEFORE INSERT ON eventsql.events_orders FOR EACH ROW EXECUTE FUNCTION public.sleep()",
+                "CREATE TRIGGER sleep BEFORE INSERT ON " + TestStreams.table("orders")
+                        + " FOR EACH ROW EXECUTE FUNCTION public.sleep()",
                 "INSERT INTO public.sleeping DEFAULT VALUES");
         try {
             assertBackendsBounded(PARTITIONS);

@@ -13,6 +13,7 @@ import io.eventsql.Settings;
 import io.eventsql.StreamSpec;
 import io.eventsql.eventsdb.EmbeddedEventsDb;
 import io.eventsql.fixture.DelegatingDataSource;
+import io.eventsql.fixture.TestStreams;
 import io.eventsql.fixture.check.Ledger;
 import io.eventsql.fixture.proxy.FaultProxy.RequestFault;
 import io.eventsql.fixture.proxy.ProxiedDatabase;
@@ -53,7 +54,7 @@ import org.junit.jupiter.params.provider.EnumSource;
  * more is published than the buffer holds.
  */
 class BackpressureIT {
-    private static final String APPEND = "append_v1";
+    private static final String APPEND = "SELECT eventsql.append_";
 
     private static EmbeddedEventsDb eventsDb;
 
@@ -100,12 +101,8 @@ class BackpressureIT {
                     shards,
                     null,
                     new PublishContext(
-                            UUID.randomUUID(),
-                            settings,
-                            streams,
-                            new SegmentKeeper(),
-                            wakeUp,
-                            PublishListeners.none()));
+                            UUID.randomUUID(), settings, streams, new SegmentKeeper(), wakeUp, PublishListeners.none()),
+                    (shard, nanos) -> {});
         }
 
         long bufferedBytes() {
@@ -179,7 +176,7 @@ class BackpressureIT {
                 .maxBatchEvents(10)
                 .build();
         ObservablePublisher observable = opened(new ObservablePublisher(
-                database.pool(), settings, StreamSpec.of("events").withPartitions(4)));
+                database.pool(), settings, TestStreams.of("events").withPartitions(4)));
         Ledger ledger = new Ledger();
         publish(observable.publisher, ledger, "before");
         assertThat(ledger.storedCount()).isEqualTo(1);
@@ -252,7 +249,7 @@ class BackpressureIT {
                         .publishTimeout(Duration.ofMillis(500))
                         .build())
                 .build());
-        eventSql.createStream(StreamSpec.of("not_sent"));
+        eventSql.createStream(TestStreams.of("not_sent"));
         database.proxy().refuse();
         database.proxy().cut();
         await().atMost(Duration.ofSeconds(10))
@@ -291,7 +288,7 @@ class BackpressureIT {
                         .maxBatchBytes(32 << 20)
                         .build())
                 .build());
-        eventSql.createStream(StreamSpec.of("big").withPartitions(1));
+        eventSql.createStream(TestStreams.of("big").withPartitions(1));
         database.proxy().planRequests(APPEND, number -> number == 1 ? RequestFault.HOLD_REQUEST : null);
         byte[] big = "x".repeat(1 << 20).getBytes(StandardCharsets.US_ASCII);
         List<Event> events = Stream.generate(() -> Event.of("k", big)).limit(24).toList();
@@ -312,7 +309,7 @@ class BackpressureIT {
     void publish_manyEventsWaitForOnePartition_allAreStored() throws Exception {
         ProxiedDatabase database = proxied();
         EventSql eventSql = opened(EventSql.builder(database.pool()).build());
-        eventSql.createStream(StreamSpec.of("one_partition").withPartitions(1));
+        eventSql.createStream(TestStreams.of("one_partition").withPartitions(1));
         Ledger ledger = new Ledger();
         List<Event> events = new ArrayList<>();
         List<CompletableFuture<EventPosition>> futures = new ArrayList<>();
@@ -345,7 +342,7 @@ class BackpressureIT {
                 .settings(
                         Settings.builder().publishTimeout(Duration.ofSeconds(5)).build())
                 .build());
-        eventSql.createStream(StreamSpec.of("errors").withPartitions(2));
+        eventSql.createStream(TestStreams.of("errors").withPartitions(2));
         failing.set(true);
         for (int i = 0; i < 8; i++) { // more than there are append threads
             String key = "k" + i;

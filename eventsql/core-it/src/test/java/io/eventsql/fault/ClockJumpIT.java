@@ -10,12 +10,12 @@ import io.eventsql.EventSql;
 import io.eventsql.PartitionState;
 import io.eventsql.Settings;
 import io.eventsql.StoredEvent;
-import io.eventsql.StreamSpec;
 import io.eventsql.fixture.Handled;
 import io.eventsql.fixture.Seeds;
 import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.SwitchableDataSource;
 import io.eventsql.fixture.TestCluster;
+import io.eventsql.fixture.TestStreams;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.SQLException;
@@ -54,7 +54,7 @@ class ClockJumpIT {
     @BeforeEach
     void replaceClock() throws SQLException {
         EventSql eventSql = open(database);
-        eventSql.createStream(StreamSpec.of("ticks").withPartitions(PARTITIONS).withSegmentSize(1_000));
+        eventSql.createStream(TestStreams.of("ticks").withPartitions(PARTITIONS).withSegmentSize(1_000));
         Sql.execute(
                 database,
                 "CREATE SCHEMA shifted",

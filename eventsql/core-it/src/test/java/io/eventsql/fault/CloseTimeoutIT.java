@@ -10,9 +10,9 @@ import io.eventsql.EventOutcomeUnknownException;
 import io.eventsql.EventPosition;
 import io.eventsql.EventSql;
 import io.eventsql.Settings;
-import io.eventsql.StreamSpec;
 import io.eventsql.eventsdb.EmbeddedEventsDb;
 import io.eventsql.fixture.CapturedLog;
+import io.eventsql.fixture.TestStreams;
 import io.eventsql.fixture.proxy.ProxiedDatabase;
 import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
@@ -49,7 +49,7 @@ class CloseTimeoutIT {
                         .closeTimeout(TIMEOUT)
                         .build())
                 .build();
-        eventSql.createStream(StreamSpec.of("orders").withPartitions(1));
+        eventSql.createStream(TestStreams.of("orders").withPartitions(1));
         return eventSql;
     }
 

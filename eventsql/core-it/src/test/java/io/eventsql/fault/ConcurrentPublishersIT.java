@@ -7,10 +7,10 @@ import com.zaxxer.hikari.HikariDataSource;
 import io.eventsql.EventPosition;
 import io.eventsql.EventSql;
 import io.eventsql.StoredEvent;
-import io.eventsql.StreamSpec;
 import io.eventsql.eventsdb.EventsDb;
 import io.eventsql.fixture.Pools;
 import io.eventsql.fixture.Seeds;
+import io.eventsql.fixture.TestStreams;
 import io.eventsql.fixture.check.Acknowledgement;
 import io.eventsql.fixture.check.Ledger;
 import io.eventsql.fixture.process.ChildProcess;
@@ -100,7 +100,7 @@ class ConcurrentPublishersIT {
                         .settings(PublisherProcess.settings().build())
                         .build()) {
             eventSql.createStream(
-                    StreamSpec.of(STREAM).withPartitions(PARTITIONS).withSegmentSize(1_000));
+                    TestStreams.of(STREAM).withPartitions(PARTITIONS).withSegmentSize(1_000));
             Thread following = reader("following", () -> follow(eventSql));
             Thread counting = reader("counting", () -> count(pool));
 

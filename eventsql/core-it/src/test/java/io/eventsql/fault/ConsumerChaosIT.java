@@ -2,10 +2,10 @@ package io.eventsql.fault;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.eventsql.StreamSpec;
 import io.eventsql.eventsdb.EventsDb;
 import io.eventsql.fixture.HandlerMode;
 import io.eventsql.fixture.Seeds;
+import io.eventsql.fixture.TestStreams;
 import io.eventsql.fixture.check.Effects;
 import io.eventsql.fixture.check.HandledRecords;
 import io.eventsql.fixture.process.ConsumerGroup;
@@ -71,7 +71,7 @@ class ConsumerChaosIT {
                 ConsumerGroup group = new ConsumerGroup(
                                 eventsDb,
                                 folder,
-                                StreamSpec.of("chaos").withPartitions(PARTITIONS),
+                                TestStreams.of("chaos").withPartitions(PARTITIONS),
                                 Map.of("plain", plain, "once", once),
                                 60)
                         .with("leaseMs", LEASE_MS)

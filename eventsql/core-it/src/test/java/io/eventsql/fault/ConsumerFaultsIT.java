@@ -6,6 +6,7 @@ import io.eventsql.StreamSpec;
 import io.eventsql.eventsdb.EmbeddedEventsDb;
 import io.eventsql.fixture.HandlerMode;
 import io.eventsql.fixture.Seeds;
+import io.eventsql.fixture.TestStreams;
 import io.eventsql.fixture.process.ConsumerGroup;
 import io.eventsql.fixture.proxy.FaultProxy;
 import java.nio.file.Path;
@@ -54,7 +55,7 @@ class ConsumerFaultsIT {
     }
 
     private ConsumerGroup group(HandlerMode mode) throws Exception {
-        StreamSpec stream = StreamSpec.of("cuts" + STREAMS.incrementAndGet()).withPartitions(PARTITIONS);
+        StreamSpec stream = TestStreams.of("cuts" + STREAMS.incrementAndGet()).withPartitions(PARTITIONS);
         return new ConsumerGroup(eventsDb, folder, stream, Map.of("c", mode), 20)
                 .with("leaseMs", 3_000)
                 .with("heartbeatMs", 500);

@@ -8,11 +8,11 @@ import io.eventsql.Event;
 import io.eventsql.EventSql;
 import io.eventsql.PartitionState;
 import io.eventsql.Settings;
-import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
 import io.eventsql.fixture.DelegatingDataSource;
 import io.eventsql.fixture.Handled;
 import io.eventsql.fixture.TestCluster;
+import io.eventsql.fixture.TestStreams;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
@@ -119,7 +119,7 @@ class ConsumerThreadsIT {
                     new FaultyDataSource(cluster.dataSources().getFirst());
             try (EventSql eventSql =
                     EventSql.builder(dataSource).settings(settings()).build()) {
-                eventSql.createStream(StreamSpec.of(STREAM).withPartitions(2));
+                eventSql.createStream(TestStreams.of(STREAM).withPartitions(2));
                 Handled handled = new Handled();
                 eventSql.subscribe(ConsumerSpec.of(STREAM, "c"), handled::add);
                 publish(eventSql, 0, 10);
@@ -144,7 +144,7 @@ class ConsumerThreadsIT {
                     new FaultyDataSource(cluster.dataSources().getFirst());
             EventSql good = cluster.open(
                     settings -> settings.pollInterval(Duration.ofMillis(100)).lease(Duration.ofSeconds(3)));
-            good.createStream(StreamSpec.of(STREAM).withPartitions(4));
+            good.createStream(TestStreams.of(STREAM).withPartitions(4));
             Handled handled = new Handled();
             Settings settings = Settings.builder()
                     .pollInterval(Duration.ofMillis(100))
@@ -181,7 +181,7 @@ class ConsumerThreadsIT {
         try (TestCluster cluster = TestCluster.ofShards(1)) {
             EventSql eventSql = cluster.open(
                     settings -> settings.lease(Duration.ofMinutes(10)).heartbeat(Duration.ofMinutes(5)));
-            eventSql.createStream(StreamSpec.of(STREAM).withPartitions(1));
+            eventSql.createStream(TestStreams.of(STREAM).withPartitions(1));
             CountDownLatch begun = new CountDownLatch(1);
             CountDownLatch release = new CountDownLatch(1);
             Subscription member = eventSql.subscribe(ConsumerSpec.of(STREAM, "c"), event -> {

@@ -8,11 +8,11 @@ import io.eventsql.ConsumerSpec;
 import io.eventsql.EventSql;
 import io.eventsql.Settings;
 import io.eventsql.StoredEvent;
-import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
 import io.eventsql.eventsdb.EmbeddedEventsDb;
 import io.eventsql.fixture.Pools;
 import io.eventsql.fixture.Seeds;
+import io.eventsql.fixture.TestStreams;
 import io.eventsql.fixture.check.Ledger;
 import io.eventsql.fixture.load.PublishLoad;
 import java.time.Duration;
@@ -77,7 +77,7 @@ class DatabaseCrashIT {
                 HikariDataSource pool = Pools.pool(eventsDb);
                 EventSql eventSql = EventSql.builder(pool).settings(settings).build()) {
             eventSql.createStream(
-                    StreamSpec.of(STREAM).withPartitions(PARTITIONS).withSegmentSize(1_000));
+                    TestStreams.of(STREAM).withPartitions(PARTITIONS).withSegmentSize(1_000));
             Handled single = new Handled();
             Handled batch = new Handled();
             Subscription one = eventSql.subscribe(ConsumerSpec.of(STREAM, "single"), single::handle);

@@ -10,6 +10,7 @@ import io.eventsql.Settings;
 import io.eventsql.StreamSpec;
 import io.eventsql.fixture.Seeds;
 import io.eventsql.fixture.Sql;
+import io.eventsql.fixture.TestStreams;
 import io.eventsql.fixture.check.Ledger;
 import io.eventsql.fixture.check.LossCheck;
 import io.eventsql.fixture.check.LossCheck.Loss;
@@ -36,7 +37,7 @@ import org.junit.jupiter.api.io.TempDir;
 @Timeout(300)
 class DumpAndRestoreIT {
     private static final StreamSpec STREAM =
-            StreamSpec.of("orders").withPartitions(3).withSegmentSize(1_000);
+            TestStreams.of("orders").withPartitions(3).withSegmentSize(1_000);
 
     @TempDir
     private Path folder;

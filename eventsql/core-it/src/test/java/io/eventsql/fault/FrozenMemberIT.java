@@ -1,9 +1,9 @@
 package io.eventsql.fault;
 
-import io.eventsql.StreamSpec;
 import io.eventsql.eventsdb.EventsDb;
 import io.eventsql.fixture.HandlerMode;
 import io.eventsql.fixture.Sql;
+import io.eventsql.fixture.TestStreams;
 import io.eventsql.fixture.process.ConsumerGroup;
 import io.eventsql.fixture.process.MemberProcess;
 import io.eventsql.fixture.proxy.FaultProxy;
@@ -61,7 +61,7 @@ class FrozenMemberIT {
 
     private ConsumerGroup group(HandlerMode mode) throws Exception {
         return new ConsumerGroup(
-                        eventsDb, folder, StreamSpec.of(stream).withPartitions(PARTITIONS), Map.of("c", mode), 30)
+                        eventsDb, folder, TestStreams.of(stream).withPartitions(PARTITIONS), Map.of("c", mode), 30)
                 .with("leaseMs", LEASE_MS)
                 .with("heartbeatMs", 500);
     }

@@ -11,6 +11,7 @@ import io.eventsql.fixture.HandlerMode;
 import io.eventsql.fixture.Pools;
 import io.eventsql.fixture.Seeds;
 import io.eventsql.fixture.Sql;
+import io.eventsql.fixture.TestStreams;
 import io.eventsql.fixture.check.Acknowledgement;
 import io.eventsql.fixture.check.Effects;
 import io.eventsql.fixture.check.Ledger;
@@ -61,7 +62,7 @@ import org.junit.jupiter.api.io.TempDir;
 class HistoryChaosIT {
     private static final long SECONDS = Long.getLong("eventsql.test.chaosSeconds", 0);
     private static final StreamSpec STREAM =
-            StreamSpec.of("chaos").withPartitions(4).withSegmentSize(2_000);
+            TestStreams.of("chaos").withPartitions(4).withSegmentSize(2_000);
     private static final String CONSUMER = "once";
     private static final int PUBLISHERS = 2;
     private static final int MEMBERS = 2;

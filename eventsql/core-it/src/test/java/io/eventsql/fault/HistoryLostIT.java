@@ -12,7 +12,6 @@ import io.eventsql.EventPosition;
 import io.eventsql.EventSql;
 import io.eventsql.Settings;
 import io.eventsql.StoredEvent;
-import io.eventsql.StreamSpec;
 import io.eventsql.UnknownStreamException;
 import io.eventsql.eventsdb.EmbeddedEventsDb;
 import io.eventsql.fixture.Handled;
@@ -21,6 +20,7 @@ import io.eventsql.fixture.LostHistory;
 import io.eventsql.fixture.LostHistory.Range;
 import io.eventsql.fixture.Pools;
 import io.eventsql.fixture.Sql;
+import io.eventsql.fixture.TestStreams;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.HashSet;
@@ -89,7 +89,7 @@ class HistoryLostIT {
 
     private String newStream() {
         String name = "restored" + STREAMS.incrementAndGet();
-        eventSql.createStream(StreamSpec.of(name).withPartitions(1).withSegmentSize(1_000));
+        eventSql.createStream(TestStreams.of(name).withPartitions(1).withSegmentSize(1_000));
         return name;
     }
 
@@ -201,9 +201,9 @@ class HistoryLostIT {
         backup.restore(pool);
         String usurper = stream + "_usurper";
         try (EventSql other = EventSql.builder(pool).settings(SETTINGS).build()) {
-            other.createStream(StreamSpec.of(usurper).withPartitions(1));
+            other.createStream(TestStreams.of(usurper).withPartitions(1));
             publish(other, usurper, "x", 7);
-            other.createStream(StreamSpec.of(stream).withPartitions(1).withSegmentSize(1_000));
+            other.createStream(TestStreams.of(stream).withPartitions(1).withSegmentSize(1_000));
         }
         assertThat(publish(eventSql, stream, "new", 2))
                 .extracting(EventPosition::offset)
@@ -232,7 +232,7 @@ class HistoryLostIT {
                 .untilAsserted(() -> assertThatExceptionOfType(UnknownStreamException.class)
                         .isThrownBy(() -> publish(eventSql, stream, "new", 1)));
         assertThat(Sql.query(pool, "SELECT name FROM eventsql.stream")).doesNotContain(stream);
-        eventSql.createStream(StreamSpec.of(stream).withPartitions(1).withSegmentSize(1_000));
+        eventSql.createStream(TestStreams.of(stream).withPartitions(1).withSegmentSize(1_000));
         publish(eventSql, stream, "again", 2);
         awaitAllHandled(stream, handled);
         assertPublishedLost(new Range(stream, 0, 0, 5));

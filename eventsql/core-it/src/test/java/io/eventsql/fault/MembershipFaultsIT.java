@@ -11,12 +11,12 @@ import io.eventsql.Event;
 import io.eventsql.EventSql;
 import io.eventsql.PartitionState;
 import io.eventsql.Settings;
-import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
 import io.eventsql.eventsdb.EventsDb;
 import io.eventsql.fixture.Handled;
 import io.eventsql.fixture.Pools;
 import io.eventsql.fixture.Sql;
+import io.eventsql.fixture.TestStreams;
 import io.eventsql.fixture.proxy.FaultProxy;
 import io.eventsql.fixture.proxy.FaultProxy.RequestFault;
 import java.sql.PreparedStatement;
@@ -85,7 +85,7 @@ class MembershipFaultsIT {
         goodPool = Pools.pool(eventsDb);
         faultyPool = Pools.pool(eventsDb, proxy.jdbcUrl(), config -> config.setConnectionTimeout(30_000));
         good = EventSql.builder(goodPool).settings(settings).build();
-        good.createStream(StreamSpec.of(stream).withPartitions(PARTITIONS));
+        good.createStream(TestStreams.of(stream).withPartitions(PARTITIONS));
         faulty = EventSql.builder(faultyPool).settings(settings).build();
     }
 

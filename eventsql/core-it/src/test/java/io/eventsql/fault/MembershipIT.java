@@ -2,9 +2,9 @@ package io.eventsql.fault;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.eventsql.StreamSpec;
 import io.eventsql.eventsdb.EventsDb;
 import io.eventsql.fixture.HandlerMode;
+import io.eventsql.fixture.TestStreams;
 import io.eventsql.fixture.check.Effects;
 import io.eventsql.fixture.check.HandledRecords;
 import io.eventsql.fixture.process.ConsumerGroup;
@@ -62,7 +62,7 @@ class MembershipIT {
     private ConsumerGroup group(HandlerMode mode, int partitions, long tickMs) throws Exception {
         String stream = "members" + STREAMS.incrementAndGet();
         return new ConsumerGroup(
-                eventsDb, folder, StreamSpec.of(stream).withPartitions(partitions), Map.of("c", mode), tickMs);
+                eventsDb, folder, TestStreams.of(stream).withPartitions(partitions), Map.of("c", mode), tickMs);
     }
 
     /** Returns the longest time from {@code since} until another process handles an event of one of these partitions. */

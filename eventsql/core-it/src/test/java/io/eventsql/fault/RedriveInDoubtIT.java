@@ -9,9 +9,9 @@ import io.eventsql.EventSql;
 import io.eventsql.FailurePolicy;
 import io.eventsql.PartitionState;
 import io.eventsql.RetryPolicy;
-import io.eventsql.StreamSpec;
 import io.eventsql.eventsdb.EmbeddedEventsDb;
 import io.eventsql.fixture.Handled;
+import io.eventsql.fixture.TestStreams;
 import io.eventsql.fixture.proxy.FaultProxy;
 import io.eventsql.fixture.proxy.FaultProxy.RequestFault;
 import io.eventsql.fixture.proxy.ProxiedDatabase;
@@ -56,7 +56,7 @@ class RedriveInDoubtIT {
         try (ProxiedDatabase database = ProxiedDatabase.on(eventsDb);
                 EventSql control = EventSql.builder(database.direct()).build();
                 EventSql eventSql = EventSql.builder(database.pool()).build()) {
-            control.createStream(StreamSpec.of("orders").withPartitions(1));
+            control.createStream(TestStreams.of("orders").withPartitions(1));
             eventSql.subscribe(
                     ConsumerSpec.of("orders", "c")
                             .withKeyConcurrency(keyConcurrency)

@@ -5,11 +5,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 import com.zaxxer.hikari.HikariDataSource;
 import io.eventsql.Event;
 import io.eventsql.EventSql;
-import io.eventsql.StreamSpec;
 import io.eventsql.eventsdb.EventsDb;
 import io.eventsql.fixture.Pools;
 import io.eventsql.fixture.Seeds;
 import io.eventsql.fixture.Sql;
+import io.eventsql.fixture.TestStreams;
 import io.eventsql.fixture.load.OutboxLoad;
 import io.eventsql.fixture.process.ChildProcess;
 import io.eventsql.fixture.process.OutboxProcess;
@@ -91,7 +91,7 @@ class RelayCrashIT {
                 .outbox(standalone)
                 .settings(OutboxProcess.settings().build())
                 .build();
-        eventSql.createStream(StreamSpec.of(STREAM).withPartitions(3).withSegmentSize(1_000));
+        eventSql.createStream(TestStreams.of(STREAM).withPartitions(3).withSegmentSize(1_000));
         return eventSql;
     }
 

@@ -7,11 +7,11 @@ import com.zaxxer.hikari.HikariDataSource;
 import io.eventsql.Event;
 import io.eventsql.EventSql;
 import io.eventsql.Settings;
-import io.eventsql.StreamSpec;
 import io.eventsql.eventsdb.EventsDb;
 import io.eventsql.fixture.Pools;
 import io.eventsql.fixture.Seeds;
 import io.eventsql.fixture.Sql;
+import io.eventsql.fixture.TestStreams;
 import io.eventsql.fixture.load.OutboxLoad;
 import io.eventsql.fixture.proxy.FaultProxy;
 import io.eventsql.fixture.proxy.FaultProxy.RequestFault;
@@ -85,7 +85,7 @@ class RelayFencingIT {
         pools.addAll(direct);
         pools.addAll(proxied);
         try (EventSql eventSql = open(direct)) {
-            eventSql.createStream(StreamSpec.of(STREAM).withPartitions(2).withSegmentSize(500));
+            eventSql.createStream(TestStreams.of(STREAM).withPartitions(2).withSegmentSize(500));
         }
         for (DataSource database : List.of(direct.get(0), direct.get(2))) {
             Sql.execute(database, OutboxLoad.TABLE);
@@ -198,7 +198,7 @@ class RelayFencingIT {
         List<String> requests = List.of(
                 "relay_take_v1",
                 FaultProxy.COMMIT,
-                "append_v1",
+                "SELECT eventsql.append_v",
                 "outbox_transfer",
                 "append_transferred_v2",
                 "register_outbox_v1",

@@ -11,8 +11,8 @@ import io.eventsql.EventOutcomeUnknownException;
 import io.eventsql.EventPosition;
 import io.eventsql.EventSql;
 import io.eventsql.Settings;
-import io.eventsql.StreamSpec;
 import io.eventsql.eventsdb.EmbeddedEventsDb;
+import io.eventsql.fixture.TestStreams;
 import io.eventsql.fixture.check.Ledger;
 import io.eventsql.fixture.proxy.ProxiedDatabase;
 import java.sql.SQLException;
@@ -80,7 +80,7 @@ class ShardUnavailableIT {
                                 .publishTimeout(Duration.ofSeconds(3))
                                 .build())
                         .build());
-        eventSql.createStream(StreamSpec.of("sharded").withPartitions(2));
+        eventSql.createStream(TestStreams.of("sharded").withPartitions(2));
         Map<String, Integer> handledOn = new ConcurrentHashMap<>();
         Queue<String> handledTwice = new ConcurrentLinkedQueue<>();
         eventSql.subscribe(ConsumerSpec.of("sharded", "reader"), event -> {

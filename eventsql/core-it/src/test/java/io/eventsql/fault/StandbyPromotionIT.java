@@ -10,7 +10,6 @@ import io.eventsql.EventPosition;
 import io.eventsql.EventSql;
 import io.eventsql.PublishListener;
 import io.eventsql.Settings;
-import io.eventsql.StreamSpec;
 import io.eventsql.eventsdb.EmbeddedEventsDb;
 import io.eventsql.eventsdb.EmbeddedStandby;
 import io.eventsql.eventsdb.StandbyMode;
@@ -20,6 +19,7 @@ import io.eventsql.fixture.LostHistory.Range;
 import io.eventsql.fixture.Pools;
 import io.eventsql.fixture.RedirectedDataSource;
 import io.eventsql.fixture.Sql;
+import io.eventsql.fixture.TestStreams;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -155,7 +155,7 @@ class StandbyPromotionIT {
         EmbeddedStandby standby = primary.standbys().getFirst();
         RedirectedDataSource database = new RedirectedDataSource(open(Pools.pool(primary)));
         EventSql eventSql = openEventSql(database);
-        eventSql.createStream(StreamSpec.of(STREAM).withPartitions(PARTITIONS).withSegmentSize(1_000));
+        eventSql.createStream(TestStreams.of(STREAM).withPartitions(PARTITIONS).withSegmentSize(1_000));
         eventSql.subscribe(ConsumerSpec.of(STREAM, "c"), handled::add);
         publish(eventSql, "kept", 50);
         awaitCommitted(eventSql);
@@ -183,7 +183,7 @@ class StandbyPromotionIT {
         EmbeddedStandby standby = primary.standbys().getFirst();
         RedirectedDataSource database = new RedirectedDataSource(open(Pools.pool(primary)));
         EventSql eventSql = openEventSql(database);
-        eventSql.createStream(StreamSpec.of(STREAM).withPartitions(PARTITIONS).withSegmentSize(1_000));
+        eventSql.createStream(TestStreams.of(STREAM).withPartitions(PARTITIONS).withSegmentSize(1_000));
         eventSql.subscribe(ConsumerSpec.of(STREAM, "c"), handled::add);
         publish(eventSql, "kept", 50);
         awaitCommitted(eventSql);
@@ -214,7 +214,7 @@ class StandbyPromotionIT {
         EmbeddedStandby standby = primary.standbys().getFirst();
         RedirectedDataSource database = new RedirectedDataSource(open(Pools.pool(primary)));
         EventSql eventSql = openEventSql(database);
-        eventSql.createStream(StreamSpec.of(STREAM).withPartitions(PARTITIONS).withSegmentSize(1_000));
+        eventSql.createStream(TestStreams.of(STREAM).withPartitions(PARTITIONS).withSegmentSize(1_000));
         eventSql.subscribe(ConsumerSpec.of(STREAM, "c"), handled::add);
         publish(eventSql, "kept", 50);
         awaitCommitted(eventSql);
@@ -258,7 +258,7 @@ class StandbyPromotionIT {
                     }
                 })
                 .build());
-        eventSql.createStream(StreamSpec.of(STREAM).withPartitions(PARTITIONS).withSegmentSize(1_000));
+        eventSql.createStream(TestStreams.of(STREAM).withPartitions(PARTITIONS).withSegmentSize(1_000));
         eventSql.subscribe(ConsumerSpec.of(STREAM, "c"), handled::add);
         publish(eventSql, "replayed", 50);
         awaitCommitted(eventSql);
@@ -295,7 +295,7 @@ class StandbyPromotionIT {
                 open(EmbeddedEventsDb.builder().dataFolder(data).durable(false).start());
         HikariDataSource database = open(Pools.pool(eventsDb));
         EventSql eventSql = openEventSql(database);
-        eventSql.createStream(StreamSpec.of(STREAM).withPartitions(PARTITIONS).withSegmentSize(1_000));
+        eventSql.createStream(TestStreams.of(STREAM).withPartitions(PARTITIONS).withSegmentSize(1_000));
         eventSql.subscribe(ConsumerSpec.of(STREAM, "c"), handled::add);
         publish(eventSql, "kept", 50);
         awaitCommitted(eventSql);

@@ -13,12 +13,12 @@ import io.eventsql.Outbox;
 import io.eventsql.OutboxBacklog;
 import io.eventsql.Settings;
 import io.eventsql.StoredEvent;
-import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
 import io.eventsql.UnknownStreamException;
 import io.eventsql.fixture.Handled;
 import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.TestCluster;
+import io.eventsql.fixture.TestStreams;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.sql.Savepoint;
@@ -75,7 +75,7 @@ abstract class OutboxContract {
         cluster = newCluster();
         database = outboxOf(cluster);
         eventSql = newInstance();
-        eventSql.createStream(StreamSpec.of(STREAM).withPartitions(3));
+        eventSql.createStream(TestStreams.of(STREAM).withPartitions(3));
         outbox = eventSql.outbox();
         Sql.execute(database, "CREATE TABLE bill (name text PRIMARY KEY)");
     }

@@ -8,10 +8,10 @@ import com.zaxxer.hikari.HikariDataSource;
 import io.eventsql.Event;
 import io.eventsql.EventSql;
 import io.eventsql.EventSqlBuilder;
-import io.eventsql.StreamSpec;
 import io.eventsql.UnknownStreamException;
 import io.eventsql.fixture.Pools;
 import io.eventsql.fixture.TestCluster;
+import io.eventsql.fixture.TestStreams;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
@@ -76,7 +76,7 @@ class OutboxPoolOfOneIT {
     void publish_streamsOfAnotherProcess_areRelayed(boolean standalone) throws SQLException {
         EventSql other = cluster.open();
         try (EventSql eventSql = openOnPoolsOfOne(standalone)) {
-            other.createStream(StreamSpec.of(STREAM).withPartitions(2));
+            other.createStream(TestStreams.of(STREAM).withPartitions(2));
             List<Event> events = IntStream.range(0, 10)
                     .mapToObj(i -> Event.ofText("key" + i, "x"))
                     .toList();
@@ -105,7 +105,7 @@ class OutboxPoolOfOneIT {
     @ValueSource(booleans = {false, true})
     void publish_unknownStream_isRejectedAndTransactionContinues(boolean standalone) throws SQLException {
         EventSql other = cluster.open();
-        other.createStream(StreamSpec.of(STREAM).withPartitions(2));
+        other.createStream(TestStreams.of(STREAM).withPartitions(2));
         try (EventSql eventSql = openOnPoolsOfOne(standalone)) {
             try (Connection transaction = connect(standalone)) {
                 transaction.setAutoCommit(false);

@@ -8,9 +8,9 @@ import com.zaxxer.hikari.HikariDataSource;
 import io.eventsql.Event;
 import io.eventsql.EventSql;
 import io.eventsql.Settings;
-import io.eventsql.StreamSpec;
 import io.eventsql.eventsdb.EmbeddedEventsDb;
 import io.eventsql.fixture.Sql;
+import io.eventsql.fixture.TestStreams;
 import io.eventsql.fixture.process.PgBouncer;
 import io.eventsql.fixture.process.ServerSessions;
 import java.nio.file.Path;
@@ -78,7 +78,7 @@ class OutboxThroughPgBouncerIT {
                 .outbox(pools.getLast())
                 .settings(Settings.builder().outboxLease(Duration.ofSeconds(2)).build())
                 .build()) {
-            eventSql.createStream(StreamSpec.of(STREAM).withPartitions(2));
+            eventSql.createStream(TestStreams.of(STREAM).withPartitions(2));
             List<Event> events = IntStream.range(0, EVENTS_PER_CALL)
                     .mapToObj(i -> Event.ofText("key" + i, "x"))
                     .toList();

@@ -6,10 +6,10 @@ import static org.awaitility.Awaitility.await;
 import io.eventsql.Event;
 import io.eventsql.EventSql;
 import io.eventsql.Settings;
-import io.eventsql.StreamSpec;
 import io.eventsql.fixture.DelegatingDataSource;
 import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.TestCluster;
+import io.eventsql.fixture.TestStreams;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
@@ -83,7 +83,7 @@ class RelayThreadsIT {
         eventSql = EventSql.builder(dataSources)
                 .settings(Settings.builder().outboxLease(Duration.ofSeconds(1)).build())
                 .build();
-        eventSql.createStream(StreamSpec.of(STREAM).withPartitions(1));
+        eventSql.createStream(TestStreams.of(STREAM).withPartitions(1));
     }
 
     @AfterEach

@@ -7,7 +7,6 @@ import com.zaxxer.hikari.HikariDataSource;
 import io.eventsql.Event;
 import io.eventsql.EventSql;
 import io.eventsql.Settings;
-import io.eventsql.StreamSpec;
 import io.eventsql.eventsdb.EmbeddedEventsDb;
 import io.eventsql.fixture.LogicalBackup;
 import io.eventsql.fixture.LostHistory;
@@ -15,6 +14,7 @@ import io.eventsql.fixture.LostHistory.Range;
 import io.eventsql.fixture.Pools;
 import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.TestCluster;
+import io.eventsql.fixture.TestStreams;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
@@ -54,7 +54,7 @@ class TransferredEventsLostIT {
         shard = Pools.pool(server);
         application = TestCluster.pool(TestCluster.newDatabase());
         eventSql = openEventSql();
-        eventSql.createStream(StreamSpec.of(STREAM).withPartitions(1).withSegmentSize(1_000));
+        eventSql.createStream(TestStreams.of(STREAM).withPartitions(1).withSegmentSize(1_000));
     }
 
     private EventSql openEventSql() {
@@ -130,7 +130,7 @@ class TransferredEventsLostIT {
     /** Shown before the fix: nothing was reported. */
     @Test
     void restore_eventsWereAcknowledgedToAnotherProcess_isReported() throws Exception {
-        eventSql.createStream(StreamSpec.of("pairs").withPartitions(2).withSegmentSize(1_000));
+        eventSql.createStream(TestStreams.of("pairs").withPartitions(2).withSegmentSize(1_000));
         Map<Integer, String> keys = new HashMap<>();
         for (int i = 0; keys.size() < 2; i++) {
             String key = "key" + i;
@@ -146,8 +146,9 @@ class TransferredEventsLostIT {
         awaitHead(0, before + 2);
         eventSql.close();
         eventSql = openEventSql();
+        long ofOther = head(1);
         publish("pairs", keys.get(1), "first of this process", 1);
-        awaitHead(1, 1);
+        awaitHead(1, ofOther + 1);
 
         backup.restore(shard);
         publish("pairs", keys.get(1), "new", 1);

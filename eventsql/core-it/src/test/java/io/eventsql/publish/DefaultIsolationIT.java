@@ -8,11 +8,11 @@ import io.eventsql.ConsumerSpec;
 import io.eventsql.Event;
 import io.eventsql.EventPosition;
 import io.eventsql.EventSql;
-import io.eventsql.StreamSpec;
 import io.eventsql.fixture.CapturedLog;
 import io.eventsql.fixture.Handled;
 import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.TestCluster;
+import io.eventsql.fixture.TestStreams;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.List;
@@ -70,7 +70,7 @@ class DefaultIsolationIT {
                 HikariDataSource onePool = TestCluster.pool(one);
                 HikariDataSource twoPool = TestCluster.pool(two);
                 EventSql eventSql = EventSql.builder(List.of(onePool, twoPool)).build()) {
-            eventSql.createStream(StreamSpec.of(STREAM).withPartitions(2));
+            eventSql.createStream(TestStreams.of(STREAM).withPartitions(2));
             assertPublishesAndConsumes(eventSql, "c", 1);
             assertThat(log.lines())
                     .hasSize(2)
@@ -90,7 +90,7 @@ class DefaultIsolationIT {
         try (CapturedLog log = CapturedLog.of("sql");
                 HikariDataSource pool = TestCluster.pool(TestCluster.newDatabase());
                 EventSql eventSql = EventSql.builder(pool).build()) {
-            eventSql.createStream(StreamSpec.of(STREAM).withPartitions(2));
+            eventSql.createStream(TestStreams.of(STREAM).withPartitions(2));
             assertPublishesAndConsumes(eventSql, "c", 1);
             assertThat(log.lines()).isEmpty();
         }
@@ -102,7 +102,7 @@ class DefaultIsolationIT {
         try (CapturedLog log = CapturedLog.of("sql");
                 HikariDataSource pool = TestCluster.pool(database);
                 EventSql eventSql = EventSql.builder(pool).build()) {
-            eventSql.createStream(StreamSpec.of(STREAM).withPartitions(2));
+            eventSql.createStream(TestStreams.of(STREAM).withPartitions(2));
             assertPublishesAndConsumes(eventSql, "before", 1);
             setDefault(database, "serializable");
 

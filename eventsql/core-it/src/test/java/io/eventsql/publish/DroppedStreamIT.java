@@ -12,6 +12,7 @@ import io.eventsql.StreamSpec;
 import io.eventsql.UnknownStreamException;
 import io.eventsql.fixture.CapturedLog;
 import io.eventsql.fixture.Sql;
+import io.eventsql.fixture.TestStreams;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
@@ -29,7 +30,7 @@ class DroppedStreamIT extends PublishFixture {
         Sql.execute(
                 dataSource(),
                 "DELETE FROM eventsql.stream WHERE name = '" + stream + "'",
-                "DROP TABLE eventsql.events_" + stream + " CASCADE");
+                "DROP TABLE " + TestStreams.table(stream) + " CASCADE");
     }
 
     @Test
@@ -69,7 +70,7 @@ class DroppedStreamIT extends PublishFixture {
         String stream = newStream(eventSql, 2);
         get(publish(eventSql, stream, "k", "before"));
         drop(stream);
-        open().createStream(StreamSpec.of(stream).withPartitions(2).withSegmentSize(1_000));
+        open().createStream(TestStreams.of(stream).withPartitions(2).withSegmentSize(1_000));
 
         EventPosition stored = get(publish(eventSql, stream, "k", "after"));
 
@@ -83,7 +84,7 @@ class DroppedStreamIT extends PublishFixture {
         String stream = newStream(eventSql, 2);
         get(publish(eventSql, stream, "k", "before"));
         drop(stream);
-        open().createStream(StreamSpec.of(stream).withPartitions(3));
+        open().createStream(TestStreams.of(stream).withPartitions(3));
 
         assertThat(failureOf(publish(eventSql, stream, "k", "routed by the old definition")))
                 .isInstanceOf(EventNotStoredException.class)
@@ -115,7 +116,7 @@ class DroppedStreamIT extends PublishFixture {
                     "WITH d AS (DELETE FROM eventsql.stream WHERE name = ? RETURNING 1) SELECT * FROM d",
                     stream);
             blocker.commit();
-            Sql.execute(dataSource(), "DROP TABLE eventsql.events_" + stream + " CASCADE");
+            Sql.execute(dataSource(), "DROP TABLE " + TestStreams.table(stream) + " CASCADE");
             assertThat(failureOf(publish(eventSql, stream, "k", "after")))
                     .hasRootCauseInstanceOf(UnknownStreamException.class);
 
@@ -124,6 +125,36 @@ class DroppedStreamIT extends PublishFixture {
 
             assertThat(eventSql.streams()).isEmpty();
             assertThat(log.lines("WARN")).hasSize(1);
+        }
+    }
+
+    /**
+     * Goal: an attempt to add segments that finds rows of the stream gone ends without a warning. Method: the attempt waits
+     * for a lock while the transaction that holds it deletes the stream.
+     */
+    @Test
+    void addSegments_streamIsDroppedWhileTheyAreAdded_endsWithoutWarning() throws Exception {
+        EventSql eventSql = open();
+        String stream = newStream(eventSql, 1);
+        try (CapturedLog log = CapturedLog.ofRetaining();
+                Connection blocker = dataSource().getConnection()) {
+            blocker.setAutoCommit(false);
+            Sql.query(
+                    blocker,
+                    "SELECT pg_advisory_xact_lock(1163085127, hashtext('eventsql.events_" + stream + "__p0'))::text");
+            get(publish(eventSql, stream, "k", "before"));
+            Sql.query(blocker, "SELECT eventsql.begin_delete_stream_v1(?)::text", stream);
+            await().atMost(Duration.ofSeconds(60))
+                    .until(() -> Sql.queryLong(
+                                    dataSource(),
+                                    "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
+                            == 1);
+            blocker.commit();
+
+            await().atMost(Duration.ofSeconds(60))
+                    .until(() -> !log.lines("adding no segments").isEmpty());
+
+            assertThat(log.lines("WARN")).isEmpty();
         }
     }
 }

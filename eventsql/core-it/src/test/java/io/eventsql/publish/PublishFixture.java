@@ -8,9 +8,9 @@ import io.eventsql.EventSql;
 import io.eventsql.EventSqlException;
 import io.eventsql.PublishListener;
 import io.eventsql.Settings;
-import io.eventsql.StreamSpec;
 import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.TestCluster;
+import io.eventsql.fixture.TestStreams;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.sql.Statement;
@@ -84,7 +84,7 @@ abstract class PublishFixture {
 
     static String newStream(EventSql eventSql, int partitions) {
         String stream = "stream_" + STREAMS.incrementAndGet();
-        eventSql.createStream(StreamSpec.of(stream).withPartitions(partitions).withSegmentSize(1_000));
+        eventSql.createStream(TestStreams.of(stream).withPartitions(partitions).withSegmentSize(1_000));
         return stream;
     }
 
@@ -93,9 +93,10 @@ abstract class PublishFixture {
         Sql.execute(
                 dataSource(),
                 "CREATE FUNCTION " + stream + "_check() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
-                        + " IF NEW.value = 'bad' THEN " + String.join(";", statements) + "; END IF;"
+                        + " IF " + TestStreams.anyNew("e.value = 'bad'") + " THEN " + String.join(";", statements)
+                        + "; END IF;"
                         + " RETURN NEW; END $$",
-                "CREATE TRIGGER check_event BEFORE INSERT ON eventsql.events_" + stream
+                "CREATE TRIGGER check_event BEFORE INSERT ON " + TestStreams.table(stream)
                         + " FOR EACH ROW EXECUTE FUNCTION " + stream + "_check()");
     }
 

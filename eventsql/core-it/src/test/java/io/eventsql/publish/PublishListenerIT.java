@@ -13,11 +13,11 @@ import io.eventsql.EventSql;
 import io.eventsql.EventSqlException;
 import io.eventsql.PublishListener;
 import io.eventsql.Settings;
-import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
 import io.eventsql.fixture.CapturedLog;
 import io.eventsql.fixture.SwitchableDataSource;
 import io.eventsql.fixture.TestCluster;
+import io.eventsql.fixture.TestStreams;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
@@ -65,8 +65,8 @@ class PublishListenerIT {
     static void openCluster() {
         cluster = TestCluster.ofShards(1);
         EventSql eventSql = cluster.open();
-        eventSql.createStream(StreamSpec.of("orders"));
-        eventSql.createStream(StreamSpec.of("payments"));
+        eventSql.createStream(TestStreams.of("orders"));
+        eventSql.createStream(TestStreams.of("payments"));
     }
 
     @AfterAll

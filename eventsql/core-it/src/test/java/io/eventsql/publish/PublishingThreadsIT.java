@@ -11,8 +11,8 @@ import io.eventsql.EventSql;
 import io.eventsql.EventSqlException;
 import io.eventsql.PublishListener;
 import io.eventsql.Settings;
-import io.eventsql.StreamSpec;
 import io.eventsql.fixture.DelegatingDataSource;
+import io.eventsql.fixture.TestStreams;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
@@ -73,7 +73,7 @@ class PublishingThreadsIT extends PublishFixture {
         FaultyDataSource ofConsumer = new FaultyDataSource(dataSource());
         EventSql publishing = open(ofPublisher, settings().appendConnections(1));
         EventSql consuming = open(ofConsumer, settings().pollInterval(Settings.DEFAULT_POLL_INTERVAL));
-        publishing.createStream(StreamSpec.of("threads").withPartitions(1).withSegmentSize(100));
+        publishing.createStream(TestStreams.of("threads").withPartitions(1).withSegmentSize(100));
         Queue<String> handled = new ConcurrentLinkedQueue<>();
         ofConsumer.faulty = true;
         consuming.subscribe(ConsumerSpec.of("threads", "reader"), event -> handled.add(event.text()));

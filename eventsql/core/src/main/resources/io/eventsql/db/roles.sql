@@ -2,7 +2,7 @@
 -- them. The file can be applied at any time and again: after the first migration, and after each upgrade.
 --
 --   eventsql_owner      owns the schema: creates and clears streams, applies later SQL files
---   eventsql_publisher  publishes, also inside transactions of the application; adds segments
+--   eventsql_publisher  publishes, also inside transactions of the application; schedules and cancels; adds segments
 --   eventsql_relay      moves events from the outbox to their streams
 --   eventsql_consumer   consumes, with parked events and dead letters; reads
 --   eventsql_reader     reads streams, positions and parked events
@@ -121,7 +121,9 @@ BEGIN
             ('outbox_relay',      'SELECT', 'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader'),
             ('retention_status',  'SELECT', 'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader'),
             ('compaction_status', 'SELECT', 'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader'),
+            ('key_version',       'SELECT', 'eventsql_publisher, eventsql_consumer, eventsql_reader'),
             -- Where the events are.
+            ('key_segment',       'SELECT', 'eventsql_consumer, eventsql_reader'),
             ('segment',           'SELECT', 'eventsql_consumer, eventsql_reader'),
             -- Publishing inside a transaction writes to the outbox, and reads nothing of it.
             ('outbox',            'INSERT', 'eventsql_publisher'),
@@ -137,7 +139,18 @@ BEGIN
             ('outbox_transfer',   'SELECT, INSERT, DELETE, TRUNCATE', 'eventsql_relay'),
             ('outbox_transfer_number', 'USAGE', 'eventsql_relay'),
             ('outbox_refused',    'SELECT, INSERT', 'eventsql_relay'),
+            ('key_reservation',   'SELECT, DELETE', 'eventsql_relay'),
             ('outbox_relay',      'UPDATE', 'eventsql_relay'),
+            -- Scheduled events, which publishers write through a function that runs with the rights of the owner.
+            ('scheduled_event',   'SELECT, UPDATE, DELETE', 'eventsql_relay'),
+            ('scheduled_event_0', 'SELECT, TRUNCATE', 'eventsql_relay'),
+            ('scheduled_event_1', 'SELECT, TRUNCATE', 'eventsql_relay'),
+            ('scheduled_event_2', 'SELECT, TRUNCATE', 'eventsql_relay'),
+            ('scheduled_event_3', 'SELECT, TRUNCATE', 'eventsql_relay'),
+            ('scheduled_event_4', 'SELECT, TRUNCATE', 'eventsql_relay'),
+            ('scheduled_event_5', 'SELECT, TRUNCATE', 'eventsql_relay'),
+            ('scheduled_event_6', 'SELECT, TRUNCATE', 'eventsql_relay'),
+            ('scheduled_event_7', 'SELECT, TRUNCATE', 'eventsql_relay'),
             -- Consumers, their offsets, leases and parked events.
             ('consumer',          'SELECT, INSERT, UPDATE, DELETE', 'eventsql_consumer'),
             ('consumer_offset',   'SELECT, INSERT, DELETE', 'eventsql_consumer'),
@@ -164,13 +177,24 @@ BEGIN
         SELECT p.oid::regprocedure AS name, r.roles
         FROM (VALUES
             ('append_v1',                'eventsql_publisher, eventsql_relay, eventsql_consumer'), -- dead letters
+            ('append_blocks_v1',         'eventsql_publisher, eventsql_relay, eventsql_consumer'),
+            ('append_expected_v1',       'eventsql_publisher'),
+            ('append_counted_v1',        'eventsql_relay'),
+            ('publish_counted_v1',       'eventsql_publisher'),
+            ('reserved_events_v1',       'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader'),
             ('append_transferred_v1',    'eventsql_relay'),                                        -- previous release
             ('append_transferred_v2',    'eventsql_relay'),
             ('register_outbox_v1',       'eventsql_relay'),
             ('ensure_segments_v1',       'eventsql_publisher, eventsql_relay, eventsql_consumer'),
             ('erased_offsets_v1',        'eventsql_consumer'),
+            ('prepare_fetch_v1',         'eventsql_consumer'),
             ('add_segment_v1',           'eventsql_publisher, eventsql_relay, eventsql_consumer'), -- previous release
             ('delete_dead_producers_v1', 'eventsql_publisher, eventsql_relay, eventsql_consumer'),
+            -- Events for later.
+            ('schedule_v1',              'eventsql_publisher, eventsql_consumer'),
+            ('cancel_scheduled_v1',      'eventsql_publisher, eventsql_consumer'),
+            ('scheduled_events_v1',      'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader'),
+            ('scheduled_backlog_v1',     'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader'),
             -- Retention, as the streams' policies say.
             ('retention_plan_v1',        'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader'),
             ('expire_v1',                'eventsql_publisher, eventsql_relay, eventsql_consumer'),
@@ -190,4 +214,9 @@ BEGIN
         EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', object.name);
         EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO %s', object.name, object.roles);
     END LOOP;
+
+    -- Each stream has an append function, with the owner, the rights and the grants of append_v1.
+    IF to_regproc('eventsql.apply_append_grants_v1') IS NOT NULL THEN
+        PERFORM eventsql.apply_append_grants_v1();
+    END IF;
 END $$;

@@ -102,7 +102,7 @@ class ClearIsolationIT {
             gate.setAutoCommit(false);
             Sql.query(gate, "SELECT pg_advisory_xact_lock(" + GATE + ")");
             Future<List<EventPosition>> appended = threads.submit(() -> publish(eventSql, 10, 20));
-            awaitWaiting("append_v1");
+            awaitWaiting("append_v");
             Future<?> cleared = threads.submit(() -> startAtHead(streamId));
             gateOpensWhenClearingWaitsOrFailed(gate, cleared);
 
@@ -187,7 +187,7 @@ class ClearIsolationIT {
             gate.setAutoCommit(false);
             Sql.query(gate, "SELECT pg_advisory_xact_lock(" + GATE + ")");
             Future<List<EventPosition>> appended = threads.submit(() -> publish(eventSql, 10, 20));
-            awaitWaiting("append_v1");
+            awaitWaiting("append_v");
             String confirmation = clearing.previewClear(STREAM).confirmation();
             Future<Long> cleared = threads.submit(() -> clearing.clear(STREAM, confirmation));
             gateOpensWhenClearingWaitsOrFailed(gate, cleared);

@@ -6,10 +6,13 @@ import io.eventsql.Compaction;
 import io.eventsql.Event;
 import io.eventsql.EventPosition;
 import io.eventsql.EventSql;
+import io.eventsql.Storage;
 import io.eventsql.StoredEvent;
 import io.eventsql.StreamSpec;
 import io.eventsql.fixture.Sql;
 import io.eventsql.fixture.TestCluster;
+import io.eventsql.fixture.TestStreams;
+import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -30,18 +33,19 @@ final class CompactionFixture implements AutoCloseable {
     private final UUID producer = UUID.randomUUID();
     private final AtomicLong batches = new AtomicLong();
 
-    static StreamSpec newStream() {
+    static StreamSpec newStream(Storage storage) {
         return StreamSpec.of("compacted" + STREAMS.incrementAndGet())
                 .withPartitions(1)
                 .withSegmentSize(100)
+                .withStorage(storage)
                 .withCompaction(Compaction.DEFAULT);
     }
 
-    /** Publishes an event for each key; {@code null}: without one. The text is the event's number in the list. */
+    /** Publishes an event for each key; {@code null}: without one. The text ends with the event's number in the list. */
     List<EventPosition> publish(String stream, List<String> keys) {
         List<Event> events = new ArrayList<>();
         for (String key : keys) {
-            String text = Integer.toString(events.size());
+            String text = "%050d".formatted(events.size());
             events.add(key == null ? Event.ofText(text) : Event.ofText(key, text));
         }
         return eventSql.publisher().publishAll(stream, events);
@@ -102,7 +106,7 @@ final class CompactionFixture implements AutoCloseable {
         String ofStream = " WHERE stream_id = " + streamId(stream);
         Sql.execute(
                 database,
-                "UPDATE eventsql.events_" + stream + " SET published_at = published_at" + past,
+                "UPDATE " + table(stream) + " SET published_at = published_at" + past,
                 "UPDATE eventsql.segment SET last_published_at = last_published_at" + past + ofStream,
                 "UPDATE eventsql.producer_batch SET published_at = published_at" + past + ofStream,
                 "UPDATE eventsql.compaction_progress SET compacted_at = compacted_at" + past
@@ -111,6 +115,13 @@ final class CompactionFixture implements AutoCloseable {
                 "UPDATE eventsql.consumer_offset o SET committed_at = committed_at" + past
                         + " FROM eventsql.consumer c WHERE c.consumer_id = o.consumer_id AND c.stream_id = "
                         + streamId(stream));
+    }
+
+    /** Returns the table of a stream, which has a row for each event or block. */
+    String table(String stream) throws SQLException {
+        try (Connection connection = database.getConnection()) {
+            return TestStreams.table(connection, stream);
+        }
     }
 
     /** Sets what a consumer has handled of partition 0. */

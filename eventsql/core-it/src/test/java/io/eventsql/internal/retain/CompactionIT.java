@@ -2,6 +2,7 @@ package io.eventsql.internal.retain;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
+import static org.assertj.core.api.Assumptions.assumeThat;
 import static org.awaitility.Awaitility.await;
 
 import io.eventsql.Compaction;
@@ -9,6 +10,7 @@ import io.eventsql.CompactionStatus;
 import io.eventsql.ConsumerListener;
 import io.eventsql.ConsumerPartition;
 import io.eventsql.ConsumerSpec;
+import io.eventsql.ErasureSpec;
 import io.eventsql.EventPosition;
 import io.eventsql.EventSql;
 import io.eventsql.EventsMissingException;
@@ -17,6 +19,7 @@ import io.eventsql.PartitionState;
 import io.eventsql.PartitionState.Status;
 import io.eventsql.Retention;
 import io.eventsql.RetryPolicy;
+import io.eventsql.Storage;
 import io.eventsql.StoredEvent;
 import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
@@ -24,6 +27,7 @@ import io.eventsql.fixture.Handled;
 import io.eventsql.fixture.HandlerMode;
 import io.eventsql.fixture.Seeds;
 import io.eventsql.fixture.Sql;
+import io.eventsql.fixture.TestStreams;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
@@ -49,7 +53,7 @@ class CompactionIT {
     private static EventSql eventSql;
 
     private final Random random = Seeds.random("CompactionIT");
-    private final StreamSpec stream = CompactionFixture.newStream();
+    private final StreamSpec stream = CompactionFixture.newStream(storage());
     private final String name = stream.name();
 
     @BeforeAll
@@ -61,6 +65,11 @@ class CompactionIT {
     @AfterAll
     static void close() {
         fixture.close();
+    }
+
+    /** Returns how the streams of these tests keep their events. */
+    Storage storage() {
+        return Storage.ROWS;
     }
 
     private List<String> randomKeys(int events, int keys) {
@@ -118,6 +127,9 @@ class CompactionIT {
             value = HandlerMode.class,
             names = {"SINGLE", "BATCH", "KEYS", "TRANSACTIONAL", "TRANSACTIONAL_BATCH"})
     void consumer_getsWhatIsLeft_andCommitsTheHead(HandlerMode mode) throws SQLException {
+        assumeThat(storage() == Storage.ROWS || mode == HandlerMode.SINGLE || mode == HandlerMode.TRANSACTIONAL_BATCH)
+                .as("gaps are the same in pages of both storages")
+                .isTrue();
         eventSql.createStream(stream);
         fixture.publish(name, randomKeys(2_500, 5 + random.nextInt(100)));
         fixture.compact();
@@ -205,7 +217,7 @@ class CompactionIT {
         eventSql.createStream(stream);
         fixture.publish(name, randomKeys(250, 10));
         fixture.compact();
-        Sql.execute(fixture.database, "DELETE FROM eventsql.events_" + name + " WHERE event_offset IN (200, 230, 231)");
+        TestStreams.delete(fixture.database, name, "e.event_offset IN (200, 230, 231)");
         for (long offset : new long[] {200, 230}) {
             assertThatExceptionOfType(EventsMissingException.class)
                     .isThrownBy(() -> eventSql.read(at(offset), 10))
@@ -315,10 +327,7 @@ class CompactionIT {
     void erasedEvent_isNoTombstone() throws SQLException {
         eventSql.createStream(stream);
         fixture.publish(name, "a", "b");
-        Sql.execute(
-                fixture.database,
-                "UPDATE eventsql.events_" + name
-                        + " SET value = NULL, erased_at = clock_timestamp() WHERE event_offset = 1");
+        eventSql.erase(ErasureSpec.of(name, "b"));
         fixture.endSegment(stream);
         fixture.compact();
         fixture.age(name, Duration.ofDays(30));
@@ -349,7 +358,8 @@ class CompactionIT {
         return Sql.queryLong(
                 fixture.database,
                 "SELECT count(*) FROM pg_indexes WHERE tablename LIKE 'events_" + name
-                        + "\\_\\_p0%' AND indexdef LIKE '%hashtextextended(key, %'"
+                        + "\\_\\_p0%'"
+                        + " AND (indexdef LIKE '%hashtextextended(key, %' OR indexdef LIKE '%block_keys_v1(%')"
                         + " AND tablename NOT IN (SELECT table_name FROM eventsql.replaced_table)");
     }
 
@@ -357,7 +367,7 @@ class CompactionIT {
     void retentionByEvents_countsWhatIsLeft() throws SQLException {
         StreamSpec limited = stream.withRetention(Retention.FOREVER.withMaxEvents(250));
         eventSql.createStream(limited);
-        fixture.publish(name, randomKeys(100, 100_000));
+        fixture.publish(name, IntStream.range(0, 100).mapToObj(i -> "k" + i).toList());
         fixture.publish(name, IntStream.range(0, 900).mapToObj(i -> "same").toList());
         fixture.compact();
         await().until(
@@ -377,7 +387,7 @@ class CompactionIT {
         long before = size();
         CompactionStatus status = eventSql.compactionStatus(0);
         fixture.compact();
-        assertThat(size()).isLessThan(before / 5);
+        assertThat(size()).isLessThan(before / (storage() == Storage.ROWS ? 5 : 3));
         assertThat(eventSql.compactionStatus(0).returnedBytes() - status.returnedBytes())
                 .isGreaterThan(before / 2);
         assertThat(fixture.readAll(name, 0, 0, 100))
@@ -406,7 +416,7 @@ class CompactionIT {
     private long size() throws SQLException {
         return Sql.queryLong(
                 fixture.database,
-                "SELECT sum(pg_total_relation_size(relid)) FROM pg_partition_tree('eventsql.events_" + name + "')");
+                "SELECT sum(pg_total_relation_size(relid)) FROM pg_partition_tree('" + fixture.table(name) + "')");
     }
 
     @Test
@@ -458,12 +468,7 @@ class CompactionIT {
             Sql.query(reader, "SELECT count(*) FROM eventsql.stream");
             fixture.compact();
             assertThat(closedSegments()).hasSizeLessThan(3);
-            assertThat(Sql.query(
-                            reader,
-                            "SELECT event_offset FROM eventsql.fetch_v2(NULL, ?, ?, ARRAY[0], ARRAY[0::bigint], 1000,"
-                                    + " ARRAY[10000000::bigint])",
-                            fixture.streamId(name),
-                            name))
+            assertThat(Sql.query(reader, fetch(), fixture.streamId(name), name))
                     .containsExactlyElementsOf(IntStream.range(0, 1_000)
                             .mapToObj(Integer::toString)
                             .toList());
@@ -472,7 +477,8 @@ class CompactionIT {
         String replaced = Sql.query(fixture.database, "SELECT min(table_name) FROM eventsql.replaced_table")
                 .getFirst();
         assertThatExceptionOfType(SQLException.class)
-                .isThrownBy(() -> Sql.execute(fixture.database, "UPDATE eventsql." + replaced + " SET value = NULL"))
+                .isThrownBy(() ->
+                        Sql.execute(fixture.database, "UPDATE eventsql." + replaced + " SET published_at = now()"))
                 .extracting(SQLException::getSQLState)
                 .isEqualTo("40001");
         Sql.execute(
@@ -482,6 +488,14 @@ class CompactionIT {
         fixture.compact();
         assertThat(Sql.queryLong(fixture.database, "SELECT count(*) FROM eventsql.replaced_table"))
                 .isZero();
+    }
+
+    private String fetch() {
+        String parameters = "(NULL, ?, ?, ARRAY[0], ARRAY[0::bigint], 1000, ARRAY[10000000::bigint])";
+        return storage() == Storage.ROWS
+                ? "SELECT event_offset FROM eventsql.fetch_v2" + parameters
+                : "SELECT event_offset - coalesce(distances[n], events - n) FROM eventsql.fetch_blocks_v1" + parameters
+                        + " CROSS JOIN generate_series(1, events) AS n LIMIT 1000";
     }
 
     @Test
@@ -505,7 +519,7 @@ class CompactionIT {
                 fixture.database,
                 "UPDATE eventsql.compaction_progress SET retry_at = clock_timestamp() WHERE retry_at IS NOT NULL");
         fixture.compact();
-        assertThat(size()).isLessThan(before / 4);
+        assertThat(size()).isLessThan(before / (storage() == Storage.ROWS ? 4 : 2));
     }
 
     @Test
@@ -525,14 +539,14 @@ class CompactionIT {
                         Sql.query(
                                 connection,
                                 "EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF) SELECT eventsql.compact_v1()"));
-                if (phase(connection).equals(phase) && !phase.equals("idle")) {
+                if (phase(connection).equals(phase) && !phase.equals("idle") && !phase.equals("rewrite")) {
                     stepMax = Math.max(stepMax, position(connection) - before);
                     assertThat(buffers(plan)).as(plan).isLessThan(200_000); // 40 for each event
                 }
                 step = phase(connection).equals("idle") && !phase.equals("idle") ? "finished" : "";
             }
         }
-        assertThat(stepMax).isBetween(1L, 5_000L);
+        assertThat(stepMax).isBetween(1L, 5_000L + (storage() == Storage.ROWS ? 0 : 200)); // the events of a block
     }
 
     private static long position(Connection connection) throws SQLException {

@@ -6,6 +6,7 @@ import static org.awaitility.Awaitility.await;
 import io.eventsql.Compaction;
 import io.eventsql.ConsumerSpec;
 import io.eventsql.EventPosition;
+import io.eventsql.Storage;
 import io.eventsql.StoredEvent;
 import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
@@ -25,8 +26,9 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
-import org.junit.jupiter.api.RepeatedTest;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -44,16 +46,18 @@ class CompactionModelIT {
     private static final Duration DELAY = Duration.ofHours(1);
 
     private final Random random = Seeds.random("CompactionModelIT");
-    private final StreamSpec stream =
-            CompactionFixture.newStream().withPartitions(PARTITIONS).withCompaction(new Compaction(DELAY));
-    private final String name = stream.name();
+    private String name = "";
     private final List<List<Appended>> log = List.of(new ArrayList<>(), new ArrayList<>());
     private final Map<String, Integer> partitions = new HashMap<>();
 
     private record Appended(String key, boolean isTombstone) {}
 
-    @RepeatedTest(2)
-    void lastEvents_stay_othersGo() throws Exception {
+    @ParameterizedTest
+    @EnumSource(Storage.class)
+    void lastEvents_stay_othersGo(Storage storage) throws Exception {
+        StreamSpec stream =
+                CompactionFixture.newStream(storage).withPartitions(PARTITIONS).withCompaction(new Compaction(DELAY));
+        name = stream.name();
         try (CompactionFixture fixture = new CompactionFixture();
                 ExecutorService executor = Executors.newCachedThreadPool()) {
             fixture.eventSql.createStream(stream);

@@ -56,7 +56,15 @@ class MigratorIT {
             "13 latest",
             "14 outbox erasure",
             "15 outbox tombstones",
-            "16 deleting streams");
+            "16 deleting streams",
+            "17 append",
+            "18 fetch",
+            "19 blocks",
+            "20 fetch heads",
+            "21 key versions",
+            "22 scheduled events",
+            "23 fetch streams",
+            "24 block compaction");
     private static final StreamSpec STREAM = StreamSpec.of("orders").withPartitions(2);
 
     private DataSource database;
@@ -178,7 +186,15 @@ class MigratorIT {
                 file("shard/V13__latest.sql"),
                 file("outbox/V14__outbox_erasure.sql"),
                 file("outbox/V15__outbox_tombstones.sql"),
-                file("shard/V16__delete_stream.sql"));
+                file("shard/V16__delete_stream.sql"),
+                file("shard/V17__append.sql"),
+                file("shard/V18__fetch.sql"),
+                file("shard/V19__blocks.sql"),
+                file("shard/V20__fetch_heads.sql"),
+                file("shard/V21__key_versions.sql"),
+                file("outbox/V22__scheduled_events.sql"),
+                file("shard/V23__fetch_streams.sql"),
+                file("shard/V24__block_compaction.sql"));
         try (EventSql eventSql = open(pool, Settings.DEFAULT_SCHEMA, false)) {
             eventSql.createStream(STREAM);
             assertWorks(eventSql);

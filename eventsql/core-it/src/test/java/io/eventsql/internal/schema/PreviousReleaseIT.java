@@ -84,6 +84,10 @@ class PreviousReleaseIT {
                 partition);
     }
 
+    private List<String> appendFunctions() throws SQLException {
+        return Sql.query(pool, "SELECT proname FROM pg_proc WHERE proname ~ '^append_v2_' ORDER BY 1");
+    }
+
     /** The segments in the catalog are exactly the tables. */
     private void assertCatalogComplete() throws SQLException {
         assertThat(Sql.query(pool, "SELECT table_name FROM eventsql.segment"))
@@ -113,6 +117,7 @@ class PreviousReleaseIT {
 
         try (EventSql eventSql = open()) {
             assertThat(eventSql.streams()).containsExactly(STREAM);
+            assertThat(appendFunctions()).containsExactly("append_v2_1");
             assertThat(texts(eventSql.read(new EventPosition("orders", 0, 0, 0), 1_000))
                             .subList(0, 250))
                     .isEqualTo(values(0, 250));
@@ -199,6 +204,20 @@ class PreviousReleaseIT {
                 handled.awaitSize(expected.size()).assertOnceAndInOrder();
             }
             assertCatalogComplete();
+        }
+    }
+
+    /** Goal: a stream that the previous release creates in this schema is published to by the functions of both. */
+    @Test
+    void previousRelease_createsStream_itHasAnAppendFunction() throws Exception {
+        try (EventSql eventSql = open()) {
+            PreviousRelease later = PreviousRelease.createStream(pool, "later", 1, SEGMENT_SIZE);
+            assertThat(appendFunctions()).containsExactly("append_v2_1", "append_v2_2");
+            for (int i = 0; i < 5; i++) {
+                later.append(0, values(100 * i, 100 * i + 50));
+                eventSql.publisher().publishAll("later", events(100 * i + 50, 100 * i + 100));
+            }
+            assertThat(later.read(0, 0)).isEqualTo(values(0, 500));
         }
     }
 

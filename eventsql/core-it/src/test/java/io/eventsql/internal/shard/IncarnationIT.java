@@ -132,8 +132,6 @@ class IncarnationIT {
                 new int[] {streamId},
                 new int[] {0},
                 new int[] {1},
-                new int[] {1},
-                new int[] {0},
                 new String[] {"key"},
                 new byte[][] {{'x'}},
                 new String[1]);

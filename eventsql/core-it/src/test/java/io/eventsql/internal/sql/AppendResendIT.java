@@ -75,7 +75,7 @@ class AppendResendIT extends AppendFixture {
             awaitCommitsWaitForReplicas();
             CompletableFuture<long[]> append = async(() -> append(1, Part.of("warned", 0, "a")));
             String waiting =
-                    " FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query LIKE '%append_v1%'"; // not the relay
+                    " FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query LIKE '%append_v%'"; // not the relay
             await().atMost(Duration.ofSeconds(20)).until(() -> number("SELECT count(*)" + waiting) == 1);
             number("SELECT count(pg_cancel_backend(pid))" + waiting);
             assertThatThrownBy(() -> append.get(20, TimeUnit.SECONDS))

@@ -222,8 +222,6 @@ class OutboxStatementsIT {
                 new int[] {1},
                 new int[] {0},
                 new int[] {count},
-                new int[0],
-                new int[0],
                 new String[count],
                 values,
                 new String[count]);
@@ -261,8 +259,6 @@ class OutboxStatementsIT {
                 new int[] {1, 1},
                 new int[] {0, 1},
                 new int[] {1, 1},
-                new int[0],
-                new int[0],
                 new String[2],
                 new byte[][] {bytes("2"), bytes("3")},
                 new String[2]);
@@ -280,8 +276,6 @@ class OutboxStatementsIT {
                 new int[] {1, 1},
                 new int[] {0, 1},
                 new int[] {2, 2},
-                new int[0],
-                new int[0],
                 new String[4],
                 new byte[][] {bytes(""), bytes("2"), bytes("3"), bytes("")},
                 new String[4]);

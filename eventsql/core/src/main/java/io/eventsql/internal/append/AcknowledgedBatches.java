@@ -36,8 +36,13 @@ public final class AcknowledgedBatches implements Anchors {
 
     private record PartitionKey(String stream, int partition) {}
 
-    /** A batch that was acknowledged, with the offsets of its events in one partition. */
-    private record Acknowledged(UUID producer, long number, long baseOffset, long nextOffset, long atNanos) {}
+    /**
+     * A batch that was acknowledged, with the offsets of its events in one partition.
+     *
+     * @param streamId tells the stream from one that is created under its name after it was deleted
+     */
+    private record Acknowledged(
+            int streamId, UUID producer, long number, long baseOffset, long nextOffset, long atNanos) {}
 
     /**
      * Records an acknowledged batch. Its events may begin below those acknowledged before: then the database went back in
@@ -52,10 +57,10 @@ public final class AcknowledgedBatches implements Anchors {
     /** Records the acknowledged events of one partition, the first of which is stored at the offset. */
     public void record(UUID producer, long number, PartitionGroup group, long firstOffset) {
         PartitionKey partition = new PartitionKey(group.stream().name(), group.partition());
-        Acknowledged batch =
-                new Acknowledged(producer, number, firstOffset, firstOffset + group.size(), System.nanoTime());
+        Acknowledged batch = new Acknowledged(
+                group.streamId(), producer, number, firstOffset, firstOffset + group.storedSize(), System.nanoTime());
         @Nullable Acknowledged before = last.put(partition, batch);
-        if (before != null && firstOffset < before.nextOffset()) {
+        if (before != null && before.streamId() == group.streamId() && firstOffset < before.nextOffset()) {
             report(partition, firstOffset, before.nextOffset());
         }
     }
@@ -74,8 +79,12 @@ public final class AcknowledgedBatches implements Anchors {
             @Nullable Long base = batch.baseOffset();
             @Nullable Long next = batch.nextOffset();
             if (number != null && base != null && next != null) {
-                Acknowledged found = new Acknowledged(producer, number, base, next, now);
-                last.merge(partition, found, (known, newer) -> base >= known.nextOffset() ? newer : known);
+                Acknowledged found = new Acknowledged(batch.streamId(), producer, number, base, next, now);
+                last.merge(
+                        partition,
+                        found,
+                        (known, newer) ->
+                                known.streamId() != newer.streamId() || base >= known.nextOffset() ? newer : known);
             }
         });
     }

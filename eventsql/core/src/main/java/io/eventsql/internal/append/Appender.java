@@ -71,7 +71,10 @@ final class Appender {
         RETRY,
         /** The batch as it is will never be stored. */
         REJECT,
-        /** A single call times out, and it is open whether others would, too: these come first. */
+        /**
+         * A single call times out, and it is open whether others would, too; or it waits for a transaction that publishes for its
+         * key. The others come first.
+         */
         DEFER
     }
 
@@ -150,14 +153,23 @@ final class Appender {
                     pause(attempt);
                 }
                 case REJECT -> {
+                    releaseUnusedLanes(batch, failure);
                     return reject(batch, inDoubt) ? null : Remedy.REJECT;
                 }
                 case DEFER -> {
+                    releaseUnusedLanes(batch, failure);
                     return Remedy.DEFER;
                 }
             }
         }
         return null;
+    }
+
+    /** A transaction of the application may have a key for long: the other lanes are free for others. */
+    private void releaseUnusedLanes(Batch batch, SQLException failure) {
+        if (!batch.isPart() && SqlErrors.isKeyReserved(failure)) {
+            queue.releaseUnusedLanes(batch);
+        }
     }
 
     private void record(Batch batch, SQLException failure) {
@@ -182,6 +194,7 @@ final class Appender {
             case SqlErrors.TIME_LIMIT -> Remedy.RETRY;
             case SqlErrors.OTHER_INCARNATION -> recheckIncarnation(batch);
             case SqlErrors.NOT_READ_COMMITTED -> Remedy.REPEAT; // from now on each append begins its own transaction
+            case SqlErrors.KEY_RESERVED -> batch.calls().size() == 1 ? Remedy.DEFER : Remedy.REJECT;
             case SqlErrors.NO_PARTITION, SqlErrors.OTHER_STREAM, SqlErrors.UNDEFINED_TABLE -> forgetStreams(batch);
             default -> Remedy.REJECT;
         };
@@ -234,6 +247,8 @@ final class Appender {
         } catch (SQLException e) {
             if (SqlErrors.isOtherIncarnation(e)) {
                 return recheckIncarnation(batch);
+            } else if (SqlErrors.state(e).equals(SqlErrors.NO_PARTITION)) {
+                return forgetStreams(batch);
             }
             e.addSuppressed(failure);
             batch.recordFailure(e); // the reason that the callers need

@@ -100,6 +100,15 @@ final class Batch {
         return calls;
     }
 
+    /** Returns the number of events of all calls. */
+    int eventCount() {
+        int sum = 0;
+        for (PublishCall call : calls) {
+            sum += call.events().size();
+        }
+        return sum;
+    }
+
     long number() {
         return number;
     }
@@ -186,6 +195,16 @@ final class Batch {
         return Objects.requireNonNull(sent, "beginSending must be called first");
     }
 
+    /** Returns whether a call that was sent expects a version of its key. */
+    boolean expectsVersions() {
+        for (PublishCall call : sent()) {
+            if (call.expectsVersion()) {
+                return true;
+            }
+        }
+        return false;
+    }
+
     boolean isCompleted() {
         for (PublishCall call : calls) {
             if (!call.isCompleted()) {
@@ -251,6 +270,7 @@ final class Batch {
     List<PartitionGroup> groupByPartition() {
         streams.values().forEach(stream -> stream.groups = new PartitionGroup[0]);
         List<PartitionGroup> groups = new ArrayList<>();
+        boolean expectsVersions = expectsVersions();
         for (PublishCall call : sent()) {
             OfStream stream = ofStream(call.stream());
             for (int i = 0; i < call.events().size(); i++) {
@@ -262,7 +282,11 @@ final class Batch {
                     stream.setGroup(partition, group);
                     groups.add(group);
                 }
-                group.add(call.events().get(i));
+                if (expectsVersions) {
+                    group.add(call.events().get(i), call);
+                } else {
+                    group.add(call.events().get(i));
+                }
             }
         }
         groups.sort(null);
@@ -273,9 +297,10 @@ final class Batch {
      * Completes the calls with the positions of their events.
      *
      * @param groups what {@link #groupByPartition} has returned last, stored
+     * @param conflicts the calls that were not stored, with the version that their key had
      * @return what completes the futures of asynchronous calls
      */
-    List<Runnable> complete(Shard shard, List<PartitionGroup> groups) {
+    List<Runnable> complete(Shard shard, List<PartitionGroup> groups, Map<PublishCall, Long> conflicts) {
         List<Runnable> continuations = new ArrayList<>(sent().size());
         for (PartitionGroup group : groups) {
             OfStream stream = ofStream(group.stream());
@@ -286,6 +311,11 @@ final class Batch {
         }
         Executor executor = continuations::add;
         for (PublishCall call : sent()) {
+            Long actualVersion = conflicts.get(call);
+            if (actualVersion != null) {
+                call.failAsConflict(actualVersion);
+                continue;
+            }
             long[] next = ofStream(call.stream()).nextOffsets;
             EventPosition[] positions = new EventPosition[call.events().size()];
             for (int i = 0; i < positions.length; i++) {

@@ -45,13 +45,23 @@ final class BatchParts {
      * @return {@code false} if no other call comes before
      */
     boolean defer(Batch part) {
-        if (waiting.isEmpty()) {
-            addFromQueue();
-        }
-        Set<String> keys = new HashSet<>();
-        part.calls().getFirst().addKeysTo(keys);
         List<Batch> before = new ArrayList<>();
         List<Batch> after = new ArrayList<>();
+        do {
+            after.clear();
+            divide(part, before, after);
+        } while (before.isEmpty() && addFromQueue());
+        waiting.clear();
+        waiting.addAll(before);
+        waiting.add(part);
+        waiting.addAll(after);
+        return !before.isEmpty();
+    }
+
+    /** Divides the other parts into what may come before the call, and what must follow it. */
+    private void divide(Batch part, List<Batch> before, List<Batch> after) {
+        Set<String> keys = new HashSet<>();
+        part.calls().getFirst().addKeysTo(keys);
         for (Batch other : waiting) {
             List<PublishCall> independent = new ArrayList<>();
             List<PublishCall> dependent = new ArrayList<>();
@@ -66,11 +76,6 @@ final class BatchParts {
             addPart(before, other, independent);
             addPart(after, other, dependent);
         }
-        waiting.clear();
-        waiting.addAll(before);
-        waiting.add(part);
-        waiting.addAll(after);
-        return !before.isEmpty();
     }
 
     private void addPart(List<Batch> parts, Batch of, List<PublishCall> calls) {
@@ -81,12 +86,15 @@ final class BatchParts {
         }
     }
 
-    private void addFromQueue() {
+    /** Returns whether there were more calls. */
+    private boolean addFromQueue() {
         Batch more = queue.takeMore(whole);
-        if (more != null) {
-            added.add(more);
-            waiting.add(more.withCalls(more.calls()));
+        if (more == null) {
+            return false;
         }
+        added.add(more);
+        waiting.add(more.withCalls(more.calls()));
+        return true;
     }
 
     /** Releases the calls that were taken in addition. */

@@ -5,11 +5,13 @@ import io.eventsql.StreamSpec;
 import io.eventsql.UnknownStreamException;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.sql.ErrorKind;
+import io.eventsql.internal.sql.ExpectedAppendStatement;
 import io.eventsql.internal.sql.NotSentException;
 import io.eventsql.internal.sql.SqlErrors;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalInt;
 import org.jspecify.annotations.Nullable;
@@ -56,29 +58,45 @@ final class BatchSender {
         }
         Stored stored = result.get();
         acknowledged.record(context.producer(), batch.number(), stored.groups());
-        continuations.executeAll(batch.complete(shard, stored.groups()));
+        continuations.executeAll(batch.complete(shard, stored.groups(), stored.conflicts()));
         for (PartitionGroup group : stored.groups()) {
-            context.segments().appended(shard, group.stream(), group.partition(), group.nextOffset(), group.size());
-            context.wakeUp().appended(shard, group.streamId(), group.partition());
+            if (group.storedSize() > 0) {
+                context.segments()
+                        .appended(shard, group.stream(), group.partition(), group.nextOffset(), group.storedSize());
+                context.wakeUp().appended(shard, group.streamId(), group.partition());
+            }
         }
         context.listeners().appended(shard.number(), batch, stored.groups(), stored.nanos());
     }
 
-    /** The events as they were stored, and the duration of that. */
-    private record Stored(List<PartitionGroup> groups, long nanos) {}
+    /**
+     * The events as they were stored, and the duration of that.
+     *
+     * @param conflicts the calls that were not stored, with the version that their key had
+     */
+    private record Stored(List<PartitionGroup> groups, Map<PublishCall, Long> conflicts, long nanos) {}
 
     private Optional<Stored> store(Connection connection, Batch batch) throws SQLException {
         if (!batch.beginSending()) {
             return Optional.empty();
         }
         List<PartitionGroup> groups = batch.groupByPartition();
+        Map<PublishCall, Long> conflicts = Map.of();
+        long[] firstOffsets;
         long sentAt = System.nanoTime();
-        long[] firstOffsets = execute(connection, batch, groups);
+        if (batch.expectsVersions()) {
+            ExpectedSteps steps = new ExpectedSteps(groups);
+            ExpectedAppendStatement.Outcome outcome = executeExpected(connection, batch, groups, steps);
+            firstOffsets = outcome.firstOffsets();
+            conflicts = steps.leaveOut(outcome.conflicts());
+        } else {
+            firstOffsets = execute(connection, batch, groups);
+        }
         long nanos = System.nanoTime() - sentAt;
         for (int i = 0; i < firstOffsets.length; i++) {
             groups.get(i).storedAt(firstOffsets[i]);
         }
-        return Optional.of(new Stored(groups, nanos));
+        return Optional.of(new Stored(groups, conflicts, nanos));
     }
 
     private void lookUpStreams(Batch batch) throws SQLException {
@@ -124,15 +142,26 @@ final class BatchSender {
     private long[] execute(Connection connection, Batch batch, List<PartitionGroup> groups) throws SQLException {
         running = new RunningStatement(connection, System.nanoTime());
         try {
+            return GroupAppend.execute(shard, connection, context.producer(), batch.number(), incarnation, groups);
+        } finally {
+            running = null;
+        }
+    }
+
+    private ExpectedAppendStatement.Outcome executeExpected(
+            Connection connection, Batch batch, List<PartitionGroup> groups, ExpectedSteps steps) throws SQLException {
+        running = new RunningStatement(connection, System.nanoTime());
+        try {
             return shard.tables()
-                    .append()
+                    .appendExpected()
                     .execute(
                             connection,
                             context.producer(),
                             batch.number(),
                             shard.mapVersion(),
                             incarnation,
-                            PartitionGroup.toRows(groups));
+                            PartitionGroup.toRows(groups),
+                            steps.toStatement());
         } finally {
             running = null;
         }

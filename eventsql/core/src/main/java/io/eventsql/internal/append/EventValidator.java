@@ -1,8 +1,11 @@
 package io.eventsql.internal.append;
 
 import io.eventsql.Event;
+import io.eventsql.ExpectedVersion;
 import io.eventsql.InvalidInputException;
+import io.eventsql.KeyTracking;
 import io.eventsql.Settings;
+import io.eventsql.StreamSpec;
 import io.eventsql.internal.sql.HeadersJson;
 import java.util.ArrayList;
 import java.util.List;
@@ -96,6 +99,35 @@ public final class EventValidator {
                     "maxBatchBytes");
         }
         return valid;
+    }
+
+    /** Rejects a stream that does not count the events of keys. */
+    static void requireKeyVersions(StreamSpec stream) {
+        if (stream.keyTracking() == KeyTracking.OFF) {
+            throw new InvalidInputException(
+                    "stream",
+                    "must count the events of its keys, but " + stream.name()
+                            + " was created without: see StreamSpec.withKeyVersions");
+        }
+    }
+
+    /**
+     * Returns the version that the key of the events must have; {@code null}: any.
+     *
+     * @throws InvalidInputException if the stream does not count the events of keys, or the events do not have one key
+     */
+    public static @Nullable Long expectedVersion(StreamSpec stream, List<Valid> events, ExpectedVersion expected) {
+        requireGiven("expectedVersion", expected);
+        if (expected.isAny()) {
+            return null;
+        }
+        requireKeyVersions(stream);
+        String key = events.isEmpty() ? null : events.getFirst().key();
+        if (key == null || !events.stream().allMatch(event -> key.equals(event.key()))) {
+            throw new InvalidInputException(
+                    "events", "must be one or more and have the same key, if a version is expected");
+        }
+        return expected.version();
     }
 
     private static void requireGiven(String field, @Nullable Object value) {

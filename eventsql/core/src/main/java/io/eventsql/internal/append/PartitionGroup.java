@@ -1,8 +1,10 @@
 package io.eventsql.internal.append;
 
+import io.eventsql.Storage;
 import io.eventsql.StreamSpec;
 import io.eventsql.internal.append.EventValidator.Valid;
 import io.eventsql.internal.sql.AppendStatement;
+import io.eventsql.internal.sql.BlockAppendStatement;
 import java.util.ArrayList;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
@@ -13,7 +15,11 @@ public final class PartitionGroup implements Comparable<PartitionGroup> {
     private final int streamId;
     private final int partition;
     private final List<Valid> events = new ArrayList<>();
+    /** The call of each event; empty unless a call of the batch expects a version. */
+    private final List<PublishCall> calls = new ArrayList<>();
+
     private long firstOffset = -1;
+    private int leftOut;
 
     public PartitionGroup(StreamSpec stream, int streamId, int partition) {
         this.stream = stream;
@@ -51,6 +57,30 @@ public final class PartitionGroup implements Comparable<PartitionGroup> {
         events.add(event);
     }
 
+    /** Adds an event with its call after the others. */
+    void add(Valid event, PublishCall call) {
+        events.add(event);
+        calls.add(call);
+    }
+
+    Valid event(int index) {
+        return events.get(index);
+    }
+
+    PublishCall call(int index) {
+        return calls.get(index);
+    }
+
+    /** Records that the database has not stored some of the events. */
+    void leftOut(int count) {
+        leftOut += count;
+    }
+
+    /** Returns how many of the events are stored, after {@link #storedAt}. */
+    int storedSize() {
+        return events.size() - leftOut;
+    }
+
     /** Records the offset at which the database has stored the first event; the others follow without gaps. */
     void storedAt(long offset) {
         firstOffset = offset;
@@ -63,13 +93,35 @@ public final class PartitionGroup implements Comparable<PartitionGroup> {
 
     /** Returns the offset after the last event. */
     long nextOffset() {
-        return firstOffset + events.size();
+        return firstOffset + storedSize();
     }
 
     @Override
     public int compareTo(PartitionGroup other) {
         int byStream = Integer.compare(streamId, other.streamId);
         return byStream != 0 ? byStream : Integer.compare(partition, other.partition);
+    }
+
+    /** Returns whether all groups are of streams that store blocks: then {@link #toBlocks} is the faster way to append them. */
+    static boolean areBlocks(List<PartitionGroup> groups) {
+        for (PartitionGroup group : groups) {
+            if (group.stream.storage() != Storage.BLOCKS) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    /** Returns the events of groups in the lock order as blocks. */
+    static BlockAppendStatement.Blocks toBlocks(List<PartitionGroup> groups) {
+        BlockAppendStatement.Packer packer = new BlockAppendStatement.Packer(groups.size());
+        for (PartitionGroup group : groups) {
+            packer.begin(group.stream.name(), group.streamId, group.partition);
+            for (Valid event : group.events) {
+                packer.add(event.key(), event.value(), event.headers());
+            }
+        }
+        return packer.finish();
     }
 
     /** Returns the rows of the append statement for groups in the lock order. */
@@ -82,8 +134,6 @@ public final class PartitionGroup implements Comparable<PartitionGroup> {
         int[] streamIds = new int[groups.size()];
         int[] partitions = new int[groups.size()];
         int[] counts = new int[groups.size()];
-        int[] groupOf = new int[size];
-        int[] indexes = new int[size];
         @Nullable String[] keys = new String[size];
         byte[] @Nullable [] values = new byte[size][];
         @Nullable String[] headers = new String[size];
@@ -94,17 +144,13 @@ public final class PartitionGroup implements Comparable<PartitionGroup> {
             streamIds[g] = group.streamId;
             partitions[g] = group.partition;
             counts[g] = group.events.size();
-            for (int i = 0; i < group.events.size(); i++) {
-                Valid event = group.events.get(i);
-                groupOf[row] = g + 1;
-                indexes[row] = i;
+            for (Valid event : group.events) {
                 keys[row] = event.key();
                 values[row] = event.value();
                 headers[row] = event.headers();
                 row++;
             }
         }
-        return new AppendStatement.Rows(
-                streams, streamIds, partitions, counts, groupOf, indexes, keys, values, headers);
+        return new AppendStatement.Rows(streams, streamIds, partitions, counts, keys, values, headers);
     }
 }

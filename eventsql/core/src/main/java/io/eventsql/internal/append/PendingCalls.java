@@ -42,6 +42,7 @@ final class PendingCalls {
     private final BitSet busyLanes = new BitSet();
     private final Map<String, Integer> rotation = new HashMap<>();
     private int calls;
+    private int callsOfWaitingCallers;
     private int events;
     private int eventsOfAnyLane;
     private long lastSequence;
@@ -59,15 +60,27 @@ final class PendingCalls {
 
     void add(PublishCall call) {
         call.setSequence(++lastSequence);
-        calls++;
-        count(call, call.events().size());
+        countIn(call);
         queueOf(call).add(call);
     }
 
-    private void count(PublishCall call, int more) {
+    private void countIn(PublishCall call) {
+        count(call, 1);
+    }
+
+    private void countOut(PublishCall call) {
+        count(call, -1);
+    }
+
+    private void count(PublishCall call, int sign) {
+        calls += sign;
+        int more = sign * call.events().size();
         events += more;
         if (isOfAnyLane(call)) {
             eventsOfAnyLane += more;
+        }
+        if (call.callerWaits()) {
+            callsOfWaitingCallers += sign;
         }
     }
 
@@ -92,6 +105,11 @@ final class PendingCalls {
     /** Returns the number of waiting calls. */
     int calls() {
         return calls;
+    }
+
+    /** Returns whether a thread is blocked until one of the waiting calls is stored. */
+    boolean hasWaitingCaller() {
+        return callsOfWaitingCallers > 0;
     }
 
     /** Returns whether enough events wait to append several batches concurrently. */
@@ -176,8 +194,7 @@ final class PendingCalls {
     }
 
     private void addFirst(PublishCall call) {
-        calls++;
-        count(call, call.events().size());
+        countIn(call);
         queueOf(call).addFirst(call);
     }
 
@@ -232,7 +249,7 @@ final class PendingCalls {
                     sticky.computeIfAbsent(call.stream().name(), name -> nextPartition(call.stream()));
                 }
                 batch.add(call);
-                removed(queue.remove());
+                countOut(queue.remove());
                 batchEvents += call.events().size();
                 batchBytes += call.bytes();
             }
@@ -284,11 +301,6 @@ final class PendingCalls {
         }
     }
 
-    private void removed(PublishCall call) {
-        calls--;
-        count(call, -call.events().size());
-    }
-
     /** Removes the calls whose deadline has passed. */
     void removeExpired(long nowNanos, Consumer<PublishCall> expired) {
         boolean searchFully = expiries++ % FULL_SEARCH_EVERY == 0;
@@ -308,7 +320,7 @@ final class PendingCalls {
             PublishCall call = waiting.next();
             if (call.deadlineNanos() - nowNanos <= 0) {
                 waiting.remove();
-                removed(call);
+                countOut(call);
                 expired.accept(call);
             } else if (!searchFully) {
                 return;
@@ -323,7 +335,7 @@ final class PendingCalls {
         Deque<PublishCall> firstLane = ofLane.getFirst();
         firstLane.stream().filter(PublishCall::hasNoKeys).forEach(withoutKeys::add);
         firstLane.removeIf(PublishCall::hasNoKeys);
-        withoutKeys.forEach(this::removed);
+        withoutKeys.forEach(this::countOut);
         return withoutKeys;
     }
 }

@@ -5,10 +5,12 @@ import io.eventsql.EventOutcomeUnknownException;
 import io.eventsql.EventPosition;
 import io.eventsql.EventSqlException;
 import io.eventsql.StreamSpec;
+import io.eventsql.VersionConflictException;
 import io.eventsql.internal.append.EventValidator.Valid;
 import io.eventsql.internal.sql.SqlErrors;
 import java.util.List;
 import java.util.Locale;
+import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.Executor;
 import java.util.concurrent.atomic.AtomicReferenceFieldUpdater;
@@ -42,10 +44,14 @@ final class PublishCall {
     private final List<Valid> events;
     private final int[] partitions;
     private final boolean anyPartition;
+    private final boolean callerWaits;
     private final int bytes;
     private final long deadlineNanos;
     private final Outcome outcome;
     private final long calledAtNanos;
+    /** The version that the key of the events must have; {@code null}: any. */
+    private final @Nullable Long expectedVersion;
+
     private volatile State state = State.WAITING;
     /** Why the last attempt to append the call failed; {@code null} if there was none. */
     private volatile @Nullable Throwable lastFailure;
@@ -62,19 +68,36 @@ final class PublishCall {
 
     /**
      * @param partitions one for each event, or {@link #ANY_PARTITION}
+     * @param callerWaits whether a thread is blocked until the outcome
      * @param calledAtNanos as {@link System#nanoTime()}, and so is the deadline
      */
     PublishCall(
             StreamSpec stream,
             List<Valid> events,
             int[] partitions,
+            boolean callerWaits,
             long calledAtNanos,
             long deadlineNanos,
             Outcome outcome) {
+        this(stream, events, partitions, callerWaits, calledAtNanos, deadlineNanos, null, outcome);
+    }
+
+    /** @param expectedVersion the version that the key, which all events have, must have; {@code null}: any */
+    PublishCall(
+            StreamSpec stream,
+            List<Valid> events,
+            int[] partitions,
+            boolean callerWaits,
+            long calledAtNanos,
+            long deadlineNanos,
+            @Nullable Long expectedVersion,
+            Outcome outcome) {
         this.stream = stream;
+        this.expectedVersion = expectedVersion;
         this.events = events;
         this.partitions = partitions;
         this.anyPartition = partitions.length == 0;
+        this.callerWaits = callerWaits;
         this.calledAtNanos = calledAtNanos;
         this.deadlineNanos = deadlineNanos;
         this.outcome = outcome;
@@ -97,8 +120,24 @@ final class PublishCall {
         return anyPartition;
     }
 
+    /** Returns whether a thread is blocked until the outcome. */
+    boolean callerWaits() {
+        return callerWaits;
+    }
+
     int partition(int event) {
         return partitions[event];
+    }
+
+    /** Returns whether the call is stored only if its key has a certain version. */
+    boolean expectsVersion() {
+        return expectedVersion != null;
+    }
+
+    /** Returns the version that the key of the events must have; {@code null}: any. */
+    @Nullable
+    Long expectedVersion() {
+        return expectedVersion;
     }
 
     /** Adds the keys of the events. */
@@ -248,6 +287,16 @@ final class PublishCall {
 
     private static String sentence(Throwable failure) {
         return SqlErrors.message(failure);
+    }
+
+    /** Fails the call, which the database has not stored, because its key has another version than expected. */
+    void failAsConflict(long actualVersion) {
+        fail(new VersionConflictException(
+                stream.name(),
+                Objects.requireNonNull(events.getFirst().key()),
+                Objects.requireNonNull(expectedVersion),
+                actualVersion,
+                null));
     }
 
     /** Fails the call if it was never sent, or if the database has confirmed that it is not stored. */

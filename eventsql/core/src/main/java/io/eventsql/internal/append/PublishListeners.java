@@ -62,8 +62,8 @@ public final class PublishListeners {
         Map<String, Integer> byStream = new HashMap<>();
         int events = 0;
         for (PartitionGroup group : groups) {
-            byStream.merge(group.stream().name(), group.size(), Integer::sum);
-            events += group.size();
+            byStream.merge(group.stream().name(), group.storedSize(), Integer::sum);
+            events += group.storedSize();
         }
         PublishListener.Appended appended = new PublishListener.Appended(
                 shard, batch.sentCalls(), events, batch.sentBytes(), nanos, Map.copyOf(byStream));

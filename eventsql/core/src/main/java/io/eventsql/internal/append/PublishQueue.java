@@ -25,22 +25,27 @@ final class PublishQueue {
     private final Condition spaceFreed = lock.newCondition();
     private final Condition work = lock.newCondition();
     private final PendingCalls pending;
+    private final CommitPace pace;
     /** The batches being appended, with the time at which they were taken (nano time). */
     private final Map<Batch, Long> inProgress = new HashMap<>();
 
     private long bufferedBytes;
+    private int callsInProgress;
     private int waitingThreads;
     private int blockedCallers;
     /** The number of calls for which the gathering thread waits. */
     private int gatherCalls;
+    /** Whether the gathering thread delays a commit, which a call of a waiting caller ends. */
+    private boolean delaying;
 
     private @Nullable Condition gatherer;
     private boolean closed;
     /** Why the last append to the shard failed, as of the last check of the deadlines. */
     private @Nullable Throwable lastFailure;
 
-    PublishQueue(PendingCalls pending, long bufferBytes) {
+    PublishQueue(PendingCalls pending, CommitPace pace, long bufferBytes) {
         this.pending = pending;
+        this.pace = pace;
         this.bufferBytes = bufferBytes;
     }
 
@@ -100,7 +105,7 @@ final class PublishQueue {
     }
 
     private void signalWork() {
-        if (gatherer != null && (pending.calls() >= gatherCalls || pending.isWorthSharing())) {
+        if (gatherer != null && isGathered()) {
             gatherer.signal();
         }
         if (waitingThreads > 0 && pending.hasFreeLane() && (gatherer == null || pending.isWorthSharing())) {
@@ -112,8 +117,9 @@ final class PublishQueue {
      * Releases a thread's last batch and returns its next one; waits until there is one.
      *
      * <p>A thread that has just completed many calls briefly waits for their callers to call again: a batch with only the
-     * first of them would leave all others to the next commit, so that every second batch would be almost empty. A single
-     * caller never waits.
+     * first of them would leave all others to the next commit, so that every second batch would be almost empty. While the
+     * database is busy, or while calls come often, it waits for longer, unless a caller is blocked, see {@link CommitPace}. A
+     * single caller never waits.
      *
      * @param last the thread's last batch, whatever its outcome; {@code null} if there was none
      * @return {@code null} once the queue is closed and empty
@@ -124,10 +130,14 @@ final class PublishQueue {
         try {
             Long startedAt = last == null ? null : inProgress.remove(last);
             if (last != null && startedAt != null) { // not released before by a call that was interrupted
+                long now = System.nanoTime();
+                pace.recordOutstanding(pending.calls() + callsInProgress, now); // the most since the last batch ended
                 release(last);
-                gather(last.calls().size(), System.nanoTime() - startedAt);
+                pace.recordCommit(last.eventCount(), now - startedAt, now);
+                awaitCallers(last.calls().size(), now - startedAt);
             }
             while (true) {
+                delayCommit();
                 Batch batch = gatherer != null && !pending.isWorthSharing() ? null : take();
                 if (batch != null) {
                     if (pending.hasFreeLane() && pending.isWorthSharing()) {
@@ -151,20 +161,40 @@ final class PublishQueue {
         }
     }
 
-    private void gather(int calls, long appendNanos) throws InterruptedException {
-        long left = Math.min(appendNanos / GATHER_APPEND_DIVISOR, GATHER_NANOS_MAX);
-        if (calls < 2 || gatherer != null) {
+    /** Waits for the callers of the last batch to call again. */
+    private void awaitCallers(int calls, long appendNanos) throws InterruptedException {
+        if (calls >= 2) {
+            gather(calls, Math.min(appendNanos / GATHER_APPEND_DIVISOR, GATHER_NANOS_MAX), false);
+        }
+    }
+
+    private void delayCommit() throws InterruptedException {
+        long now = System.nanoTime();
+        if (pending.calls() > 0 && pace.remainingNanos(now) > 0) {
+            pace.recordOutstanding(pending.calls() + callsInProgress, now);
+            gather(pace.callsExpected(now), pace.remainingNanos(now), true);
+        }
+    }
+
+    private void gather(int calls, long nanos, boolean delay) throws InterruptedException {
+        if (gatherer != null) {
             return;
         }
         gatherer = lock.newCondition();
         gatherCalls = calls;
+        delaying = delay;
         try {
-            while (left > 0 && !closed && pending.calls() < calls && !pending.isWorthSharing()) {
+            long left = nanos;
+            while (left > 0 && !closed && !isGathered()) {
                 left = gatherer.awaitNanos(left);
             }
         } finally {
             gatherer = null;
         }
+    }
+
+    private boolean isGathered() {
+        return pending.calls() >= gatherCalls || pending.isWorthSharing() || (delaying && pending.hasWaitingCaller());
     }
 
     private @Nullable Batch take() {
@@ -174,7 +204,10 @@ final class PublishQueue {
     private @Nullable Batch inProgress(@Nullable Batch batch) {
         if (batch != null) {
             try {
-                inProgress.put(batch, System.nanoTime());
+                long now = System.nanoTime();
+                inProgress.put(batch, now);
+                callsInProgress += batch.calls().size();
+                pace.recordBegin(batch.calls().size(), batch.eventCount(), now);
             } catch (Throwable e) { // out of memory: without this its calls would never be completed
                 pending.putBack(batch);
                 throw e;
@@ -184,6 +217,7 @@ final class PublishQueue {
     }
 
     private void release(Batch batch) {
+        callsInProgress -= batch.calls().size();
         pending.done(batch);
         batch.calls().forEach(this::release);
         spaceFreed.signalAll();
@@ -336,6 +370,9 @@ final class PublishQueue {
         lock.lock();
         try {
             closed = true;
+            if (gatherer != null) {
+                gatherer.signal();
+            }
             spaceFreed.signalAll();
             work.signalAll();
         } finally {

@@ -7,17 +7,22 @@ import io.eventsql.EventOutcomeUnknownException;
 import io.eventsql.EventPosition;
 import io.eventsql.EventPublisher;
 import io.eventsql.EventSqlException;
+import io.eventsql.ExpectedVersion;
 import io.eventsql.PartialPublishException;
+import io.eventsql.ScheduleId;
 import io.eventsql.Settings;
 import io.eventsql.StreamSpec;
+import io.eventsql.VersionConflictException;
 import io.eventsql.internal.append.EventValidator.Valid;
 import io.eventsql.internal.append.Router.Part;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.shard.Shards;
 import io.eventsql.internal.shard.StreamRegistry;
 import io.eventsql.internal.thread.ServiceThread;
+import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Executor;
@@ -34,18 +39,22 @@ public final class Publisher implements EventPublisher {
     private final EventValidator validator;
     private final Settings settings;
     private final PublishListeners listeners;
+    private final EventScheduler scheduler;
     private final List<ShardAppender> appenders = new ArrayList<>();
     private final ServiceThread timer = new ServiceThread("eventsql-timer", this::expire);
 
     /**
      * @param preferred the database of the shard that receives events without a key while it is healthy
+     * @param scheduleListener is called for each scheduled event
      */
-    public Publisher(Shards shards, @Nullable DataSource preferred, PublishContext context) {
+    public Publisher(
+            Shards shards, @Nullable DataSource preferred, PublishContext context, ScheduleListener scheduleListener) {
         this.streams = context.streams();
         this.router = new Router(shards, preferred);
         this.validator = new EventValidator(context.settings());
         this.settings = context.settings();
         this.listeners = context.listeners();
+        this.scheduler = new EventScheduler(streams, router, validator, settings, scheduleListener);
         for (Shard shard : shards.all()) {
             appenders.add(new ShardAppender(shard, context, this::reroute));
         }
@@ -54,46 +63,86 @@ public final class Publisher implements EventPublisher {
 
     @Override
     public EventPosition publish(String stream, Event event) {
-        return await(submit(stream, event, true));
+        return await(submit(stream, event, ExpectedVersion.ANY, true));
+    }
+
+    @Override
+    public EventPosition publish(String stream, Event event, ExpectedVersion expected) {
+        return await(submit(stream, event, expected, true));
     }
 
     @Override
     public List<EventPosition> publishAll(String stream, List<Event> events) {
-        return await(submitAll(stream, events, true));
+        return await(submitAll(stream, events, ExpectedVersion.ANY, true));
+    }
+
+    @Override
+    public List<EventPosition> publishAll(String stream, List<Event> events, ExpectedVersion expected) {
+        return await(submitAll(stream, events, expected, true));
     }
 
     @Override
     public CompletableFuture<EventPosition> publishAsync(String stream, Event event) {
-        return submit(stream, event, false);
+        return submit(stream, event, ExpectedVersion.ANY, false);
     }
 
-    private CompletableFuture<EventPosition> submit(String stream, Event event, boolean callerWaits) {
+    @Override
+    public UUID schedule(String stream, Event event, Instant due) {
+        UUID id = ScheduleId.next(due);
+        scheduler.schedule(stream, event, id, false);
+        return id;
+    }
+
+    @Override
+    public void schedule(String stream, Event event, UUID id) {
+        scheduler.schedule(stream, event, EventScheduler.requireId(id), true);
+    }
+
+    @Override
+    public CompletableFuture<EventPosition> publishAsync(String stream, Event event, ExpectedVersion expected) {
+        return submit(stream, event, expected, false);
+    }
+
+    private CompletableFuture<EventPosition> submit(
+            String stream, Event event, ExpectedVersion expected, boolean callerWaits) {
         long calledAt = System.nanoTime();
         Valid valid = validator.validate(stream, event);
         StreamSpec spec = streams.require(stream);
+        List<Valid> events = List.of(valid);
+        Long expectedVersion = EventValidator.expectedVersion(spec, events, expected);
         Part part = router.route(spec, valid);
         SingleOutcome outcome = new SingleOutcome(callerWaits, continuations(part));
         put(
                 part.shard(),
                 new PublishCall(
                         spec,
-                        List.of(valid),
+                        events,
                         part.partitions(),
+                        callerWaits,
                         calledAt,
                         deadline(calledAt),
+                        expectedVersion,
                         listeners.observe(outcome, stream, 1)));
         return outcome.future;
     }
 
     @Override
     public CompletableFuture<List<EventPosition>> publishAllAsync(String stream, List<Event> events) {
-        return submitAll(stream, events, false);
+        return submitAll(stream, events, ExpectedVersion.ANY, false);
     }
 
-    private CompletableFuture<List<EventPosition>> submitAll(String stream, List<Event> events, boolean callerWaits) {
+    @Override
+    public CompletableFuture<List<EventPosition>> publishAllAsync(
+            String stream, List<Event> events, ExpectedVersion expected) {
+        return submitAll(stream, events, expected, false);
+    }
+
+    private CompletableFuture<List<EventPosition>> submitAll(
+            String stream, List<Event> events, ExpectedVersion expected, boolean callerWaits) {
         long calledAt = System.nanoTime();
         List<Valid> valid = validator.validateAll(stream, events);
         StreamSpec spec = streams.require(stream);
+        Long expectedVersion = EventValidator.expectedVersion(spec, valid, expected);
         if (valid.isEmpty()) {
             return CompletableFuture.completedFuture(List.of());
         }
@@ -108,8 +157,10 @@ public final class Publisher implements EventPublisher {
                             spec,
                             ofPart,
                             part.partitions(),
+                            callerWaits,
                             calledAt,
                             deadline(calledAt),
+                            expectedVersion,
                             listeners.observe(outcome.forPart(part.indexes()), stream, ofPart.size())));
         }
         return outcome.future();
@@ -170,6 +221,7 @@ public final class Publisher implements EventPublisher {
      * @return whether all calls were appended
      */
     public boolean close(long deadlineNanos) throws InterruptedException {
+        scheduler.close();
         appenders.forEach(ShardAppender::stopAccepting);
         boolean all = true;
         for (ShardAppender appender : appenders) {
@@ -230,6 +282,8 @@ public final class Publisher implements EventPublisher {
         return switch (failure) {
             case EventNotStoredException e -> new EventNotStoredException(String.valueOf(e.getMessage()), e);
             case EventOutcomeUnknownException e -> new EventOutcomeUnknownException(String.valueOf(e.getMessage()), e);
+            case VersionConflictException e ->
+                new VersionConflictException(e.stream(), e.key(), e.expectedVersion(), e.actualVersion(), e);
             case PartialPublishException e ->
                 new PartialPublishException(String.valueOf(e.getMessage()), e.outcomes(), e);
             case null, default -> new EventSqlException("Publishing failed: " + failure, failure);

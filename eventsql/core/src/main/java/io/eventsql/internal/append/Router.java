@@ -7,6 +7,7 @@ import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.shard.Shards;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.UUID;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.atomic.AtomicInteger;
 import javax.sql.DataSource;
@@ -49,6 +50,11 @@ final class Router {
         long hash = KeyHash.of(key);
         return new Part(
                 shards.ofSlot(KeyHash.slot(hash)), FIRST, new int[] {KeyHash.partition(hash, stream.partitions())});
+    }
+
+    /** Returns the shard of an event without a key that is identified by an id. */
+    Shard route(UUID id) {
+        return shards.ofSlot(KeyHash.slot(KeyHash.of(id.toString())));
     }
 
     /** Routes the events of one call; returns one part for each shard involved. */

@@ -31,6 +31,7 @@ final class ShardAppender {
         shard.addAnchors(acknowledged);
         this.queue = new PublishQueue(
                 new PendingCalls(settings.appendConnections(), settings.maxBatchEvents(), settings.maxBatchBytes()),
+                new CommitPace(settings.maxCommitDelay().toNanos()),
                 settings.bufferBytes());
         this.continuations = new Continuations(shard.name());
         AtomicLong lastSuccessNanos = new AtomicLong(System.nanoTime());

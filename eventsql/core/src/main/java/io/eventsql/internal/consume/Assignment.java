@@ -52,6 +52,7 @@ final class Assignment {
     private final long epoch;
     private final PartitionPages pages;
     private final PartitionProgress progress;
+    private final FetchSize fetchSize;
     private final UndecodableEvents undecodable = new UndecodableEvents();
     private volatile CompactedRanges compacted = CompactedRanges.NONE;
     private boolean redriveRequested;
@@ -89,6 +90,7 @@ final class Assignment {
         this.epoch = taken.epoch();
         this.pages = new PartitionPages(partition, spec, budget, taken.nextOffset());
         this.progress = new PartitionProgress(partition, epoch, taken.nextOffset());
+        this.fetchSize = new FetchSize(spec.pageEvents(), taken.nextOffset());
         this.parkedKeys = new ParkedKeys(parkedKeys);
         this.leaseEndNanos = leaseEndNanos;
     }
@@ -226,9 +228,14 @@ final class Assignment {
         return pages.fetchedOffset();
     }
 
-    /** Whether a page should be fetched: there may be events, and none wait for the handler. */
+    /** Whether to fetch: there may be events, and the handler has begun those of the last fetch. */
     synchronized boolean wantsPage() {
         return pages.isWanted() && !isEnding();
+    }
+
+    /** Whether a page is wanted and the fetch may return much. */
+    synchronized boolean isBehind() {
+        return wantsPage() && pages.isBehind();
     }
 
     synchronized boolean isIdle() {
@@ -247,9 +254,25 @@ final class Assignment {
         }
     }
 
-    /** Begins a fetch; returns what to fetch, or nothing if no page is wanted or its member has no memory for it now. */
-    synchronized Optional<Request> beginFetch() {
-        return wantsPage() ? pages.beginFetch() : Optional.empty();
+    /** Returns how many events to fetch, by the speed of the handler and the memory for them; at least a page. */
+    synchronized int fetchEvents() {
+        int pageEvents = spec().pageEvents();
+        return pages.eventsInMemoryMax() <= pageEvents
+                ? pageEvents
+                : fetchSize.events(progress.handledOffset(), System.nanoTime(), pages.eventsInMemoryMax());
+    }
+
+    /**
+     * Begins a fetch; returns what to fetch, or nothing if no page is wanted or its member has no memory for it now.
+     *
+     * @param maxEvents the maximum number of events
+     */
+    synchronized Optional<Request> beginFetch(int maxEvents) {
+        if (!wantsPage()) {
+            return Optional.empty();
+        }
+        fetchSize.beginFetch();
+        return pages.beginFetch(maxEvents);
     }
 
     /** Ends a fetch that failed: the page is still wanted. */
@@ -319,6 +342,7 @@ final class Assignment {
             return false;
         }
         handlerState = HandlerState.RUNNING;
+        fetchSize.beginHandling(System.nanoTime());
         return true;
     }
 
@@ -339,7 +363,7 @@ final class Assignment {
         return requested;
     }
 
-    /** Takes the page that waits, whose memory the caller releases; returns {@code null} if there is none. */
+    /** Takes the next page, whose memory the caller releases; returns {@code null} if there is none. */
     synchronized @Nullable FetchedPage takePage() {
         return pages.take();
     }
@@ -368,6 +392,7 @@ final class Assignment {
             return false;
         }
         handlerState = HandlerState.IDLE;
+        fetchSize.endHandling(progress.handledOffset(), System.nanoTime());
         return true;
     }
 

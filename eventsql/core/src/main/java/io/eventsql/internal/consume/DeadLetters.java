@@ -106,8 +106,6 @@ final class DeadLetters {
                     new int[] {streamId},
                     new int[] {event.partition()},
                     new int[] {1},
-                    new int[] {1},
-                    new int[] {0},
                     new String[] {event.key()},
                     new byte[] @Nullable [] {StoredValue.of(event)},
                     new String[] {HeadersJson.encode(headers(assignment, event, error, attempts))});
@@ -182,6 +180,10 @@ final class DeadLetters {
                     shard, assignment.incarnation(), stream, shard.ensureStream(stream), assignment.partition(), 1);
             return true;
         } catch (SQLException e) {
+            if (SqlErrors.state(e).equals(SqlErrors.NO_PARTITION)) {
+                shard.forgetStream(stream.name());
+                return true;
+            }
             LOG.warn("Adding a segment to {} failed; retrying with the event: {}", stream.name(), e.getMessage());
             return false;
         }

@@ -112,7 +112,9 @@ final class Dispatcher {
         }
         @Nullable FetchedPage page = assignment.takePage();
         if (page != null) {
-            fetches.signal(); // there is room for another page
+            if (assignment.wantsPage()) { // there is room for another fetch
+                fetches.signal();
+            }
             pages.handle(assignment, page, turn);
         }
     }

@@ -42,6 +42,11 @@ final class FetchBudget {
         partitions--;
     }
 
+    /** Returns the share of a partition in the three quarters that are granted to whichever fetches first. */
+    synchronized long partitionBytes() {
+        return (spec.maxFetchedBytes() - spec.maxFetchedBytes() / RESERVED_FRACTION) / Math.max(1, partitions);
+    }
+
     /**
      * Reserves bytes for a page, to be released when its events are handled.
      *

@@ -14,18 +14,10 @@ import java.util.concurrent.locks.ReentrantLock;
  */
 final class FetchSchedule {
     /**
-     * The shortest time between two fetches while pages are not full, for each {@link #EVENTS_PER_PACE} of the last one:
-     * under load a fetch then finds more than one batch, which costs the database a fraction. The first fetch after a
-     * pause starts at once.
+     * Probes of a stream after its last events. Together they last longer than the pause between two signals
+     * ({@code Settings.notifyInterval}), so that the next event is found by a probe, or its signal is sent at once.
      */
-    private static final long PACE_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
-
-    private static final int EVENTS_PER_PACE = 20;
-    private static final int PACES_MAX = 5;
-    /** Probes of a stream after its last events: together they last longer than the pause between signals. */
-    private static final int PROBES = 8;
-    /** The pause before a probe, as a multiple of a fetch's duration: probing must not keep a core busy. */
-    private static final int PROBE_PAUSES = 2;
+    private static final int PROBES = 4;
 
     private final long pollNanos;
     private final ReentrantLock lock = new ReentrantLock();
@@ -37,11 +29,10 @@ final class FetchSchedule {
     /** Streams that have just had events, and how many probes of them are left. */
     private final Map<Integer, Integer> recentlyActiveStreams = new HashMap<>();
 
+    private final FetchPace pace = new FetchPace(System.nanoTime());
     private long fetchedAt = System.nanoTime();
-    /** The duration of the last fetch that found little. */
-    private long probeNanos;
 
-    private boolean lastPagesFull;
+    private boolean hasLeftEvents;
     private int lastEvents;
 
     FetchSchedule(Duration pollInterval) {
@@ -105,9 +96,7 @@ final class FetchSchedule {
 
     /** When to probe the recently active streams; not before the next poll if there are none. */
     private long nextProbeAt() {
-        return recentlyActiveStreams.isEmpty()
-                ? polledAt + pollNanos
-                : fetchedAt + Math.max(PACE_NANOS, Math.max(paceNanos(), PROBE_PAUSES * probeNanos));
+        return recentlyActiveStreams.isEmpty() ? polledAt + pollNanos : fetchedAt + pace.probeNanos();
     }
 
     /** Counts a probe of each recently active stream and returns their ids; whatever the fetch is made for. */
@@ -123,27 +112,23 @@ final class FetchSchedule {
 
     // Fetches
 
-    private long paceNanos() {
-        return Math.min(lastEvents / EVENTS_PER_PACE, PACES_MAX) * PACE_NANOS;
-    }
-
-    /** Waits until the next fetch may begin. */
+    /** Waits until the next fetch may begin: at once if the last one has left something. */
     void pace() throws InterruptedException {
-        long early = fetchedAt + paceNanos() - System.nanoTime();
-        if (!lastPagesFull && early > 0) {
+        long early = fetchedAt + pace.intervalNanos() - System.nanoTime();
+        if (!hasLeftEvents && early > 0) {
             TimeUnit.NANOSECONDS.sleep(early);
         }
     }
 
     void beginFetch() {
         fetchedAt = System.nanoTime();
-        lastPagesFull = false;
+        hasLeftEvents = false;
         lastEvents = 0;
     }
 
-    void recordPage(int streamId, int events, boolean isFull) {
+    void recordPage(int streamId, int events, boolean hasMore) {
         lastEvents += events;
-        lastPagesFull |= isFull;
+        hasLeftEvents |= hasMore;
         if (events > 0) {
             recentlyActiveStreams.put(streamId, PROBES);
         }
@@ -151,8 +136,6 @@ final class FetchSchedule {
 
     /** Ends a fetch that found nothing more. */
     void endFetch() {
-        if (lastEvents < EVENTS_PER_PACE) {
-            probeNanos = System.nanoTime() - fetchedAt;
-        }
+        pace.record(fetchedAt, System.nanoTime(), lastEvents);
     }
 }

@@ -1,10 +1,7 @@
 package io.eventsql.internal.consume;
 
-import io.eventsql.EventPosition;
+import io.eventsql.internal.consume.FetchRounds.Outcome;
 import io.eventsql.internal.shard.Shard;
-import io.eventsql.internal.sql.FetchStatement;
-import io.eventsql.internal.sql.FetchStatement.Request;
-import io.eventsql.internal.sql.FetchedPage;
 import io.eventsql.internal.sql.PartitionTable.Head;
 import io.eventsql.internal.sql.SqlErrors;
 import io.eventsql.internal.thread.FailureSeries;
@@ -15,7 +12,6 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
@@ -25,7 +21,8 @@ import org.slf4j.LoggerFactory;
 
 /**
  * Fetches from one shard for all members of this process: one platform thread. It fetches for a member when one of its
- * partitions may have events and room for a page, all such partitions in one round trip.
+ * partitions may have events and room for them, all such partitions of all members in one round trip if possible ({@link
+ * FetchRounds}).
  *
  * <p>A page that begins with a range without events is not passed on, unless compaction has removed them ({@link
  * CompactedGaps}): at once the heads are read, which show whether the
@@ -43,6 +40,8 @@ final class Fetcher implements WakeUpTarget {
     private final Shard shard;
     private final FetchSchedule schedule;
     private final Listeners listeners;
+    private final PageReader reader;
+    private final FetchRounds rounds;
     private final List<Subscriber> subscribers = new CopyOnWriteArrayList<>();
     private final ServiceThread thread;
     private final FailureSeries failures = new FailureSeries();
@@ -51,11 +50,10 @@ final class Fetcher implements WakeUpTarget {
         this.shard = shard;
         this.schedule = schedule;
         this.listeners = listeners;
+        this.reader = new PageReader(shard, this);
+        this.rounds = new FetchRounds(shard, schedule, reader);
         this.thread = new ServiceThread("eventsql-fetch-" + shard.name(), this::run);
     }
-
-    /** A member for which pages are fetched, and what receives them. */
-    private record Subscriber(ShardMember member, Dispatcher dispatcher, OutOfRangeResolver outOfRange) {}
 
     void start() {
         thread.start();
@@ -106,6 +104,7 @@ final class Fetcher implements WakeUpTarget {
                 schedule.beginPoll();
                 poll();
             }
+            reader.checkFunctions();
             done = true;
             reportEnd();
         } catch (SQLException | RuntimeException e) {
@@ -135,116 +134,20 @@ final class Fetcher implements WakeUpTarget {
         }
     }
 
-    /** Fetches while any member wants pages; members take turns, so that one far behind does not hold up the others. */
+    /** Fetches while fetches leave events; streams take turns, so that one far behind does not hold up the others. */
     private void fetchAll() throws SQLException {
         schedule.beginFetch();
-        boolean more = true;
-        while (more && !thread.isClosing()) {
+        Outcome outcome = Outcome.MORE;
+        while (outcome == Outcome.MORE && !thread.isClosing()) {
             if (schedule.isPollDue()) {
                 schedule.signal(); // continues after the poll
                 return;
             }
-            more = false;
-            for (Subscriber subscriber : subscribers) {
-                if (subscriber.member().wantsPages()) {
-                    more |= fetch(subscriber);
-                }
-            }
+            outcome = rounds.fetch(subscribers);
         }
         schedule.endFetch();
-    }
-
-    /** Returns whether anything was requested: nothing is while the member has no memory for further pages. */
-    private boolean fetch(Subscriber subscriber) throws SQLException {
-        Membership membership = subscriber.member().membership();
-        List<Assignment> assignments = new ArrayList<>();
-        List<Request> requests = new ArrayList<>();
-        int delivered = 0;
-        try {
-            for (Assignment assignment : subscriber.member().rotateAssignments()) {
-                Optional<Request> request = assignment.isOf(membership) ? assignment.beginFetch() : Optional.empty();
-                if (request.isPresent()) {
-                    assignments.add(assignment);
-                    requests.add(request.get());
-                }
-            }
-            if (!requests.isEmpty()) {
-                List<FetchedPage> pages = fetch(membership, requests);
-                for (FetchedPage page : CompactedGaps.mark(shard, membership, assignments, pages)) {
-                    deliver(subscriber, assignments.get(delivered++), page);
-                }
-            }
-        } catch (SQLException | RuntimeException | Error e) {
-            shard.recheckAfter(e, membership.incarnation());
-            throw e;
-        } finally { // whatever happened, the other pages are still wanted
-            assignments.subList(delivered, assignments.size()).forEach(Assignment::abortFetch);
-        }
-        return !requests.isEmpty();
-    }
-
-    private List<FetchedPage> fetch(Membership membership, List<Request> requests) throws SQLException {
-        try {
-            return fetch(membership, requests, membership.spec().pageEvents());
-        } catch (SQLException e) {
-            if (!FetchStatement.isCausedByRow(e)) {
-                throw e;
-            }
-            LOG.debug("Fetching from {} failed because of a row; fetching each partition by itself", shard, e);
-        }
-        List<FetchedPage> pages = new ArrayList<>();
-        for (Request request : requests) {
-            pages.add(fetchAlone(membership, request));
-        }
-        return pages;
-    }
-
-    /**
-     * Fetches one page; if a row of it cannot be read, only its first event. If not even that can be read, it becomes an
-     * event that cannot be decoded.
-     */
-    private FetchedPage fetchAlone(Membership membership, Request request) throws SQLException {
-        for (int maxEvents = membership.spec().pageEvents(); ; maxEvents = 1) {
-            try {
-                return fetch(membership, List.of(request), maxEvents).getFirst();
-            } catch (SQLException e) {
-                if (!FetchStatement.isCausedByRow(e)) {
-                    throw e;
-                }
-                wake(membership.streamId(), request.partition()); // more events follow the first one
-                if (maxEvents == 1) {
-                    EventPosition position = new EventPosition(
-                            membership.stream().name(), shard.number(), request.partition(), request.fromOffset());
-                    return FetchedPage.ofUnreadable(position, e);
-                }
-            }
-        }
-    }
-
-    private List<FetchedPage> fetch(Membership membership, List<Request> requests, int maxEvents) throws SQLException {
-        return shard.require()
-                .call(connection -> shard.tables()
-                        .fetch()
-                        .execute(
-                                connection,
-                                membership.incarnation(),
-                                membership.streamId(),
-                                membership.stream(),
-                                shard.number(),
-                                requests,
-                                maxEvents));
-    }
-
-    private void deliver(Subscriber subscriber, Assignment assignment, FetchedPage page) {
-        int events = page.events().size();
-        schedule.recordPage(
-                subscriber.member().streamId(),
-                events,
-                events >= assignment.spec().pageEvents());
-        if (assignment.acceptPage(page)) {
-            subscriber.dispatcher().start(assignment);
-        } else if (assignment.hasEmptyRange()) {
-            schedule.requestPoll();
+        if (outcome == Outcome.FETCHED && isAnythingWanted()) { // what has come since, at its pace
+            schedule.signal();
         }
     }
 

@@ -5,12 +5,14 @@ import io.eventsql.StoredEvent;
 import io.eventsql.internal.sql.FetchStatement.Request;
 import io.eventsql.internal.sql.FetchedPage;
 import java.time.Instant;
+import java.util.ArrayDeque;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /**
- * What is fetched of a partition: the page that waits for the handler, the memory that fetched events take, and whether
- * there may be more. Not thread-safe.
+ * What is fetched of a partition: the pages that wait for the handler, the memory that fetched events take, and whether
+ * there may be more. One fetch may bring several pages ({@link FetchSize}); the next one begins when the first of them is
+ * taken. Not thread-safe.
  */
 final class PartitionPages {
     /** The database counts the bytes of a page only where an event may be larger. */
@@ -23,11 +25,18 @@ final class PartitionPages {
     /** Set by a signal or a full page, cleared when a fetch begins: a signal that comes during a fetch is kept. */
     private boolean mayHaveMore = true;
 
+    /** Whether the last page ended before the head. */
+    private boolean isBehind;
+
     private boolean hasLargeEvents;
-    /** The bytes of the page being fetched, the page that waits, and the events being handled. */
+    /** The bytes of the pages being fetched, the pages that wait, and the events being handled. */
     private long heldBytes;
 
     private long requestedBytes;
+    private int requestedEvents;
+    /** The pages of a fetch, of which the first one was taken. */
+    private final ArrayDeque<FetchedPage> rest = new ArrayDeque<>();
+    /** What the fetch after that has returned. */
     private @Nullable FetchedPage waiting;
     /** A range that a fetch found without events: missing where it was not compacted, unless the log starts above it. */
     private @Nullable FetchedPage emptyRange;
@@ -52,14 +61,14 @@ final class PartitionPages {
     }
 
     boolean isWaiting() {
-        return waiting != null;
+        return waiting != null || !rest.isEmpty();
     }
 
     boolean hasEmptyRange() {
         return emptyRange != null;
     }
 
-    /** Whether a page should be fetched: there may be events, and none wait for the handler. */
+    /** Whether to fetch: there may be events, and the handler has begun those of the last fetch. */
     boolean isWanted() {
         return mayHaveMore && waiting == null && emptyRange == null;
     }
@@ -72,13 +81,31 @@ final class PartitionPages {
         mayHaveMore = true;
     }
 
-    /** Begins a fetch; returns nothing if the member has no memory for a page now. */
-    Optional<Request> beginFetch() {
-        long smallPageBytes = Math.min(spec.pageBytes(), SMALL_EVENT_BYTES_MAX * spec.pageEvents());
-        requestedBytes = budget.reserve(hasLargeEvents ? spec.pageBytes() : smallPageBytes, heldBytes);
+    /** Whether a fetch may return much: the last one has left events, or these are large. */
+    boolean isBehind() {
+        return isBehind || hasLargeEvents;
+    }
+
+    /**
+     * Returns the maximum number of events of a fetch that leaves memory for two such of each partition of the member; less
+     * than a page if there is no such memory.
+     */
+    long eventsInMemoryMax() {
+        return hasLargeEvents ? 0 : budget.partitionBytes() / 2 / SMALL_EVENT_BYTES_MAX;
+    }
+
+    /**
+     * Begins a fetch; returns nothing if the member has no memory for it now.
+     *
+     * @param maxEvents the maximum number of events
+     */
+    Optional<Request> beginFetch(int maxEvents) {
+        long smallEventsBytes = Math.min(spec.pageBytes(), SMALL_EVENT_BYTES_MAX * maxEvents);
+        requestedBytes = budget.reserve(hasLargeEvents ? spec.pageBytes() : smallEventsBytes, heldBytes);
         if (requestedBytes == 0) {
             return Optional.empty();
         }
+        requestedEvents = maxEvents;
         heldBytes += requestedBytes;
         mayHaveMore = false;
         return Optional.of(new Request(partition, fetchedOffset, requestedBytes));
@@ -108,6 +135,7 @@ final class PartitionPages {
      * @return whether a page waits for the handler
      */
     boolean accept(FetchedPage page) {
+        isBehind = !page.isEmpty() && !page.endsAtHead();
         if (page.isEmpty() || page.firstOffset() != fetchedOffset) {
             discard();
             return false;
@@ -119,7 +147,7 @@ final class PartitionPages {
             return false;
         }
         endRequest(page.bytes());
-        hasLargeEvents = page.bytes() * 2 > SMALL_EVENT_BYTES_MAX * spec.pageEvents();
+        hasLargeEvents = page.bytes() * 2 > SMALL_EVENT_BYTES_MAX * requestedEvents;
         mayHaveMore |= !page.endsAtHead();
         setWaiting(page);
         return true;
@@ -146,19 +174,17 @@ final class PartitionPages {
         fetchedOffset = page.nextOffset();
     }
 
-    /** Takes the page that waits, to be handled. The caller releases its memory. */
+    /** Takes the next page, to be handled; {@code null} if none waits. The caller releases its memory. */
     @Nullable
     FetchedPage take() {
-        FetchedPage page = removeWaiting();
+        if (rest.isEmpty() && waiting != null) {
+            rest.addAll(waiting.split(spec.pageEvents()));
+            waiting = null;
+        }
+        FetchedPage page = rest.poll();
         if (page != null) {
             lastTaken = lastEvent(page);
         }
-        return page;
-    }
-
-    private @Nullable FetchedPage removeWaiting() {
-        FetchedPage page = waiting;
-        waiting = null;
         return page;
     }
 
@@ -176,12 +202,16 @@ final class PartitionPages {
         return lastTaken;
     }
 
-    /** Drops the page that waits, to be fetched again. */
+    /** Drops the pages that wait, to be fetched again. */
     void drop() {
-        FetchedPage page = removeWaiting();
-        if (page != null) {
-            fetchedOffset = page.firstOffset();
-            exchangeBytes(page.bytes(), 0);
+        if (waiting != null) {
+            rest.add(waiting);
+            waiting = null;
+        }
+        if (!rest.isEmpty()) {
+            fetchedOffset = rest.getFirst().firstOffset();
+            rest.forEach(page -> exchangeBytes(page.bytes(), 0));
+            rest.clear();
         }
         emptyRange = null;
         mayHaveMore = true;

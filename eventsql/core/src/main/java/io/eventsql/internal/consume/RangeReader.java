@@ -14,13 +14,19 @@ import io.eventsql.internal.shard.StreamRegistry;
 import io.eventsql.internal.sql.FetchStatement.Request;
 import io.eventsql.internal.sql.FetchedPage;
 import io.eventsql.internal.sql.PartitionTable.Head;
+import io.eventsql.internal.sql.SqlErrors;
 import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.OptionalInt;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /** Reads a range of a partition without a consumer. Thread-safe. */
 public final class RangeReader {
+    private static final Logger LOG = LoggerFactory.getLogger(RangeReader.class);
+
     private final Shards shards;
     private final StreamRegistry streams;
 
@@ -82,21 +88,53 @@ public final class RangeReader {
         return page.compacted().contains(expected, page.nextOffset()) ? page.nextOffset() : expected;
     }
 
-    /** Fetches a page. */
+    /** Fetches a page: by the stream's id that is remembered, so that most pages need one round trip. */
     private static FetchedPage fetchPage(
             Shard shard, StreamSpec stream, int partition, long from, int maxEvents, long maxBytes)
             throws SQLException {
+        Request request = new Request(partition, from, maxBytes);
+        String incarnation = shard.incarnation(); // before the id
+        OptionalInt remembered = shard.findStreamId(stream);
+        try {
+            if (remembered.isPresent()) {
+                FetchedPage page = fetch(shard, incarnation, remembered.getAsInt(), stream, request, maxEvents);
+                if (!page.events().isEmpty()) { // otherwise the stream may have been created anew
+                    return CompactedGaps.mark(shard, remembered.getAsInt(), partition, page);
+                }
+            }
+        } catch (SQLException e) {
+            if (!isOutdated(e, shard, incarnation)) {
+                throw e;
+            }
+        }
         OptionalInt streamId = shard.readStreamId(stream);
         if (streamId.isEmpty()) {
             return FetchedPage.ofMissing(from, from);
         }
-        Request request = new Request(partition, from, maxBytes);
-        FetchedPage page = shard.require()
+        FetchedPage page = fetch(shard, null, streamId.getAsInt(), stream, request, maxEvents);
+        return CompactedGaps.mark(shard, streamId.getAsInt(), partition, page);
+    }
+
+    /** Returns whether an id was rejected that is not that of the stream any more. */
+    private static boolean isOutdated(SQLException e, Shard shard, String incarnation) {
+        try {
+            return shard.recheckAfter(e, incarnation)
+                    || SqlErrors.state(e).equals(SqlErrors.OTHER_STREAM)
+                    || SqlErrors.state(e).equals(SqlErrors.OTHER_STORAGE);
+        } catch (SQLException again) { // in recovery, say, where events can be read
+            LOG.debug("The incarnation of {} could not be read", shard, again);
+            return true;
+        }
+    }
+
+    private static FetchedPage fetch(
+            Shard shard, @Nullable String incarnation, int streamId, StreamSpec stream, Request request, int maxEvents)
+            throws SQLException {
+        return shard.require()
                 .call(c -> shard.tables()
                         .fetch()
-                        .execute(c, null, streamId.getAsInt(), stream, shard.number(), List.of(request), maxEvents))
+                        .execute(c, incarnation, streamId, stream, shard.number(), List.of(request), maxEvents))
                 .getFirst();
-        return CompactedGaps.mark(shard, streamId.getAsInt(), partition, page);
     }
 
     /** Throws the reason why the first event cannot be read, unless it is not stored yet. */

@@ -117,6 +117,20 @@ final class ShardMember {
         return assignments.stream().anyMatch(Assignment::wantsPage);
     }
 
+    /** Whether a partition wants a page and its fetch may return much. */
+    boolean isBehind() {
+        return assignments.stream().anyMatch(Assignment::isBehind);
+    }
+
+    /** Returns how many events of each partition to fetch now: as many as the one wants that wants most. */
+    int fetchEvents() {
+        return assignments.stream()
+                .filter(Assignment::wantsPage)
+                .mapToInt(Assignment::fetchEvents)
+                .max()
+                .orElse(spec().pageEvents());
+    }
+
     /** Returns what is handled and not committed of the partitions taken as this membership. */
     List<Handled> uncommitted(Membership taker) {
         return assignments.stream()

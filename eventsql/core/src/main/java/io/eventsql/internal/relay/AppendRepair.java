@@ -71,6 +71,9 @@ final class AppendRepair {
             if (SqlErrors.isOtherIncarnation(e)) {
                 return adoptIncarnation(incarnation);
             }
+            if (SqlErrors.state(e).equals(SqlErrors.NO_PARTITION)) {
+                return refreshStreams(e, groups);
+            }
             throw e;
         }
         return added;

@@ -2,25 +2,35 @@ package io.eventsql.internal.relay;
 
 import io.eventsql.Event;
 import io.eventsql.EventSqlException;
+import io.eventsql.ExpectedVersion;
 import io.eventsql.InvalidInputException;
+import io.eventsql.KeyTracking;
 import io.eventsql.Outbox;
 import io.eventsql.OutboxBacklog;
+import io.eventsql.ScheduleId;
 import io.eventsql.Settings;
 import io.eventsql.StreamSpec;
+import io.eventsql.VersionConflictException;
 import io.eventsql.internal.append.EventValidator;
 import io.eventsql.internal.append.EventValidator.Valid;
+import io.eventsql.internal.shard.KeyHash;
 import io.eventsql.internal.shard.OutboxTables;
 import io.eventsql.internal.shard.Shards;
 import io.eventsql.internal.shard.StreamRegistry;
+import io.eventsql.internal.sql.CountedEvents;
 import io.eventsql.internal.sql.MissingPrivilegeException;
 import io.eventsql.internal.sql.OutboxTable;
+import io.eventsql.internal.sql.ScheduledTable.Scheduled;
 import io.eventsql.internal.sql.SqlErrors;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
+import java.time.Instant;
 import java.util.List;
+import java.util.Objects;
 import java.util.UUID;
 import java.util.concurrent.ThreadLocalRandom;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
@@ -31,6 +41,7 @@ public final class OutboxPublisher implements Outbox {
     private static final int CALLS_PER_ROUTING_HASH = 64;
 
     private final StreamRegistry streams;
+    private final Shards shards;
     private final OutboxTables tables;
     private final UUID clusterId;
     private final EventValidator validator;
@@ -44,6 +55,7 @@ public final class OutboxPublisher implements Outbox {
     public OutboxPublisher(
             StreamRegistry streams, Shards shards, Settings settings, Relays relays, List<DataSource> dataSources) {
         this.streams = streams;
+        this.shards = shards;
         this.tables = shards.tables().outbox();
         this.clusterId = shards.clusterId();
         this.validator = new EventValidator(settings);
@@ -54,16 +66,98 @@ public final class OutboxPublisher implements Outbox {
     @Override
     public void publish(Connection transaction, String stream, Event event) {
         Valid valid = validator.validate(stream, event);
-        write(
-                transaction,
-                stream,
-                (connection, name) -> tables.events()
-                        .insert(connection, name, valid.key(), valid.value(), valid.headers(), nextRoutingHash()));
+        write(transaction, stream, (connection, spec) -> {
+            if (counts(connection, spec)) {
+                publishCounted(connection, spec, List.of(valid), null);
+            } else {
+                tables.events()
+                        .insert(
+                                connection,
+                                spec.name(),
+                                valid.key(),
+                                valid.value(),
+                                valid.headers(),
+                                nextRoutingHash());
+            }
+        });
+    }
+
+    @Override
+    public void publish(Connection transaction, String stream, Event event, ExpectedVersion expected) {
+        publishExpected(transaction, stream, List.of(validator.validate(stream, event)), expected);
+    }
+
+    @Override
+    public void publishAll(Connection transaction, String stream, List<Event> events, ExpectedVersion expected) {
+        publishExpected(transaction, stream, validator.validateAll(stream, events), expected);
+    }
+
+    private void publishExpected(Connection transaction, String stream, List<Valid> events, ExpectedVersion expected) {
+        write(transaction, stream, (connection, spec) -> {
+            Long version = EventValidator.expectedVersion(spec, events, expected);
+            boolean counts = !events.isEmpty() && counts(connection, spec);
+            if (version != null && !counts) {
+                throw otherDatabase(spec);
+            }
+            if (counts) {
+                publishCounted(connection, spec, events, version);
+            } else {
+                insertAll(connection, spec.name(), events);
+            }
+        });
+    }
+
+    private static InvalidInputException otherDatabase(StreamSpec stream) {
+        return new InvalidInputException(
+                "transaction",
+                "must be one of the database of the key's shard, if a version is expected: the key of this event of stream "
+                        + stream.name() + " is in another database");
+    }
+
+    /** Returns whether this transaction can raise versions of keys: its database is a shard. */
+    private boolean counts(Connection connection, StreamSpec stream) throws SQLException {
+        return stream.keyTracking() != KeyTracking.OFF && tables.counted().canPublish(connection);
+    }
+
+    private void publishCounted(
+            Connection connection, StreamSpec stream, List<Valid> events, @Nullable Long expectedVersion)
+            throws SQLException {
+        int size = events.size();
+        @Nullable Integer[] shardNumbers = new Integer[size];
+        @Nullable Integer[] partitions = new Integer[size];
+        @Nullable String[] keys = new String[size];
+        byte[] @Nullable [] values = new byte[size][];
+        @Nullable String[] headers = new String[size];
+        for (int i = 0; i < size; i++) {
+            Valid event = events.get(i);
+            keys[i] = event.key();
+            values[i] = event.value();
+            headers[i] = event.headers();
+            String key = event.key();
+            if (key != null) {
+                long hash = KeyHash.of(key);
+                shardNumbers[i] = shards.ofSlot(KeyHash.slot(hash)).number();
+                partitions[i] = KeyHash.partition(hash, stream.partitions());
+            }
+        }
+        CountedEvents.Events counted = new CountedEvents.Events(shardNumbers, partitions, keys, values, headers);
+        Long actualVersion = tables.counted()
+                .publish(connection, clusterId, stream.name(), nextRoutingHash(), counted, expectedVersion);
+        if (actualVersion == null || expectedVersion == null) {
+            return;
+        } else if (actualVersion == CountedEvents.OTHER_DATABASE) {
+            throw otherDatabase(stream);
+        }
+        throw new VersionConflictException(
+                stream.name(), Objects.requireNonNull(events.getFirst().key()), expectedVersion, actualVersion, null);
     }
 
     @Override
     public void publishAll(Connection transaction, String stream, List<Event> events) {
-        List<Valid> valid = validator.validateAll(stream, events);
+        publishAll(transaction, stream, events, ExpectedVersion.ANY);
+    }
+
+    private void insertAll(Connection connection, String stream, List<Valid> valid) throws SQLException {
         @Nullable String[] keys = new String[valid.size()];
         byte[] @Nullable [] values = new byte[valid.size()][];
         @Nullable String[] headers = new String[valid.size()];
@@ -72,15 +166,33 @@ public final class OutboxPublisher implements Outbox {
             values[i] = valid.get(i).value();
             headers[i] = valid.get(i).headers();
         }
-        write(transaction, stream, (connection, name) -> {
-            if (values.length > 0) {
-                tables.events().insertAll(connection, name, keys, values, headers, nextRoutingHash());
-            }
+        if (values.length > 0) {
+            tables.events().insertAll(connection, stream, keys, values, headers, nextRoutingHash());
+        }
+    }
+
+    @Override
+    public UUID schedule(Connection transaction, String stream, Event event, Instant due) {
+        UUID id = ScheduleId.next(due);
+        Valid valid = validator.validate(stream, event);
+        long[] dueMicros = {0};
+        write(transaction, stream, (connection, spec) -> {
+            Scheduled scheduled = new Scheduled(
+                    id,
+                    ScheduleId.due(id),
+                    spec.name(),
+                    valid.key(),
+                    valid.value(),
+                    valid.headers(),
+                    nextRoutingHash());
+            dueMicros[0] = tables.scheduled().schedule(connection, scheduled, false, null);
         });
+        relays.scheduled(transaction, TimeUnit.MICROSECONDS.toNanos(dueMicros[0]));
+        return id;
     }
 
     private interface OutboxInsert {
-        void execute(Connection connection, String stream) throws SQLException;
+        void execute(Connection connection, StreamSpec stream) throws SQLException;
     }
 
     private void write(@Nullable Connection transaction, String stream, OutboxInsert insert) {
@@ -99,7 +211,7 @@ public final class OutboxPublisher implements Outbox {
             }
             // Looked up on the caller's connection, because the caller may have the pool's last one.
             StreamSpec spec = streams.require(stream, name -> tables.events().findStream(transaction, name, clusterId));
-            insert.execute(transaction, spec.name());
+            insert.execute(transaction, spec);
             relays.published(transaction);
         } catch (SQLException e) {
             throw new EventSqlException(problem(MissingPrivilegeException.explain(e, transaction)), e);

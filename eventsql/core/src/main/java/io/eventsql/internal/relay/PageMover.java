@@ -1,9 +1,12 @@
 package io.eventsql.internal.relay;
 
+import io.eventsql.KeyTracking;
+import io.eventsql.internal.append.GroupAppend;
 import io.eventsql.internal.append.PartitionGroup;
 import io.eventsql.internal.relay.Destinations.Destination;
 import io.eventsql.internal.retain.SegmentKeeper;
 import io.eventsql.internal.shard.Shard;
+import io.eventsql.internal.sql.CountedEvents;
 import io.eventsql.internal.sql.ErrorKind;
 import io.eventsql.internal.sql.OutboxTable.Row;
 import io.eventsql.internal.sql.RelayTable;
@@ -27,8 +30,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Moves pages of events out of the outbox, each in one transaction: locks the relay's row, deletes the page, appends the
- * events of this database to their streams and inserts the others into the transfer table. Used by one thread. Uses one
+ * Moves pages of events out of the outbox, or of scheduled events that are due, each in one transaction: locks the relay's row,
+ * deletes the page, appends the events of this database to their streams and inserts the others into the transfer table. Used by one thread. Uses one
  * connection at a time.
  *
  * <p>An event that cannot be appended fails the whole transaction. Smaller and smaller pages isolate it. Alone, it is moved
@@ -39,6 +42,7 @@ final class PageMover {
     private static final Logger LOG = LoggerFactory.getLogger(PageMover.class);
 
     private final OutboxDatabase outbox;
+    private final EventSource source;
     private final Destinations destinations;
     private final SegmentKeeper segments;
     /** {@code null} if the outbox is standalone. */
@@ -55,8 +59,15 @@ final class PageMover {
     private Attempt attempt = new Attempt();
     private @Nullable Refusal refusal;
 
-    PageMover(OutboxDatabase outbox, Destinations destinations, SegmentKeeper segments, WakeUp wakeUp, PageSize size) {
+    PageMover(
+            OutboxDatabase outbox,
+            EventSource source,
+            Destinations destinations,
+            SegmentKeeper segments,
+            WakeUp wakeUp,
+            PageSize size) {
         this.outbox = outbox;
+        this.source = source;
         this.destinations = destinations;
         this.segments = segments;
         this.wakeUp = wakeUp;
@@ -72,7 +83,12 @@ final class PageMover {
     /** The work of the current transaction. */
     private static final class Attempt {
         List<Row> page = List.of();
+        /** First those whose events are to be counted, then those whose events were counted when they were published. */
         final List<PartitionGroup> groups = new ArrayList<>();
+
+        /** How many of the groups have events that are to be counted. */
+        int uncounted;
+
         final List<Addressed> addressed = new ArrayList<>();
         final Set<String> unknown = new LinkedHashSet<>();
         final List<String> refused = new ArrayList<>();
@@ -127,7 +143,7 @@ final class PageMover {
     }
 
     private Attempt take(Connection connection, RelayLease lease, int limit) throws SQLException {
-        RelayTable.Page page = outbox.tables().relay().take(connection, lease, limit, size.bytes());
+        RelayTable.Page page = source.take(connection, lease, limit, size.bytes());
         attempt.page = page.rows();
         for (Row event : page.rows()) {
             if (!destinations.isKnown(event.stream())) {
@@ -152,20 +168,44 @@ final class PageMover {
             outbox.tables().transfer().insert(connection, Objects.requireNonNull(outboxProducer), attempt.addressed);
         }
         if (!attempt.groups.isEmpty() && own != null) {
-            attempt.firstOffsets = own.tables()
-                    .append()
-                    .execute(
+            attempt.firstOffsets = append(connection, own);
+        }
+    }
+
+    private long[] append(Connection connection, Shard own) throws SQLException {
+        List<PartitionGroup> uncounted = attempt.groups.subList(0, attempt.uncounted);
+        List<PartitionGroup> counted = attempt.groups.subList(attempt.uncounted, attempt.groups.size());
+        long[] offsets = new long[attempt.groups.size()];
+        if (!counted.isEmpty()) { // first, because it locks the partitions of both in their order
+            List<CountedEvents.Target> all = attempt.groups.stream()
+                    .sorted()
+                    .map(group -> new CountedEvents.Target(group.streamId(), group.partition()))
+                    .distinct()
+                    .toList();
+            long[] ofCounted = outbox.tables()
+                    .counted()
+                    .append(
                             connection,
+                            all,
                             producer,
                             ++number,
                             own.mapVersion(),
                             attempt.incarnation,
-                            PartitionGroup.toRows(attempt.groups));
+                            PartitionGroup.toRows(counted));
+            System.arraycopy(ofCounted, 0, offsets, attempt.uncounted, ofCounted.length);
         }
+        if (!uncounted.isEmpty()) {
+            long[] ofUncounted =
+                    GroupAppend.execute(own, connection, producer, ++number, attempt.incarnation, uncounted);
+            System.arraycopy(ofUncounted, 0, offsets, 0, ofUncounted.length);
+        }
+        return offsets;
     }
 
     private void route(Connection connection, List<Row> events) throws SQLException {
+        Set<Long> counted = takeCounted(connection, events);
         Map<Destination, PartitionGroup> groups = new HashMap<>();
+        Map<Destination, PartitionGroup> countedGroups = new HashMap<>();
         for (Row event : events) {
             Destination to = destinations.of(event);
             Refusal refused = refusal;
@@ -176,12 +216,26 @@ final class PageMover {
             } else if (to.shard() != outbox.shard()) {
                 attempt.addressed.add(new Addressed(to.shard().number(), to.partition(), event));
             } else {
-                groups.computeIfAbsent(to, t -> new PartitionGroup(t.stream(), t.streamId(), t.partition()))
+                (counted.contains(event.id()) ? countedGroups : groups)
+                        .computeIfAbsent(to, t -> new PartitionGroup(t.stream(), t.streamId(), t.partition()))
                         .add(event.key(), event.value(), event.headers());
             }
         }
-        attempt.groups.addAll(groups.values());
-        attempt.groups.sort(null);
+        groups.values().stream().sorted().forEach(attempt.groups::add);
+        attempt.uncounted = attempt.groups.size();
+        countedGroups.values().stream().sorted().forEach(attempt.groups::add);
+    }
+
+    /** Returns the ids of the events whose keys' versions were raised when they were published. */
+    private Set<Long> takeCounted(Connection connection, List<Row> events) throws SQLException {
+        List<Long> candidates = new ArrayList<>();
+        for (Row event : events) {
+            Destination to = event.key() == null ? null : destinations.of(event);
+            if (to != null && to.shard() == outbox.shard() && to.stream().keyTracking() != KeyTracking.OFF) {
+                candidates.add(event.id());
+            }
+        }
+        return candidates.isEmpty() ? Set.of() : outbox.tables().counted().take(connection, candidates);
     }
 
     private void refuse(Connection connection, Row event, String error) throws SQLException {
@@ -213,7 +267,7 @@ final class PageMover {
         if (repair != null && repair.repair(e, attempt.incarnation, attempt.groups)) {
             return true;
         }
-        if (SqlErrors.isOtherIncarnation(e) || SqlErrors.isLockTimeout(e)) {
+        if (SqlErrors.isOtherIncarnation(e) || SqlErrors.isLockTimeout(e) || SqlErrors.isKeyReserved(e)) {
             return false; // no event is the cause
         }
         if (attempt.page.size() > 1) {
@@ -236,7 +290,7 @@ final class PageMover {
         attempt = new Attempt();
         try {
             outbox.database().transactionIf(connection -> {
-                RelayTable.Page page = outbox.tables().relay().take(connection, lease, size.eventsMax(), size.bytes());
+                RelayTable.Page page = source.take(connection, lease, size.eventsMax(), size.bytes());
                 List<Row> others = findComparable(page.rows());
                 if (!others.isEmpty()) {
                     write(connection, page.producer(), List.of(suspect.chooseOther(others)));

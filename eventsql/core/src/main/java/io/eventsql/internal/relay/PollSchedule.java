@@ -65,6 +65,21 @@ final class PollSchedule {
         }
     }
 
+    /** Schedules the next poll after a pause at the latest, for another reason than events in the outbox. */
+    void wakeIn(long pauseNanos) {
+        lock.lock();
+        try {
+            long at = clock.getAsLong() + Math.max(0, pauseNanos);
+            at = at - notBeforeNanos < 0 ? notBeforeNanos : at;
+            if (at - nextNanos < 0) {
+                nextNanos = at;
+                changed.signal();
+            }
+        } finally {
+            lock.unlock();
+        }
+    }
+
     void close() {
         lock.lock();
         try {

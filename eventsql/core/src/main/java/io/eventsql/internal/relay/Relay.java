@@ -35,6 +35,8 @@ final class Relay {
     private final Settings settings;
     private final PollSchedule schedule;
     private final PageMover mover;
+    private final DueEvents due;
+    private final PageMover dueMover;
     private final Senders senders;
     private final RingKeeper ring;
     private final RelayListener listener;
@@ -53,14 +55,28 @@ final class Relay {
     private int untakenPolls;
     private long polledAtNanos;
 
-    /** The collaborators of a relay. */
-    record Context(PageMover mover, Senders senders, RingKeeper ring, RelayListener listener, PollSchedule schedule) {}
+    /**
+     * The collaborators of a relay.
+     *
+     * @param mover moves the events of the outbox
+     * @param dueMover moves scheduled events that are due
+     */
+    record Context(
+            PageMover mover,
+            DueEvents due,
+            PageMover dueMover,
+            Senders senders,
+            RingKeeper ring,
+            RelayListener listener,
+            PollSchedule schedule) {}
 
     Relay(OutboxDatabase outbox, Settings settings, Context context) {
         this.outbox = outbox;
         this.settings = settings;
         this.schedule = context.schedule();
         this.mover = context.mover();
+        this.due = context.due();
+        this.dueMover = context.dueMover();
         this.senders = context.senders();
         this.ring = context.ring();
         this.listener = context.listener();
@@ -79,6 +95,16 @@ final class Relay {
     void published() {
         publishedAtNanos = System.nanoTime();
         schedule.published();
+    }
+
+    /** Signals that this process has scheduled an event that is due in this time, or for it if negative. */
+    void scheduled(long nanos) {
+        due.expect(nanos);
+        if (lease.get() != null) {
+            schedule.wakeIn(nanos);
+        } else if (nanos < pollInterval().toNanos()) {
+            schedule.wakeIn(0); // signals it to the process that relays
+        }
     }
 
     /** Returns whether a transaction of this process has published recently. */
@@ -151,6 +177,7 @@ final class Relay {
             current = pollLease(current, hinted);
             if (current == null) {
                 listener.end();
+                signalScheduled();
                 schedule.scheduleNext(settings.outboxLease().dividedBy(LEASE_PARTS), settings.notifyInterval());
                 return;
             }
@@ -158,14 +185,37 @@ final class Relay {
             waiting = true; // the last poll found events: taking the next page is the poll
         }
         foundLast = waiting && moveAll(current) > 0;
+        boolean movedDue = moveDue(current);
         long took = System.nanoTime() - begun;
         checkTaken(polledAtNanos == begun && waiting && !foundLast);
-        if (foundLast) {
+        if (foundLast || movedDue) {
             schedule.found(took);
         } else {
             schedule.foundNothing(took, pollInterval());
         }
         ring.maintain(current);
+        // Read after the next poll was scheduled: what is expected later wakes it.
+        schedule.wakeIn(due.untilNextNanos());
+    }
+
+    private boolean moveDue(RelayLease current) throws SQLException {
+        boolean moved = due.move(current, dueMover) > 0;
+        if (moved && !outbox.otherShards().isEmpty()) { // some may be in the transfer table now
+            ring.markMoved();
+            senders.wake(outbox.otherShards());
+        }
+        return moved;
+    }
+
+    /** Signals a scheduled event of this process to the one that relays, which otherwise would not learn of it in time. */
+    private void signalScheduled() throws SQLException {
+        long nanos = due.takeExpected();
+        if (nanos < pollInterval().toNanos()) {
+            outbox.database().call(c -> {
+                outbox.tables().notifications().send(c, Long.toString(TimeUnit.NANOSECONDS.toMillis(nanos)));
+                return nanos;
+            });
+        }
     }
 
     /** Reports events that the database shows but does not let the relay delete. */
@@ -218,12 +268,13 @@ final class Relay {
         LOG.debug("Relaying outbox {} with epoch {}", outbox, current.epoch());
         lease.set(current);
         senders.setTenure(current);
+        due.begin();
         listener.begin();
         ring.markMoved();
         senders.wake(outbox.database().read(c -> outbox.tables().transfer().shardsWithEvents(c, outbox.otherShards())));
     }
 
-    /** Moves pages until one is not full, or until the lease must be renewed. */
+    /** Moves pages until one is not full, a scheduled event is due, or the lease must be renewed. */
     private int moveAll(RelayLease current) throws SQLException {
         long end = System.nanoTime() + leaseNanos() / LEASE_PARTS;
         int events = 0;
@@ -236,7 +287,7 @@ final class Relay {
                 senders.wake(moved.toShards());
                 ring.maintain(current);
             }
-        } while (moved.full() && !schedule.isClosed() && System.nanoTime() - end < 0);
+        } while (moved.full() && !schedule.isClosed() && !due.isDue() && System.nanoTime() - end < 0);
         return events;
     }
 

@@ -14,8 +14,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Listens, on a connection of its own, for signals that other processes have published, while this process relays. Without
- * signals their events wait for the next poll: while the connection is broken, through a connection pooler, and with a pool
+ * Listens, on a connection of its own, for signals that other processes have published, or scheduled an event that is due
+ * soon, while this process relays. Without signals their events wait for the next poll: while the connection is broken, through a connection pooler, and with a pool
  * too small to spare a connection. Used by the relay's thread.
  */
 final class RelayListener {
@@ -30,12 +30,14 @@ final class RelayListener {
 
     private final OutboxDatabase outbox;
     private final PollSchedule schedule;
+    private final DueEvents due;
     private volatile @Nullable Listening current;
     private volatile boolean reported;
 
-    RelayListener(OutboxDatabase outbox, PollSchedule schedule) {
+    RelayListener(OutboxDatabase outbox, PollSchedule schedule, DueEvents due) {
         this.outbox = outbox;
         this.schedule = schedule;
+        this.due = due;
     }
 
     /** Starts to listen, unless it already does. */
@@ -119,8 +121,8 @@ final class RelayListener {
             outbox.tables().notifications().listen(connection);
             long checkedAt = System.nanoTime();
             while (!thread.isClosing()) {
-                if (!outbox.tables().notifications().await(connection, WAIT_MS).isEmpty()) {
-                    schedule.published();
+                for (String payload : outbox.tables().notifications().await(connection, WAIT_MS)) {
+                    received(payload);
                 }
                 if (System.nanoTime() - checkedAt > CHECK_INTERVAL_NANOS) {
                     if (!connection.isValid(CHECK_TIMEOUT_SECONDS)) {
@@ -128,6 +130,17 @@ final class RelayListener {
                     }
                     checkedAt = System.nanoTime();
                 }
+            }
+        }
+
+        /** A number is that of the milliseconds until a scheduled event is due. */
+        private void received(String payload) {
+            try {
+                long nanos = TimeUnit.MILLISECONDS.toNanos(Long.parseLong(payload));
+                due.expect(nanos);
+                schedule.wakeIn(nanos);
+            } catch (NumberFormatException e) {
+                schedule.published();
             }
         }
     }

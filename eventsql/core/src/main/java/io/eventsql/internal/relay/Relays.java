@@ -78,8 +78,7 @@ public final class Relays {
     private Relay createRelay(OutboxDatabase outbox) {
         PollSchedule schedule = new PollSchedule(System::nanoTime);
         Shard own = outbox.shard();
-        PageMover mover =
-                new PageMover(outbox, new Destinations(shards, streams, own), segments, wakeUp, newPageSize());
+        DueEvents due = new DueEvents(outbox, settings.outboxPollInterval());
         Senders senders = new Senders(
                 outbox,
                 shards.all().stream().filter(shard -> shard != own).toList(),
@@ -89,7 +88,19 @@ public final class Relays {
         return new Relay(
                 outbox,
                 settings,
-                new Relay.Context(mover, senders, ring, new RelayListener(outbox, schedule), schedule));
+                new Relay.Context(
+                        newMover(outbox, outbox.tables().relay()::take),
+                        due,
+                        newMover(outbox, due),
+                        senders,
+                        ring,
+                        new RelayListener(outbox, schedule, due),
+                        schedule));
+    }
+
+    private PageMover newMover(OutboxDatabase outbox, EventSource source) {
+        Destinations destinations = new Destinations(shards, streams, outbox.shard());
+        return new PageMover(outbox, source, destinations, segments, wakeUp, newPageSize());
     }
 
     private Sender newSender(OutboxDatabase outbox, Shard shard) {
@@ -122,6 +133,17 @@ public final class Relays {
             LOG.debug("Could not determine the URL of a connection", e);
             return List.of();
         }
+    }
+
+    /** Signals that this process has scheduled an event on a shard that is due in this time, or for it if negative. */
+    public void scheduled(Shard shard, long nanos) {
+        relays.stream().filter(relay -> relay.outbox().shard() == shard).forEach(relay -> relay.scheduled(nanos));
+    }
+
+    /** Signals that a transaction of this process has scheduled an event that is due in this time. */
+    void scheduled(Connection transaction, long nanos) {
+        List<Relay> ofDatabase = findByUrl(transaction);
+        (ofDatabase.isEmpty() ? relays : ofDatabase).forEach(relay -> relay.scheduled(nanos));
     }
 
     /** Signals that transactions that published were committed. */

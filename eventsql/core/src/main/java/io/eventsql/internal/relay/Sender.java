@@ -399,7 +399,7 @@ final class Sender {
         if (kind == ErrorKind.NOT_SENT || kind == ErrorKind.IN_DOUBT) {
             return false;
         }
-        if (SqlErrors.isLockTimeout(e)) {
+        if (SqlErrors.isLockTimeout(e) || SqlErrors.isKeyReserved(e)) {
             return false; // no event is the cause
         }
         if (page.size() > 1) {

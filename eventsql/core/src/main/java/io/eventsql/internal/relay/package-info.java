@@ -2,6 +2,10 @@
  * Transactional publish: the outbox, to which a transaction of the application writes, and the relay, which moves committed
  * events to their streams.
  *
+ * <p>The relay also moves scheduled events when they are due, under the same lock and with the same code ({@code DueEvents}). For
+ * the invariants, the table of scheduled events is another outbox, of which the relay takes what is due, in the order of due
+ * times and ids.
+ *
  * <p>Invariants, no matter which process is killed or disconnected at any point:
  *
  * <ol>

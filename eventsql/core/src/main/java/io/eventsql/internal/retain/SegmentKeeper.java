@@ -96,7 +96,7 @@ public final class SegmentKeeper {
         try {
             OptionalInt streamId = shard.findStreamId(stream);
             if (streamId.isPresent()) {
-                return add(shard, incarnation, streamId.getAsInt(), partition, events);
+                return add(shard, incarnation, stream, streamId.getAsInt(), partition, events);
             }
             LOG.debug("Stream {} does not exist on {}; adding no segments", stream.name(), shard);
             return null;
@@ -113,17 +113,49 @@ public final class SegmentKeeper {
         }
     }
 
-    /** Returns the room there is afterwards, with the number of segments added. */
-    private static Room add(Shard shard, String incarnation, int streamId, int partition, long events)
+    /**
+     * Returns the room there is afterwards, with the number of segments added.
+     *
+     * @throws SQLException {@link SqlErrors#NO_PARTITION} if the stream was deleted, however the database found that out:
+     *     its rows and tables may be gone before any statement of the transaction
+     */
+    private static Room add(
+            Shard shard, String incarnation, StreamSpec stream, int streamId, int partition, long events)
             throws SQLException {
         int added = 0;
         Room room;
-        do {
-            room = shard.require()
-                    .transaction(c -> shard.tables().segments().ensure(c, incarnation, streamId, partition, events));
-            added += room.added();
-        } while (room.isPartial());
+        try {
+            do {
+                room = shard.require()
+                        .transaction(
+                                c -> shard.tables().segments().ensure(c, incarnation, streamId, partition, events));
+                added += room.added();
+            } while (room.isPartial());
+        } catch (SQLException e) {
+            if (mayLackStream(e) && !exists(shard, stream, streamId, e)) {
+                throw new SQLException("the stream was deleted while segments were added", SqlErrors.NO_PARTITION, e);
+            }
+            throw e;
+        }
         return new Room(added, room.spareOffset());
+    }
+
+    private static boolean mayLackStream(SQLException e) {
+        return switch (SqlErrors.classify(e)) {
+            case CONTENT, PROTOCOL -> !SqlErrors.isOtherIncarnation(e);
+            case NOT_SENT, IN_DOUBT, ENVIRONMENT -> false;
+        };
+    }
+
+    private static boolean exists(Shard shard, StreamSpec stream, int streamId, SQLException failure) {
+        try {
+            return shard.findStream(stream.name())
+                    .filter(row -> row.id() == streamId)
+                    .isPresent();
+        } catch (SQLException e) {
+            failure.addSuppressed(e);
+            return true; // not known; the failure stands
+        }
     }
 
     /**
@@ -132,12 +164,13 @@ public final class SegmentKeeper {
      * @param incarnation that of the database when the stream's id was read
      * @param events the number of events of the append
      * @return whether a segment was missing
-     * @throws SQLException {@link SqlErrors#OTHER_INCARNATION} if the database has another incarnation: nothing was added
+     * @throws SQLException {@link SqlErrors#OTHER_INCARNATION} if the database has another incarnation: nothing was added;
+     *     {@link SqlErrors#NO_PARTITION} if the stream was deleted
      */
     public boolean ensureRoom(
             Shard shard, String incarnation, StreamSpec stream, int streamId, int partition, int events)
             throws SQLException {
-        Room room = add(shard, incarnation, streamId, partition, wantedRoom(events));
+        Room room = add(shard, incarnation, stream, streamId, partition, wantedRoom(events));
         // What was known before was wrong: segments were dropped, or the stream was created anew.
         rooms.put(new Partition(shard.number(), stream.name(), partition), room);
         return room.added() > 0;

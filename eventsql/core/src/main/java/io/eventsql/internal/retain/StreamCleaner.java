@@ -36,10 +36,19 @@ public final class StreamCleaner {
 
     private final Shards shards;
     private final StreamRegistry streams;
+    private final ScheduledDeletion scheduled;
 
-    public StreamCleaner(Shards shards, StreamRegistry streams) {
+    /** @param scheduled deletes the scheduled events */
+    public StreamCleaner(Shards shards, StreamRegistry streams, ScheduledDeletion scheduled) {
         this.shards = shards;
         this.streams = streams;
+        this.scheduled = scheduled;
+    }
+
+    /** Deletes the scheduled events of a stream in all databases; can be repeated. */
+    @FunctionalInterface
+    public interface ScheduledDeletion {
+        void deleteOf(String stream) throws SQLException;
     }
 
     /** Returns what clearing would delete, and the confirmation that {@link #clear} requires. */
@@ -81,6 +90,7 @@ public final class StreamCleaner {
         for (Shard shard : shards.all()) {
             retry("Stream " + name + " could not be cleared on " + shard, () -> requireNoActiveConsumer(shard, stream));
         }
+        deleteScheduled(name, scheduled);
         for (Shard shard : shards.all()) {
             for (int each = 0; each < stream.partitions(); each++) {
                 int partition = each;
@@ -90,6 +100,11 @@ public final class StreamCleaner {
             }
         }
         return now.events();
+    }
+
+    /** Deletes the scheduled events of a stream. */
+    static void deleteScheduled(String name, ScheduledDeletion scheduled) {
+        retry("The scheduled events of stream " + name + " could not be deleted", () -> scheduled.deleteOf(name));
     }
 
     /** Returns the heads of all partitions. */

@@ -25,10 +25,12 @@ import java.util.TreeSet;
 public final class StreamDeleter {
     private final Shards shards;
     private final StreamRegistry streams;
+    private final StreamCleaner.ScheduledDeletion scheduled;
 
-    public StreamDeleter(Shards shards, StreamRegistry streams) {
+    public StreamDeleter(Shards shards, StreamRegistry streams, StreamCleaner.ScheduledDeletion scheduled) {
         this.shards = shards;
         this.streams = streams;
+        this.scheduled = scheduled;
     }
 
     /**
@@ -86,6 +88,8 @@ public final class StreamDeleter {
         for (Shard shard : shards.all()) {
             StreamCleaner.retry(failure(name, shard), () -> begin(shard, name));
         }
+        StreamCleaner.deleteScheduled(
+                name, scheduled); // of what is scheduled from now on, the database rejects the stream
         for (Shard shard : shards.all()) {
             boolean[] more = {true};
             while (more[0]) {

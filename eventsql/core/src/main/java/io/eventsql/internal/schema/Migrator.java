@@ -38,7 +38,8 @@ public final class Migrator {
     private static final List<SqlFile> OUTBOX_FILES = List.of(
             new SqlFile(1, "outbox/V1__outbox.sql"),
             new SqlFile(14, "outbox/V14__outbox_erasure.sql"),
-            new SqlFile(15, "outbox/V15__outbox_tombstones.sql"));
+            new SqlFile(15, "outbox/V15__outbox_tombstones.sql"),
+            new SqlFile(22, "outbox/V22__scheduled_events.sql"));
 
     private static final List<SqlFile> SHARD_FILES = List.of(
             new SqlFile(1, "outbox/V1__outbox.sql"),
@@ -56,7 +57,15 @@ public final class Migrator {
             new SqlFile(13, "shard/V13__latest.sql"),
             new SqlFile(14, "outbox/V14__outbox_erasure.sql"),
             new SqlFile(15, "outbox/V15__outbox_tombstones.sql"),
-            new SqlFile(16, "shard/V16__delete_stream.sql"));
+            new SqlFile(16, "shard/V16__delete_stream.sql"),
+            new SqlFile(17, "shard/V17__append.sql"),
+            new SqlFile(18, "shard/V18__fetch.sql"),
+            new SqlFile(19, "shard/V19__blocks.sql"),
+            new SqlFile(20, "shard/V20__fetch_heads.sql"),
+            new SqlFile(21, "shard/V21__key_versions.sql"),
+            new SqlFile(22, "outbox/V22__scheduled_events.sql"),
+            new SqlFile(23, "shard/V23__fetch_streams.sql"),
+            new SqlFile(24, "shard/V24__block_compaction.sql"));
 
     private record SqlFile(int version, String path) {
         String read() {

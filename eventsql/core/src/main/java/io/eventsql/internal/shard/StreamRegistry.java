@@ -149,9 +149,12 @@ public final class StreamRegistry {
         addIfDiffering(differing, "json", requested.json(), existing.json());
         addIfDiffering(differing, "retention", requested.retention(), existing.retention());
         addIfDiffering(differing, "compaction", requested.compaction(), existing.compaction());
+        addIfDiffering(differing, "storage", requested.storage(), existing.storage());
+        addIfDiffering(differing, "keyTracking", requested.keyTracking(), existing.keyTracking());
         if (!differing.isEmpty()) {
             LOG.warn(
-                    "Stream {} exists with other settings, which it keeps: {}. EventSql.alterStream changes them",
+                    "Stream {} exists with other settings, which it keeps: {}. EventSql.alterStream changes them, except"
+                            + " the storage and the key tracking",
                     requested.name(),
                     String.join(", ", differing));
         }
@@ -167,12 +170,25 @@ public final class StreamRegistry {
     /**
      * Changes all that can be changed of a stream, on every shard. A shard that lacks the stream gets it.
      *
-     * @throws InvalidInputException if the stream has other partitions
+     * @throws InvalidInputException if the stream has other partitions, another storage, or another key tracking
      * @throws UnknownStreamException if the stream does not exist
      * @throws EventSqlException if a shard could not be changed; retry the call
      */
     public void alter(StreamSpec stream) {
-        requireSamePartitions(stream, require(stream.name()));
+        StreamSpec existing = require(stream.name());
+        requireSamePartitions(stream, existing);
+        if (stream.storage() != existing.storage()) {
+            throw new InvalidInputException(
+                    "stream.storage",
+                    "of the existing stream " + stream.name() + " is " + existing.storage() + " and cannot become "
+                            + stream.storage());
+        }
+        if (stream.keyTracking() != existing.keyTracking()) {
+            throw new InvalidInputException(
+                    "stream.keyTracking",
+                    "of the existing stream " + stream.name() + " is " + existing.keyTracking() + " and cannot become "
+                            + stream.keyTracking());
+        }
         List<String> failed = new ArrayList<>();
         @Nullable SQLException failure = null;
         for (Shard shard : shards.all()) {

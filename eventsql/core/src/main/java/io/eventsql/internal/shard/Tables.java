@@ -1,14 +1,17 @@
 package io.eventsql.internal.shard;
 
 import io.eventsql.internal.sql.AppendStatement;
+import io.eventsql.internal.sql.BlockAppendStatement;
 import io.eventsql.internal.sql.ClearStatements;
 import io.eventsql.internal.sql.CompactionFunctions;
 import io.eventsql.internal.sql.ConsumerStatusFunctions;
 import io.eventsql.internal.sql.ConsumerTable;
 import io.eventsql.internal.sql.DeleteStatements;
 import io.eventsql.internal.sql.ErasureTable;
+import io.eventsql.internal.sql.ExpectedAppendStatement;
 import io.eventsql.internal.sql.FetchStatement;
 import io.eventsql.internal.sql.IncarnationTable;
+import io.eventsql.internal.sql.KeyFunctions;
 import io.eventsql.internal.sql.LatestFunction;
 import io.eventsql.internal.sql.LeaseTable;
 import io.eventsql.internal.sql.Notifications;
@@ -19,12 +22,16 @@ import io.eventsql.internal.sql.RetentionFunctions;
 import io.eventsql.internal.sql.SegmentTable;
 import io.eventsql.internal.sql.SqlSchema;
 import io.eventsql.internal.sql.StreamTable;
+import io.eventsql.internal.sql.StreamsFetchStatement;
 
 /** All statements, written for one schema. */
 public record Tables(
         IncarnationTable incarnations,
         AppendStatement append,
+        BlockAppendStatement appendBlocks,
+        ExpectedAppendStatement appendExpected,
         FetchStatement fetch,
+        StreamsFetchStatement streamsFetch,
         StreamTable streams,
         PartitionTable partitions,
         SegmentTable segments,
@@ -39,6 +46,7 @@ public record Tables(
         DeleteStatements deleting,
         ErasureTable erasures,
         LatestFunction latest,
+        KeyFunctions keys,
         Notifications notifications,
         OutboxTables outbox) {
 
@@ -46,7 +54,10 @@ public record Tables(
         return new Tables(
                 new IncarnationTable(schema),
                 new AppendStatement(schema),
+                new BlockAppendStatement(schema),
+                new ExpectedAppendStatement(schema),
                 new FetchStatement(schema),
+                new StreamsFetchStatement(schema),
                 new StreamTable(schema),
                 new PartitionTable(schema),
                 new SegmentTable(schema),
@@ -61,6 +72,7 @@ public record Tables(
                 new DeleteStatements(schema),
                 new ErasureTable(schema),
                 new LatestFunction(schema),
+                new KeyFunctions(schema),
                 new Notifications(schema),
                 OutboxTables.in(schema));
     }

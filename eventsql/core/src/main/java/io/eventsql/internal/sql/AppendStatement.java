@@ -10,25 +10,36 @@ import org.jspecify.annotations.Nullable;
 import org.postgresql.PGConnection;
 
 /**
- * The statement that appends a batch: one round trip.
+ * The statement that appends a batch: one round trip. A batch of one stream goes to the function of that stream, whose plans
+ * the server keeps; a batch of several streams to the function that serves all of them. Both give the same answers, in any
+ * order of calls. Thread-safe.
  */
 public final class AppendStatement {
     // Indexes: the primary key of stream_partition, producer_batch_of_producer and producer_batch_head. Locks the
     // batch's rows of stream_partition, in the order of stream and partition, until the commit is visible.
     private static final String APPEND = "SELECT eventsql.append_v1(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
+    // Indexes and locks: as APPEND. The function's name comes before it.
+    private static final String ARGUMENTS_TO_STREAM = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+
+    private static final int[] NO_INTS = {};
+
     private final String append;
+    private final AppendFunctions functions;
 
     public AppendStatement(SqlSchema schema) {
-        append = schema.sql(APPEND);
+        this(schema, new AppendFunctions(schema, AppendFunctions.STREAMS_MAX, System::nanoTime));
+    }
+
+    AppendStatement(SqlSchema schema, AppendFunctions functions) {
+        this.append = schema.sql(APPEND);
+        this.functions = functions;
     }
 
     /**
      * A batch as the function takes it. The first four arrays have one element for each partition, sorted by stream id
      * and partition; the others one for each event, in the order of the partitions.
      *
-     * @param groups the event's partition, as an index from 1 into the first four arrays
-     * @param indexes the event's position among the events of its partition, from 0
      * @param values {@code null}: a tombstone
      * @param headers JSON objects or {@code null}
      */
@@ -38,11 +49,33 @@ public final class AppendStatement {
             int[] streamIds,
             int[] partitions,
             int[] counts,
-            int[] groups,
-            int[] indexes,
             @Nullable String[] keys,
             byte[] @Nullable [] values,
-            @Nullable String[] headers) {}
+            @Nullable String[] headers) {
+
+        /** Returns the partition of each event, as an index from 1 into the first four arrays. */
+        private int[] groups() {
+            int[] groups = new int[values.length];
+            int row = 0;
+            for (int g = 0; g < counts.length; g++) {
+                Arrays.fill(groups, row, row + counts[g], g + 1);
+                row += counts[g];
+            }
+            return groups;
+        }
+
+        /** Returns the position of each event among the events of its partition, from 0. */
+        private int[] indexes() {
+            int[] indexes = new int[values.length];
+            int row = 0;
+            for (int count : counts) {
+                for (int i = 0; i < count; i++) {
+                    indexes[row++] = i;
+                }
+            }
+            return indexes;
+        }
+    }
 
     /** The database committed, but returned a warning: the commit may not have reached the synchronous replicas. */
     public static final class WarnedException extends SQLException {
@@ -64,29 +97,140 @@ public final class AppendStatement {
     public long[] execute(
             Connection connection, UUID producer, long number, int mapVersion, @Nullable String incarnation, Rows rows)
             throws SQLException {
+        return append(
+                functions,
+                connection,
+                incarnation,
+                rows.streamIds(),
+                () -> appendToStream(connection, producer, number, mapVersion, incarnation, rows),
+                () -> appendToStreams(connection, producer, number, mapVersion, incarnation, rows));
+    }
+
+    /** The call of an append function; returns the base offset of each partition. */
+    @FunctionalInterface
+    interface Call {
+        long[] execute() throws SQLException;
+    }
+
+    /**
+     * Appends by the function of the batch's stream, or else by the one that serves all streams: if the batch has several, or if
+     * the stream's own cannot be called, which then has stored nothing.
+     *
+     * @param streamIds of the partitions of the batch, sorted
+     */
+    static long[] append(
+            AppendFunctions functions,
+            Connection connection,
+            @Nullable String incarnation,
+            int[] streamIds,
+            Call ofStream,
+            Call ofAll)
+            throws SQLException {
+        int streamId = streamIds[0];
+        boolean hasOneStream = streamId == streamIds[streamIds.length - 1];
+        if (!hasOneStream || !functions.isUsable(connection, incarnation, streamId)) {
+            return ofAll.execute();
+        }
+        try {
+            return ofStream.execute();
+        } catch (SQLException e) {
+            if (!SqlErrors.isUnusableFunction(e)) {
+                throw e;
+            }
+            functions.reject(incarnation, streamId);
+            if (!connection.getAutoCommit()) { // the transaction is aborted; its next attempt uses the other function
+                throw new SQLException(SqlErrors.message(e), SqlErrors.SERIALIZATION_FAILURE, e);
+            }
+            return ofAll.execute();
+        }
+    }
+
+    private long[] appendToStream(
+            Connection connection, UUID producer, long number, int mapVersion, @Nullable String incarnation, Rows rows)
+            throws SQLException {
+        PGConnection pg = connection.unwrap(PGConnection.class);
+        boolean onePartition = rows.partitions().length == 1;
+        String sql = "SELECT " + functions.name(rows.streamIds()[0]) + ARGUMENTS_TO_STREAM;
+        try (PreparedStatement statement = connection.prepareStatement(sql)) {
+            setBatch(connection, statement, producer, number, mapVersion, incarnation);
+            statement.setString(6, rows.streams()[0]);
+            statement.setArray(7, pg.createArrayOf("int4", rows.partitions()));
+            statement.setArray(8, pg.createArrayOf("int4", rows.counts()));
+            statement.setArray(9, pg.createArrayOf("int4", onePartition ? NO_INTS : rows.groups()));
+            statement.setArray(10, pg.createArrayOf("int4", onePartition ? NO_INTS : rows.indexes()));
+            statement.setArray(11, pg.createArrayOf("text", rows.keys()));
+            statement.setArray(12, pg.createArrayOf("bytea", rows.values()));
+            statement.setArray(13, pg.createArrayOf("text", rows.headers()));
+            return execute(connection, statement);
+        }
+    }
+
+    private long[] appendToStreams(
+            Connection connection, UUID producer, long number, int mapVersion, @Nullable String incarnation, Rows rows)
+            throws SQLException {
         PGConnection pg = connection.unwrap(PGConnection.class);
         try (PreparedStatement statement = connection.prepareStatement(append)) {
-            statement.setObject(1, producer);
-            statement.setLong(2, number);
-            statement.setInt(3, mapVersion);
-            statement.setString(4, incarnation);
-            statement.setInt(5, timeLimitMs(connection));
-            statement.setArray(6, pg.createArrayOf("text", rows.streams()));
-            statement.setArray(7, pg.createArrayOf("int4", rows.streamIds()));
-            statement.setArray(8, pg.createArrayOf("int4", rows.partitions()));
-            statement.setArray(9, pg.createArrayOf("int4", rows.counts()));
-            statement.setArray(10, pg.createArrayOf("int4", rows.groups()));
-            statement.setArray(11, pg.createArrayOf("int4", rows.indexes()));
-            statement.setArray(12, pg.createArrayOf("text", rows.keys()));
-            statement.setArray(13, pg.createArrayOf("bytea", rows.values()));
-            statement.setArray(14, pg.createArrayOf("text", rows.headers()));
-            try (ResultSet result = statement.executeQuery()) {
-                result.next();
-                if (connection.getAutoCommit()) { // otherwise the commit is still to come
-                    SqlErrors.requireNoDoubt(statement.getWarnings());
-                }
-                return firstOffsets(result);
+            setBatch(connection, statement, producer, number, mapVersion, incarnation);
+            setRows(5, pg, statement, rows);
+            return execute(connection, statement);
+        }
+    }
+
+    /**
+     * Sets the parameters of the events for the functions that serve all streams.
+     *
+     * @param before the number of parameters before them
+     */
+    static void setRows(int before, PGConnection pg, PreparedStatement statement, Rows rows) throws SQLException {
+        int next = before;
+        statement.setArray(++next, pg.createArrayOf("text", rows.streams()));
+        statement.setArray(++next, pg.createArrayOf("int4", rows.streamIds()));
+        statement.setArray(++next, pg.createArrayOf("int4", rows.partitions()));
+        statement.setArray(++next, pg.createArrayOf("int4", rows.counts()));
+        statement.setArray(++next, pg.createArrayOf("int4", rows.groups()));
+        statement.setArray(++next, pg.createArrayOf("int4", rows.indexes()));
+        statement.setArray(++next, pg.createArrayOf("text", rows.keys()));
+        statement.setArray(++next, pg.createArrayOf("bytea", rows.values()));
+        statement.setArray(++next, pg.createArrayOf("text", rows.headers()));
+    }
+
+    /** Sets the parameters that all append functions begin with. */
+    static void setBatch(
+            Connection connection,
+            PreparedStatement statement,
+            UUID producer,
+            long number,
+            int mapVersion,
+            @Nullable String incarnation)
+            throws SQLException {
+        setBatch(0, connection, statement, producer, number, mapVersion, incarnation);
+    }
+
+    /** @param before the number of parameters before them */
+    static void setBatch(
+            int before,
+            Connection connection,
+            PreparedStatement statement,
+            UUID producer,
+            long number,
+            int mapVersion,
+            @Nullable String incarnation)
+            throws SQLException {
+        statement.setObject(before + 1, producer);
+        statement.setLong(before + 2, number);
+        statement.setInt(before + 3, mapVersion);
+        statement.setString(before + 4, incarnation);
+        statement.setInt(before + 5, timeLimitMs(connection));
+    }
+
+    /** Executes the call of an append function, and returns the base offset of each partition. */
+    static long[] execute(Connection connection, PreparedStatement statement) throws SQLException {
+        try (ResultSet result = statement.executeQuery()) {
+            result.next();
+            if (connection.getAutoCommit()) { // otherwise the commit is still to come
+                SqlErrors.requireNoDoubt(statement.getWarnings());
             }
+            return firstOffsets(result);
         }
     }
 

@@ -64,6 +64,44 @@ public record FetchedPage(
         return new FetchedPage(firstOffset, nextOffset, endsAtHead, events, bytes, undecodable, ranges);
     }
 
+    /** Returns the page with copies of its events, which share nothing that can be changed. */
+    public FetchedPage copy() {
+        List<StoredEvent> copies = new ArrayList<>(events.size());
+        for (StoredEvent event : events) {
+            copies.add(new StoredEvent(
+                    event.position(),
+                    event.key(),
+                    event.value().clone(),
+                    event.headers(),
+                    event.publishedAt(),
+                    event.valueState()));
+        }
+        return new FetchedPage(firstOffset, nextOffset, endsAtHead, copies, bytes, undecodable, compacted);
+    }
+
+    /**
+     * Returns the page in parts, each with at most that many events. They share its memory in proportion to their events.
+     */
+    public List<FetchedPage> split(int maxEvents) {
+        if (events.size() <= maxEvents) {
+            return List.of(this);
+        }
+        List<FetchedPage> parts = new ArrayList<>((events.size() - 1) / maxEvents + 1);
+        long first = firstOffset;
+        long bytesLeft = bytes;
+        for (int begin = 0; begin < events.size(); begin += maxEvents) {
+            int end = Math.min(begin + maxEvents, events.size());
+            boolean isLast = end == events.size();
+            long next = isLast ? nextOffset : events.get(end - 1).offset() + 1;
+            long partBytes = isLast ? bytesLeft : bytes / events.size() * (end - begin);
+            parts.add(new FetchedPage(
+                    first, next, isLast && endsAtHead, events.subList(begin, end), partBytes, undecodable, compacted));
+            first = next;
+            bytesLeft -= partBytes;
+        }
+        return parts;
+    }
+
     /** Returns whether the range has offsets without an event. */
     public boolean hasGaps() {
         return nextOffset - firstOffset != events.size();

@@ -61,12 +61,15 @@ public final class OutboxTable {
             SELECT has_table_privilege(to_regclass('eventsql.stream'), 'SELECT')
                AND has_table_privilege(to_regclass('eventsql.shard'), 'SELECT')""";
 
-    // Index: stream_name_unique. Takes no row lock.
+    // Index: stream_name_unique. Takes no row lock. The database's shard may have an earlier version, without the
+    // columns
+    // storage and key_tracking.
     private static final String FIND_STREAM = """
             SELECT s.partitions, s.segment_size, s.json,
                    (extract(epoch FROM s.retention) * 1000)::bigint, s.retention_bytes, s.retention_events,
                    s.expire_handled, (extract(epoch FROM s.abandoned_after) * 1000)::bigint,
-                   s.compaction, (extract(epoch FROM s.tombstone_delay) * 1000)::bigint
+                   s.compaction, (extract(epoch FROM s.tombstone_delay) * 1000)::bigint,
+                   coalesce(to_jsonb(s) ->> 'storage', 'rows'), coalesce(to_jsonb(s) ->> 'key_tracking', 'off')
             FROM eventsql.stream s, eventsql.shard c
             WHERE s.name = ? AND c.cluster_id = ?""";
 
@@ -129,7 +132,15 @@ public final class OutboxTable {
                 row.getBoolean(7),
                 Duration.ofMillis(row.getLong(8)));
         Compaction compaction = row.getBoolean(9) ? new Compaction(Duration.ofMillis(row.getLong(10))) : null;
-        return new StreamSpec(name, row.getInt(1), row.getLong(2), row.getBoolean(3), retention, compaction);
+        return new StreamSpec(
+                name,
+                row.getInt(1),
+                row.getLong(2),
+                row.getBoolean(3),
+                retention,
+                compaction,
+                StreamTable.storage(row.getString(11)),
+                StreamTable.keyTracking(row.getString(12)));
     }
 
     /** Writes one event in the caller's transaction. */
@@ -233,7 +244,11 @@ public final class OutboxTable {
      *     has not ended: the lock is never waited for
      */
     public boolean truncateIfEmpty(Connection connection, int ring) throws SQLException {
-        String table = schema.sql("eventsql.outbox_" + ring);
+        return truncateIfEmpty(connection, schema.sql("eventsql.outbox_" + ring));
+    }
+
+    /** As {@link #truncateIfEmpty(Connection, int)}, for any table. */
+    static boolean truncateIfEmpty(Connection connection, String table) throws SQLException {
         var dsl = Jooq.using(connection);
         dsl.execute("LOCK TABLE ONLY " + table + " IN ACCESS EXCLUSIVE MODE NOWAIT");
         boolean empty = Objects.requireNonNull(dsl.fetchValue("SELECT NOT EXISTS (SELECT FROM ONLY " + table + ")"))

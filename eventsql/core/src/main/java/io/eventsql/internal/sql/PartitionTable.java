@@ -23,7 +23,7 @@ public final class PartitionTable {
     // Indexes: stream_name_unique, producer_batch_head for the last entry, producer_batch_of_producer. Takes no row
     // lock.
     private static final String LAST_BATCHES = """
-            SELECT a.ordinal, h.next_offset, b.batch_number, b.base_offset, b.next_offset
+            SELECT a.ordinal, s.stream_id, h.next_offset, b.batch_number, b.base_offset, b.next_offset
             FROM unnest(?::text[], ?::int[]) WITH ORDINALITY AS a (stream, partition, ordinal)
             JOIN eventsql.stream s ON s.name = a.stream
             CROSS JOIN LATERAL (
@@ -32,7 +32,7 @@ public final class PartitionTable {
                 WHERE n.stream_id = s.stream_id AND n.partition = a.partition
                 ORDER BY n.next_offset DESC LIMIT 1) h
             LEFT JOIN LATERAL (
-                SELECT o.batch_number, o.base_offset, o.next_offset
+                SELECT o.batch_number, o.base_offset, greatest(o.next_offset, o.base_offset) AS next_offset
                 FROM eventsql.producer_batch o
                 WHERE o.producer_id = ? AND o.stream_id = s.stream_id AND o.partition = a.partition
                 ORDER BY o.batch_number DESC LIMIT 1) b ON true""";
@@ -83,6 +83,7 @@ public final class PartitionTable {
      */
     public record LastBatch(
             int index,
+            int streamId,
             long head,
             @Nullable Long number,
             @Nullable Long baseOffset,
@@ -101,10 +102,11 @@ public final class PartitionTable {
                 while (rows.next()) {
                     result.add(new LastBatch(
                             rows.getInt(1) - 1,
-                            rows.getLong(2),
-                            rows.getObject(3, Long.class),
+                            rows.getInt(2),
+                            rows.getLong(3),
                             rows.getObject(4, Long.class),
-                            rows.getObject(5, Long.class)));
+                            rows.getObject(5, Long.class),
+                            rows.getObject(6, Long.class)));
                 }
             }
             return result;

@@ -33,11 +33,18 @@ public final class SqlErrors {
     public static final String NO_ERASURE = "ES018";
     public static final String STREAM_BEING_DELETED = "ES019";
     public static final String STREAM_IN_USE = "ES020";
+    public static final String OTHER_STORAGE = "ES021";
+    public static final String KEY_RESERVED = "ES022";
+    public static final String NO_KEY_TRACKING = "ES023";
+    public static final String MAY_BE_MOVED = "ES030";
     private static final String CHECK_VIOLATION = "23514";
     /** The constraint of a segment that is about to end early; adding segments removes it. */
     private static final String SEGMENT_END = "eventsql_end";
 
     public static final String UNDEFINED_TABLE = "42P01";
+    private static final String UNDEFINED_FUNCTION = "42883";
+    private static final String INTERNAL_ERROR = "XX000";
+    static final String SERIALIZATION_FAILURE = "40001";
     public static final String LOCK_NOT_AVAILABLE = "55P03";
     private static final String DEADLOCK = "40P01";
     public static final String QUERY_CANCELED = "57014";
@@ -89,10 +96,12 @@ public final class SqlErrors {
 
     /**
      * Returns whether the error can only have been raised by writing the rows of the events: a data error (22), a
-     * constraint or a missing segment (23), an exception of a trigger (P0, 45), or a limit that a row exceeds (54).
+     * constraint or a missing segment (23), an exception of a trigger (P0, 45), or a limit that a row exceeds (54); or by a key
+     * that a transaction publishes for. Then no attempt under the batch's number was stored.
      */
     public static boolean isRaisedByRows(SQLException e) {
         return switch (errorClass(e)) {
+            case "ES" -> isKeyReserved(e);
             case "22", "23", "P0", "45", "54" -> classify(e) == ErrorKind.CONTENT || isMissingSegment(e);
             default -> false;
         };
@@ -115,6 +124,22 @@ public final class SqlErrors {
                     && (message.getConstraint() == null
                             || message.getConstraint().equals(SEGMENT_END));
         });
+    }
+
+    /**
+     * Returns whether a function may not exist, or the role may not execute it; nothing was stored. One that is dropped
+     * between planning and execution is an internal error of the server.
+     */
+    static boolean isUnusableFunction(SQLException e) {
+        return switch (state(e)) {
+            case UNDEFINED_FUNCTION, INTERNAL_ERROR -> true;
+            default -> MissingPrivilegeException.isMissingPrivilege(e);
+        };
+    }
+
+    /** Returns whether an append must wait for a transaction that publishes for one of its keys, or for the outbox. */
+    public static boolean isKeyReserved(SQLException e) {
+        return state(e).equals(KEY_RESERVED);
     }
 
     /** Returns whether a transaction was rolled back because others hold the locks that it needs. */

@@ -1,11 +1,14 @@
 package io.eventsql.internal.sql;
 
 import io.eventsql.Compaction;
+import io.eventsql.KeyTracking;
 import io.eventsql.Retention;
+import io.eventsql.Storage;
 import io.eventsql.StreamSpec;
 import java.sql.Connection;
 import java.time.Duration;
 import java.util.List;
+import java.util.Locale;
 import java.util.Objects;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
@@ -19,7 +22,7 @@ public final class StreamTable {
             SELECT stream_id, name, partitions, segment_size, json, retention_bytes, retention_events, expire_handled,
                    compaction, (extract(epoch FROM tombstone_delay) * 1000)::bigint AS tombstone_delay_ms,
                    (extract(epoch FROM retention) * 1000)::bigint AS age_ms,
-                   (extract(epoch FROM abandoned_after) * 1000)::bigint AS abandoned_after_ms
+                   (extract(epoch FROM abandoned_after) * 1000)::bigint AS abandoned_after_ms, storage, key_tracking
             FROM eventsql.stream
             WHERE name = ?""";
 
@@ -28,15 +31,15 @@ public final class StreamTable {
             SELECT stream_id, name, partitions, segment_size, json, retention_bytes, retention_events, expire_handled,
                    compaction, (extract(epoch FROM tombstone_delay) * 1000)::bigint AS tombstone_delay_ms,
                    (extract(epoch FROM retention) * 1000)::bigint AS age_ms,
-                   (extract(epoch FROM abandoned_after) * 1000)::bigint AS abandoned_after_ms
+                   (extract(epoch FROM abandoned_after) * 1000)::bigint AS abandoned_after_ms, storage, key_tracking
             FROM eventsql.stream
             ORDER BY name""";
 
     // Index: stream_name_unique, on which a concurrent insert of the same name waits.
     private static final String CREATE = """
-            SELECT eventsql.create_stream_v2(?, ?, ?, ?, ?,
+            SELECT eventsql.create_keyed_stream_v1(?, ?, ?, ?, ?,
                 ?::bigint * interval '1 ms', ?::bigint, ?::bigint, ?, ?::bigint * interval '1 ms',
-                ?, ?::bigint * interval '1 ms')""";
+                ?, ?::bigint * interval '1 ms', ?, ?)""";
 
     // Index: stream_name_unique. Locks the stream's row, and that of retention, whose current step it waits for.
     private static final String ALTER = """
@@ -96,7 +99,9 @@ public final class StreamTable {
                         retention.expireHandled(),
                         millis(retention.abandonedAfter()),
                         spec.compaction() != null,
-                        tombstoneDelayMs(spec));
+                        tombstoneDelayMs(spec),
+                        spec.storage().name().toLowerCase(Locale.ROOT),
+                        spec.keyTracking().name().toLowerCase(Locale.ROOT));
     }
 
     /**
@@ -159,7 +164,19 @@ public final class StreamTable {
                         retention(r),
                         Boolean.TRUE.equals(r.get("compaction", Boolean.class))
                                 ? new Compaction(Duration.ofMillis(r.get("tombstone_delay_ms", Long.class)))
-                                : null));
+                                : null,
+                        storage(r.get("storage", String.class)),
+                        keyTracking(r.get("key_tracking", String.class))));
+    }
+
+    /** Returns the storage that the column of that name means. */
+    static Storage storage(String stored) {
+        return Storage.valueOf(stored.toUpperCase(Locale.ROOT));
+    }
+
+    /** Returns the key tracking that the column of that name means. */
+    static KeyTracking keyTracking(String stored) {
+        return KeyTracking.valueOf(stored.toUpperCase(Locale.ROOT));
     }
 
     private static Retention retention(org.jooq.Record r) {

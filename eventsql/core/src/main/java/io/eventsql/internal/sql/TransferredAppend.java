@@ -69,7 +69,6 @@ public final class TransferredAppend {
      * Appends events to partitions, directly after the last number that the caller believes stored in each.
      *
      * @param incarnation that of the database when the ids of the streams were read; {@code null}: not compared
-     * @param rows without its groups and indexes
      * @param previousNumbers for each partition that last number; {@code null}: none
      * @param numbers for each partition the number of its last event sent now
      * @param erased the positions among all events, from 1, of those whose values were erased on their way

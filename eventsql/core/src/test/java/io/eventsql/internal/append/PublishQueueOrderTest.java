@@ -50,6 +50,7 @@ class PublishQueueOrderTest {
         int bufferEvents = 3 * PendingCalls.SHARED_ABOVE_EVENTS;
         PublishQueue queue = new PublishQueue(
                 new PendingCalls(lanes, 400, 300L * TestCalls.EVENT_BYTES),
+                new CommitPace(TimeUnit.MILLISECONDS.toNanos(1)),
                 (long) bufferEvents * TestCalls.EVENT_BYTES);
         Model model = new Model();
         CountDownLatch ended = new CountDownLatch(lanes);

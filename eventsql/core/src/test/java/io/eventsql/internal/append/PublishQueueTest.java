@@ -34,7 +34,7 @@ class PublishQueueTest {
     }
 
     private static PublishQueue queue(int lanes, long bufferBytes) {
-        return new PublishQueue(new PendingCalls(lanes, 1_000_000, 1L << 40), bufferBytes);
+        return new PublishQueue(new PendingCalls(lanes, 1_000_000, 1L << 40), new CommitPace(0), bufferBytes);
     }
 
     private static Call put(PublishQueue queue, Call call) {
@@ -107,6 +107,107 @@ class PublishQueueTest {
         Taker last = new Taker(queue, first);
         await().until(() -> last.batch.isDone() || other.batch.isDone());
         assertCalls(last.batch.isDone() ? last.get() : other.get(), second);
+    }
+
+    /** A queue whose commits are delayed for minutes. */
+    private static PublishQueue queueOfBusyDatabase() {
+        CommitPace pace = new CommitPace(FAR, FAR);
+        long now = System.nanoTime();
+        pace.recordCommit(1, 1, now);
+        pace.recordCommit(1, FAR, now);
+        assertThat(pace.remainingNanos(now)).isGreaterThan(TimeUnit.MINUTES.toNanos(10));
+        return new PublishQueue(new PendingCalls(2, 1_000_000, 1L << 40), pace, 1L << 40);
+    }
+
+    @Test
+    void finishAndTake_databaseIsBusy_waitsForAsManyCallsAsWereOutstanding() throws Exception {
+        PublishQueue queue = queueOfBusyDatabase();
+        put(queue, TestCalls.call(0));
+        put(queue, TestCalls.call(1));
+        Batch both = queue.finishAndTake(null);
+        Call one = put(queue, TestCalls.call(2)); // three are outstanding
+        Taker taker = new Taker(queue, both);
+        awaitBlocked(taker.thread);
+        Call two = put(queue, TestCalls.call(3));
+        Call three = put(queue, TestCalls.call(4));
+        assertCalls(taker.get(), one, two, three);
+    }
+
+    @Test
+    void finishAndTake_databaseIsBusyAndOneCaller_neverWaits() throws Exception {
+        PublishQueue queue = queueOfBusyDatabase();
+        Batch last = null;
+        for (int i = 0; i < 10; i++) {
+            Taker taker = new Taker(queue, last).awaitWaiting();
+            Call call = put(queue, TestCalls.call(0));
+            last = taker.get();
+            assertCalls(last, call);
+        }
+    }
+
+    @Test
+    void finishAndTake_callsComeOften_waitsForAsManyCallsAsWereOutstanding() throws Exception {
+        CommitPace pace = new CommitPace(FAR, FAR);
+        long now = System.nanoTime();
+        pace.recordBegin(1_000_000, 1, now); // as many in 50 ms
+        pace.recordCommit(1, 1, now);
+        assertThat(pace.remainingNanos(now)).isGreaterThan(TimeUnit.MINUTES.toNanos(10));
+        PublishQueue queue = new PublishQueue(new PendingCalls(2, 1_000_000, 1L << 40), pace, 1L << 40);
+        Call single = put(queue, TestCalls.call(0));
+        Batch first = queue.finishAndTake(null);
+        assertCalls(first, single);
+        Call one = put(queue, TestCalls.call(1)); // two are outstanding
+        Taker taker = new Taker(queue, first);
+        awaitBlocked(taker.thread);
+        Call two = put(queue, TestCalls.call(2));
+        assertCalls(taker.get(), one, two);
+    }
+
+    @Test
+    void put_commitIsDelayedAndACallerIsBlocked_endsTheDelay() throws Exception {
+        PublishQueue queue = queueOfBusyDatabase();
+        put(queue, TestCalls.call(0));
+        put(queue, TestCalls.call(1));
+        Batch both = queue.finishAndTake(null);
+        Call one = put(queue, TestCalls.call(2)); // three are outstanding
+        Taker taker = new Taker(queue, both);
+        awaitBlocked(taker.thread);
+        Call two = put(queue, TestCalls.callOfWaitingCaller(3));
+        Batch delayed = taker.get();
+        assertCalls(delayed, one, two);
+        Call next = put(queue, TestCalls.callOfWaitingCaller(4));
+        Batch undelayed = queue.finishAndTake(delayed);
+        assertCalls(undelayed, next);
+        Call last = put(queue, TestCalls.call(5)); // no caller is blocked any more
+        Taker later = new Taker(queue, undelayed);
+        awaitBlocked(later.thread);
+        Call blocked = put(queue, TestCalls.callOfWaitingCaller(6));
+        assertCalls(later.get(), last, blocked);
+    }
+
+    @Test
+    void close_commitIsDelayed_endsTheDelay() throws Exception {
+        PublishQueue queue = queueOfBusyDatabase();
+        put(queue, TestCalls.call(0));
+        Batch batch = queue.finishAndTake(null);
+        Call waiting = put(queue, TestCalls.call(1));
+        Taker taker = new Taker(queue, batch);
+        awaitBlocked(taker.thread);
+        queue.close();
+        assertCalls(taker.get(), waiting);
+    }
+
+    @Test
+    void put_commitIsDelayedAndEnoughForTwoCommits_endsTheDelay() throws Exception {
+        PublishQueue queue = queueOfBusyDatabase();
+        put(queue, TestCalls.call(0));
+        Batch batch = queue.finishAndTake(null);
+        put(queue, TestCalls.call(1));
+        Taker taker = new Taker(queue, batch);
+        awaitBlocked(taker.thread);
+        int[] partitions = new int[PendingCalls.SHARED_ABOVE_EVENTS];
+        put(queue, TestCalls.call(partitions));
+        assertThat(taker.get().calls()).hasSize(1);
     }
 
     @Test

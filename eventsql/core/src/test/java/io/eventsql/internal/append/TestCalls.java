@@ -26,12 +26,22 @@ final class TestCalls {
 
         /** @param partitions one for each event, or {@link PublishCall#ANY_PARTITION} */
         Call(StreamSpec stream, int events, int[] partitions, long deadlineNanos) {
+            this(stream, events, partitions, false, deadlineNanos);
+        }
+
+        Call(StreamSpec stream, int events, int[] partitions, boolean callerWaits, long deadlineNanos) {
             String key = partitions.length == 0 ? null : "k";
             List<Valid> valid = IntStream.range(0, events)
                     .mapToObj(i -> new Valid(key, new byte[0], null, EVENT_BYTES))
                     .toList();
             call = new PublishCall(
-                    stream, valid, partitions, System.nanoTime(), deadlineNanos, new PublishCall.Outcome() {
+                    stream,
+                    valid,
+                    partitions,
+                    callerWaits,
+                    System.nanoTime(),
+                    deadlineNanos,
+                    new PublishCall.Outcome() {
                         @Override
                         public void stored(EventPosition[] positions, Executor continuations) {
                             outcome.complete(positions);
@@ -53,6 +63,11 @@ final class TestCalls {
     /** A call with one event for each of the partitions. */
     static Call call(int... partitions) {
         return new Call(STREAM, partitions.length, partitions, System.nanoTime() + FAR);
+    }
+
+    /** A call with one event whose caller is blocked until its outcome. */
+    static Call callOfWaitingCaller(int partition) {
+        return new Call(STREAM, 1, new int[] {partition}, true, System.nanoTime() + FAR);
     }
 
     static Call callWithoutKey(int events) {

@@ -1,5 +1,6 @@
 package io.eventsql.internal.consume;
 
+import static io.eventsql.internal.consume.Fixtures.PAGE_EVENTS;
 import static io.eventsql.internal.consume.Fixtures.assignment;
 import static io.eventsql.internal.consume.Fixtures.page;
 import static org.assertj.core.api.Assertions.assertThat;
@@ -13,7 +14,7 @@ class AssignmentTest {
 
     @Test
     void acceptPage_handlerIsIdle_startsIt() {
-        assignment.beginFetch();
+        assignment.beginFetch(PAGE_EVENTS);
 
         assertThat(assignment.acceptPage(page(10, 2))).isTrue();
         assertThat(assignment.isHandling()).isTrue();
@@ -39,7 +40,7 @@ class AssignmentTest {
 
     @Test
     void acceptPage_gapInside_fetchesFromItsEnd() {
-        assignment.beginFetch();
+        assignment.beginFetch(PAGE_EVENTS);
 
         assignment.acceptPage(page(10, 20, 10, 11, 17, 19));
 
@@ -48,7 +49,7 @@ class AssignmentTest {
 
     @Test
     void acceptPage_beginsWithAGap_isKeptUntilTheGapIsAccepted() {
-        assignment.beginFetch();
+        assignment.beginFetch(PAGE_EVENTS);
 
         assertThat(assignment.acceptPage(page(10, 20, 15, 16))).isFalse();
         assertThat(assignment.hasEmptyRange()).isTrue();
@@ -70,7 +71,7 @@ class AssignmentTest {
 
     @Test
     void acceptEmptyRange_isEnding_isRefused() {
-        assignment.beginFetch();
+        assignment.beginFetch(PAGE_EVENTS);
         assignment.acceptPage(page(10, 20));
         assignment.drain();
 
@@ -96,17 +97,17 @@ class AssignmentTest {
         FetchBudget budget = Fixtures.budget();
         Assignment owned =
                 new Assignment(Fixtures.membership(), Fixtures.taken(0, 0), Set.of(), Fixtures.leaseEnd(), budget);
-        owned.beginFetch();
+        owned.beginFetch(PAGE_EVENTS);
         assertThat(budget.usedBytes()).isPositive();
         owned.abortFetch();
         assertThat(budget.usedBytes()).as("fetch failed").isZero();
 
-        owned.beginFetch();
+        owned.beginFetch(PAGE_EVENTS);
         owned.acceptPage(page(0, 0));
         assertThat(budget.usedBytes()).as("page is empty").isZero();
 
         owned.wake();
-        owned.beginFetch();
+        owned.beginFetch(PAGE_EVENTS);
         owned.acceptPage(page(0, 3));
         assertThat(budget.usedBytes()).as("page waits").isEqualTo(3);
         owned.drain();
@@ -114,7 +115,7 @@ class AssignmentTest {
 
         Assignment lost =
                 new Assignment(Fixtures.membership(), Fixtures.taken(0, 0), Set.of(), Fixtures.leaseEnd(), budget);
-        lost.beginFetch();
+        lost.beginFetch(PAGE_EVENTS);
         lost.end();
         lost.acceptPage(page(0, 3));
         assertThat(budget.usedBytes()).as("partition ended during the fetch").isZero();
@@ -122,11 +123,75 @@ class AssignmentTest {
 
     @Test
     void acceptPage_isFull_mayHaveMore() {
-        assignment.beginFetch();
+        assignment.beginFetch(PAGE_EVENTS);
         assignment.acceptPage(page(10, Fixtures.PAGE_EVENTS));
         assignment.takePage();
 
         assertThat(assignment.wantsPage()).isTrue();
+    }
+
+    /** A fetch of ten events in pages of four: the next one is wanted from the first page on, and nothing is lost or twice. */
+    @Test
+    void takePage_fetchHasSeveralPages_areTakenOneByOneWhileTheNextIsFetched() {
+        assignment.beginFetch(10);
+        assignment.acceptPage(page(10, 10));
+        assignment.wake();
+        assertThat(assignment.wantsPage()).as("nothing was taken").isFalse();
+
+        assertThat(assignment.takePage().nextOffset()).isEqualTo(14);
+        assertThat(assignment.wantsPage()).isTrue();
+        assignment.beginFetch(10);
+        assertThat(assignment.acceptPage(page(20, 3)))
+                .as("the handler is running")
+                .isFalse();
+
+        assertThat(assignment.endHandling()).isFalse();
+        FetchedPage second = assignment.takePage();
+        assertThat(second.firstOffset()).isEqualTo(14);
+        assertThat(second.events()).hasSize(4);
+        assertThat(assignment.takePage().nextOffset()).isEqualTo(20);
+        assertThat(assignment.endHandling()).isFalse();
+        assertThat(assignment.takePage().firstOffset()).isEqualTo(20);
+        assertThat(assignment.endHandling()).isTrue();
+    }
+
+    @Test
+    void drain_severalPagesWait_fetchesThemAgainAndReleasesTheirMemory() {
+        FetchBudget budget = Fixtures.budget();
+        Assignment owned =
+                new Assignment(Fixtures.membership(), Fixtures.taken(0, 0), Set.of(), Fixtures.leaseEnd(), budget);
+        owned.beginFetch(10);
+        owned.acceptPage(page(0, 10));
+        FetchedPage first = owned.takePage();
+        owned.beginFetch(10);
+        owned.acceptPage(page(10, 10));
+        assertThat(budget.usedBytes()).isEqualTo(20);
+
+        owned.drain();
+
+        assertThat(owned.fetchedOffset()).isEqualTo(first.nextOffset());
+        assertThat(owned.takePage()).isNull();
+        owned.releaseBytes(first.bytes());
+        assertThat(budget.usedBytes()).isZero();
+    }
+
+    @Test
+    void lastTaken_severalPages_isTheLastEventOfThePageThatWasTaken() {
+        assignment.beginFetch(10);
+        assignment.acceptPage(page(10, 10));
+
+        assignment.takePage();
+
+        assertThat(assignment.lastTaken().offset()).isEqualTo(13);
+    }
+
+    @Test
+    void fetchEvents_handlerHasNotHandledAnything_isOnePage() {
+        assignment.beginFetch(PAGE_EVENTS);
+        assignment.acceptPage(page(10, PAGE_EVENTS));
+        assignment.takePage();
+
+        assertThat(assignment.fetchEvents()).isEqualTo(PAGE_EVENTS);
     }
 
     @Test

@@ -103,4 +103,24 @@ class PollScheduleTest {
     private void scheduleAtPollInterval() {
         schedule.foundNothing(0, POLL);
     }
+
+    @Test
+    void wakeIn_pollsThenUnlessEarlier_butNotBeforeTheMinimumPause() throws InterruptedException {
+        pollFindingNothing();
+        schedule.wakeIn(TimeUnit.MILLISECONDS.toNanos(300));
+        assertThat(untilNextMs()).isEqualTo(300);
+        schedule.wakeIn(TimeUnit.MILLISECONDS.toNanos(700));
+        assertThat(untilNextMs()).isEqualTo(300);
+
+        schedule.scheduleNext(POLL, Duration.ofMillis(20));
+        schedule.wakeIn(-1);
+        assertThat(untilNextMs()).isEqualTo(20);
+    }
+
+    @Test
+    void wakeIn_isNoHintOfPublishedEvents() throws InterruptedException {
+        pollFindingNothing();
+        schedule.wakeIn(0);
+        assertThat(schedule.await()).isFalse();
+    }
 }

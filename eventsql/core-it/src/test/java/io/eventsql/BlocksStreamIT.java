@@ -1,0 +1,243 @@
+package io.eventsql;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.awaitility.Awaitility.await;
+
+import io.eventsql.fixture.Sql;
+import io.eventsql.fixture.TestCluster;
+import io.eventsql.internal.sql.AppendStatement;
+import io.eventsql.internal.sql.BlockAppendStatement;
+import io.eventsql.internal.sql.SqlErrors;
+import io.eventsql.internal.sql.SqlSchema;
+import java.nio.charset.StandardCharsets;
+import java.sql.Connection;
+import java.sql.SQLException;
+import java.time.Duration;
+import java.util.List;
+import java.util.UUID;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.stream.IntStream;
+import javax.sql.DataSource;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** What streams that store blocks do, and what they refuse. */
+@Timeout(120)
+class BlocksStreamIT {
+    private static final String STREAM = "orders";
+    private static final StreamSpec SPEC =
+            StreamSpec.of(STREAM).withPartitions(1).withSegmentSize(100).withStorage(Storage.BLOCKS);
+    private static final BlockAppendStatement APPEND = new BlockAppendStatement(new SqlSchema("eventsql"));
+
+    private TestCluster cluster;
+    private EventSql eventSql;
+    private DataSource database;
+
+    @BeforeEach
+    void open() {
+        cluster = TestCluster.ofShards(1);
+        eventSql = cluster.open();
+        database = cluster.dataSources().getFirst();
+        eventSql.createStream(SPEC);
+    }
+
+    @AfterEach
+    void close() {
+        cluster.close();
+    }
+
+    private void publish(int from, int to) {
+        eventSql.publisher()
+                .publishAll(
+                        STREAM,
+                        IntStream.range(from, to)
+                                .mapToObj(i -> Event.ofText("k" + i, "e" + i))
+                                .toList());
+    }
+
+    private List<String> read(long from) {
+        return eventSql.read(new EventPosition(STREAM, 0, 0, from), 1_000).stream()
+                .map(StoredEvent::text)
+                .toList();
+    }
+
+    private int streamId() throws SQLException {
+        return (int) Sql.queryLong(database, "SELECT stream_id FROM eventsql.stream WHERE name = 'orders'");
+    }
+
+    private static BlockAppendStatement.Blocks blocks(String stream, int streamId, int events) {
+        BlockAppendStatement.Packer packer = new BlockAppendStatement.Packer(1);
+        packer.begin(stream, streamId, 0);
+        for (int i = 0; i < events; i++) {
+            packer.add(
+                    "k" + i, ("e" + i).getBytes(StandardCharsets.UTF_8), i % 2 == 0 ? null : "{\"n\":\"" + i + "\"}");
+        }
+        return packer.finish();
+    }
+
+    private long[] append(UUID producer, long number, BlockAppendStatement.Blocks batch) throws SQLException {
+        try (Connection connection = database.getConnection()) {
+            return APPEND.execute(connection, producer, number, 1, null, batch);
+        }
+    }
+
+    private static void assertRejected(String state, ThrowingCallable call) {
+        assertThatThrownBy(call)
+                .isInstanceOfSatisfying(
+                        SQLException.class, e -> assertThat(e.getSQLState()).isEqualTo(state));
+    }
+
+    @Test
+    void resentBatchAcrossSegmentEnds_isStoredOnce() throws SQLException {
+        publish(0, 90);
+        UUID producer = UUID.randomUUID();
+        BlockAppendStatement.Blocks batch = blocks(STREAM, streamId(), 30);
+        assertThat(append(producer, 1, batch)).containsExactly(90);
+        assertThat(append(producer, 1, batch)).containsExactly(90);
+        assertThat(read(88)).hasSize(32).startsWith("e88", "e89", "e0").endsWith("e28", "e29");
+        assertRejected(SqlErrors.STALE_BATCH, () -> append(producer, 0, batch));
+    }
+
+    @Test
+    void batchWithoutSegments_isRolledBackAndStoredWhenTheyExist() throws SQLException {
+        UUID producer = UUID.randomUUID();
+        BlockAppendStatement.Blocks batch = blocks(STREAM, streamId(), 1_000);
+        assertThatThrownBy(() -> append(producer, 1, batch))
+                .isInstanceOfSatisfying(
+                        SQLException.class,
+                        e -> assertThat(SqlErrors.isMissingSegment(e)).isTrue());
+        assertThat(read(0)).isEmpty();
+        Sql.query(database, "SELECT eventsql.ensure_segments_v1(NULL, ?, 0, 1000)::text", streamId());
+        append(producer, 1, batch);
+        assertThat(read(0)).hasSize(1_000);
+    }
+
+    @Test
+    void blocksForStreamOfRows_areUnpacked() throws SQLException {
+        eventSql.createStream(StreamSpec.of("rows").withPartitions(1).withSegmentSize(100));
+        int id = (int) Sql.queryLong(database, "SELECT stream_id FROM eventsql.stream WHERE name = 'rows'");
+        append(UUID.randomUUID(), 1, blocks("rows", id, 150));
+        assertThat(Sql.query(
+                        database,
+                        "SELECT event_offset || key || convert_from(value, 'UTF8') || coalesce(headers ->> 'n', '')"
+                                + " FROM eventsql.events_rows ORDER BY event_offset"))
+                .containsExactlyElementsOf(IntStream.range(0, 150)
+                        .mapToObj(i -> i + "k" + i + "e" + i + (i % 2 == 0 ? "" : String.valueOf(i)))
+                        .toList());
+    }
+
+    @Test
+    void rowsForStreamOfBlocks_arePacked() throws SQLException {
+        AppendStatement.Rows rows = new AppendStatement.Rows(
+                new String[] {STREAM},
+                new int[] {streamId()},
+                new int[] {0},
+                new int[] {2},
+                new String[] {"a", null},
+                new byte[][] {null, {1}},
+                new String[] {null, "{\"n\":\"1\"}"});
+        try (Connection connection = database.getConnection()) {
+            new AppendStatement(new SqlSchema("eventsql")).execute(connection, UUID.randomUUID(), 1, 1, null, rows);
+        }
+        List<StoredEvent> read = eventSql.read(new EventPosition(STREAM, 0, 0, 0), 10);
+        assertThat(read).hasSize(2);
+        assertThat(read.getFirst().isTombstone()).isTrue();
+        assertThat(read.getLast().key()).isNull();
+        assertThat(read.getLast().headers()).containsEntry("n", "1");
+    }
+
+    @Test
+    void batchOfBothStorages_isStored() {
+        eventSql.createStream(StreamSpec.of("rows").withPartitions(1));
+        List<CompletableFuture<EventPosition>> futures = IntStream.range(0, 500)
+                .mapToObj(i -> eventSql.publisher().publishAsync(i % 2 == 0 ? STREAM : "rows", Event.ofText("e" + i)))
+                .toList();
+        futures.forEach(CompletableFuture::join);
+        assertThat(read(0)).hasSize(250).startsWith("e0", "e2", "e4").endsWith("e496", "e498");
+    }
+
+    @Test
+    void fetchOfThePreviousRelease_isRefused() {
+        publish(0, 3);
+        assertRejected(
+                SqlErrors.OTHER_STORAGE,
+                () -> Sql.query(
+                        database,
+                        "SELECT page FROM eventsql.fetch_v2(NULL, ?, 'orders', '{0}', '{0}', 10, '{1000}')",
+                        streamId()));
+    }
+
+    @Test
+    void corruptBlock_isUndecodableAndNothingElse() throws SQLException {
+        publish(0, 5);
+        publish(5, 10);
+        publish(10, 15);
+        Sql.execute(
+                database,
+                "UPDATE eventsql.events_orders__blocks SET block = set_byte(block, 7, 250) WHERE event_offset = 9");
+        List<String> handled = new CopyOnWriteArrayList<>();
+        try (Subscription subscription = eventSql.subscribe(
+                ConsumerSpec.of(STREAM, "c").withFailurePolicy(FailurePolicy.PARK_KEY),
+                event -> handled.add(event.text()))) {
+            await().atMost(Duration.ofSeconds(30)).until(() -> handled.contains("e14"));
+        }
+        assertThat(handled).doesNotContain("e5", "e6", "e7", "e8", "e9").hasSize(10);
+    }
+
+    @Test
+    void whatIsNotSupported_isRefused() throws SQLException {
+        assertThatExceptionOfType(InvalidInputException.class)
+                .isThrownBy(() -> eventSql.alterStream(SPEC.withStorage(Storage.ROWS)))
+                .withMessageContaining("cannot become ROWS");
+    }
+
+    @Test
+    void clearAndDelete_leaveNothing() throws SQLException {
+        publish(0, 250);
+        eventSql.clear(STREAM, eventSql.previewClear(STREAM).confirmation());
+        assertThat(Sql.queryLong(database, "SELECT count(*) FROM eventsql.events_orders"))
+                .isZero();
+        publish(250, 260);
+        assertThat(read(250)).startsWith("e250").hasSize(10);
+        eventSql.deleteStream(STREAM, eventSql.previewDeleteStream(STREAM).confirmation());
+        assertThat(Sql.query(database, "SELECT relname FROM pg_class WHERE relname LIKE 'events_orders%'"))
+                .isEmpty();
+        eventSql.createStream(SPEC.withStorage(Storage.ROWS));
+        publish(0, 3);
+        assertThat(read(0)).hasSize(3);
+    }
+
+    @Test
+    void retention_expiresSegments() throws SQLException {
+        eventSql.alterStream(SPEC.withRetention(Retention.FOREVER.withMaxEvents(1_000L)));
+        publish(0, 3_000);
+        for (int i = 0;
+                i < 200 && Sql.queryLong(database, "SELECT min(log_start) FROM eventsql.stream_partition") == 0;
+                i++) {
+            Sql.query(database, "SELECT eventsql.expire_v1('0')");
+        }
+        long start = Sql.queryLong(database, "SELECT min(log_start) FROM eventsql.stream_partition");
+        assertThat(start).isPositive();
+        assertThat(read(start)).startsWith("e" + start);
+    }
+
+    @Test
+    void grantsOnTheView_applyToBlocks() throws SQLException {
+        Sql.execute(TestCluster.server().adminDataSource(), "CREATE ROLE report_of_blocks");
+        Sql.execute(
+                database,
+                "GRANT SELECT ON eventsql.events_orders TO report_of_blocks",
+                "SELECT eventsql.apply_stream_grants_v1('orders')");
+        assertThat(Sql.query(
+                        database,
+                        "SELECT relname FROM pg_class WHERE relname LIKE 'events_orders%' AND relkind IN ('r', 'p', 'v')"
+                                + " AND NOT has_table_privilege('report_of_blocks', oid, 'SELECT')"))
+                .isEmpty();
+    }
+}

@@ -1,0 +1,11 @@
+package io.eventsql.erase;
+
+import io.eventsql.Storage;
+
+/** Erasure in streams that store blocks. */
+class ErasureOfBlocksIT extends ErasureIT {
+    @Override
+    Storage storage() {
+        return Storage.BLOCKS;
+    }
+}

@@ -1,0 +1,2 @@
+/** Events scheduled for a time: scheduling, cancelling, and appending them when they are due. */
+package io.eventsql.schedule;

@@ -1,0 +1,275 @@
+package io.eventsql.version;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
+import static org.awaitility.Awaitility.await;
+
+import io.eventsql.Event;
+import io.eventsql.EventPosition;
+import io.eventsql.EventSql;
+import io.eventsql.ExpectedVersion;
+import io.eventsql.InvalidInputException;
+import io.eventsql.Outbox;
+import io.eventsql.StoredEvent;
+import io.eventsql.StreamSpec;
+import io.eventsql.VersionConflictException;
+import io.eventsql.fixture.CapturedLog;
+import io.eventsql.fixture.Seeds;
+import io.eventsql.fixture.Sql;
+import io.eventsql.fixture.TestCluster;
+import java.sql.Connection;
+import java.sql.SQLException;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.atomic.AtomicInteger;
+import javax.sql.DataSource;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/** Publishing in transactions to a stream that counts the events of keys, next to direct publishes of the same keys. */
+@Timeout(120)
+class VersionsInTransactionsIT {
+    private static final String STREAM = "accounts";
+
+    private TestCluster cluster;
+    private EventSql eventSql;
+    private Outbox outbox;
+
+    private void open(int shards) {
+        cluster = TestCluster.ofShards(shards);
+        eventSql = cluster.open();
+        eventSql.createStream(
+                StreamSpec.of(STREAM).withPartitions(2).withSegmentSize(1_000).withKeyIndex());
+        outbox = eventSql.outbox();
+    }
+
+    @AfterEach
+    void close() {
+        cluster.close();
+    }
+
+    private Connection begin() throws SQLException {
+        Connection connection = cluster.dataSources().getFirst().getConnection();
+        connection.setAutoCommit(false);
+        return connection;
+    }
+
+    private List<String> texts(String key) {
+        return eventSql.readKey(STREAM, key).events().stream()
+                .map(StoredEvent::text)
+                .toList();
+    }
+
+    private void awaitVersion(String key, long version) {
+        await().atMost(Duration.ofSeconds(20)).until(() -> eventSql.keyVersion(STREAM, key) == version);
+    }
+
+    @Test
+    void publish_inTransaction_storesOnlyIfKeyHasVersion() throws SQLException {
+        open(1);
+        eventSql.publisher().publish(STREAM, Event.ofText("a", "1"));
+        try (Connection transaction = begin()) {
+            outbox.publish(transaction, STREAM, Event.ofText("a", "2"), ExpectedVersion.of(1));
+            outbox.publishAll(
+                    transaction,
+                    STREAM,
+                    List.of(Event.ofText("a", "3"), Event.ofText("a", "4")),
+                    ExpectedVersion.of(2));
+            assertThatExceptionOfType(VersionConflictException.class)
+                    .isThrownBy(
+                            () -> outbox.publish(transaction, STREAM, Event.ofText("a", "x"), ExpectedVersion.of(1)))
+                    .satisfies(e -> assertThat(e.actualVersion()).isEqualTo(4));
+            outbox.publish(transaction, STREAM, Event.ofText("b", "1"), ExpectedVersion.NONE);
+            outbox.publish(transaction, STREAM, Event.ofText("b", "2")); // counted, too
+            transaction.commit();
+        }
+        awaitVersion("a", 4);
+        awaitVersion("b", 2);
+        assertThat(texts("a")).containsExactly("1", "2", "3", "4");
+        assertThat(texts("b")).containsExactly("1", "2");
+        assertThat(eventSql.publisher()
+                        .publish(STREAM, Event.ofText("a", "5"), ExpectedVersion.of(4))
+                        .offset())
+                .isPositive();
+        assertThat(cluster.sum("SELECT count(*) FROM eventsql.key_reservation")).isZero();
+    }
+
+    @Test
+    void schedule_dueWhileTransactionPublishesForTheKey_isAppendedAfterItsEvents() throws SQLException {
+        open(1);
+        try (CapturedLog log = CapturedLog.ofRelay();
+                Connection transaction = begin()) {
+            outbox.publish(transaction, STREAM, Event.ofText("a", "1"), ExpectedVersion.NONE);
+            eventSql.publisher().schedule(STREAM, Event.ofText("a", "2"), Instant.EPOCH);
+            await().atMost(Duration.ofSeconds(20))
+                    .until(() -> eventSql.scheduleBacklog("shard0").overdue().toMillis() > 200);
+            transaction.commit();
+
+            awaitVersion("a", 2);
+
+            assertThat(texts("a")).containsExactly("1", "2");
+            assertThat(log.lines("WARN")).isEmpty();
+        }
+        assertThat(cluster.sum("SELECT count(*) FROM eventsql.key_reservation")).isZero();
+        assertThat(cluster.sum("SELECT count(*) FROM eventsql.outbox_refused")).isZero();
+    }
+
+    @Test
+    void publish_rolledBack_leavesVersionAsItWas() throws SQLException {
+        open(1);
+        eventSql.publisher().publish(STREAM, Event.ofText("a", "1"));
+        try (Connection transaction = begin()) {
+            outbox.publish(transaction, STREAM, Event.ofText("a", "2"), ExpectedVersion.of(1));
+            outbox.publish(transaction, STREAM, Event.ofText("new", "1"), ExpectedVersion.NONE);
+            transaction.rollback();
+        }
+        eventSql.publisher().publish(STREAM, Event.ofText("a", "3"), ExpectedVersion.of(1));
+        eventSql.publisher().publish(STREAM, Event.ofText("new", "1"), ExpectedVersion.NONE);
+        assertThat(texts("a")).containsExactly("1", "3");
+    }
+
+    /** The direct publishes of the key wait, those of other keys in its partition do not. */
+    @Test
+    void publish_transactionOpen_directPublishOfKeyNeverOvertakes() throws Exception {
+        open(1);
+        eventSql.publisher().publish(STREAM, Event.ofText("a", "1"));
+        List<CompletableFuture<EventPosition>> waiting = new ArrayList<>();
+        try (Connection transaction = begin()) {
+            outbox.publish(transaction, STREAM, Event.ofText("a", "2"), ExpectedVersion.of(1));
+            waiting.add(eventSql.publisher().publishAsync(STREAM, Event.ofText("a", "3")));
+            CompletableFuture<EventPosition> conflicting =
+                    eventSql.publisher().publishAsync(STREAM, Event.ofText("a", "x"), ExpectedVersion.of(1));
+            for (int i = 0; i < 20; i++) {
+                eventSql.publisher().publish(STREAM, Event.ofText("other" + i, "1"), ExpectedVersion.NONE);
+            }
+            assertThat(waiting.getFirst()).isNotDone();
+            assertThat(conflicting).isNotDone();
+            transaction.commit();
+            assertThat(conflicting)
+                    .failsWithin(Duration.ofSeconds(20))
+                    .withThrowableThat()
+                    .havingCause()
+                    .isInstanceOf(VersionConflictException.class);
+        }
+        waiting.getFirst().join();
+        assertThat(texts("a")).containsExactly("1", "2", "3");
+        assertThat(eventSql.keyVersion(STREAM, "a")).isEqualTo(3);
+    }
+
+    @Test
+    void publish_keyOfOtherDatabase_isRefusedWithExpectedVersionOnly() throws SQLException {
+        open(3);
+        int refused = 0;
+        for (int i = 0; i < 12; i++) {
+            String key = "k" + i;
+            try (Connection transaction = begin()) {
+                try {
+                    outbox.publish(transaction, STREAM, Event.ofText(key, "1"), ExpectedVersion.NONE);
+                } catch (InvalidInputException e) {
+                    assertThat(e.field()).isEqualTo("transaction");
+                    refused++;
+                    outbox.publish(transaction, STREAM, Event.ofText(key, "1")); // the transaction is usable
+                }
+                transaction.commit();
+            }
+            awaitVersion(key, 1);
+        }
+        assertThat(refused).isBetween(1, 11);
+    }
+
+    @Test
+    void publish_standaloneOutbox_isRefusedWithExpectedVersionOnly() throws SQLException {
+        cluster = TestCluster.ofShards(1);
+        DataSource standalone = TestCluster.newDatabase();
+        try (EventSql other =
+                EventSql.builder(cluster.dataSources()).outbox(standalone).build()) {
+            other.createStream(StreamSpec.of(STREAM).withPartitions(2).withKeyVersions());
+            try (Connection transaction = standalone.getConnection()) {
+                transaction.setAutoCommit(false);
+                assertThatExceptionOfType(InvalidInputException.class)
+                        .isThrownBy(() -> other.outbox()
+                                .publish(transaction, STREAM, Event.ofText("a", "1"), ExpectedVersion.NONE));
+                other.outbox().publish(transaction, STREAM, Event.ofText("a", "1"));
+                transaction.commit();
+            }
+            await().atMost(Duration.ofSeconds(20)).until(() -> other.keyVersion(STREAM, "a") == 1);
+        }
+    }
+
+    /** Each event says the version that it was published with; transactions and direct publishes compete for few keys. */
+    @Test
+    void publish_competingTransactionsAndDirectPublishes_versionsHaveNoGap() throws Exception {
+        open(1);
+        Random random = Seeds.random("VersionsInTransactionsIT");
+        AtomicInteger stored = new AtomicInteger();
+        List<Thread> threads = new ArrayList<>();
+        List<Throwable> failures = new ArrayList<>();
+        for (int writer = 0; writer < 6; writer++) {
+            Random own = new Random(random.nextLong());
+            boolean isDirect = writer % 2 == 0;
+            threads.add(Thread.ofVirtual().start(() -> {
+                try {
+                    long[] versions = new long[3];
+                    for (int i = 0; i < 40; i++) {
+                        int key = own.nextInt(3);
+                        stored.addAndGet(publish(isDirect, own, key, versions));
+                    }
+                } catch (Throwable e) {
+                    synchronized (failures) {
+                        failures.add(e);
+                    }
+                }
+            }));
+        }
+        for (Thread thread : threads) {
+            thread.join();
+        }
+        assertThat(failures).isEmpty();
+        await().atMost(Duration.ofSeconds(20))
+                .until(() -> cluster.sum("SELECT count(*) FROM eventsql.events_" + STREAM) == stored.get());
+        Map<String, Integer> counts = new HashMap<>();
+        for (String row : Sql.query(
+                cluster.dataSources().getFirst(),
+                "SELECT key || ' ' || convert_from(value, 'UTF8') FROM eventsql.events_" + STREAM
+                        + " ORDER BY partition, event_offset")) {
+            String[] words = row.split(" ");
+            assertThat(counts.merge(words[0], 1, Integer::sum)).as(row).isEqualTo(Integer.parseInt(words[1]));
+        }
+        counts.forEach(
+                (key, count) -> assertThat(eventSql.keyVersion(STREAM, key)).isEqualTo((long) count));
+    }
+
+    /** Repeats until the publish succeeds or is rolled back; returns how many events will be stored. */
+    private int publish(boolean isDirect, Random random, int key, long[] versions) throws SQLException {
+        while (true) {
+            Event event = Event.ofText("k" + key, "" + (versions[key] + 1));
+            try {
+                boolean isCommitted = true;
+                if (isDirect) {
+                    eventSql.publisher().publish(STREAM, event, ExpectedVersion.of(versions[key]));
+                } else {
+                    try (Connection transaction = begin()) {
+                        outbox.publish(transaction, STREAM, event, ExpectedVersion.of(versions[key]));
+                        isCommitted = random.nextInt(4) > 0;
+                        if (isCommitted) {
+                            transaction.commit();
+                        } else {
+                            transaction.rollback();
+                        }
+                    }
+                }
+                versions[key] += isCommitted ? 1 : 0;
+                return isCommitted ? 1 : 0;
+            } catch (VersionConflictException e) {
+                versions[key] = e.actualVersion();
+            }
+        }
+    }
+}

@@ -1,0 +1,126 @@
+package io.eventsql.internal.append;
+
+import io.eventsql.Event;
+import io.eventsql.EventPosition;
+import io.eventsql.EventSqlException;
+import io.eventsql.InvalidInputException;
+import io.eventsql.KeyEvents;
+import io.eventsql.KeyTracking;
+import io.eventsql.Settings;
+import io.eventsql.StoredEvent;
+import io.eventsql.StreamSpec;
+import io.eventsql.UndecodableEventException;
+import io.eventsql.internal.append.Router.Part;
+import io.eventsql.internal.shard.Shard;
+import io.eventsql.internal.shard.Shards;
+import io.eventsql.internal.shard.StreamRegistry;
+import io.eventsql.internal.sql.HeadersJson;
+import io.eventsql.internal.sql.KeyFunctions;
+import io.eventsql.internal.sql.KeyFunctions.Page;
+import io.eventsql.internal.sql.KeyFunctions.Row;
+import io.eventsql.internal.sql.SqlErrors;
+import java.sql.Connection;
+import java.sql.SQLException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.OptionalLong;
+import org.jspecify.annotations.Nullable;
+
+/** Reads the version and the events of a key, where an event of the key would be appended. Thread-safe. */
+public final class KeyReader {
+    private final StreamRegistry streams;
+    private final EventValidator validator;
+    private final Router router;
+
+    public KeyReader(Shards shards, StreamRegistry streams, Settings settings) {
+        this.streams = streams;
+        this.validator = new EventValidator(settings);
+        this.router = new Router(shards, null);
+    }
+
+    /** Where the events of a key are. */
+    private record Place(StreamSpec stream, Shard shard, int partition, String key) {
+        @FunctionalInterface
+        private interface Query<T> {
+            T read(Connection connection, KeyFunctions functions);
+        }
+
+        /** Returns the result of a query; {@code null} if the shard was unavailable when the stream was created. */
+        private <T> @Nullable T query(Query<T> query) {
+            try {
+                return shard.require()
+                        .call(connection ->
+                                query.read(connection, shard.tables().keys()));
+            } catch (SQLException e) {
+                if (SqlErrors.state(e).equals(SqlErrors.NO_KEY_TRACKING) && isMissing()) {
+                    return null;
+                }
+                throw new EventSqlException(
+                        "Reading key " + key + " of stream " + stream.name() + " on " + shard + " failed: "
+                                + e.getMessage(),
+                        e);
+            }
+        }
+
+        private boolean isMissing() {
+            try {
+                return shard.readStreamId(stream).isEmpty();
+            } catch (SQLException e) {
+                return false;
+            }
+        }
+    }
+
+    private Place find(String name, String key, KeyTracking required) {
+        EventValidator.Valid keyed = validator.validate(name, Event.tombstone(key));
+        StreamSpec stream = streams.require(name);
+        if (required == KeyTracking.VERSIONS) {
+            EventValidator.requireKeyVersions(stream);
+        } else if (stream.keyTracking() != KeyTracking.INDEX) {
+            throw new InvalidInputException(
+                    "stream",
+                    "must have an index of keys, but " + name + " was created without: see StreamSpec.withKeyIndex");
+        }
+        Part part = router.route(stream, keyed); // as an event of the key is published
+        return new Place(stream, part.shard(), part.partitions()[0], key);
+    }
+
+    /** See {@link io.eventsql.EventSql#keyVersion}. */
+    public long version(String stream, String key) {
+        Place place = find(stream, key, KeyTracking.VERSIONS);
+        Long version = place.query((c, functions) -> functions.version(c, stream, place.partition(), key));
+        return version == null ? 0 : version;
+    }
+
+    /** See {@link io.eventsql.EventSql#readKey(String, String, long, int)}. */
+    public KeyEvents read(String stream, String key, long from, int maxEvents) {
+        Place place = find(stream, key, KeyTracking.INDEX);
+        // One more than asked for shows whether there are more.
+        Page page =
+                place.query((c, functions) -> functions.read(c, stream, place.partition(), key, from, maxEvents + 1));
+        if (page == null) {
+            return new KeyEvents(0, List.of(), OptionalLong.empty());
+        }
+        boolean hasMore = page.events().size() > maxEvents;
+        List<StoredEvent> events = new ArrayList<>();
+        for (Row row : hasMore ? page.events().subList(0, maxEvents) : page.events()) {
+            EventPosition position = new EventPosition(stream, place.shard().number(), place.partition(), row.offset());
+            events.add(new StoredEvent(
+                    position, key, row.valueOrEmpty(), headers(position, row), row.publishedAt(), row.valueState()));
+        }
+        return new KeyEvents(
+                page.version(),
+                events,
+                hasMore ? OptionalLong.of(page.events().getLast().offset()) : OptionalLong.empty());
+    }
+
+    private static Map<String, String> headers(EventPosition position, Row row) {
+        String json = row.headers();
+        try {
+            return json == null ? Map.of() : HeadersJson.decode(json);
+        } catch (IllegalArgumentException e) {
+            throw new UndecodableEventException(position, json, e);
+        }
+    }
+}
