@@ -4,17 +4,22 @@ import io.eventsql.Event;
 import io.eventsql.EventPosition;
 import io.eventsql.EventPublisher;
 import io.eventsql.EventSql;
+import io.eventsql.ExpectedVersion;
 import io.eventsql.InvalidInputException;
 import io.eventsql.Outbox;
 import io.eventsql.UnknownStreamException;
+import io.eventsql.VersionConflictException;
 import io.eventsql.spring.CurrentTransaction.Found;
 import java.sql.Connection;
+import java.time.Instant;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
+import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Consumer;
 import java.util.function.Function;
 import java.util.function.Supplier;
@@ -104,20 +109,38 @@ public final class EventSqlTemplate {
      * @return the event's position; empty inside a transaction, because the position is assigned after the commit
      */
     public Optional<EventPosition> publish(String stream, OutgoingEvent event) {
+        return publish(stream, event, ExpectedVersion.ANY);
+    }
+
+    /**
+     * Publishes an event if its key has the expected version; for streams that count the events of keys.
+     *
+     * @return the event's position; empty inside a transaction, because the position is assigned after the commit
+     * @throws VersionConflictException the key has another version; nothing was written
+     */
+    public Optional<EventPosition> publish(String stream, OutgoingEvent event, ExpectedVersion expected) {
         List<Event> serialized = List.of(serialize(stream, event));
         if (transactionToJoin(stream) instanceof Found.Joinable joinable) {
             options.observations()
                     .publish(
                             stream,
                             serialized,
-                            traced -> write(stream, joinable, c -> outbox.publish(c, stream, traced.getFirst())));
+                            traced -> write(stream, joinable, c -> write(c, stream, traced.getFirst(), expected)));
             return Optional.empty();
         }
         return Optional.of(options.observations()
                 .publish(
                         stream,
                         serialized,
-                        traced -> attempt(stream, () -> publisher.publish(stream, traced.getFirst()))));
+                        traced -> attempt(stream, () -> publisher.publish(stream, traced.getFirst(), expected))));
+    }
+
+    private void write(Connection connection, String stream, Event event, ExpectedVersion expected) {
+        if (expected.isAny()) {
+            outbox.publish(connection, stream, event);
+        } else {
+            outbox.publish(connection, stream, event, expected);
+        }
     }
 
     /**
@@ -138,6 +161,37 @@ public final class EventSqlTemplate {
         }
         return options.observations()
                 .publish(stream, serialized, traced -> attempt(stream, () -> publisher.publishAll(stream, traced)));
+    }
+
+    /** Schedules an event; see {@link #schedule(String, OutgoingEvent, Instant)}. */
+    public UUID schedule(String stream, @Nullable String key, Object payload, Instant due) {
+        return schedule(stream, OutgoingEvent.of(key, payload), due);
+    }
+
+    /**
+     * Schedules an event: it is appended to its stream when it is due. Inside a transaction it is scheduled by it or not at all
+     * ({@link Outbox#schedule}), outside of any it is scheduled when the method returns ({@link EventPublisher#schedule}).
+     *
+     * @param due rounded up to milliseconds; a time in the past means now
+     * @return identifies the event, for {@link EventSql#cancelScheduled}
+     */
+    public UUID schedule(String stream, OutgoingEvent event, Instant due) {
+        List<Event> serialized = List.of(serialize(stream, event));
+        if (transactionToJoin(stream) instanceof Found.Joinable joinable) {
+            AtomicReference<@Nullable UUID> id = new AtomicReference<>();
+            options.observations()
+                    .publish(
+                            stream,
+                            serialized,
+                            traced -> write(
+                                    stream, joinable, c -> id.set(outbox.schedule(c, stream, traced.getFirst(), due))));
+            return Objects.requireNonNull(id.get());
+        }
+        return options.observations()
+                .publish(
+                        stream,
+                        serialized,
+                        traced -> attempt(stream, () -> publisher.schedule(stream, traced.getFirst(), due)));
     }
 
     /** Publishes an event without waiting; see {@link #publishAsync(String, OutgoingEvent)}. */

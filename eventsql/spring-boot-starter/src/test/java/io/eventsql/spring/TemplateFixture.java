@@ -52,7 +52,10 @@ abstract class TemplateFixture {
         eventsDb = EventsDb.start();
         shared = new AnnotationConfigApplicationContext();
         shared.registerBean(DataSource.class, () -> newDatabase(SHARED_POOLS));
-        TestPropertyValues.of("eventsql.streams.orders.partitions=1", "eventsql.create-missing-streams=true")
+        TestPropertyValues.of(
+                        "eventsql.streams.orders.partitions=1",
+                        "eventsql.streams.accounts.key-tracking=versions",
+                        "eventsql.create-missing-streams=true")
                 .applyTo(shared);
         shared.register(AUTO_CONFIGURATIONS);
         shared.refresh();

@@ -1,8 +1,12 @@
 package io.eventsql.spring;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.awaitility.Awaitility.await;
 
+import io.eventsql.ExpectedVersion;
+import io.eventsql.VersionConflictException;
+import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
@@ -29,6 +33,24 @@ class TemplateTransactionsIT extends TemplateFixture {
     }
 
     @Test
+    void publish_versionExpected_isComparedInsideAndOutsideOfTransactions() {
+        run(app -> {
+            OutgoingEvent event = OutgoingEvent.of("a", new Order("1", 1));
+            app.events().publish("accounts", event, ExpectedVersion.NONE);
+            assertThatExceptionOfType(VersionConflictException.class)
+                    .isThrownBy(() -> app.events().publish("accounts", event, ExpectedVersion.NONE));
+
+            app.transaction()
+                    .executeWithoutResult(status -> app.events().publish("accounts", event, ExpectedVersion.of(1)));
+            assertThatExceptionOfType(VersionConflictException.class)
+                    .isThrownBy(() -> app.transaction()
+                            .executeWithoutResult(
+                                    status -> app.events().publish("accounts", event, ExpectedVersion.of(1))))
+                    .satisfies(e -> assertThat(e.actualVersion()).isEqualTo(2));
+        });
+    }
+
+    @Test
     void publish_rolledBack_isNeverStored() {
         run(app -> {
             app.transaction().executeWithoutResult(status -> {
@@ -39,6 +61,26 @@ class TemplateTransactionsIT extends TemplateFixture {
 
             assertThat(app.keysInTheEnd()).isEmpty();
             assertThat(app.orders()).isEmpty();
+        });
+    }
+
+    @Test
+    void schedule_inATransaction_isPartOfItAndOutsideImmediate() {
+        run(app -> {
+            app.transaction().executeWithoutResult(status -> {
+                app.events().schedule("orders", "no", new Order("no", 1), Instant.now());
+                status.setRollbackOnly();
+            });
+            app.transaction().executeWithoutResult(status -> {
+                assertThat(app.events().schedule("orders", "1", new Order("1", 1), Instant.now()))
+                        .isNotNull();
+                assertThat(app.keys()).isEmpty();
+            });
+            app.events()
+                    .schedule("orders", "2", new Order("2", 1), Instant.now().plusMillis(10));
+
+            await().until(() -> app.keys().size() >= 2);
+            assertThat(app.keysInTheEnd()).containsExactlyInAnyOrder("1", "2");
         });
     }
 

@@ -2,8 +2,10 @@ package io.eventsql.spring.boot;
 
 import io.eventsql.Compaction;
 import io.eventsql.InvalidInputException;
+import io.eventsql.KeyTracking;
 import io.eventsql.Retention;
 import io.eventsql.Settings;
+import io.eventsql.Storage;
 import io.eventsql.StreamSpec;
 import io.eventsql.spring.UnjoinableTransaction;
 import io.eventsql.spring.internal.PropertyNames;
@@ -30,6 +32,7 @@ import org.springframework.util.unit.DataSize;
  * @param maxBatchEvents Maximum number of events in one transaction, and so in one publishAll.
  * @param maxBatchBytes Maximum number of bytes in one transaction, and so in one publishAll.
  * @param appendConnections Connections that append concurrently, for each shard.
+ * @param maxCommitDelay Maximum delay of a commit, so that more events share it; 0 for none.
  * @param networkTimeout Longest wait for a response of a database before the connection is aborted.
  * @param notifyInterval Shortest time between two wake-up signals of one shard.
  * @param pollInterval Longest time until a consumer polls for new events without a wake-up signal.
@@ -61,6 +64,7 @@ record EventSqlProperties(
         @DefaultValue("5000") int maxBatchEvents,
         @DefaultValue("8MB") DataSize maxBatchBytes,
         @DefaultValue("2") int appendConnections,
+        @DefaultValue("5ms") Duration maxCommitDelay,
         @DefaultValue("10s") Duration networkTimeout,
         @DefaultValue("5ms") Duration notifyInterval,
         @DefaultValue("3s") Duration pollInterval,
@@ -94,13 +98,17 @@ record EventSqlProperties(
      * @param json Whether values are JSON; the stream then has a view with the parsed value.
      * @param retention How long events are kept.
      * @param compaction Whether only the last event of each key is kept.
+     * @param storage How events are kept in tables; the storage of an existing stream does not change.
+     * @param keyTracking Whether the events of each key are counted, and indexed; that of an existing stream does not change.
      */
     record Stream(
             @DefaultValue("10") int partitions,
             @DefaultValue("1000000") long segmentSize,
             @DefaultValue("false") boolean json,
             @DefaultValue StreamRetention retention,
-            @DefaultValue StreamCompaction compaction) {}
+            @DefaultValue StreamCompaction compaction,
+            @DefaultValue("rows") Storage storage,
+            @DefaultValue("off") KeyTracking keyTracking) {}
 
     /**
      * How long a stream keeps its events. Each limit holds by itself; without any, events never expire.
@@ -217,6 +225,7 @@ record EventSqlProperties(
                 .maxBatchEvents(maxBatchEvents)
                 .maxBatchBytes(maxBatchBytes.toBytes())
                 .appendConnections(appendConnections)
+                .maxCommitDelay(maxCommitDelay)
                 .networkTimeout(networkTimeout)
                 .notifyInterval(notifyInterval)
                 .pollInterval(pollInterval)
@@ -258,7 +267,9 @@ record EventSqlProperties(
                     stream.segmentSize(),
                     stream.json(),
                     stream.retention().toRetention(),
-                    stream.compaction().toCompaction());
+                    stream.compaction().toCompaction(),
+                    stream.storage(),
+                    stream.keyTracking());
         } catch (InvalidInputException e) {
             String property = "eventsql.streams[" + name + "]";
             String field = e.field().equals("stream.name")

@@ -27,8 +27,11 @@ import java.net.http.HttpResponse;
 import java.net.http.HttpResponse.BodyHandlers;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.List;
+import java.util.Locale;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.regex.Matcher;
@@ -44,6 +47,8 @@ import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.context.annotation.Bean;
 import org.springframework.transaction.PlatformTransactionManager;
 import org.springframework.transaction.support.TransactionTemplate;
+import tools.jackson.databind.JsonNode;
+import tools.jackson.databind.ObjectMapper;
 
 /** A whole application: its responses over HTTP, and its traces. */
 class ObservedApplicationIT {
@@ -174,7 +179,64 @@ class ObservedApplicationIT {
                         "eventsql_partition_lag_events{consumer=\"mailer\",partition=\"0\",shard=\"shard0\",stream=\"scraped\"}",
                         "eventsql_buffer_bytes{shard=\"shard0\"}",
                         "eventsql_outbox_backlog_events{outbox=\"shard0\"} 0.0",
+                        "eventsql_scheduled_events{outbox=\"shard0\"} 0.0",
+                        "eventsql_scheduled_overdue_seconds",
                         "eventsql_outbox_age_seconds"));
+    }
+
+    /** Every panel of the dashboard shows something, because its names and labels are those of a scrape. */
+    @Test
+    void dashboard_asksForMetersAndTagsOfAScrape() throws Exception {
+        CountDownLatch end = new CountDownLatch(1);
+        newStream("drawn");
+        FailurePolicy[] policies = {FailurePolicy.PARK_KEY, FailurePolicy.DEAD_LETTER, FailurePolicy.STOP};
+        for (FailurePolicy policy : policies) {
+            eventSql.subscribe(
+                    ConsumerSpec.of("drawn", policy.name().toLowerCase(Locale.ROOT))
+                            .withFailurePolicy(policy)
+                            .withRetry(RetryPolicy.defaults().withMaxAttempts(1)),
+                    event -> {
+                        throw new IllegalStateException("thrown by the test");
+                    });
+        }
+        eventSql.subscribe(
+                ConsumerSpec.of("drawn", "slow").withHandlerTimeout(Duration.ofMillis(100)), event -> end.await());
+        eventSql.subscribe(ConsumerSpec.of("drawn", "handling"), event -> {});
+        eventSql.publisher().publish("drawn", Event.ofText("k", "x"));
+        JsonNode dashboard = new ObjectMapper()
+                .readTree(Files.readString(Path.of("../../monitoring/grafana/dashboards/eventsql.json")));
+        List<String> expressions = dashboard.findValuesAsString("expr").stream()
+                .filter(expression -> !expression.contains("eventsql_runner_"))
+                .toList();
+        assertThat(expressions).hasSizeGreaterThan(10);
+
+        try {
+            await().atMost(Duration.ofSeconds(30)).untilAsserted(() -> {
+                String scrape = get("/prometheus").body();
+                Files.writeString(Path.of("target/scrape.txt"), scrape);
+                for (String expression : expressions) {
+                    assertInScrape(expression, scrape);
+                }
+            });
+        } finally {
+            end.countDown();
+        }
+    }
+
+    private static void assertInScrape(String expression, String scrape) {
+        Matcher grouping = Pattern.compile("by \\(([^)]*)\\)").matcher(expression);
+        List<String> tags = grouping.find() ? List.of(grouping.group(1).split(", ")) : List.of();
+        Matcher name = Pattern.compile("(?:eventsql|jvm|process|system)_\\w+").matcher(expression);
+        while (name.find()) {
+            String sample = scrape.lines()
+                    .filter(line -> line.matches(name.group() + "[{ ].*"))
+                    .findFirst()
+                    .orElse("");
+            assertThat(sample).as("a sample of %s in the scrape", name.group()).isNotEmpty();
+            assertThat(tags)
+                    .as("tags of %s", sample)
+                    .allSatisfy(tag -> assertThat(sample).contains(tag + "="));
+        }
     }
 
     @Test

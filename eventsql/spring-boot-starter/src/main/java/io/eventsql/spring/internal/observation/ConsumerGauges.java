@@ -31,6 +31,11 @@ final class ConsumerGauges implements Runnable {
     private static final int INTERVALS_PER_LEASE = 3;
     /** The time for which a process reports after its meters were last read: longer than the interval of any scrape. */
     private static final long UNREAD_NANOS_MAX = Duration.ofMinutes(10).toNanos();
+    /**
+     * The time for which removed gauges stay away: longer than a scrape takes. Micrometer's registry for Prometheus iterates over
+     * a concurrent map, so a scrape may find a gauge that is removed and added again twice, and fails.
+     */
+    private static final long REMOVED_NANOS_MIN = Duration.ofSeconds(1).toNanos();
 
     private final EventSql eventSql;
     private final int shard;
@@ -45,6 +50,8 @@ final class ConsumerGauges implements Runnable {
     private volatile boolean read;
     private volatile long readAt;
     private volatile Report report = Report.OF_ANOTHER_PROCESS;
+    /** When gauges of this process were removed, because another process was about to report. */
+    private long removedAt = System.nanoTime() - REMOVED_NANOS_MIN;
 
     private record Consumer(String stream, String name) {}
 
@@ -244,6 +251,12 @@ final class ConsumerGauges implements Runnable {
 
     /** Replaces the values; adds and removes gauges, because a gauge without a number would spoil sums over processes. */
     private synchronized void show(Report next) {
+        long now = System.nanoTime();
+        if (report.own() && !next.own()) {
+            removedAt = now;
+        } else if (next.own() && now - removedAt < REMOVED_NANOS_MIN) {
+            return; // a later report adds them
+        }
         report = next;
         for (Measure measure : measures) {
             measure.gauges()

@@ -5,6 +5,7 @@ import io.eventsql.CompactionStatus;
 import io.eventsql.EventSql;
 import io.eventsql.OutboxBacklog;
 import io.eventsql.RetentionStatus;
+import io.eventsql.ScheduleBacklog;
 import io.micrometer.core.instrument.FunctionCounter;
 import io.micrometer.core.instrument.Gauge;
 import io.micrometer.core.instrument.MeterRegistry;
@@ -58,6 +59,7 @@ public final class EventSqlGauges implements MeterBinder, AutoCloseable {
         bindThreads(registry);
         for (String outbox : eventSql.outbox().names()) {
             bindOutbox(registry, outbox);
+            bindScheduled(registry, outbox);
         }
     }
 
@@ -256,6 +258,29 @@ public final class EventSqlGauges implements MeterBinder, AutoCloseable {
                         TimeUnit.MILLISECONDS,
                         r -> r.get(backlog -> backlog.oldestAge().toMillis()))
                 .description("Age of the oldest event")
+                .tags(tags)
+                .strongReference(true)
+                .register(registry);
+    }
+
+    private void bindScheduled(MeterRegistry registry, String database) {
+        Readings<ScheduleBacklog> readings = new Readings<>(
+                "scheduled events " + database, outboxInterval, () -> eventSql.scheduleBacklog(database));
+        Tags tags = Tags.of("outbox", database);
+        gauge(
+                registry,
+                "eventsql.scheduled",
+                "events",
+                "Scheduled events, counted up to " + ScheduleBacklog.COUNTED_MAX + " and estimated above",
+                readings,
+                tags,
+                b -> b.events());
+        TimeGauge.builder(
+                        "eventsql.scheduled.overdue",
+                        readings,
+                        TimeUnit.MILLISECONDS,
+                        r -> r.get(backlog -> backlog.overdue().toMillis()))
+                .description("Time for which the first scheduled event has been due; 0 if it is not due yet")
                 .tags(tags)
                 .strongReference(true)
                 .register(registry);

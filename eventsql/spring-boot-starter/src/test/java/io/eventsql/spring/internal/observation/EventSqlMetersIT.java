@@ -18,10 +18,15 @@ import io.eventsql.spring.boot.EventSqlAutoConfiguration;
 import io.eventsql.spring.boot.EventSqlMetricsAutoConfiguration;
 import io.eventsql.spring.fixture.FreshDatabase;
 import io.micrometer.core.instrument.Gauge;
+import io.micrometer.core.instrument.Meter;
 import io.micrometer.core.instrument.MeterRegistry;
 import java.sql.Connection;
+import java.sql.SQLException;
+import java.sql.Statement;
 import java.time.Duration;
 import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -41,6 +46,9 @@ import org.springframework.jdbc.core.JdbcTemplate;
 
 /** The values of all meters. */
 class EventSqlMetersIT {
+    /** Generous, so that only a hang fails. */
+    private static final Duration DEADLINE = Duration.ofSeconds(60);
+
     private static EventsDb eventsDb;
 
     private final ApplicationContextRunner application = new ApplicationContextRunner()
@@ -63,8 +71,12 @@ class EventSqlMetersIT {
     }
 
     private void run(BiConsumer<EventSql, MeterRegistry> test) {
+        run(metered, test);
+    }
+
+    private void run(ApplicationContextRunner runner, BiConsumer<EventSql, MeterRegistry> test) {
         try (FreshDatabase database = new FreshDatabase(eventsDb)) {
-            metered.withBean(DataSource.class, database::dataSource).run(context -> {
+            runner.withBean(DataSource.class, database::dataSource).run(context -> {
                 EventSql eventSql = context.getBean(EventSql.class);
                 eventSql.createStream(StreamSpec.of("orders").withPartitions(2));
                 test.accept(eventSql, context.getBean(MeterRegistry.class));
@@ -104,6 +116,48 @@ class EventSqlMetersIT {
             assertThat(value(registry, "eventsql.buffer.waiting")).isZero();
             assertThat(value(registry, "eventsql.buffer.blocked")).isZero();
         });
+    }
+
+    /**
+     * Goal: a scrape never finds the gauge of a consumer twice, so one that is removed comes back later than a scrape ends.
+     * Method: the row of the reporting process is locked, so that this process seems to have lost the report.
+     */
+    @Test
+    void consumers_reportIsLostAndRegained_gaugesStayAwayForASecond() {
+        run(metered.withPropertyValues("eventsql.metrics.consumer-interval=50ms"), (eventSql, registry) -> {
+            Map<Meter.Id, Long> removed = new ConcurrentHashMap<>();
+            Map<Meter.Id, Long> absences = new ConcurrentHashMap<>();
+            registry.config().onMeterRemoved(meter -> removed.put(meter.getId(), System.nanoTime()));
+            registry.config().onMeterAdded(meter -> {
+                if (removed.containsKey(meter.getId())) {
+                    absences.put(meter.getId(), System.nanoTime() - removed.get(meter.getId()));
+                }
+            });
+            String name = "eventsql.consumer.lag";
+            try (Subscription ignored = eventSql.subscribe(ConsumerSpec.of("orders", "mailer"), event -> {})) {
+                await().atMost(DEADLINE).until(() -> isScrapedWith(registry, name));
+                try (Connection connection =
+                                eventSql.shards().getFirst().dataSource().getConnection();
+                        Statement statement = connection.createStatement()) {
+                    connection.setAutoCommit(false);
+                    statement.execute("SELECT 1 FROM eventsql.consumer_reporter FOR UPDATE");
+                    await().atMost(DEADLINE).until(() -> !isScrapedWith(registry, name));
+                    connection.rollback();
+                } catch (SQLException e) {
+                    throw new IllegalStateException(e);
+                }
+                await().atMost(DEADLINE).until(() -> isScrapedWith(registry, name));
+            }
+            assertThat(absences.values())
+                    .isNotEmpty()
+                    .allMatch(nanos -> nanos >= Duration.ofSeconds(1).toNanos());
+        });
+    }
+
+    /** Reads the gauge that keeps the report going. */
+    private static boolean isScrapedWith(MeterRegistry registry, String name) {
+        value(registry, "eventsql.consumers.reporting");
+        return registry.find(name).gauge() != null;
     }
 
     @Test
