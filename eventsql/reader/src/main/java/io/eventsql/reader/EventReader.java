@@ -1,0 +1,233 @@
+package io.eventsql.reader;
+
+import io.eventsql.reader.ReaderSql.StreamRow;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.TreeMap;
+import javax.sql.DataSource;
+import org.postgresql.ds.PGSimpleDataSource;
+
+/**
+ * Reads the streams of a cluster. Nothing is stored: the caller keeps the positions it has reached. Works on primary servers
+ * and on read replicas, in read-only transactions, by polling. On a replica events appear when it has replayed them.
+ *
+ * <p>The data sources are those of all shards, in any order: each database knows which shard it is. The reader keeps one
+ * connection to each, opened when it is needed and returned on {@link #close}. The role needs what {@code eventsql_reader}
+ * has. Thread-safe; calls for the same shard run one after the other.
+ */
+public final class EventReader implements AutoCloseable {
+    private static final String APPLICATION_NAME = "eventsql-reader";
+
+    private final ReaderSettings settings;
+    private final ReaderSql sql;
+    private final Shards shards;
+    private final PageReader pages;
+
+    private EventReader(List<? extends DataSource> dataSources, ReaderSettings settings) {
+        this.settings = settings;
+        this.sql = new ReaderSql(settings.schema());
+        this.shards = new Shards(dataSources, sql, settings);
+        this.pages = new PageReader(sql, settings);
+    }
+
+    /** Opens a reader with the default settings. See {@link #open(List, ReaderSettings)}. */
+    public static EventReader open(List<? extends DataSource> dataSources) {
+        return open(dataSources, ReaderSettings.defaults());
+    }
+
+    /**
+     * Opens a reader.
+     *
+     * @param dataSources one for each shard of the cluster, in any order. Some of the databases may be unavailable.
+     * @throws ShardIdentityException if they are not the shards of one cluster
+     * @throws DatabaseUnavailableException if none of the databases responds
+     * @throws EventReaderException if a database has no schema of the library, an old one, or denies access
+     */
+    public static EventReader open(List<? extends DataSource> dataSources, ReaderSettings settings) {
+        if (dataSources.isEmpty()) {
+            throw new IllegalArgumentException("dataSources must not be empty");
+        }
+        EventReader reader = new EventReader(dataSources, settings);
+        try {
+            reader.shards.open();
+            return reader;
+        } catch (RuntimeException e) {
+            reader.close();
+            throw e;
+        }
+    }
+
+    /**
+     * Opens a reader of databases that have the same user and password. See {@link #open(List, ReaderSettings)}.
+     *
+     * @param urls a JDBC URL for each shard
+     */
+    public static EventReader connect(List<String> urls, String user, String password, ReaderSettings settings) {
+        List<DataSource> dataSources = new ArrayList<>();
+        for (String url : urls) {
+            PGSimpleDataSource dataSource = new PGSimpleDataSource();
+            dataSource.setApplicationName(APPLICATION_NAME);
+            dataSource.setTcpKeepAlive(true);
+            dataSource.setUrl(url);
+            dataSource.setUser(user);
+            dataSource.setPassword(password);
+            dataSources.add(dataSource);
+        }
+        return open(dataSources, settings);
+    }
+
+    /** Returns the number of shards. */
+    public int shards() {
+        return shards.size();
+    }
+
+    /**
+     * Returns the partitions of a stream on all shards with their log starts and heads, in the order of the partitions.
+     *
+     * @throws UnknownStreamException if the stream exists on no shard
+     * @throws DatabaseUnavailableException if a shard does not respond
+     */
+    public List<PartitionRange> ranges(String stream) {
+        List<PartitionRange> ranges = new ArrayList<>();
+        for (int shard = 0; shard < shards(); shard++) {
+            ranges.addAll(ranges(stream, shard));
+        }
+        if (ranges.isEmpty()) {
+            throw new UnknownStreamException(stream);
+        }
+        return ranges;
+    }
+
+    /**
+     * Returns the partitions of a stream on one shard, as {@link #ranges(String)} does; none if the stream does not exist
+     * there, as on a shard that joined later.
+     *
+     * @param shard its number, from 0
+     * @throws DatabaseUnavailableException if the shard does not respond
+     */
+    public List<PartitionRange> ranges(String stream, int shard) {
+        return shards.require(shard).read("Reading the partitions of stream " + stream, transaction -> {
+            Optional<StreamRow> row = transaction.stream(stream);
+            return row.isEmpty()
+                    ? List.of()
+                    : List.copyOf(sql.findRanges(transaction.connection(), transaction.incarnation(), shard, row.get())
+                            .values());
+        });
+    }
+
+    /**
+     * Returns the offset that a position has in each partition of a stream, by partition.
+     *
+     * @throws UnknownStreamException if the stream exists on no shard
+     * @throws DatabaseUnavailableException if a shard does not respond
+     */
+    public Map<StreamPartition, Long> offsets(String stream, StreamPosition position) {
+        Map<StreamPartition, Long> offsets = new TreeMap<>();
+        for (int shard = 0; shard < shards(); shard++) {
+            offsets.putAll(offsets(stream, shard, position));
+        }
+        if (offsets.isEmpty()) {
+            throw new UnknownStreamException(stream);
+        }
+        return Collections.unmodifiableMap(offsets);
+    }
+
+    /**
+     * Returns the offset that a position has in each partition on one shard; none if the stream does not exist there.
+     *
+     * @param shard its number, from 0
+     * @throws DatabaseUnavailableException if the shard does not respond
+     */
+    public Map<StreamPartition, Long> offsets(String stream, int shard, StreamPosition position) {
+        Map<StreamPartition, Long> offsets = new TreeMap<>();
+        for (PartitionRange range : ranges(stream, shard)) {
+            offsets.put(range.partition(), offset(range, position));
+        }
+        return Collections.unmodifiableMap(offsets);
+    }
+
+    private long offset(PartitionRange range, StreamPosition position) {
+        Instant time = position.time();
+        if (time != null) {
+            StreamPartition partition = range.partition();
+            return shards.require(partition.shard())
+                    .read(
+                            "Looking for " + time + " in " + partition,
+                            transaction -> sql.findOffset(transaction.connection(), partition, time));
+        }
+        return switch (position.kind()) {
+            case EARLIEST -> range.logStart();
+            case LATEST -> range.head();
+            default -> position.offset();
+        };
+    }
+
+    /**
+     * Reads a page of one partition. See {@link #read(List)}.
+     */
+    public PartitionPage read(StreamPartition partition, ReadPosition position) {
+        return read(List.of(new PageRequest(partition, position))).get(0);
+    }
+
+    /**
+     * Reads a page of each of several partitions: one round trip for those of the same stream and shard. Returns at once:
+     * a page at the head is empty. If a request fails, the call fails; the exception says which.
+     *
+     * @return a page for each request, in their order
+     * @throws OffsetOutOfRangeException if retention has removed the next event, or a position from elsewhere is not in the
+     *     log
+     * @throws EventsMissingException if the next event is missing from the log
+     * @throws UndecodableEventException if the next event cannot be decoded
+     * @throws HistoryLostException if the database has gone back in time to before a position
+     * @throws UnknownStreamException if the stream or the partition does not exist
+     * @throws DatabaseUnavailableException if the database does not respond; the call may be repeated
+     */
+    public List<PartitionPage> read(List<PageRequest> requests) {
+        Map<StreamPartition, List<PageRequest>> groups = new LinkedHashMap<>();
+        for (PageRequest request : requests) {
+            StreamPartition any = request.partition();
+            groups.computeIfAbsent(new StreamPartition(any.stream(), any.shard(), 0), key -> new ArrayList<>())
+                    .add(request);
+        }
+        if (groups.size() == 1) {
+            return readGroup(requests);
+        }
+        Map<PageRequest, PartitionPage> pagesOf = new LinkedHashMap<>();
+        for (List<PageRequest> group : groups.values()) {
+            List<PartitionPage> read = readGroup(group);
+            for (int i = 0; i < read.size(); i++) {
+                pagesOf.put(group.get(i), read.get(i));
+            }
+        }
+        return requests.stream().map(pagesOf::get).toList();
+    }
+
+    private List<PartitionPage> readGroup(List<PageRequest> group) {
+        StreamPartition any = group.get(0).partition();
+        return shards.require(any.shard())
+                .read(
+                        "Reading stream " + any.stream(),
+                        transaction -> pages.read(transaction, any.stream(), any.shard(), group));
+    }
+
+    /**
+     * Returns a cursor over a stream, which resolves its start and its end now.
+     *
+     * @throws UnknownStreamException if the stream exists on no shard
+     * @throws DatabaseUnavailableException if a shard does not respond
+     */
+    public StreamCursor cursor(CursorSpec spec) {
+        return StreamCursor.open(this, spec, settings.pollInterval());
+    }
+
+    /** Closes the connections, or returns them to their pools. A read that is in progress ends first. Idempotent. */
+    @Override
+    public void close() {
+        shards.close();
+    }
+}

@@ -1,0 +1,103 @@
+package io.eventsql.reader;
+
+import io.eventsql.reader.ReaderSql.Identity;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import javax.sql.DataSource;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * The shards of a cluster by their numbers, whatever the order of their data sources: the databases know who they are. One
+ * that is unavailable at first is identified when it responds. Thread-safe.
+ */
+final class Shards implements AutoCloseable {
+    private final List<ShardDatabase> databases;
+    private final List<ShardDatabase> unidentified;
+    private final Map<Integer, ShardDatabase> identified = new TreeMap<>();
+    private @Nullable Identity cluster;
+
+    Shards(List<? extends DataSource> dataSources, ReaderSql sql, ReaderSettings settings) {
+        databases = dataSources.stream()
+                .map(dataSource -> new ShardDatabase(dataSource, sql, settings))
+                .toList();
+        unidentified = new ArrayList<>(databases);
+    }
+
+    int size() {
+        return databases.size();
+    }
+
+    /**
+     * Connects to the databases.
+     *
+     * @throws DatabaseUnavailableException if none responds
+     */
+    synchronized void open() {
+        DatabaseUnavailableException failure = identify();
+        if (failure != null && identified.isEmpty()) {
+            throw failure;
+        }
+    }
+
+    /**
+     * Returns a shard.
+     *
+     * @throws DatabaseUnavailableException if it has not been reached yet
+     */
+    synchronized ShardDatabase require(int number) {
+        ShardDatabase shard = identified.get(number);
+        if (shard != null) {
+            return shard;
+        }
+        if (number < 0 || number >= databases.size()) {
+            throw new IllegalArgumentException(
+                    "shard must be between 0 and " + (databases.size() - 1) + ", but is " + number);
+        }
+        DatabaseUnavailableException failure = identify();
+        shard = identified.get(number);
+        if (shard == null) {
+            throw new DatabaseUnavailableException("Shard " + number + " has not been reached yet", failure);
+        }
+        return shard;
+    }
+
+    /** Asks the remaining databases who they are. Returns the failure of one that does not respond. */
+    private @Nullable DatabaseUnavailableException identify() {
+        DatabaseUnavailableException failure = null;
+        for (ShardDatabase database : List.copyOf(unidentified)) {
+            try {
+                Identity identity = database.identity();
+                confirm(identity);
+                identified.put(identity.shard(), database);
+                unidentified.remove(database);
+            } catch (DatabaseUnavailableException e) {
+                failure = e;
+            }
+        }
+        return failure;
+    }
+
+    private void confirm(Identity identity) {
+        Identity known = cluster;
+        if (known != null && !known.isSameCluster(identity)) {
+            throw new ShardIdentityException("The databases belong to the clusters " + known.cluster() + " with shards "
+                    + known.names() + " and " + identity.cluster() + " with shards " + identity.names());
+        }
+        if (identity.names().size() != databases.size()) {
+            throw new ShardIdentityException("The cluster " + identity.cluster() + " has the shards " + identity.names()
+                    + ", but " + databases.size() + " databases are given");
+        }
+        if (identified.containsKey(identity.shard())) {
+            throw new ShardIdentityException("Two of the databases are shard " + identity.shard() + " ("
+                    + identity.names().get(identity.shard()) + ")");
+        }
+        cluster = identity;
+    }
+
+    @Override
+    public void close() {
+        databases.forEach(ShardDatabase::close);
+    }
+}

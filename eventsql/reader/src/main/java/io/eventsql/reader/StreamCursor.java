@@ -1,0 +1,127 @@
+package io.eventsql.reader;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
+
+/**
+ * Reads all partitions of a stream, each in the order of its offsets. It knows the partitions that existed when it was opened.
+ * It has nothing to be closed. Not thread-safe.
+ */
+public final class StreamCursor {
+    private final EventReader reader;
+    private final Duration pollInterval;
+    private final Map<StreamPartition, Long> ends;
+    private final Map<StreamPartition, ReadPosition> positions;
+
+    private StreamCursor(
+            EventReader reader,
+            Duration pollInterval,
+            Map<StreamPartition, Long> ends,
+            Map<StreamPartition, ReadPosition> positions) {
+        this.reader = reader;
+        this.pollInterval = pollInterval;
+        this.ends = ends;
+        this.positions = positions;
+    }
+
+    static StreamCursor open(EventReader reader, CursorSpec spec, Duration pollInterval) {
+        Map<StreamPartition, ReadPosition> positions = new TreeMap<>();
+        reader.offsets(spec.stream(), spec.start())
+                .forEach((partition, offset) -> positions.put(partition, ReadPosition.at(offset)));
+        positions.replaceAll((partition, start) -> spec.positions().getOrDefault(partition, start));
+        StreamPosition end = spec.end();
+        return new StreamCursor(
+                reader, pollInterval, end == null ? Map.of() : reader.offsets(spec.stream(), end), positions);
+    }
+
+    /**
+     * Returns the next events: a page of each partition that has any, by partition and offset. Waits until there are some,
+     * the cursor is finished, or the time has passed.
+     *
+     * @param timeout how long to wait; zero asks the databases once
+     * @return no events if the time has passed, or the cursor is finished
+     * @throws DatabaseUnavailableException if a shard does not respond, and the others have nothing new. Any exception of
+     *     {@link EventReader#read(List)} leaves the positions as they are: the call may be repeated, after {@link #seek} where
+     *     events cannot be read.
+     */
+    public List<LogEvent> poll(Duration timeout) throws InterruptedException {
+        long start = System.nanoTime();
+        while (true) {
+            List<LogEvent> events = new ArrayList<>();
+            boolean isAdvanced = readShards(events);
+            if (!events.isEmpty() || isFinished()) {
+                return events;
+            }
+            if (isAdvanced) { // past what compaction has removed
+                continue;
+            }
+            long left = timeout.toNanos() - (System.nanoTime() - start);
+            if (left <= 0) {
+                return events;
+            }
+            TimeUnit.NANOSECONDS.sleep(Math.min(left, pollInterval.toNanos()));
+        }
+    }
+
+    /** Reads a page of each partition. One shard that fails does not keep the events of the others back. */
+    private boolean readShards(List<LogEvent> events) {
+        boolean isAdvanced = false;
+        EventReaderException failure = null;
+        for (List<PageRequest> requests : requestsByShard().values()) {
+            try {
+                for (PartitionPage page : reader.read(requests)) {
+                    ReadPosition former = positions.put(page.partition(), page.next());
+                    isAdvanced |=
+                            former != null && former.offset() < page.next().offset();
+                    events.addAll(page.events());
+                }
+            } catch (EventReaderException e) {
+                failure = e;
+            }
+        }
+        if (failure != null && events.isEmpty()) {
+            throw failure;
+        }
+        return isAdvanced;
+    }
+
+    private Map<Integer, List<PageRequest>> requestsByShard() {
+        Map<Integer, List<PageRequest>> requests = new TreeMap<>();
+        positions.forEach((partition, position) -> {
+            long end = ends.getOrDefault(partition, PageRequest.UNBOUNDED);
+            if (position.offset() < end) {
+                requests.computeIfAbsent(partition.shard(), shard -> new ArrayList<>())
+                        .add(new PageRequest(partition, position, end));
+            }
+        });
+        return requests;
+    }
+
+    /** Returns whether everything up to the end was returned; never, if there is no end. */
+    public boolean isFinished() {
+        return requestsByShard().isEmpty();
+    }
+
+    /** Returns where each partition continues after the events returned so far. */
+    public Map<StreamPartition, ReadPosition> positions() {
+        return Collections.unmodifiableMap(new TreeMap<>(positions));
+    }
+
+    /**
+     * Moves a partition to another offset, which the next read checks.
+     *
+     * @throws UnknownStreamException if it is none of the cursor's partitions
+     */
+    public void seek(StreamPartition partition, long offset) {
+        @Nullable ReadPosition former = positions.replace(partition, ReadPosition.at(offset));
+        if (former == null) {
+            throw new UnknownStreamException(partition);
+        }
+    }
+}
