@@ -10,7 +10,7 @@ source container.bash
 require_only_deployment eventsql-runner
 image=$(load_image image.tar.gz)
 # Replaces the current version only if the new one starts.
-docker run --rm --network none "$image" --help >/dev/null
+docker run --rm --network none "${CONFINED[@]}" "$image" --help >/dev/null
 if [[ $(docker image inspect --format '{{.Id}}' eventsql-runner:current 2>/dev/null) \
   != $(docker image inspect --format '{{.Id}}' "$image") ]]; then
   docker tag eventsql-runner:current eventsql-runner:previous 2>/dev/null || true

@@ -12,5 +12,5 @@ results=$(cd ../results && pwd)
 # A container may remain from a killed caller.
 docker rm --force eventsql-runner >/dev/null 2>&1 || true
 exec docker run --rm --name eventsql-runner --network host --user "$(id -u):$(id -g)" \
-  --memory 2g --memory-swap 2g --cpus "$(at_most_processors 2)" --env-file settings.env \
+  --pids-limit 4096 "${CONFINED[@]}" --memory 2g --memory-swap 2g --cpus "$(at_most_processors 2)" --env-file settings.env \
   --volume "$results:/results" eventsql-runner:current "$@"

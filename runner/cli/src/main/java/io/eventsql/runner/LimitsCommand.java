@@ -3,6 +3,7 @@ package io.eventsql.runner;
 import io.eventsql.ConsumerSpec;
 import io.eventsql.EventSql;
 import io.eventsql.ShardInfo;
+import io.eventsql.Storage;
 import io.eventsql.benchmark.event.BenchmarkEvent;
 import io.eventsql.benchmark.settings.DatabaseAddress;
 import io.eventsql.benchmark.settings.DatabaseVariables;
@@ -50,6 +51,11 @@ import picocli.CommandLine.Spec;
             "  large         publishing and consuming with many stored events, compared to few; not by default",
             "  retention     publishing while segments expire, with idle readers; a burst into small segments; not by default",
             "  compaction    updates of the same 100 keys in a compacted stream; not by default",
+            "  cost          CPU, transactions and WAL per event, with and without a checkpoint; not by default",
+            "  fanout        the same for one and for ten consumers of a stream; not by default",
+            "  tail          what happens while the slowest percent of events is on its way; not by default",
+            "  scheduled     publishing with many scheduled events and with none; how late due events are; not by default",
+            "cost, fanout and tail need a database on this machine. The role of cost needs pg_checkpoint, that of tail pg_read_all_stats.",
             "Each option can also be set in the environment: --read-events as READ_EVENTS, and so on.",
             "The database is configured in the environment only: DB0_HOST, DB0_PORT (5432), DB0_NAME (eventsql), DB0_USER (eventsql),"
                     + " DB0_PASSWORD; or DB_URLS with DB_USER and DB_PASSWORD. The command leaves new streams limits_... in it.",
@@ -65,6 +71,7 @@ import picocli.CommandLine.Spec;
         footer = {
             "  DB0_HOST=localhost DB0_PASSWORD=... runner limits",
             "  DB0_HOST=localhost DB0_PASSWORD=... runner limits --only append,read --rounds 5",
+            "  DB0_HOST=localhost DB0_PASSWORD=... runner limits --only append,cost --storage blocks",
             "  DB0_HOST=localhost DB0_PASSWORD=... runner limits --only snapshot --snapshot-seconds 600",
             "  DB0_HOST=localhost DB0_PASSWORD=... runner limits --only handlers --handlers-concurrency 100",
             "  DB0_HOST=localhost DB0_PASSWORD=... runner limits --only outbox --outbox-seconds 600",
@@ -79,6 +86,9 @@ final class LimitsCommand implements Callable<Integer> {
     private static final long LARGE_EVENTS_MIN = 100_000;
     private static final long LARGE_EVENTS_MAX = 10_000_000_000L;
     private static final int HANDLERS_EVENTS_MAX = 10_000_000;
+    private static final long SCHEDULED_EVENTS_MAX = 100_000_000;
+    /** Each event is kept in memory. */
+    private static final int TAIL_MAX_SECONDS = 600;
 
     private final Map<String, String> environment;
 
@@ -93,11 +103,19 @@ final class LimitsCommand implements Callable<Integer> {
     private List<String> only = new ArrayList<>();
 
     @Option(
+            names = "--storage",
+            paramLabel = "rows|blocks",
+            defaultValue = "rows",
+            description =
+                    "how the streams of append, read, snapshot, compaction, cost, fanout and tail keep their events; COPY writes rows (default: ${DEFAULT-VALUE})")
+    private String storage = "";
+
+    @Option(
             names = "--rounds",
             paramLabel = "N",
             defaultValue = "3",
             description =
-                    "measured rounds of append, read and transactions, after one warm-up round (default: ${DEFAULT-VALUE})")
+                    "measured rounds of append, read, transactions, cost and fanout, after one warm-up round (default: ${DEFAULT-VALUE})")
     private int rounds;
 
     @Option(
@@ -135,7 +153,8 @@ final class LimitsCommand implements Callable<Integer> {
             names = "--warmup-seconds",
             paramLabel = "N",
             defaultValue = "5",
-            description = "warm-up before each run of snapshot and outbox, not measured (default: ${DEFAULT-VALUE})")
+            description =
+                    "warm-up before each run of snapshot, outbox, cost, fanout and tail, not measured (default: ${DEFAULT-VALUE})")
     private int warmupSeconds;
 
     @Option(
@@ -219,6 +238,34 @@ final class LimitsCommand implements Callable<Integer> {
             description = "events per second of compaction, 10 per call (default: ${DEFAULT-VALUE})")
     private long compactionRate;
 
+    @Option(
+            names = "--cost-seconds",
+            paramLabel = "N",
+            defaultValue = "10",
+            description = "duration of each interval of cost and fanout (default: ${DEFAULT-VALUE})")
+    private int costSeconds;
+
+    @Option(
+            names = "--tail-seconds",
+            paramLabel = "N",
+            defaultValue = "60",
+            description = "duration of each of the three rates of tail (default: ${DEFAULT-VALUE})")
+    private int tailSeconds;
+
+    @Option(
+            names = "--scheduled-events",
+            paramLabel = "N",
+            defaultValue = "1000000",
+            description = "events of scheduled, in rounds as those of append (default: ${DEFAULT-VALUE})")
+    private long scheduledEvents;
+
+    @Option(
+            names = "--scheduled-seconds",
+            paramLabel = "N",
+            defaultValue = "30",
+            description = "for how long 1,000 events per second are due in scheduled (default: ${DEFAULT-VALUE})")
+    private int scheduledSeconds;
+
     @Mixin
     private final ResultOptions resultOptions = new ResultOptions();
 
@@ -268,8 +315,13 @@ final class LimitsCommand implements Callable<Integer> {
         validator.requireRange("--burst-rate", burstRate, 100, PublishOptions.EVENTS_RATE_MAX);
         validator.requireRange("--compaction-seconds", compactionSeconds, 1, PublishOptions.DURATION_MAX_SECONDS);
         validator.requireRange("--compaction-rate", compactionRate, 10, PublishOptions.EVENTS_RATE_MAX);
+        validator.requireRange("--cost-seconds", costSeconds, 1, PublishOptions.DURATION_MAX_SECONDS);
+        validator.requireRange("--scheduled-events", scheduledEvents, 1, SCHEDULED_EVENTS_MAX);
+        validator.requireRange("--scheduled-seconds", scheduledSeconds, 1, PublishOptions.DURATION_MAX_SECONDS);
+        validator.requireRange("--tail-seconds", tailSeconds, 1, TAIL_MAX_SECONDS);
         return new LimitsSettings(
                 benchmarks(validator),
+                storage(validator),
                 new LimitsSettings.Rounds(rounds, roundSeconds),
                 readEvents,
                 new LimitsSettings.Snapshot(snapshotSeconds, snapshotRate, warmupSeconds),
@@ -277,7 +329,10 @@ final class LimitsCommand implements Callable<Integer> {
                 new LimitsSettings.OutboxLoad(outboxSeconds, outboxRate, warmupSeconds),
                 largeEvents,
                 new LimitsSettings.RetentionLoad(rounds, retentionSeconds, warmupSeconds, burstRate, burstSeconds),
-                new LimitsSettings.CompactionLoad(compactionSeconds, compactionRate));
+                new LimitsSettings.CompactionLoad(compactionSeconds, compactionRate),
+                new LimitsSettings.CostLoad(rounds, costSeconds, warmupSeconds),
+                new LimitsSettings.TailLoad(tailSeconds, warmupSeconds),
+                new LimitsSettings.ScheduledLoad(scheduledEvents, scheduledSeconds));
     }
 
     private List<LimitsBenchmark> benchmarks(OptionValidator validator) {
@@ -293,6 +348,14 @@ final class LimitsCommand implements Callable<Integer> {
                 .distinct()
                 .sorted()
                 .toList();
+    }
+
+    private Storage storage(OptionValidator validator) {
+        return switch (storage) {
+            case "rows" -> Storage.ROWS;
+            case "blocks" -> Storage.BLOCKS;
+            default -> throw validator.invalid("--storage", "must be rows or blocks, but is '" + storage + "'");
+        };
     }
 
     private DatabaseAddress address(CommandSpec commandSpec) {
@@ -312,7 +375,8 @@ final class LimitsCommand implements Callable<Integer> {
         ShardInfo shard = eventSql.shards().getFirst();
         ShardServerInfo server = ShardServerInfo.read(shard);
         String run = BenchmarkEvent.randomRun();
-        LimitsContext bench = new LimitsContext(eventSql, shard.dataSource(), run, LoadClock.SYSTEM, stop, System.err);
+        LimitsContext bench = new LimitsContext(
+                eventSql, shard.dataSource(), settings.storage(), run, LoadClock.SYSTEM, stop, System.err);
         LimitsRun.Measurements measurements = new LimitsRun(bench, settings).measure();
         return new LimitsResult(
                 run,

@@ -29,6 +29,7 @@ import io.eventsql.runner.report.RunnerResult;
 import io.eventsql.runner.report.RunnerSeries;
 import io.eventsql.runner.sample.ResourceSampler;
 import io.eventsql.runner.sample.SampledProcess;
+import io.eventsql.runner.series.MetricsServer;
 import io.eventsql.runner.series.RunSeries;
 import io.eventsql.runner.series.TimeSeries;
 import io.eventsql.runner.warmup.CompilationTime;
@@ -117,6 +118,15 @@ final class PublishCommand implements Callable<Integer> {
             })
     private List<String> processes = new ArrayList<>();
 
+    @Option(
+            names = "--metrics-port",
+            paramLabel = "PORT",
+            description = {
+                "serves counters for Prometheus at /metrics on this port while it runs, on all addresses",
+                "(environment: METRICS_PORT; default: off)"
+            })
+    private @Nullable Integer metricsPort;
+
     PublishCommand(Map<String, String> environment) {
         this.environment = Map.copyOf(environment);
     }
@@ -135,7 +145,11 @@ final class PublishCommand implements Callable<Integer> {
         List<SampledProcess> sampled = parseProcesses(command.commandLine());
         StopSignal stop = new StopSignal();
         RunSeries series = new RunSeries(0);
-        try (ShutdownHook hook = ShutdownHook.register(stop);
+        Integer port = metricsPort;
+        try (MetricsServer metrics = port == null
+                        ? null
+                        : MetricsServer.start(port, series, settings.identity().runner());
+                ShutdownHook hook = ShutdownHook.register(stop);
                 Databases databases = Databases.open(addresses);
                 EventSql eventSql = open(settings, databases.dataSources());
                 Apps apps = appOptions.open();
@@ -145,6 +159,9 @@ final class PublishCommand implements Callable<Integer> {
                         LoadClock.SYSTEM,
                         series::originNanos,
                         PublishCommand::printError)) {
+            if (metrics != null) {
+                System.err.println("Metrics: port " + metrics.port());
+            }
             RunnerResult result = run(settings, eventSql, apps, new RunRecorder(series, sampler), stop);
             JsonFiles.write(options.resultFile(), result);
             System.err.println("Result: " + options.resultFile());

@@ -34,6 +34,7 @@ import picocli.CommandLine.ParameterException;
             "  runner list",
             "  runner plan fan-out",
             "  DB0_HOST=localhost DB0_PASSWORD=... runner run fan-out --out results/fan-out",
+            "  runner plain --help",
             "  runner report results/fan-out/1-consumer",
             "  runner compare results/fan-out",
             "  runner clear --help",
@@ -63,6 +64,7 @@ final class Runner {
                 .addSubcommand(new CommandLine(new ListCommand()).setDefaultValueProvider(defaults))
                 .addSubcommand(new CommandLine(new PlanCommand()).setDefaultValueProvider(defaults))
                 .addSubcommand(new CommandLine(new RunCommand(environment)).setDefaultValueProvider(defaults))
+                .addSubcommand(new CommandLine(new PlainCommand(environment)).setDefaultValueProvider(defaults))
                 .addSubcommand(new CommandLine(new ReportCommand()).setDefaultValueProvider(defaults))
                 .addSubcommand(new CommandLine(new CompareCommand()).setDefaultValueProvider(defaults))
                 .addSubcommand(new CommandLine(new ClearCommand(environment)))

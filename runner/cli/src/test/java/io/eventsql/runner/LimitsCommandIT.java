@@ -32,8 +32,12 @@ class LimitsCommandIT {
     private final StringWriter err = new StringWriter();
 
     @BeforeAll
-    static void startServer() {
+    static void startServer() throws SQLException {
         server = EventsDb.start();
+        try (var connection = server.adminDataSource().getConnection();
+                var statement = connection.createStatement()) {
+            statement.execute("GRANT pg_monitor, pg_checkpoint TO eventsql");
+        }
     }
 
     @AfterAll
@@ -173,6 +177,108 @@ class LimitsCommandIT {
             handled += interval.get("handled_events").asLong();
         }
         assertThat(handled).isBetween(1_000L, 6_000L);
+    }
+
+    @Test
+    void limits_cost_countsEachLoadWithAndWithoutACheckpoint() throws IOException {
+        JsonNode cost = limits("--only=cost", "--rounds=2", "--cost-seconds=2", "--warmup-seconds=1")
+                .get("cost");
+
+        assertThat(texts(cost.get("loads"), "name"))
+                .containsExactly(
+                        "1,000/s",
+                        "2,000/s, 2 members",
+                        "10,000/s",
+                        "publish, 50 callers",
+                        "publishAll of 100, 4 callers");
+        assertThat(cost.get("server").get("fsync").asString()).isEqualTo("on");
+        for (JsonNode load : cost.get("loads")) {
+            JsonNode steady = load.get("steady");
+            steady.propertyStream()
+                    .filter(figure -> !figure.getKey().matches("page_images.*|checkpoints.*"))
+                    .forEach(figure -> assertThat(figure.getValue().get("low").asDouble())
+                            .as(figure.getKey())
+                            .isPositive());
+            assertThat(steady.get("wal_bytes_per_event").get("median").asDouble())
+                    .as("more than the event itself")
+                    .isGreaterThan(230);
+            assertThat(load.get("checkpointed")
+                            .get("checkpoints_per_interval")
+                            .get("low")
+                            .asDouble())
+                    .isGreaterThanOrEqualTo(1);
+            assertThat(load.get("checkpointed")
+                            .get("page_images_per_1000_events")
+                            .get("low")
+                            .asDouble())
+                    .isPositive();
+            assertThat(load.get("steady_rounds").size()).isEqualTo(2);
+            JsonNode round = load.get("steady_rounds").get(0);
+            assertThat(round.get("seconds").asDouble()).isBetween(2.0, 4.0);
+            assertThat(round.get("server_cpu_seconds").asDouble())
+                    .isBetween(
+                            0.0,
+                            round.get("seconds").asDouble()
+                                    * Runtime.getRuntime().availableProcessors());
+        }
+    }
+
+    @Test
+    void limits_fanout_handlesEachEventTenTimes() throws IOException {
+        JsonNode fanout = limits("--only=fanout", "--rounds=1", "--cost-seconds=2", "--warmup-seconds=1")
+                .get("fanout");
+
+        assertThat(fanout.get("last_to_first")
+                        .get("handled_per_event")
+                        .get("median")
+                        .asDouble())
+                .isBetween(8.0, 12.0);
+        assertThat(fanout.get("last_to_first")
+                        .get("blocks_hit_per_event")
+                        .get("median")
+                        .asDouble())
+                .isGreaterThan(1);
+        assertThat(fanout.get("loads").get(0).get("checkpointed").isEmpty()).isTrue();
+    }
+
+    @Test
+    void limits_tail_attributesTheSlowestEventsOfEachRate() throws IOException {
+        JsonNode tail =
+                limits("--only=tail", "--tail-seconds=3", "--warmup-seconds=1").get("tail");
+
+        assertThat(texts(tail.get("rates"), "events_per_second")).containsExactly("1000", "10000", "25000");
+        for (JsonNode rate : tail.get("rates")) {
+            assertThat(rate.get("slow_from_ms").asDouble())
+                    .isBetween(0.0, rate.get("latency_ms").get("max").asDouble());
+            assertThat(rate.get("slow_seconds").asDouble()
+                            + rate.get("other_seconds").asDouble())
+                    .isGreaterThan(1);
+            assertThat(rate.get("sampler_share").asDouble()).isBetween(0.0, 0.1);
+            assertThat(texts(rate.get("circumstances"), "what")).contains("CPU");
+            for (JsonNode circumstance : rate.get("circumstances")) {
+                assertThat(circumstance.get("slow_events_share").asDouble()).isBetween(0.0, 1.0);
+                assertThat(circumstance.get("slow_time_share").asDouble()).isBetween(0.0, 1.0);
+                assertThat(circumstance.get("other_time_share").asDouble()).isBetween(0.0, 1.0);
+            }
+        }
+    }
+
+    @Test
+    void limits_scheduled_comparesRoundsAndFindsEachDueEventOnce() throws IOException {
+        JsonNode scheduled = limits(
+                        "--only=scheduled",
+                        "--rounds=1",
+                        "--round-seconds=0.2",
+                        "--scheduled-events=1000",
+                        "--scheduled-seconds=1")
+                .get("scheduled");
+
+        assertThat(scheduled.get("none")).hasSize(1);
+        assertThat(scheduled.get("pending")).hasSize(1);
+        JsonNode due = scheduled.get("due");
+        assertThat(due.get("events").asLong()).isEqualTo(1_000);
+        assertThat(due.get("distinct").asLong()).isEqualTo(1_000);
+        assertThat(due.get("early").asLong()).isZero();
     }
 
     @Test

@@ -141,7 +141,8 @@ class RunnerTest {
     @CsvSource(
             delimiter = '|',
             value = {
-                "--only=write|--only (ONLY) must be one of append, read, snapshot, handlers, transactions, outbox, large, retention, compaction, but is 'write'",
+                "--storage=columns|--storage (STORAGE) must be rows or blocks, but is 'columns'",
+                "--only=write|--only (ONLY) must be one of append, read, snapshot, handlers, transactions, outbox, large, retention, compaction, cost, fanout, tail, scheduled, but is 'write'",
                 "--rounds=0|--rounds (ROUNDS) must be between 1 and 1000, but is 0",
                 "--round-seconds=0.01|--round-seconds (ROUND_SECONDS) must be between 0.05 and 3600, but is 0.01",
                 "--round-seconds=NaN|--round-seconds (ROUND_SECONDS) must be between 0.05 and 3600, but is NaN",
@@ -152,6 +153,8 @@ class RunnerTest {
                 "--handlers-events=0|--handlers-events (HANDLERS_EVENTS) must be between 1 and 10000000, but is 0",
                 "--handlers-sequential-events=0|--handlers-sequential-events (HANDLERS_SEQUENTIAL_EVENTS) must be between 1",
                 "--handlers-concurrency=10001|--handlers-concurrency (HANDLERS_CONCURRENCY) must be between 1 and 10000",
+                "--cost-seconds=0|--cost-seconds (COST_SECONDS) must be between 1 and 86400, but is 0",
+                "--tail-seconds=601|--tail-seconds (TAIL_SECONDS) must be between 1 and 600, but is 601",
                 "--rounds=3|DB0_HOST is missing",
             })
     void limits_invalidInput_isNamedWithItsLimitAndExitsWith2(String option, String message) {

@@ -3,6 +3,8 @@ package io.eventsql.benchmark.event;
 import static java.nio.charset.StandardCharsets.US_ASCII;
 
 import java.time.LocalDate;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.concurrent.ThreadLocalRandom;
 import java.util.stream.Stream;
 
@@ -52,29 +54,69 @@ final class AccountCreatedValue {
 
     private AccountCreatedValue() {}
 
+    /**
+     * The value of a person without what differs from event to event.
+     *
+     * @param value the value, with gaps
+     * @param digitsAt the position of the digits in the address
+     */
+    private record Person(byte[] value, int digitsAt) {}
+
+    /** A second and its text, up to the fraction. */
+    private record Second(long epochSeconds, byte[] text) {}
+
+    private static final int ID_AT = Marker.LENGTH + ID.length;
+    private static final Person[] PERSONS = persons();
+
+    /** The second of the latest event, because most events share it. */
+    private static volatile Second latest = new Second(-1, new byte[0]);
+
     static byte[] of(BenchmarkEvent event) {
         ThreadLocalRandom random = ThreadLocalRandom.current();
-        byte[] firstName = FIRST_NAMES[random.nextInt(FIRST_NAMES.length)];
-        byte[] lastName = LAST_NAMES[random.nextInt(LAST_NAMES.length)];
-        AsciiWriter out = new AsciiWriter(LENGTH_WITHOUT_NAMES + 2 * (firstName.length + lastName.length));
+        Person person = PERSONS[random.nextInt(PERSONS.length)];
+        AsciiWriter out = new AsciiWriter(person.value.clone());
         Marker.write(event, out);
-        out.put(ID);
+        out.moveTo(ID_AT);
         putRandomUuid(random, out);
+        out.moveTo(person.digitsAt);
+        out.putDigits(random.nextLong() >>> 1, EMAIL_DIGITS);
+        out.moveTo(person.value.length - CLOSING.length - INSTANT_LENGTH);
+        putInstant(event.intendedAtMicros(), out);
+        out.put(CLOSING);
+        return out.bytes();
+    }
+
+    private static Person[] persons() {
+        List<Person> persons = new ArrayList<>();
+        for (byte[] firstName : FIRST_NAMES) {
+            for (byte[] lastName : LAST_NAMES) {
+                persons.add(person(firstName, lastName));
+            }
+        }
+        return persons.toArray(Person[]::new);
+    }
+
+    private static Person person(byte[] firstName, byte[] lastName) {
+        int length = LENGTH_WITHOUT_NAMES + 2 * (firstName.length + lastName.length);
+        AsciiWriter out = new AsciiWriter(new byte[length]);
+        out.moveTo(Marker.LENGTH);
+        out.put(ID);
+        out.moveTo(ID_AT + UUID_LENGTH);
         out.put(EMAIL);
         out.putLowerCase(firstName);
         out.put('.');
         out.putLowerCase(lastName);
         out.put('.');
-        out.putDigits(random.nextLong() >>> 1, EMAIL_DIGITS);
+        int digitsAt = ID_AT + UUID_LENGTH + EMAIL.length + firstName.length + lastName.length + "..".length();
+        out.moveTo(digitsAt + EMAIL_DIGITS);
         out.put(EMAIL_DOMAIN);
         out.put(NAME);
         out.put(firstName);
         out.put(' ');
         out.put(lastName);
         out.put(CREATED_AT);
-        putInstant(event.intendedAtMicros(), out);
-        out.put(CLOSING);
-        return out.bytes();
+        out.moveTo(length);
+        return new Person(out.bytes(), digitsAt);
     }
 
     private static void putRandomUuid(ThreadLocalRandom random, AsciiWriter out) {
@@ -96,6 +138,18 @@ final class AccountCreatedValue {
      */
     private static void putInstant(long epochMicros, AsciiWriter out) {
         long epochSeconds = epochMicros / 1_000_000;
+        Second second = latest;
+        if (second.epochSeconds != epochSeconds) {
+            second = new Second(epochSeconds, text(epochSeconds));
+            latest = second;
+        }
+        out.put(second.text);
+        out.putDigits(epochMicros % 1_000_000, 6);
+        out.put('Z');
+    }
+
+    private static byte[] text(long epochSeconds) {
+        AsciiWriter out = new AsciiWriter(new byte["2026-01-31T23:59:59.".length()]);
         LocalDate date = LocalDate.ofEpochDay(epochSeconds / SECONDS_PER_DAY);
         long secondOfDay = epochSeconds % SECONDS_PER_DAY;
         out.putDigits(date.getYear(), 4);
@@ -110,8 +164,7 @@ final class AccountCreatedValue {
         out.put(':');
         out.putDigits(secondOfDay % 60, 2);
         out.put('.');
-        out.putDigits(epochMicros % 1_000_000, 6);
-        out.put('Z');
+        return out.bytes();
     }
 
     private static byte[][] words(String words) {

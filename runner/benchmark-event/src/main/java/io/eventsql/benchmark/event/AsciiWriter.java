@@ -1,14 +1,19 @@
 package io.eventsql.benchmark.event;
 
-/** Writes ASCII sequentially into an array of known size without allocations. Not thread-safe. */
+/** Writes ASCII into an array of known size without allocations. Not thread-safe. */
 final class AsciiWriter {
     private static final byte[] HEX = {'0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'};
 
     private final byte[] bytes;
     private int position;
 
-    AsciiWriter(int length) {
-        bytes = new byte[length];
+    AsciiWriter(byte[] bytes) {
+        this.bytes = bytes;
+    }
+
+    /** Continues at another position. */
+    void moveTo(int other) {
+        position = other;
     }
 
     void put(char c) {
@@ -22,13 +27,6 @@ final class AsciiWriter {
     void put(byte[] text) {
         System.arraycopy(text, 0, bytes, position, text.length);
         position += text.length;
-    }
-
-    /** @param text ASCII only */
-    void put(String text) {
-        for (int i = 0; i < text.length(); i++) {
-            bytes[position++] = (byte) text.charAt(i);
-        }
     }
 
     /** @param letters A to Z and a to z only */
@@ -62,7 +60,7 @@ final class AsciiWriter {
         position = end;
     }
 
-    /** Returns the array, which must be full. */
+    /** Returns the array, which must be written to its end. */
     byte[] bytes() {
         if (position != bytes.length) {
             throw new IllegalStateException("wrote " + position + " of " + bytes.length + " bytes");

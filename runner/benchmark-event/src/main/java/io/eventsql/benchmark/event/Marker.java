@@ -4,6 +4,7 @@ import static java.nio.charset.StandardCharsets.ISO_8859_1;
 import static java.nio.charset.StandardCharsets.US_ASCII;
 
 import java.util.Arrays;
+import org.jspecify.annotations.Nullable;
 
 /**
  * The prefix of every value, {@value #LENGTH} bytes: an opening brace and {@code "benchmark":"<run>-<runner, 3
@@ -29,14 +30,38 @@ final class Marker {
 
     private Marker() {}
 
+    /** The beginning of the markers of a run, up to the number. */
+    private record Prefix(String run, int runner, boolean warmup, byte[] text) {
+
+        static Prefix of(BenchmarkEvent event) {
+            AsciiWriter out = new AsciiWriter(new byte[NUMBER_AT]);
+            out.put(OPENING);
+            out.put(event.run().getBytes(US_ASCII));
+            out.put('-');
+            out.putDigits(event.runner(), RUNNER_DIGITS);
+            out.put('-');
+            out.put(event.warmup() ? WARMUP : MEASURED);
+            out.put('-');
+            return new Prefix(event.run(), event.runner(), event.warmup(), out.bytes());
+        }
+
+        boolean isOf(BenchmarkEvent event) {
+            return warmup == event.warmup() && runner == event.runner() && run.equals(event.run());
+        }
+    }
+
+    /** The prefix of the latest event written, and the run of the latest one read: almost all events share them. */
+    private static volatile @Nullable Prefix written;
+
+    private static volatile @Nullable String readRun;
+
     static void write(BenchmarkEvent event, AsciiWriter out) {
-        out.put(OPENING);
-        out.put(event.run());
-        out.put('-');
-        out.putDigits(event.runner(), RUNNER_DIGITS);
-        out.put('-');
-        out.put(event.warmup() ? WARMUP : MEASURED);
-        out.put('-');
+        Prefix prefix = written;
+        if (prefix == null || !prefix.isOf(event)) {
+            prefix = Prefix.of(event);
+            written = prefix;
+        }
+        out.put(prefix.text);
         out.putDigits(event.number(), NUMBER_DIGITS);
         out.put('-');
         out.putDigits(event.intendedAtMicros(), MICROS_DIGITS);
@@ -56,16 +81,34 @@ final class Marker {
         require(value, MICROS_AT - 1, '-');
         require(value, QUOTE_AT, '"');
         require(value, value.length - 1, '}');
-        String run = new String(value, RUN_AT, BenchmarkEvent.RUN_LENGTH, ISO_8859_1);
-        if (!BenchmarkEvent.isRun(run)) {
-            throw new NotABenchmarkEventException("no run's id at byte " + RUN_AT);
-        }
         return new BenchmarkEvent(
-                run,
+                readRun(value),
                 (int) readDigits(value, RUNNER_AT, RUNNER_DIGITS),
                 readPhase(value),
                 readDigits(value, NUMBER_AT, NUMBER_DIGITS),
                 readDigits(value, MICROS_AT, MICROS_DIGITS));
+    }
+
+    private static String readRun(byte[] value) {
+        String latest = readRun;
+        if (latest != null && isAt(value, latest)) {
+            return latest;
+        }
+        String run = new String(value, RUN_AT, BenchmarkEvent.RUN_LENGTH, ISO_8859_1);
+        if (!BenchmarkEvent.isRun(run)) {
+            throw new NotABenchmarkEventException("no run's id at byte " + RUN_AT);
+        }
+        readRun = run;
+        return run;
+    }
+
+    private static boolean isAt(byte[] value, String run) {
+        for (int i = 0; i < BenchmarkEvent.RUN_LENGTH; i++) {
+            if (value[RUN_AT + i] != run.charAt(i)) {
+                return false;
+            }
+        }
+        return true;
     }
 
     private static boolean readPhase(byte[] value) {

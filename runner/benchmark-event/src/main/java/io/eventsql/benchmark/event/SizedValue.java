@@ -10,7 +10,7 @@ final class SizedValue {
     private SizedValue() {}
 
     static byte[] of(BenchmarkEvent event, int eventBytes) {
-        AsciiWriter out = new AsciiWriter(eventBytes);
+        AsciiWriter out = new AsciiWriter(new byte[eventBytes]);
         Marker.write(event, out);
         out.put(PAYLOAD);
         out.putRandomText(CLOSING.length);

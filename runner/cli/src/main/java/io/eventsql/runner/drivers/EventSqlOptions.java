@@ -2,6 +2,7 @@ package io.eventsql.runner.drivers;
 
 import io.eventsql.ConsumerSpec;
 import io.eventsql.Settings;
+import io.eventsql.Storage;
 import java.time.Duration;
 import java.util.Map;
 import java.util.function.LongConsumer;
@@ -9,6 +10,7 @@ import java.util.function.LongConsumer;
 /** The options of the EventSQL drivers, with the names and limits of the library's settings. */
 final class EventSqlOptions {
     private static final String PAGE_EVENTS = "page_events";
+    private static final String STORAGE = "storage";
 
     private final Map<String, String> options;
 
@@ -23,6 +25,7 @@ final class EventSqlOptions {
      */
     Settings settings() {
         Settings.Builder builder = Settings.builder();
+        storage();
         options.forEach((name, value) -> set(builder, name, value));
         return builder.build();
     }
@@ -34,19 +37,36 @@ final class EventSqlOptions {
         return pageEvents == null ? spec : spec.withPageEvents(Math.toIntExact(number(PAGE_EVENTS, pageEvents)));
     }
 
+    /** Returns how a new stream stores its events, see {@link #settings()}. */
+    Storage storage() {
+        String storage = options.getOrDefault(STORAGE, "rows");
+        return switch (storage) {
+            case "rows" -> Storage.ROWS;
+            case "blocks" -> Storage.BLOCKS;
+            default ->
+                throw new IllegalArgumentException(
+                        "driver_options." + STORAGE + " must be rows or blocks, but is '" + storage + "'");
+        };
+    }
+
     private static void set(Settings.Builder builder, String name, String value) {
+        if (name.equals(STORAGE)) {
+            return;
+        }
         LongConsumer setting = switch (name) {
             case "buffer_bytes" -> builder::bufferBytes;
             case "max_batch_events" -> number -> builder.maxBatchEvents(Math.toIntExact(number));
             case "max_batch_bytes" -> builder::maxBatchBytes;
             case "append_connections" -> number -> builder.appendConnections(Math.toIntExact(number));
+            case "max_commit_delay_ms" -> number -> builder.maxCommitDelay(Duration.ofMillis(number));
             case "notify_interval_ms" -> number -> builder.notifyInterval(Duration.ofMillis(number));
             case "publish_timeout_ms" -> number -> builder.publishTimeout(Duration.ofMillis(number));
             case PAGE_EVENTS -> number -> {};
             default ->
                 throw new IllegalArgumentException("driver_options." + name
                         + " is unknown; known options: append_connections, buffer_bytes, max_batch_bytes,"
-                        + " max_batch_events, notify_interval_ms, page_events, publish_timeout_ms");
+                        + " max_batch_events, max_commit_delay_ms, notify_interval_ms, page_events, publish_timeout_ms,"
+                        + " storage");
         };
         setting.accept(number(name, value));
     }

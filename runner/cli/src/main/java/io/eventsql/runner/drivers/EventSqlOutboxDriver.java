@@ -2,13 +2,14 @@ package io.eventsql.runner.drivers;
 
 import io.eventsql.Event;
 import io.eventsql.Outbox;
+import io.eventsql.runner.driver.CallGroups;
 import io.eventsql.runner.driver.DeliveryListener;
 import io.eventsql.runner.driver.Driver;
-import io.eventsql.runner.driver.KeyedExecutor;
 import io.eventsql.runner.driver.PublishTarget;
 import io.eventsql.runner.load.OutboxTransaction;
 import java.util.List;
 import java.util.concurrent.CompletionStage;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import javax.sql.DataSource;
@@ -21,7 +22,7 @@ final class EventSqlOutboxDriver implements Driver {
     private static final long POLL_MS = 5;
 
     private final EventSqlStreams streams;
-    private final KeyedExecutor executor = new KeyedExecutor(ASYNC_TRANSACTIONS);
+    private final List<CallGroups> lanes = new CopyOnWriteArrayList<>();
     private final AtomicLong turn = new AtomicLong();
 
     EventSqlOutboxDriver(EventSqlStreams streams) {
@@ -40,6 +41,9 @@ final class EventSqlOutboxDriver implements Driver {
 
     @Override
     public PublishTarget publisher(String stream) {
+        CallGroups calls = new CallGroups(
+                ASYNC_TRANSACTIONS, 1, events -> publishInTransaction(selectDatabase(events), stream, events));
+        lanes.add(calls);
         return new PublishTarget() {
             @Override
             public void publish(List<Event> events) {
@@ -48,7 +52,7 @@ final class EventSqlOutboxDriver implements Driver {
 
             @Override
             public CompletionStage<?> publishAsync(List<Event> events) {
-                return executor.submit(events, () -> publish(events));
+                return calls.submit(events);
             }
         };
     }
@@ -85,7 +89,7 @@ final class EventSqlOutboxDriver implements Driver {
 
     @Override
     public void close() {
-        executor.close();
+        lanes.forEach(CallGroups::close);
         streams.close();
     }
 }

@@ -2,7 +2,6 @@ package io.eventsql.runner.drivers;
 
 import io.eventsql.ConsumerListener;
 import io.eventsql.ConsumerPartition;
-import io.eventsql.Event;
 import io.eventsql.EventSql;
 import io.eventsql.ShardInfo;
 import io.eventsql.StoredEvent;
@@ -72,7 +71,7 @@ final class EventSqlStreams implements AutoCloseable {
     }
 
     void create(String stream, int partitions) {
-        eventSql.createStream(StreamSpec.of(stream).withPartitions(partitions));
+        eventSql.createStream(StreamSpec.of(stream).withPartitions(partitions).withStorage(options.storage()));
     }
 
     void clear(String stream) {
@@ -83,17 +82,12 @@ final class EventSqlStreams implements AutoCloseable {
         StreamConsumer started = new StreamConsumer(stream, consumer);
         listeners.put(started, listener);
         Subscription subscription = eventSql.subscribeBatch(
-                options.consumer(stream, consumer), events -> listener.delivered(EventSqlStreams.toEvents(events)));
+                options.consumer(stream, consumer),
+                events -> listener.delivered(events, StoredEvent::key, StoredEvent::value));
         return () -> {
             subscription.close();
             listeners.remove(started);
         };
-    }
-
-    private static List<Event> toEvents(List<StoredEvent> events) {
-        return events.stream()
-                .map(event -> new Event(event.key(), event.value(), event.headers()))
-                .toList();
     }
 
     @Override

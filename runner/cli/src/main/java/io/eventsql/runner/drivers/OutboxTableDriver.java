@@ -5,10 +5,10 @@ import io.eventsql.benchmark.settings.DatabaseAddress;
 import io.eventsql.benchmark.settings.DatabaseVariables;
 import io.eventsql.benchmark.settings.Variables;
 import io.eventsql.runner.database.Databases;
+import io.eventsql.runner.driver.CallGroups;
 import io.eventsql.runner.driver.DeliveryListener;
 import io.eventsql.runner.driver.Driver;
 import io.eventsql.runner.driver.DriverSettings;
-import io.eventsql.runner.driver.KeyedExecutor;
 import io.eventsql.runner.driver.PublishTarget;
 import java.sql.Connection;
 import java.sql.SQLException;
@@ -22,7 +22,9 @@ import javax.sql.DataSource;
 
 /** Streams as plain tables of one database. Stores keys and values, but not headers. Thread-safe. */
 final class OutboxTableDriver implements Driver {
-    private static final int ASYNC_INSERTS = 8;
+    private static final int DEFAULT_LANES = 8;
+    private static final int LANES_MAX = 16;
+    private static final int GROUP_EVENTS_MAX = 100_000;
     private static final int POLLERS_MAX = 8;
     private static final int PAGE_EVENTS_MAX = 100_000;
     private static final int POLL_MAX_MS = 60_000;
@@ -30,14 +32,22 @@ final class OutboxTableDriver implements Driver {
     private final Databases databases;
     private final DataSource database;
     private final OutboxPoller.Settings polling;
-    private final KeyedExecutor executor = new KeyedExecutor(ASYNC_INSERTS);
+    private final int lanes;
+    private final int groupEvents;
+    private final List<CallGroups> groups = new CopyOnWriteArrayList<>();
     private final Map<String, String> consumers = new ConcurrentHashMap<>();
     private final List<OutboxPoller> pollers = new CopyOnWriteArrayList<>();
 
-    private OutboxTableDriver(Databases databases, OutboxPoller.Settings polling) {
+    /**
+     * @param lanes the connections of asynchronous calls and, if calls are grouped, of all
+     * @param groupEvents the events from which a group of calls, one commit, takes no further one; 1: no groups
+     */
+    private OutboxTableDriver(Databases databases, OutboxPoller.Settings polling, int lanes, int groupEvents) {
         this.databases = databases;
         this.database = databases.dataSources().getFirst();
         this.polling = polling;
+        this.lanes = lanes;
+        this.groupEvents = groupEvents;
     }
 
     /** @throws IllegalArgumentException if a variable or an option is missing or invalid; the message names it */
@@ -52,7 +62,9 @@ final class OutboxTableDriver implements Driver {
                 options.number("pollers", 4, 1, POLLERS_MAX),
                 options.number("page_events", 100, 1, PAGE_EVENTS_MAX),
                 options.number("poll_ms", 10, 0, POLL_MAX_MS));
-        return new OutboxTableDriver(Databases.open(addresses), polling);
+        int lanes = options.number("lanes", DEFAULT_LANES, 1, LANES_MAX);
+        int groupEvents = options.number("group_events", 1, 1, GROUP_EVENTS_MAX);
+        return new OutboxTableDriver(Databases.open(addresses), polling, lanes, groupEvents);
     }
 
     @Override
@@ -81,15 +93,21 @@ final class OutboxTableDriver implements Driver {
     @Override
     public PublishTarget publisher(String stream) {
         OutboxInsert insert = new OutboxInsert(database, table(stream));
+        CallGroups grouped = new CallGroups(lanes, groupEvents, insert::insert);
+        groups.add(grouped);
         return new PublishTarget() {
             @Override
             public void publish(List<Event> events) {
-                insert.insert(events);
+                if (groupEvents > 1) {
+                    grouped.submit(events).join();
+                } else {
+                    insert.insert(events);
+                }
             }
 
             @Override
             public CompletionStage<?> publishAsync(List<Event> events) {
-                return executor.submit(events, () -> publish(events));
+                return grouped.submit(events);
             }
         };
     }
@@ -128,7 +146,7 @@ final class OutboxTableDriver implements Driver {
 
     @Override
     public void close() {
-        executor.close();
+        groups.forEach(CallGroups::close);
         pollers.forEach(OutboxPoller::close);
         databases.close();
     }

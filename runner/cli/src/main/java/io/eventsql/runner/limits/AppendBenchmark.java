@@ -1,14 +1,14 @@
 package io.eventsql.runner.limits;
 
+import io.eventsql.Storage;
 import io.eventsql.StreamSpec;
-import io.eventsql.benchmark.event.BenchmarkEvent;
 import java.sql.SQLException;
 import java.util.List;
-import java.util.stream.LongStream;
 
 /**
  * Compares how fast binary COPY, a bare group commit and the library append the same events, and how fast they arrive at
- * a consumer. All write to streams created by the library, that is, to the same tables with the same primary key.
+ * a consumer. All write to streams created by the library. With the storage in rows these have the same tables with the same
+ * primary key; COPY and the bare group commit always write rows.
  */
 final class AppendBenchmark {
     private static final int ASYNC_CALLERS = 4;
@@ -18,8 +18,6 @@ final class AppendBenchmark {
 
     /** One partition for the single connection, two for the pair. */
     private static final int COPY_PARTITIONS = 3;
-
-    private static final int EVENTS_WEIGHED = 1_000;
 
     private final LimitsContext context;
     private final InterleavedRounds rounds;
@@ -37,12 +35,12 @@ final class AppendBenchmark {
                 .createStream(StreamSpec.of(copied)
                         .withPartitions(COPY_PARTITIONS)
                         .withSegmentSize(StreamSpec.SEGMENT_SIZE_MAX));
-        StreamTables tables = new StreamTables(context.dataSource(), copied);
+        StreamTables tables = new StreamTables(context.dataSource(), copied, Storage.ROWS);
         CopyVariant copyOne = new CopyVariant(context, List.of(segment(tables, 0)));
         CopyVariant copyTwo = new CopyVariant(context, List.of(segment(tables, 1), segment(tables, 2)));
 
         String published = context.stream("publish");
-        context.eventSql().createStream(StreamSpec.of(published));
+        context.eventSql().createStream(context.streamSpec(published));
         PublishVariant async = PublishVariant.async(context.publishLoad(published, 1), ASYNC_CALLERS);
         PublishVariant batches = PublishVariant.waiting(context.publishLoad(published, BATCH_EVENTS), BATCH_CALLERS);
         PublishVariant single = PublishVariant.waiting(context.publishLoad(published, 1), WAITING_CALLERS);
@@ -61,7 +59,7 @@ final class AppendBenchmark {
                         new EndToEndInterval(context, published, single),
                         GroupCommitVariant.create(context, WAITING_CALLERS, 2)));
         return AppendResult.of(
-                meanEventBytes(),
+                context.meanEventBytes(),
                 CopyVariant.EVENTS_PER_COMMIT,
                 List.of(rates.get(0), rates.get(2)),
                 List.of(rates.get(1), rates.get(3), rates.get(4), rates.get(5), rates.get(6), rates.get(8)),
@@ -70,13 +68,5 @@ final class AppendBenchmark {
 
     private SegmentCopy segment(StreamTables tables, int partition) throws SQLException {
         return new SegmentCopy(context.run(), tables, partition);
-    }
-
-    private double meanEventBytes() {
-        long now = context.clock().epochMicros();
-        return LongStream.range(0, EVENTS_WEIGHED)
-                .mapToInt(number -> new BenchmarkEvent(context.run(), 0, false, number, now).encode().length)
-                .average()
-                .orElseThrow();
     }
 }

@@ -2,7 +2,6 @@ package io.eventsql.runner.limits;
 
 import io.eventsql.Compaction;
 import io.eventsql.ConsumerSpec;
-import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
 import io.eventsql.runner.load.ClockAnchor;
 import io.eventsql.runner.load.LoadPhase;
@@ -35,8 +34,9 @@ final class CompactionBenchmark {
     CompactionResult measure() throws SQLException {
         String stream = context.stream("compaction");
         context.eventSql()
-                .createStream(
-                        StreamSpec.of(stream).withSegmentSize(SEGMENT_EVENTS).withCompaction(Compaction.DEFAULT));
+                .createStream(context.streamSpec(stream)
+                        .withSegmentSize(SEGMENT_EVENTS)
+                        .withCompaction(Compaction.DEFAULT));
         StreamLog log = new StreamLog(context.dataSource(), stream);
         OpenLoop load = new OpenLoop(
                 context.publishLoad(stream, CALL_EVENTS, KeyShare.keysOf(0, KEYS)), settings.eventsPerSecond());

@@ -1,5 +1,6 @@
 package io.eventsql.runner.limits;
 
+import io.eventsql.Storage;
 import io.eventsql.StreamSpec;
 import java.sql.Connection;
 import java.sql.SQLException;
@@ -26,7 +27,7 @@ final class GroupCommitVariant implements Variant {
         context.eventSql()
                 .createStream(
                         StreamSpec.of(stream).withPartitions(connections).withSegmentSize(StreamSpec.SEGMENT_SIZE_MAX));
-        StreamTables segments = new StreamTables(context.dataSource(), stream);
+        StreamTables segments = new StreamTables(context.dataSource(), stream, Storage.ROWS);
         List<String> names = new ArrayList<>();
         for (int partition = 0; partition < connections; partition++) {
             names.add(segments.firstSegment(partition));

@@ -25,7 +25,15 @@ public enum LimitsBenchmark {
     /** Publishing while segments expire, with idle readers, and into segments that are full within a second. */
     RETENTION,
     /** Updates of a few keys in a compacted stream. */
-    COMPACTION;
+    COMPACTION,
+    /** CPU time, transactions and WAL per event. */
+    COST,
+    /** The database's work for one and for ten consumers of a stream. */
+    FANOUT,
+    /** What happens while the slowest percent of events is on its way. */
+    TAIL,
+    /** Publishing with many scheduled events and with none, and how late due ones are. */
+    SCHEDULED;
 
     /** The benchmarks that run by default; the others take long, or much disk space. */
     public static final List<LimitsBenchmark> DEFAULTS =

@@ -26,11 +26,13 @@ public record LimitsResult(
         OutboxResult outbox = measurements.outbox();
         RetentionResult retention = measurements.retention();
         CompactionResult compaction = measurements.compaction();
+        ScheduledResult scheduled = measurements.scheduled();
         return !interrupted
                 && (snapshot == null || snapshot.failedEvents() == 0)
                 && (handlers == null || handlers.passed())
                 && (outbox == null || outbox.passed())
                 && (retention == null || retention.passed())
-                && (compaction == null || compaction.passed());
+                && (compaction == null || compaction.passed())
+                && (scheduled == null || scheduled.passed());
     }
 }

@@ -29,7 +29,11 @@ public final class LimitsRun {
             @Nullable OutboxResult outbox,
             @Nullable LargeStreamResult large,
             @Nullable RetentionResult retention,
-            @Nullable CompactionResult compaction) {}
+            @Nullable CompactionResult compaction,
+            @Nullable CostResult cost,
+            @Nullable CostResult fanout,
+            @Nullable TailResult tail,
+            @Nullable ScheduledResult scheduled) {}
 
     /**
      * Runs the benchmarks.
@@ -47,6 +51,10 @@ public final class LimitsRun {
         LargeStreamResult large = null;
         RetentionResult retention = null;
         CompactionResult compaction = null;
+        CostResult cost = null;
+        CostResult fanout = null;
+        TailResult tail = null;
+        ScheduledResult scheduled = null;
         try {
             if (settings.benchmarks().contains(LimitsBenchmark.APPEND)) {
                 append = new AppendBenchmark(context, settings.rounds()).measure();
@@ -75,9 +83,34 @@ public final class LimitsRun {
             if (settings.benchmarks().contains(LimitsBenchmark.COMPACTION)) {
                 compaction = new CompactionBenchmark(context, settings.compaction()).measure();
             }
+            if (settings.benchmarks().contains(LimitsBenchmark.COST)) {
+                cost = new CostBenchmark(context, settings.cost()).measure();
+            }
+            if (settings.benchmarks().contains(LimitsBenchmark.FANOUT)) {
+                fanout = new CostBenchmark(context, settings.cost()).measureFanout();
+            }
+            if (settings.benchmarks().contains(LimitsBenchmark.TAIL)) {
+                tail = new TailBenchmark(context, settings.tail()).measure();
+            }
+            if (settings.benchmarks().contains(LimitsBenchmark.SCHEDULED)) {
+                scheduled = new ScheduledBenchmark(context, settings).measure();
+            }
         } catch (RunStoppedException e) {
             context.progress().println("Stopped; discarding the benchmark in progress");
         }
-        return new Measurements(append, read, snapshot, handlers, transactions, outbox, large, retention, compaction);
+        return new Measurements(
+                append,
+                read,
+                snapshot,
+                handlers,
+                transactions,
+                outbox,
+                large,
+                retention,
+                compaction,
+                cost,
+                fanout,
+                tail,
+                scheduled);
     }
 }

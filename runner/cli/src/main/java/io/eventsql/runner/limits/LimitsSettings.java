@@ -1,6 +1,7 @@
 package io.eventsql.runner.limits;
 
 import com.fasterxml.jackson.annotation.JsonProperty;
+import io.eventsql.Storage;
 import java.time.Duration;
 import java.util.List;
 
@@ -8,6 +9,8 @@ import java.util.List;
  * The settings of a limits run.
  *
  * @param benchmarks the benchmarks to run, at least one
+ * @param storage how the library's streams keep their events in {@code append}, {@code read}, {@code snapshot}, {@code
+ *     compaction}, {@code cost}, {@code fanout} and {@code tail}; COPY always writes rows
  * @param rounds the rounds of {@code append}, {@code read} and {@code transactions}
  * @param readEvents the events in the stream to read
  * @param snapshot the settings of {@code snapshot}
@@ -16,9 +19,14 @@ import java.util.List;
  * @param largeEvents the events in the large stream
  * @param retention the settings of {@code retention}
  * @param compaction the settings of {@code compaction}
+ * @param cost the settings of {@code cost} and {@code fanout}
+ * @param tail the settings of {@code tail}
+ * @param scheduled the settings of {@code scheduled}, whose rounds and steady rate are those of {@code append} and {@code
+ *     snapshot}
  */
 public record LimitsSettings(
         @JsonProperty("parts") List<LimitsBenchmark> benchmarks,
+        Storage storage,
         Rounds rounds,
         int readEvents,
         Snapshot snapshot,
@@ -26,7 +34,10 @@ public record LimitsSettings(
         OutboxLoad outbox,
         long largeEvents,
         RetentionLoad retention,
-        CompactionLoad compaction) {
+        CompactionLoad compaction,
+        CostLoad cost,
+        TailLoad tail,
+        ScheduledLoad scheduled) {
 
     /**
      * Rounds in which the compared variants run one after the other.
@@ -73,6 +84,31 @@ public record LimitsSettings(
 
     /** Updates of a few keys, at a number of events per second. */
     public record CompactionLoad(int seconds, long eventsPerSecond) {}
+
+    /**
+     * Loads whose costs are counted.
+     *
+     * @param rounds the measured rounds, after a warm-up round
+     * @param seconds the duration of each interval of a round
+     * @param warmupSeconds the duration of the warm-up before each of the loads of a round
+     */
+    public record CostLoad(int rounds, int seconds, int warmupSeconds) {}
+
+    /**
+     * Loads at several rates, one after the other.
+     *
+     * @param seconds the duration of each
+     * @param warmupSeconds the duration of the warm-up before each
+     */
+    public record TailLoad(int seconds, int warmupSeconds) {}
+
+    /**
+     * Scheduled events.
+     *
+     * @param events the number of pending ones
+     * @param dueSeconds for how long others are due at a steady rate
+     */
+    public record ScheduledLoad(long events, int dueSeconds) {}
 
     /**
      * Consumption with a slow handler.

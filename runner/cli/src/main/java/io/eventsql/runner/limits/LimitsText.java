@@ -1,5 +1,6 @@
 package io.eventsql.runner.limits;
 
+import io.eventsql.Storage;
 import io.eventsql.runner.measure.Percentiles;
 import io.eventsql.runner.measure.Statistics;
 import io.eventsql.runner.report.SummaryText;
@@ -18,7 +19,9 @@ public final class LimitsText {
     /** Returns the lines of the report. */
     public static List<String> of(LimitsResult result) {
         List<String> lines = new ArrayList<>();
-        lines.add("Limits run " + result.run() + (result.interrupted() ? ": INTERRUPTED" : ""));
+        lines.add("Limits run " + result.run()
+                + (result.settings().storage() == Storage.ROWS ? "" : ", streams in blocks, COPY into rows")
+                + (result.interrupted() ? ": INTERRUPTED" : ""));
         LimitsRun.Measurements measurements = result.measurements();
         @Nullable AppendResult append = measurements.append();
         if (append != null) {
@@ -55,6 +58,22 @@ public final class LimitsText {
         @Nullable CompactionResult compaction = measurements.compaction();
         if (compaction != null) {
             lines.addAll(compaction.lines());
+        }
+        @Nullable CostResult cost = measurements.cost();
+        if (cost != null) {
+            lines.addAll(cost.lines("COST of events of about 230 bytes, published and handled"));
+        }
+        @Nullable CostResult fanout = measurements.fanout();
+        if (fanout != null) {
+            lines.addAll(fanout.lines("FANOUT: one and ten consumers of a stream in one process"));
+        }
+        @Nullable TailResult tail = measurements.tail();
+        if (tail != null) {
+            lines.addAll(tail.lines());
+        }
+        @Nullable ScheduledResult scheduled = measurements.scheduled();
+        if (scheduled != null) {
+            lines.addAll(scheduled.lines());
         }
         lines.add("");
         lines.addAll(SummaryText.machine(result.machine()));
@@ -125,6 +144,9 @@ public final class LimitsText {
         }
         lines.add(slowest("Never analyzed", read.neverAnalyzed()));
         lines.add(slowest("After ANALYZE", read.analyzed()));
+        for (ReadResult.PageSizeRate pages : read.consumers()) {
+            lines.add(rate(pages.rate()));
+        }
         return lines;
     }
 

@@ -7,10 +7,12 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Measures how fast one partition is read in pages of several sizes, with and without planner statistics of its table.
+ * Measures how fast one partition is read in pages of several sizes: by calls of {@code EventSql.read}, with and without
+ * planner statistics of its table, and by a consumer.
  */
 final class ReadBenchmark {
     private static final List<Integer> PAGE_EVENTS = List.of(10, 100, 1_000, 5_000, 10_000);
+    private static final List<Integer> CONSUMER_PAGE_EVENTS = List.of(10, 100, 1_000);
     private static final int FILL_CALL_EVENTS = 1_000;
 
     /** The value of {@code pg_class.reltuples} before the first VACUUM or ANALYZE. */
@@ -35,10 +37,10 @@ final class ReadBenchmark {
         String stream = context.stream("read");
         // One segment holds all events, because autovacuum is disabled only for existing segments.
         context.eventSql()
-                .createStream(StreamSpec.of(stream)
+                .createStream(context.streamSpec(stream)
                         .withPartitions(1)
                         .withSegmentSize(Math.max(StreamSpec.DEFAULT_SEGMENT_SIZE, events)));
-        StreamTables tables = new StreamTables(context.dataSource(), stream);
+        StreamTables tables = new StreamTables(context.dataSource(), stream, context.storage());
         tables.disableAutovacuum();
         context.progress().println("Read: publishing " + events + " events");
         PublishVariant.async(context.publishLoad(stream, FILL_CALL_EVENTS), 1).publish(events);
@@ -50,10 +52,14 @@ final class ReadBenchmark {
         tables.analyze();
         List<StreamTables.SegmentStatistics> known = requireAnalyzed(tables);
         List<ReadResult.PageSizeRate> withStatistics = read("Read, analyzed", stream);
+        List<ConsumerReadVariant> consumers = CONSUMER_PAGE_EVENTS.stream()
+                .map(size -> new ConsumerReadVariant(context, stream, events, size))
+                .toList();
         return new ReadResult(
                 events,
                 ReadResult.PageSizeRates.of(unknown, withoutStatistics),
-                ReadResult.PageSizeRates.of(known, withStatistics));
+                ReadResult.PageSizeRates.of(known, withStatistics),
+                ratesOf("Read by consumers", CONSUMER_PAGE_EVENTS, consumers));
     }
 
     private List<ReadResult.PageSizeRate> read(String what, String stream) throws SQLException {
@@ -62,10 +68,15 @@ final class ReadBenchmark {
         List<PageReadVariant> sizes = PAGE_EVENTS.stream()
                 .map(size -> new PageReadVariant(context, start, events, size))
                 .toList();
-        List<MeasuredRate> rates = rounds.measure(what, sizes);
+        return ratesOf(what, PAGE_EVENTS, sizes);
+    }
+
+    private List<ReadResult.PageSizeRate> ratesOf(String what, List<Integer> sizes, List<? extends Variant> variants)
+            throws SQLException {
+        List<MeasuredRate> rates = rounds.measure(what, variants);
         List<ReadResult.PageSizeRate> pages = new ArrayList<>();
         for (int i = 0; i < rates.size(); i++) {
-            pages.add(new ReadResult.PageSizeRate(PAGE_EVENTS.get(i), rates.get(i)));
+            pages.add(new ReadResult.PageSizeRate(sizes.get(i), rates.get(i)));
         }
         return pages;
     }

@@ -11,8 +11,10 @@ import java.util.List;
  * @param events the number of events in the partition
  * @param neverAnalyzed the rates without planner statistics
  * @param analyzed the rates after ANALYZE
+ * @param consumers the rates of a consumer, by {@code pageEvents}, after ANALYZE
  */
-public record ReadResult(int events, PageSizeRates neverAnalyzed, PageSizeRates analyzed) {
+public record ReadResult(
+        int events, PageSizeRates neverAnalyzed, PageSizeRates analyzed, List<PageSizeRate> consumers) {
     /** From this size on, fixed costs per page are negligible, so that rates should differ little. */
     static final int LARGE_PAGE_EVENTS = 1_000;
 

@@ -1,7 +1,6 @@
 package io.eventsql.runner.limits;
 
 import io.eventsql.Settings;
-import io.eventsql.StreamSpec;
 import io.eventsql.runner.load.ClockAnchor;
 import io.eventsql.runner.load.LoadPhase;
 import io.eventsql.runner.load.OpenLoop;
@@ -66,7 +65,7 @@ final class SnapshotBenchmark {
                         + " events/s for " + settings.seconds() + " s");
         execute("VACUUM " + Settings.DEFAULT_SCHEMA + "." + HEADS);
         String stream = context.stream("snapshot_" + partitions + "_" + kind);
-        context.eventSql().createStream(StreamSpec.of(stream).withPartitions(partitions));
+        context.eventSql().createStream(context.streamSpec(stream).withPartitions(partitions));
         OpenLoop load = new OpenLoop(context.publishLoad(stream, 1), settings.eventsPerSecond());
         load.run(phase(true, settings.warmupSeconds()), new PublishMeter());
         context.checkStopped();

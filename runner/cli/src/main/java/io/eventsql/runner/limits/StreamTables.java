@@ -1,6 +1,7 @@
 package io.eventsql.runner.limits;
 
 import io.eventsql.Settings;
+import io.eventsql.Storage;
 import io.eventsql.StreamSpec;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
@@ -22,13 +23,19 @@ final class StreamTables {
 
     private final DataSource dataSource;
     private final String stream;
-    private final String table;
+    private final Storage storage;
 
     /** @param stream the name of an existing stream in the default schema */
-    StreamTables(DataSource dataSource, String stream) {
+    StreamTables(DataSource dataSource, String stream, Storage storage) {
         this.dataSource = dataSource;
         this.stream = stream;
-        this.table = qualified(StreamSpec.of(stream).tableName());
+        this.storage = storage;
+    }
+
+    /** Returns the topmost table. */
+    private String table() {
+        String name = qualified(StreamSpec.of(stream).tableName());
+        return storage == Storage.BLOCKS ? name + "__blocks" : name;
     }
 
     /** The library's tables have names that need no quotes. */
@@ -71,7 +78,7 @@ final class StreamTables {
                 + " WHERE t.isleaf AND pg_relation_size(c.oid) > 0 ORDER BY c.oid";
         try (Connection connection = dataSource.getConnection();
                 PreparedStatement statement = connection.prepareStatement(sql)) {
-            statement.setString(1, table);
+            statement.setString(1, table());
             List<SegmentStatistics> segments = new ArrayList<>();
             try (ResultSet row = statement.executeQuery()) {
                 while (row.next()) {
@@ -89,7 +96,7 @@ final class StreamTables {
         List<String> segments = new ArrayList<>();
         try (Connection connection = dataSource.getConnection();
                 PreparedStatement statement = connection.prepareStatement(sql)) {
-            statement.setString(1, table);
+            statement.setString(1, table());
             try (ResultSet row = statement.executeQuery()) {
                 while (row.next()) {
                     segments.add(row.getString(1));
@@ -103,7 +110,7 @@ final class StreamTables {
 
     /** Runs ANALYZE on all segments. */
     void analyze() throws SQLException {
-        execute("ANALYZE " + table);
+        execute("ANALYZE " + table());
     }
 
     private void execute(String sql) throws SQLException {

@@ -1,6 +1,5 @@
 package io.eventsql.runner.phases;
 
-import io.eventsql.Event;
 import io.eventsql.benchmark.event.BenchmarkEvent;
 import io.eventsql.benchmark.event.NotABenchmarkEventException;
 import io.eventsql.benchmark.event.NumberSet;
@@ -8,11 +7,13 @@ import io.eventsql.runner.driver.DeliveryListener;
 import io.eventsql.runner.load.LoadClock;
 import io.eventsql.runner.series.RunSeries;
 import java.util.HashMap;
-import java.util.List;
 import java.util.Map;
+import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
 
 /** Checks the deliveries to one consumer of one stream: each event once, and in order per key. Thread-safe. */
 final class DeliveryChecker implements DeliveryListener {
+    private static final int LATENCIES_MAX = 1_000;
 
     /** The received events of either the warm-ups or the measured phases. */
     private static final class ReceivedEvents {
@@ -30,6 +31,9 @@ final class DeliveryChecker implements DeliveryListener {
     private final ReceivedEvents measured = new ReceivedEvents();
     private long duplicates;
     private long orderViolations;
+    private final long[] latencies = new long[LATENCIES_MAX];
+    private int latencyCount;
+    private @Nullable PhaseLoad latenciesOf;
 
     /** @param run the run's id in the events */
     DeliveryChecker(
@@ -43,20 +47,22 @@ final class DeliveryChecker implements DeliveryListener {
     }
 
     @Override
-    public synchronized void delivered(List<Event> events) {
+    public synchronized <T> void delivered(
+            Iterable<T> page, Function<? super T, @Nullable String> key, Function<? super T, byte[]> value) {
         long nowMicros = clock.epochMicros();
         long nowNanos = clock.nanos();
-        for (Event event : events) {
+        for (T event : page) {
             try {
-                check(event, BenchmarkEvent.decode(event.value()), nowMicros, nowNanos);
+                check(key.apply(event), BenchmarkEvent.decode(value.apply(event)), nowMicros, nowNanos);
             } catch (NotABenchmarkEventException e) {
                 problems.add(
                         "Consumer " + consumer + " received an event that is not a benchmark event: " + e.getMessage());
             }
         }
+        recordLatencies(nowMicros, nowNanos);
     }
 
-    private void check(Event event, BenchmarkEvent decoded, long nowMicros, long nowNanos) {
+    private void check(@Nullable String key, BenchmarkEvent decoded, long nowMicros, long nowNanos) {
         if (!decoded.run().equals(run)) {
             problems.add("Consumer " + consumer + " received an event of another run: " + decoded.run());
             return;
@@ -67,7 +73,6 @@ final class DeliveryChecker implements DeliveryListener {
             duplicates++;
             return;
         }
-        String key = event.key();
         if (key != null) {
             Long before = seen.lastOfKey.put(key, number);
             if (before != null && before > number) {
@@ -76,10 +81,22 @@ final class DeliveryChecker implements DeliveryListener {
         }
         PhaseLoad phase = decoded.warmup() ? null : stream.phaseOf(number);
         if (phase != null) {
-            long latencyMicros = nowMicros - decoded.intendedAtMicros();
-            phase.recordDelivered(latencyMicros, nowMicros);
-            series.recordDelivered(nowNanos, latencyMicros);
+            if (phase != latenciesOf || latencyCount == latencies.length) {
+                recordLatencies(nowMicros, nowNanos);
+                latenciesOf = phase;
+            }
+            latencies[latencyCount++] = nowMicros - decoded.intendedAtMicros();
         }
+    }
+
+    /** Records the latencies gathered so far. At some 100,000 events per second, one by one would take a processor. */
+    private void recordLatencies(long nowMicros, long nowNanos) {
+        PhaseLoad phase = latenciesOf;
+        if (phase != null && latencyCount > 0) {
+            phase.recordDelivered(latencies, latencyCount, nowMicros);
+            series.recordDelivered(nowNanos, latencies, latencyCount);
+        }
+        latencyCount = 0;
     }
 
     @Override

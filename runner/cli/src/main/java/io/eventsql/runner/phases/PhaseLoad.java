@@ -9,7 +9,6 @@ import io.eventsql.runner.series.RunSeries;
 import io.eventsql.runner.spec.PhaseSpec;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.LongAdder;
-import org.HdrHistogram.ConcurrentHistogram;
 import org.HdrHistogram.Histogram;
 
 /** A phase in progress and the outcome of its events. Thread-safe. */
@@ -21,7 +20,9 @@ public final class PhaseLoad implements LoadListener {
     private final LoadPhase time;
     private final RunSeries series;
     private final PublishMeter meter = new PublishMeter();
-    private final Histogram endToEndMicros = new ConcurrentHistogram(SIGNIFICANT_DIGITS);
+    /** Guarded by itself. */
+    private final Histogram endToEndMicros = new Histogram(SIGNIFICANT_DIGITS);
+
     private final LongAdder missedEvents = new LongAdder();
     private final LongAdder deliveredEvents = new LongAdder();
     private final AtomicLong lastDeliveredAtMicros = new AtomicLong();
@@ -74,10 +75,14 @@ public final class PhaseLoad implements LoadListener {
         return meter.answeredEvents();
     }
 
-    /** Records that a consumer received one of its events. */
-    void recordDelivered(long latencyMicros, long atMicros) {
-        endToEndMicros.recordValue(Math.max(0, latencyMicros));
-        deliveredEvents.increment();
+    /** Records that a consumer received some of its events at a time. */
+    void recordDelivered(long[] latenciesMicros, int count, long atMicros) {
+        synchronized (endToEndMicros) {
+            for (int i = 0; i < count; i++) {
+                endToEndMicros.recordValue(Math.max(0, latenciesMicros[i]));
+            }
+        }
+        deliveredEvents.add(count);
         lastDeliveredAtMicros.accumulateAndGet(atMicros, Math::max);
     }
 
@@ -145,6 +150,8 @@ public final class PhaseLoad implements LoadListener {
 
     /** Returns the latencies from the intended send to the consumer, one value per delivery. */
     public Histogram endToEndMicros() {
-        return endToEndMicros.copy();
+        synchronized (endToEndMicros) {
+            return endToEndMicros.copy();
+        }
     }
 }

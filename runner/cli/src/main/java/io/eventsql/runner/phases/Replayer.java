@@ -1,12 +1,12 @@
 package io.eventsql.runner.phases;
 
-import io.eventsql.Event;
 import io.eventsql.runner.driver.DeliveryListener;
 import io.eventsql.runner.driver.Driver;
-import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
 
 /**
  * Repeatedly reads a stream from its start as fast as possible. Each pass uses a new consumer, and ends when it has
@@ -59,9 +59,14 @@ final class Replayer implements AutoCloseable {
         CountDownLatch done = new CountDownLatch(1);
         DeliveryListener listener = new DeliveryListener() {
             @Override
-            public void delivered(List<Event> delivered) {
-                events.addAndGet(delivered.size());
-                if (seen.addAndGet(delivered.size()) >= until) {
+            public <T> void delivered(
+                    Iterable<T> page, Function<? super T, @Nullable String> key, Function<? super T, byte[]> value) {
+                int count = 0;
+                for (T unused : page) {
+                    count++;
+                }
+                events.addAndGet(count);
+                if (seen.addAndGet(count) >= until) {
                     done.countDown();
                 }
             }

@@ -18,18 +18,21 @@ import org.jspecify.annotations.Nullable;
  * serves the probes of one second, because listing them costs much more than adding up the members of a tree.
  * Thread-safe.
  */
-final class ProcessTree {
+public final class ProcessTree {
     /** The unit of CPU times in /proc, the same on all current Linux systems. */
     private static final double TICKS_PER_SECOND = 100;
 
     private static final double BYTES_PER_MB = 1e6;
     private static final double KIB = 1_024;
 
-    /** Indexes of the fields after the name in {@code stat}: parent, user ticks, system ticks. */
+    /** Indexes of the fields after the name in {@code stat}. */
     private static final int PARENT = 1;
 
     private static final int USER_TICKS = 11;
     private static final int SYSTEM_TICKS = 12;
+
+    /** The index of the system ticks of ended children; those of their user ticks precede it. */
+    private static final int ENDED_CHILDREN_TICKS = 14;
 
     /** The age up to which a listing is used again: less than the interval of the samples. */
     private static final long LISTING_AGE_MAX_NANOS = 500_000_000;
@@ -46,7 +49,7 @@ final class ProcessTree {
     private @Nullable Listing last;
 
     /** @param proc {@code /proc}; another folder in tests */
-    ProcessTree(Path proc) {
+    public ProcessTree(Path proc) {
         this.proc = proc;
     }
 
@@ -57,10 +60,7 @@ final class ProcessTree {
      * @throws IOException if the process does not exist
      */
     Map<Long, Double> cpuSeconds(long process, long nowNanos) throws IOException {
-        Map<Long, List<String>> stats = list(nowNanos);
-        if (!stats.containsKey(process)) {
-            throw new IOException("no such process: " + process);
-        }
+        Map<Long, List<String>> stats = list(nowNanos, process);
         Map<Long, Double> cpuSeconds = new HashMap<>();
         for (long member : tree(process, stats)) {
             List<String> stat = stats.getOrDefault(member, List.of());
@@ -68,6 +68,36 @@ final class ProcessTree {
             cpuSeconds.put(member, ticks / TICKS_PER_SECOND);
         }
         return cpuSeconds;
+    }
+
+    /**
+     * Returns the CPU time since its start of a process and of its descendants, in seconds, with those that have ended:
+     * what a process has waited for is in its own counters.
+     *
+     * @param nowNanos the time on the monotonic clock
+     * @throws IOException if the process does not exist
+     */
+    public double totalCpuSeconds(long process, long nowNanos) throws IOException {
+        Map<Long, List<String>> stats = list(nowNanos, process);
+        return tree(process, stats).stream()
+                        .flatMap(member ->
+                                stats
+                                        .getOrDefault(member, List.of())
+                                        .subList(USER_TICKS, ENDED_CHILDREN_TICKS + 1)
+                                        .stream())
+                        .mapToLong(Long::parseLong)
+                        .sum()
+                / TICKS_PER_SECOND;
+    }
+
+    /**
+     * Returns the parent of a process.
+     *
+     * @throws IOException if the process does not exist
+     */
+    public long parent(long process) throws IOException {
+        String stat = Files.readString(proc.resolve(process + "/stat"));
+        return Long.parseLong(fields(stat).get(PARENT));
     }
 
     /**
@@ -82,11 +112,14 @@ final class ProcessTree {
         return residentKib * KIB / BYTES_PER_MB;
     }
 
-    private synchronized Map<Long, List<String>> list(long nowNanos) throws IOException {
+    private synchronized Map<Long, List<String>> list(long nowNanos, long process) throws IOException {
         Listing known = last;
         if (known == null || Math.abs(nowNanos - known.atNanos) > LISTING_AGE_MAX_NANOS) {
             known = new Listing(nowNanos, stats());
             last = known;
+        }
+        if (!known.stats.containsKey(process)) {
+            throw new IOException("no such process: " + process);
         }
         return known.stats;
     }
@@ -139,11 +172,7 @@ final class ProcessTree {
             for (Path folder : folders) {
                 try {
                     String stat = Files.readString(folder.resolve("stat"));
-                    stats.put(
-                            Long.valueOf(folder.getFileName().toString()),
-                            List.of(stat.substring(stat.lastIndexOf(')') + 2)
-                                    .strip()
-                                    .split(" ", SYSTEM_TICKS + 2)));
+                    stats.put(Long.valueOf(folder.getFileName().toString()), fields(stat));
                 } catch (NoSuchFileException e) {
                     // The process has just ended.
                 } catch (IOException e) {
@@ -154,5 +183,9 @@ final class ProcessTree {
             }
         }
         return stats;
+    }
+
+    private static List<String> fields(String stat) {
+        return List.of(stat.substring(stat.lastIndexOf(')') + 2).strip().split(" ", ENDED_CHILDREN_TICKS + 2));
     }
 }

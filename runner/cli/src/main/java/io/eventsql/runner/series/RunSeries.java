@@ -7,6 +7,7 @@ import java.util.concurrent.CompletionException;
 import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.function.Function;
+import java.util.function.Predicate;
 import java.util.function.ToLongFunction;
 import org.HdrHistogram.Histogram;
 import org.jspecify.annotations.Nullable;
@@ -20,11 +21,16 @@ public final class RunSeries {
     /** How long a second remains open after its end, for latencies from delayed threads. */
     private static final int SECONDS_OPEN = 3;
 
+    private record NumberedSecond(int number, Second second) {}
+
     private record PhaseInterval(String name, long fromNanos, long toNanos) {}
 
     private final ConcurrentSkipListMap<Integer, Second> seconds = new ConcurrentSkipListMap<>();
     private final List<PhaseInterval> phases = new CopyOnWriteArrayList<>();
     private final int consumers;
+    /** The second that was asked for last, which is almost always the one asked for next. */
+    private volatile @Nullable NumberedSecond recent;
+
     private volatile long originNanos = Long.MAX_VALUE;
     private volatile int closedBelow;
 
@@ -99,22 +105,24 @@ public final class RunSeries {
         Second second = secondAt(atNanos);
         if (second != null) {
             second.published.add(events);
-            record(atNanos, latencyMicros, events, of -> of.publish);
+            record(atNanos, of -> of.publish, latency -> latency.record(latencyMicros, events));
         }
     }
 
-    public void recordDelivered(long atNanos, long latencyMicros) {
+    /** Records deliveries of the same time. */
+    public void recordDelivered(long atNanos, long[] latenciesMicros, int count) {
         Second second = secondAt(atNanos);
         if (second != null) {
-            second.delivered.increment();
-            record(atNanos, latencyMicros, 1, of -> of.endToEnd);
+            second.delivered.add(count);
+            record(atNanos, of -> of.endToEnd, latency -> latency.record(latenciesMicros, count));
         }
     }
 
-    /** Records a latency in the second of the given time or, if that is closed, in the first open one. */
-    private void record(long atNanos, long latencyMicros, int events, Function<Second, SecondLatency> latency) {
+    /** Records in the second of the given time or, if that is closed, in the first open one. */
+    private void record(
+            long atNanos, Function<Second, SecondLatency> latency, Predicate<SecondLatency> recordUnlessClosed) {
         int number = secondNumber(atNanos);
-        while (!latency.apply(getOrCreate(number)).record(latencyMicros, events)) {
+        while (!recordUnlessClosed.test(latency.apply(getOrCreate(number)))) {
             number = Math.max(number + 1, closedBelow);
         }
     }
@@ -162,6 +170,22 @@ public final class RunSeries {
                 latencies(rows, second -> second.publish.maxMs()),
                 latencies(rows, second -> second.endToEnd.p50Ms()),
                 latencies(rows, second -> second.endToEnd.p99Ms()));
+    }
+
+    /** Numbers of events since the start. */
+    public record Totals(long offered, long published, long failed, long missed) {}
+
+    /** Returns the totals so far. */
+    public Totals totals() {
+        return new Totals(
+                total(second -> second.offered.sum()),
+                total(second -> second.published.sum()),
+                total(second -> second.failed.sum()),
+                total(second -> second.missed.sum()));
+    }
+
+    private long total(ToLongFunction<Second> value) {
+        return seconds.values().stream().mapToLong(value).sum();
     }
 
     /** Returns the publish latencies of a second of the table in microseconds; {@code null} if there are none. */
@@ -221,7 +245,12 @@ public final class RunSeries {
     }
 
     private Second getOrCreate(int number) {
-        Second second = seconds.get(number);
-        return second == null ? seconds.computeIfAbsent(number, missing -> new Second()) : second;
+        NumberedSecond latest = recent;
+        if (latest != null && latest.number == number) {
+            return latest.second;
+        }
+        Second second = seconds.computeIfAbsent(number, missing -> new Second());
+        recent = new NumberedSecond(number, second);
+        return second;
     }
 }

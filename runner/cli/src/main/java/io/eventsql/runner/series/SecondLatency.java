@@ -26,13 +26,29 @@ final class SecondLatency {
         if (closed) {
             return false;
         }
+        openHistogram().recordValueWithCount(Math.max(0, micros), events);
+        return true;
+    }
+
+    /** Returns {@code false} if the second is closed. */
+    synchronized boolean record(long[] micros, int count) {
+        if (closed) {
+            return false;
+        }
+        Histogram histogram = openHistogram();
+        for (int i = 0; i < count; i++) {
+            histogram.recordValue(Math.max(0, micros[i]));
+        }
+        return true;
+    }
+
+    private Histogram openHistogram() {
         Histogram histogram = open;
         if (histogram == null) {
             histogram = new Histogram(SIGNIFICANT_DIGITS);
             open = histogram;
         }
-        histogram.recordValueWithCount(Math.max(0, micros), events);
-        return true;
+        return histogram;
     }
 
     synchronized void close() {

@@ -2,6 +2,7 @@ package io.eventsql.runner.limits;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.eventsql.Storage;
 import io.eventsql.runner.measure.ErrorCount;
 import io.eventsql.runner.measure.Percentiles;
 import io.eventsql.runner.measure.Statistics;
@@ -16,6 +17,7 @@ import org.junit.jupiter.api.Test;
 class LimitsTextTest {
     private static final LimitsSettings SETTINGS = new LimitsSettings(
             List.of(LimitsBenchmark.values()),
+            Storage.ROWS,
             new LimitsSettings.Rounds(3, 2.5),
             300_000,
             new LimitsSettings.Snapshot(600, 2_000, 5),
@@ -23,7 +25,10 @@ class LimitsTextTest {
             new LimitsSettings.OutboxLoad(600, 500, 5),
             1_000_000,
             new LimitsSettings.RetentionLoad(3, 20, 5, 100_000, 60),
-            new LimitsSettings.CompactionLoad(1_200, 20_000));
+            new LimitsSettings.CompactionLoad(1_200, 20_000),
+            new LimitsSettings.CostLoad(3, 10, 5),
+            new LimitsSettings.TailLoad(60, 5),
+            new LimitsSettings.ScheduledLoad(1_000_000, 30));
     private static final Summary.Machine MACHINE = new Summary.Machine(
             "on", "on", "18.6", "25", "Linux", new Summary.Provenance(2, 0, "abc", "bash scripts/run", null));
 
@@ -50,6 +55,7 @@ class LimitsTextTest {
                         pages of 1000           50,000         200,000       0.250           1,000
                         Never analyzed (reltuples -1): the slowest page size of at least 1,000 is 1,000, at 0.500 of the fastest page size
                         After ANALYZE (reltuples 300000): the slowest page size of at least 1,000 is 1,000, at 0.500 of the fastest page size
+                        consumer, pages of 10                      200,000    200,000 to 200,000
 
                         SNAPSHOT: publish latency in ms at 2,000 events/s, one event per call, 600 s without and 600 s with a long-running snapshot
 
@@ -212,7 +218,8 @@ class LimitsTextTest {
             @Nullable HandlersResult handlers,
             @Nullable TransactionsResult transactions,
             @Nullable OutboxResult outbox) {
-        return new LimitsRun.Measurements(append, read, snapshot, handlers, transactions, outbox, null, null, null);
+        return new LimitsRun.Measurements(
+                append, read, snapshot, handlers, transactions, outbox, null, null, null, null, null, null, null);
     }
 
     private static LimitsRun.Measurements measured(HandlersResult handlers) {
@@ -252,7 +259,11 @@ class LimitsTextTest {
     }
 
     private static ReadResult read() {
-        return new ReadResult(300_000, sizes(-1, 100_000), sizes(300_000, 400_000));
+        return new ReadResult(
+                300_000,
+                sizes(-1, 100_000),
+                sizes(300_000, 400_000),
+                List.of(new ReadResult.PageSizeRate(10, rate("consumer, pages of 10", 200_000, 10))));
     }
 
     private static ReadResult.PageSizeRates sizes(double reltuples, double fastest) {

@@ -31,6 +31,19 @@ class ProcessTreeTest {
     }
 
     @Test
+    void totalCpuSeconds_includeEndedChildren() throws IOException {
+        process(10, "postgres", 1, 200, 100, "Pss: 0 kB");
+        process(11, "postgres: a (b) c", 10, 50, 50, "Pss: 0 kB");
+        process(20, "other", 1, 9_999, 9_999, "Pss: 0 kB");
+        Files.writeString(proc.resolve("10/stat"), "10 (postgres) S 1 1 1 0 -1 4194560 1 2 3 4 200 100 30 20 20 0\n");
+        ProcessTree tree = new ProcessTree(proc);
+
+        assertThat(tree.totalCpuSeconds(10, 0)).isEqualTo(4.5);
+        assertThat(tree.totalCpuSeconds(11, 0)).isEqualTo(1.0);
+        assertThat(tree.parent(11)).isEqualTo(10);
+    }
+
+    @Test
     void residentMb_unreadableFile_isSkipped() throws IOException {
         process(10, "postgres", 1, 0, 0, "Pss: 7 kB");
         Files.delete(proc.resolve("10/smaps_rollup"));

@@ -1,5 +1,7 @@
 package io.eventsql.runner.driver;
 
+import java.util.Optional;
+
 /** Opens drivers of one kind. Found by {@link java.util.ServiceLoader}. */
 public interface DriverProvider {
 
@@ -16,4 +18,9 @@ public interface DriverProvider {
      * @throws Exception if the system is unavailable
      */
     Driver open(DriverSettings settings) throws Exception;
+
+    /** Returns the plain client program of the system; empty if there is none. */
+    default Optional<PlainProgram> plainProgram() {
+        return Optional.empty();
+    }
 }

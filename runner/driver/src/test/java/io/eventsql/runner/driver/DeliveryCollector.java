@@ -3,6 +3,9 @@ package io.eventsql.runner.driver;
 import io.eventsql.Event;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
+import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
 
 /** Collects delivered events. Thread-safe. */
 final class DeliveryCollector implements DeliveryListener {
@@ -10,8 +13,9 @@ final class DeliveryCollector implements DeliveryListener {
     private Throwable failure;
 
     @Override
-    public synchronized void delivered(List<Event> more) {
-        events.addAll(more);
+    public synchronized <T> void delivered(
+            Iterable<T> page, Function<? super T, @Nullable String> key, Function<? super T, byte[]> value) {
+        page.forEach(one -> events.add(new Event(key.apply(one), value.apply(one), Map.of())));
         notifyAll();
     }
 

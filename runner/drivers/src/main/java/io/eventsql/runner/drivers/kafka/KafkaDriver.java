@@ -6,7 +6,6 @@ import io.eventsql.runner.driver.DriverSettings;
 import io.eventsql.runner.driver.PublishTarget;
 import java.util.List;
 import java.util.Map;
-import java.util.Optional;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
@@ -14,57 +13,46 @@ import java.util.concurrent.TimeoutException;
 import java.util.stream.Collectors;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.ListOffsetsResult.ListOffsetsResultInfo;
-import org.apache.kafka.clients.admin.NewTopic;
-import org.apache.kafka.clients.admin.OffsetSpec;
 import org.apache.kafka.clients.admin.RecordsToDelete;
 import org.apache.kafka.clients.producer.KafkaProducer;
-import org.apache.kafka.clients.producer.ProducerConfig;
 import org.apache.kafka.common.TopicPartition;
-import org.apache.kafka.common.serialization.ByteArraySerializer;
-import org.apache.kafka.common.serialization.StringSerializer;
 import org.apache.kafka.common.utils.AppInfoParser;
 
 /** A connection to a Kafka cluster. Stores keys and values, but not headers. Thread-safe. */
 final class KafkaDriver implements Driver {
     private static final long CONNECT_SECONDS = 10;
 
-    private final String servers;
+    private final KafkaSettings settings;
     private final String version;
     private final Admin admin;
     private final KafkaProducer<String, byte[]> producer;
+    private final List<KafkaProducer<String, byte[]>> asyncProducers;
     private final List<KafkaSubscription> subscriptions = new CopyOnWriteArrayList<>();
 
-    private KafkaDriver(String servers, String version, Admin admin, KafkaProducer<String, byte[]> producer) {
-        this.servers = servers;
+    private KafkaDriver(KafkaSettings settings, String version, Admin admin) {
+        this.settings = settings;
         this.version = version;
         this.admin = admin;
-        this.producer = producer;
+        this.producer = settings.newProducer();
+        this.asyncProducers = settings.newAsyncProducers();
     }
 
-    /** @throws TimeoutException if no broker responds within 10 seconds */
+    /**
+     * @throws IllegalArgumentException if a variable or an option is missing or unknown; the message names it
+     * @throws TimeoutException if no broker responds within 10 seconds
+     */
     static KafkaDriver open(DriverSettings settings) throws InterruptedException, ExecutionException, TimeoutException {
-        String servers = settings.requiredVariable("KAFKA_BOOTSTRAP_SERVERS");
+        KafkaSettings clients = KafkaSettings.of(settings);
         String known = settings.environment().get("KAFKA_VERSION");
         String version = known == null ? "KafkaClient " + AppInfoParser.getVersion() : "Kafka " + known;
-        Admin admin = Admin.create(Map.of("bootstrap.servers", servers));
+        Admin admin = Admin.create(Map.of("bootstrap.servers", clients.servers()));
         try {
             admin.describeCluster().clusterId().get(CONNECT_SECONDS, TimeUnit.SECONDS);
-            return new KafkaDriver(servers, version, admin, producer(servers));
+            return new KafkaDriver(clients, version, admin);
         } catch (InterruptedException | ExecutionException | TimeoutException | RuntimeException e) {
             admin.close();
             throw e;
         }
-    }
-
-    private static KafkaProducer<String, byte[]> producer(String servers) {
-        Map<String, Object> config = Map.of(
-                ProducerConfig.BOOTSTRAP_SERVERS_CONFIG,
-                servers,
-                ProducerConfig.ACKS_CONFIG,
-                "all",
-                ProducerConfig.ENABLE_IDEMPOTENCE_CONFIG,
-                true);
-        return new KafkaProducer<>(config, new StringSerializer(), new ByteArraySerializer());
     }
 
     @Override
@@ -74,18 +62,18 @@ final class KafkaDriver implements Driver {
 
     @Override
     public void createStream(String name, int partitions) throws InterruptedException, ExecutionException {
-        NewTopic topic = new NewTopic(name, Optional.of(partitions), Optional.empty());
-        admin.createTopics(List.of(topic)).all().get();
+        KafkaTopics.create(admin, name, partitions);
     }
 
     @Override
     public PublishTarget publisher(String stream) {
-        return new KafkaTarget(producer, stream);
+        return new KafkaTarget(producer, asyncProducers, stream);
     }
 
     @Override
     public AutoCloseable consume(String stream, String consumer, DeliveryListener listener) {
-        KafkaSubscription subscription = new KafkaSubscription(servers, stream, stream + "." + consumer, listener);
+        KafkaSubscription subscription =
+                new KafkaSubscription(settings.newConsumer(stream + "." + consumer), stream, listener);
         subscriptions.add(subscription);
         return () -> {
             subscriptions.remove(subscription);
@@ -95,14 +83,10 @@ final class KafkaDriver implements Driver {
 
     @Override
     public void clear(String stream) throws InterruptedException, ExecutionException {
-        List<TopicPartition> partitions = admin.describeTopics(List.of(stream)).allTopicNames().get().values().stream()
-                .flatMap(topic -> topic.partitions().stream())
-                .map(partition -> new TopicPartition(stream, partition.partition()))
-                .toList();
-        Map<TopicPartition, ListOffsetsResultInfo> ends = admin.listOffsets(partitions.stream()
-                        .collect(Collectors.toMap(partition -> partition, partition -> OffsetSpec.latest())))
-                .all()
-                .get();
+        int partitions = admin.describeTopics(List.of(stream)).allTopicNames().get().values().stream()
+                .mapToInt(topic -> topic.partitions().size())
+                .sum();
+        Map<TopicPartition, ListOffsetsResultInfo> ends = KafkaTopics.ends(admin, stream, partitions);
         Map<TopicPartition, RecordsToDelete> all = ends.entrySet().stream()
                 .collect(Collectors.toMap(
                         Map.Entry::getKey,
@@ -114,6 +98,7 @@ final class KafkaDriver implements Driver {
     public void close() {
         subscriptions.forEach(KafkaSubscription::close);
         producer.close();
+        asyncProducers.forEach(KafkaProducer::close);
         admin.close();
     }
 }

@@ -4,11 +4,13 @@ import io.eventsql.runner.driver.Driver;
 import io.eventsql.runner.driver.DriverProvider;
 import io.eventsql.runner.driver.DriverSettings;
 import io.eventsql.runner.driver.Guarantees;
+import io.eventsql.runner.driver.PlainProgram;
 import java.util.Map;
+import java.util.Optional;
 
 /**
- * Apache Kafka: a topic per stream, idempotent producer, {@code acks=all}, default linger; a consumer is a group with
- * one member. Variables: {@code KAFKA_BOOTSTRAP_SERVERS}; {@code KAFKA_FSYNC} ({@code true} or {@code false}) and
+ * Apache Kafka: a topic per stream, idempotent producer, {@code acks=all}; a consumer is a group with one member.
+ * Options: see {@link KafkaSettings}. Variables: {@code KAFKA_BOOTSTRAP_SERVERS}; {@code KAFKA_FSYNC} ({@code true} or {@code false}) and
  * {@code KAFKA_VERSION} describe the broker, which does not report them.
  */
 public final class KafkaDriverProvider implements DriverProvider {
@@ -43,5 +45,10 @@ public final class KafkaDriverProvider implements DriverProvider {
     @Override
     public Driver open(DriverSettings settings) throws Exception {
         return KafkaDriver.open(settings);
+    }
+
+    @Override
+    public Optional<PlainProgram> plainProgram() {
+        return Optional.of(new KafkaPlainProgram());
     }
 }

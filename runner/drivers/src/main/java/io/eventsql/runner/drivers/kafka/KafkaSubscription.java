@@ -1,18 +1,12 @@
 package io.eventsql.runner.drivers.kafka;
 
-import io.eventsql.Event;
 import io.eventsql.runner.driver.DeliveryListener;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
-import org.apache.kafka.clients.consumer.ConsumerConfig;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.common.errors.WakeupException;
-import org.apache.kafka.common.serialization.ByteArrayDeserializer;
-import org.apache.kafka.common.serialization.StringDeserializer;
 
 /** The only member of a consumer group, with its own thread. Commits offsets after the delivery of each page. */
 final class KafkaSubscription implements AutoCloseable {
@@ -24,20 +18,11 @@ final class KafkaSubscription implements AutoCloseable {
     private volatile boolean closing;
 
     /** Starts consuming. */
-    KafkaSubscription(String servers, String topic, String group, DeliveryListener listener) {
-        Map<String, Object> config = Map.of(
-                ConsumerConfig.BOOTSTRAP_SERVERS_CONFIG,
-                servers,
-                ConsumerConfig.GROUP_ID_CONFIG,
-                group,
-                ConsumerConfig.AUTO_OFFSET_RESET_CONFIG,
-                "earliest",
-                ConsumerConfig.ENABLE_AUTO_COMMIT_CONFIG,
-                false);
-        this.consumer = new KafkaConsumer<>(config, new StringDeserializer(), new ByteArrayDeserializer());
+    KafkaSubscription(KafkaConsumer<String, byte[]> consumer, String topic, DeliveryListener listener) {
+        this.consumer = consumer;
         this.listener = listener;
         consumer.subscribe(List.of(topic));
-        this.thread = Thread.ofPlatform().name("kafka-" + group).start(this::consume);
+        this.thread = Thread.ofPlatform().name("kafka-" + topic).start(this::consume);
     }
 
     private void consume() {
@@ -59,11 +44,7 @@ final class KafkaSubscription implements AutoCloseable {
         if (page.isEmpty()) {
             return;
         }
-        List<Event> events = new ArrayList<>(page.count());
-        for (ConsumerRecord<String, byte[]> row : page) {
-            events.add(new Event(row.key(), row.value(), Map.of()));
-        }
-        listener.delivered(events);
+        listener.delivered(page, ConsumerRecord::key, ConsumerRecord::value);
         consumer.commitAsync();
     }
 

@@ -6,10 +6,10 @@ import io.eventsql.Event;
 import io.eventsql.benchmark.settings.DatabaseAddress;
 import io.eventsql.benchmark.settings.DatabaseVariables;
 import io.eventsql.benchmark.settings.Variables;
+import io.eventsql.runner.driver.CallGroups;
 import io.eventsql.runner.driver.DeliveryListener;
 import io.eventsql.runner.driver.Driver;
 import io.eventsql.runner.driver.DriverSettings;
-import io.eventsql.runner.driver.KeyedExecutor;
 import io.eventsql.runner.driver.PublishTarget;
 import java.sql.SQLException;
 import java.util.List;
@@ -19,22 +19,33 @@ import java.util.concurrent.CopyOnWriteArrayList;
 /** PgQ queues in one database. Stores keys and values as text, but not headers. Thread-safe. */
 final class PgQDriver implements Driver {
     private static final int CONNECTIONS_MAX = 20;
-    private static final int ASYNC_CALLS = 8;
+    private static final int DEFAULT_LANES = 8;
+    private static final int GROUP_EVENTS_MAX = 100_000;
     private static final int DEFAULT_TICK_MS = 100;
     private static final int TICK_MAX_MS = 60_000;
 
     private final HikariDataSource database;
     private final PgQStatements statements;
     private final PgQTicker ticker;
-    private final KeyedExecutor executor = new KeyedExecutor(ASYNC_CALLS);
+    private final List<CallGroups> groups = new CopyOnWriteArrayList<>();
     private final List<PgQSubscription> subscriptions = new CopyOnWriteArrayList<>();
-    private final int tickMs;
+    private final Options options;
 
-    private PgQDriver(HikariDataSource database, int tickMs) {
+    /**
+     * The options of the driver.
+     *
+     * @param tickMs the interval between two ticks
+     * @param lanes the connections of asynchronous calls and, if calls are grouped, of all
+     * @param groupEvents the events from which a group of calls, one transaction, takes no further one; 1: no groups
+     * @param bulk whether several events are inserted into the queue's table directly instead of by a function each
+     */
+    private record Options(int tickMs, int lanes, int groupEvents, boolean bulk) {}
+
+    private PgQDriver(HikariDataSource database, Options options) {
         this.database = database;
-        this.statements = new PgQStatements(database);
-        this.tickMs = tickMs;
-        this.ticker = new PgQTicker(statements, tickMs);
+        this.statements = new PgQStatements(database, options.bulk);
+        this.options = options;
+        this.ticker = new PgQTicker(statements, options.tickMs);
     }
 
     /**
@@ -47,8 +58,13 @@ final class PgQDriver implements Driver {
             throw new IllegalArgumentException(
                     "Driver pgq requires exactly one database, but " + addresses.size() + " are configured");
         }
-        int tickMs = new Variables(settings.options()::get).number("tick_ms", DEFAULT_TICK_MS, 1, TICK_MAX_MS);
-        PgQDriver driver = new PgQDriver(pool(addresses.getFirst()), tickMs);
+        Variables given = new Variables(settings.options()::get);
+        Options options = new Options(
+                given.number("tick_ms", DEFAULT_TICK_MS, 1, TICK_MAX_MS),
+                given.number("lanes", DEFAULT_LANES, 1, CONNECTIONS_MAX / 2),
+                given.number("group_events", 1, 1, GROUP_EVENTS_MAX),
+                given.number("bulk", 0, 0, 1) == 1);
+        PgQDriver driver = new PgQDriver(pool(addresses.getFirst()), options);
         try {
             driver.statements.version();
             return driver;
@@ -86,9 +102,16 @@ final class PgQDriver implements Driver {
 
     @Override
     public PublishTarget publisher(String stream) {
+        CallGroups grouped =
+                new CallGroups(options.lanes, options.groupEvents, events -> statements.insert(stream, events));
+        groups.add(grouped);
         return new PublishTarget() {
             @Override
             public void publish(List<Event> events) {
+                if (options.groupEvents > 1) {
+                    grouped.submit(events).join();
+                    return;
+                }
                 try {
                     statements.insert(stream, events);
                 } catch (SQLException e) {
@@ -98,7 +121,7 @@ final class PgQDriver implements Driver {
 
             @Override
             public CompletionStage<?> publishAsync(List<Event> events) {
-                return executor.submit(events, () -> publish(events));
+                return grouped.submit(events);
             }
         };
     }
@@ -106,8 +129,8 @@ final class PgQDriver implements Driver {
     @Override
     public AutoCloseable consume(String stream, String consumer, DeliveryListener listener) throws SQLException {
         statements.register(stream, consumer);
-        PgQSubscription subscription =
-                new PgQSubscription(statements, new PgQSubscription.QueueConsumer(stream, consumer, tickMs), listener);
+        PgQSubscription subscription = new PgQSubscription(
+                statements, new PgQSubscription.QueueConsumer(stream, consumer, options.tickMs), listener);
         subscriptions.add(subscription);
         return () -> {
             subscriptions.remove(subscription);
@@ -128,7 +151,7 @@ final class PgQDriver implements Driver {
     @Override
     public void close() {
         subscriptions.forEach(PgQSubscription::close);
-        executor.close();
+        groups.forEach(CallGroups::close);
         ticker.close();
         database.close();
     }

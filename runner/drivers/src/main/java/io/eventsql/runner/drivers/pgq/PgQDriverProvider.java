@@ -8,7 +8,8 @@ import java.sql.SQLException;
 
 /**
  * PgQ 3: a queue per stream, in one database with the extension. The driver ticks instead of {@code pgqd}, every {@code
- * tick_ms} (100) milliseconds. Option: {@code tick_ms}.
+ * tick_ms} (100) milliseconds. Further options: {@code lanes} (8), {@code group_events} (1), {@code bulk} (0 or 1), see
+ * {@link PgQDriver}.
  */
 public final class PgQDriverProvider implements DriverProvider {
 

@@ -16,9 +16,12 @@ import javax.sql.DataSource;
 /** Calls of PgQ's functions, each in its own transaction. Thread-safe. */
 final class PgQStatements {
     private final DataSource database;
+    private final boolean bulk;
 
-    PgQStatements(DataSource database) {
+    /** @param bulk whether several events are inserted directly, as PgQ's documentation proposes for large loads */
+    PgQStatements(DataSource database, boolean bulk) {
         this.database = database;
+        this.bulk = bulk;
     }
 
     String version() throws SQLException {
@@ -55,6 +58,10 @@ final class PgQStatements {
         try (Connection connection = database.getConnection()) {
             if (events.size() == 1) {
                 insertOne(connection, queue, events.getFirst());
+            } else if (bulk) {
+                connection.setAutoCommit(false);
+                insertIntoTable(connection, queue, events);
+                connection.commit();
             } else {
                 insertSeveral(connection, queue, events);
             }
@@ -76,16 +83,35 @@ final class PgQStatements {
                 + " FROM unnest(?::text[], ?::text[]) AS e (value, key)";
         try (PreparedStatement statement = connection.prepareStatement(sql)) {
             statement.setString(1, queue);
-            statement.setArray(
-                    2,
-                    connection.createArrayOf(
-                            "text", events.stream().map(Event::text).toArray()));
-            statement.setArray(
-                    3,
-                    connection.createArrayOf(
-                            "text", events.stream().map(Event::key).toArray()));
+            setEvents(statement, 2, events);
             statement.execute();
         }
+    }
+
+    /** Inserts into the queue's current table, whose name holds only until the end of the transaction. */
+    private static void insertIntoTable(Connection connection, String queue, List<Event> events) throws SQLException {
+        String table;
+        try (PreparedStatement statement = connection.prepareStatement("SELECT pgq.current_event_table(?)")) {
+            statement.setString(1, queue);
+            try (ResultSet row = statement.executeQuery()) {
+                row.next();
+                table = row.getString(1);
+            }
+        }
+        String sql = "INSERT INTO " + table + " (ev_time, ev_type, ev_data, ev_extra1) SELECT now(), 'event', e.value,"
+                + " e.key FROM unnest(?::text[], ?::text[]) AS e (value, key)";
+        try (PreparedStatement statement = connection.prepareStatement(sql)) {
+            setEvents(statement, 1, events);
+            statement.execute();
+        }
+    }
+
+    private static void setEvents(PreparedStatement statement, int first, List<Event> events) throws SQLException {
+        Connection connection = statement.getConnection();
+        Object[] values = events.stream().map(Event::text).toArray();
+        Object[] keys = events.stream().map(Event::key).toArray();
+        statement.setArray(first, connection.createArrayOf("text", values));
+        statement.setArray(first + 1, connection.createArrayOf("text", keys));
     }
 
     /** Returns the consumer's next batch; empty if there is none yet. */

@@ -3,46 +3,37 @@ package io.eventsql.runner.drivers.redis;
 import static java.nio.charset.StandardCharsets.UTF_8;
 
 import io.eventsql.Event;
-import io.eventsql.benchmark.settings.Variables;
+import io.eventsql.runner.driver.CallGroups;
 import io.eventsql.runner.driver.DeliveryListener;
 import io.eventsql.runner.driver.Driver;
 import io.eventsql.runner.driver.DriverSettings;
-import io.eventsql.runner.driver.KeyedExecutor;
 import io.eventsql.runner.driver.PublishTarget;
 import java.util.List;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.CopyOnWriteArrayList;
-import redis.clients.jedis.ConnectionPoolConfig;
 import redis.clients.jedis.RedisClient;
 
 /** A connection to a Redis server. Stores keys and values, but not headers. Thread-safe. */
 final class RedisDriver implements Driver {
-    private static final int DEFAULT_PORT = 6_379;
-    private static final int PORT_MAX = 65_535;
-    private static final int CONNECTIONS_MAX = 64;
-    private static final int ASYNC_CALLS = 16;
     private static final String VERSION_FIELD = "redis_version:";
 
+    private final RedisSettings settings;
     private final RedisClient client;
-    private final KeyedExecutor executor = new KeyedExecutor(ASYNC_CALLS);
+    private final List<CallGroups> groups = new CopyOnWriteArrayList<>();
     private final List<RedisSubscription> subscriptions = new CopyOnWriteArrayList<>();
 
-    private RedisDriver(RedisClient client) {
+    private RedisDriver(RedisSettings settings, RedisClient client) {
+        this.settings = settings;
         this.client = client;
     }
 
-    /** @throws IllegalArgumentException if a variable is missing or invalid; the message names it */
+    /** @throws IllegalArgumentException if a variable or an option is missing or invalid; the message names it */
     static RedisDriver open(DriverSettings settings) {
-        String host = settings.requiredVariable("REDIS_HOST");
-        int port = new Variables(settings.environment()::get).number("REDIS_PORT", DEFAULT_PORT, 1, PORT_MAX);
-        ConnectionPoolConfig pool = new ConnectionPoolConfig();
-        pool.setMaxTotal(CONNECTIONS_MAX);
-        pool.setMaxIdle(CONNECTIONS_MAX);
-        RedisClient client =
-                RedisClient.builder().hostAndPort(host, port).poolConfig(pool).build();
+        RedisSettings read = RedisSettings.of(settings);
+        RedisClient client = read.newClient();
         try {
             client.ping();
-            return new RedisDriver(client);
+            return new RedisDriver(read, client);
         } catch (RuntimeException e) {
             client.close();
             throw e;
@@ -66,22 +57,29 @@ final class RedisDriver implements Driver {
     @Override
     public PublishTarget publisher(String stream) {
         RedisAppend append = new RedisAppend(client, stream);
+        CallGroups shared = new CallGroups(settings.lanes(), settings.pipelineEvents(), append::append);
+        groups.add(shared);
         return new PublishTarget() {
             @Override
             public void publish(List<Event> events) {
-                append.append(events);
+                if (settings.sharedConnections() == 0) {
+                    append.append(events);
+                } else {
+                    shared.submit(events).join();
+                }
             }
 
             @Override
             public CompletionStage<?> publishAsync(List<Event> events) {
-                return executor.submit(events, () -> publish(events));
+                return shared.submit(events);
             }
         };
     }
 
     @Override
     public AutoCloseable consume(String stream, String consumer, DeliveryListener listener) {
-        RedisSubscription subscription = new RedisSubscription(client, stream, consumer, listener);
+        RedisReader reader = new RedisReader(client, stream, consumer, settings.pageEvents());
+        RedisSubscription subscription = new RedisSubscription(reader, stream + "-" + consumer, listener);
         subscriptions.add(subscription);
         return () -> {
             subscriptions.remove(subscription);
@@ -97,7 +95,7 @@ final class RedisDriver implements Driver {
     @Override
     public void close() {
         subscriptions.forEach(RedisSubscription::close);
-        executor.close();
+        groups.forEach(CallGroups::close);
         client.close();
     }
 }

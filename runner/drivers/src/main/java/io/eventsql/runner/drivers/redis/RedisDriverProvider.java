@@ -4,11 +4,15 @@ import io.eventsql.runner.driver.Driver;
 import io.eventsql.runner.driver.DriverProvider;
 import io.eventsql.runner.driver.DriverSettings;
 import io.eventsql.runner.driver.Guarantees;
+import io.eventsql.runner.driver.PlainProgram;
 import java.util.Map;
+import java.util.Optional;
 
 /**
  * Redis Streams: {@code XADD}, pipelined for a call of several events; a consumer is a group with one member.
  * Variables: {@code REDIS_HOST}, {@code REDIS_PORT} (6379); {@code REDIS_APPENDFSYNC} describes the server's setting.
+ * Options: {@code shared_connections} (0), {@code pipeline_events} (1), {@code page_events} (1000), see {@link
+ * RedisSettings}.
  */
 public final class RedisDriverProvider implements DriverProvider {
     private final Map<String, String> environment;
@@ -42,5 +46,10 @@ public final class RedisDriverProvider implements DriverProvider {
     @Override
     public Driver open(DriverSettings settings) {
         return RedisDriver.open(settings);
+    }
+
+    @Override
+    public Optional<PlainProgram> plainProgram() {
+        return Optional.of(new RedisPlainProgram());
     }
 }

@@ -1,0 +1,70 @@
+package io.eventsql.runner.driver;
+
+import io.eventsql.runner.driver.PlainProgram.Load;
+import io.eventsql.runner.driver.PlainProgram.Rates;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import java.util.function.LongSupplier;
+
+/** The loop of a plain program: threads that publish for a time, then the wait for what they have published. */
+public final class PlainLoop {
+    private static final long ARRIVE_NANOS = TimeUnit.SECONDS.toNanos(120);
+
+    private PlainLoop() {}
+
+    /** Publishes one call. Returns when it is stored or, for an asynchronous load, when the client has accepted it. */
+    @FunctionalInterface
+    public interface Caller {
+        void call() throws Exception;
+    }
+
+    /** Waits until everything is stored. */
+    @FunctionalInterface
+    public interface Flush {
+        void await() throws Exception;
+    }
+
+    /**
+     * Runs the load.
+     *
+     * @param callers publish concurrently, each on its own thread
+     * @param flush waits for the answers to asynchronous calls
+     * @param arrived returns the events that the consumer has counted
+     * @throws IllegalStateException if not everything arrives within two minutes
+     */
+    public static Rates run(Load load, List<Caller> callers, Flush flush, LongSupplier arrived) throws Exception {
+        long start = System.nanoTime();
+        long end = start + (long) (load.seconds() * 1e9);
+        long events = 0;
+        try (ExecutorService threads = Executors.newFixedThreadPool(callers.size())) {
+            List<Future<Long>> running = new ArrayList<>();
+            callers.forEach(caller -> running.add(threads.submit(() -> callUntil(end, caller))));
+            for (Future<Long> calls : running) {
+                events += calls.get() * load.eventsPerCall();
+            }
+        }
+        flush.await();
+        double publishSeconds = (System.nanoTime() - start) / 1e9;
+        while (arrived.getAsLong() < events) {
+            if (System.nanoTime() - end > ARRIVE_NANOS) {
+                throw new IllegalStateException("only " + arrived.getAsLong() + " of " + events + " events arrived");
+            }
+            TimeUnit.MILLISECONDS.sleep(1);
+        }
+        double consumeSeconds = (System.nanoTime() - start) / 1e9;
+        return new Rates(events / publishSeconds, events / consumeSeconds);
+    }
+
+    private static long callUntil(long endNanos, Caller caller) throws Exception {
+        long calls = 0;
+        while (System.nanoTime() < endNanos) {
+            caller.call();
+            calls++;
+        }
+        return calls;
+    }
+}

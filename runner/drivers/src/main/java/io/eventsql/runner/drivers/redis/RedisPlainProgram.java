@@ -1,0 +1,41 @@
+package io.eventsql.runner.drivers.redis;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+import io.eventsql.Event;
+import io.eventsql.runner.driver.DriverSettings;
+import io.eventsql.runner.driver.PlainLoop;
+import io.eventsql.runner.driver.PlainProgram;
+import java.util.Collections;
+import java.util.List;
+import java.util.concurrent.ThreadLocalRandom;
+import java.util.concurrent.atomic.AtomicLong;
+import redis.clients.jedis.RedisClient;
+
+/** Jedis alone: callers with a connection each, or a thread per shared connection with one pipeline after the other. */
+final class RedisPlainProgram implements PlainProgram {
+
+    @Override
+    public Rates run(DriverSettings settings, Load load) throws Exception {
+        RedisSettings redis = RedisSettings.of(settings);
+        String stream = "plain_" + Long.toString(ThreadLocalRandom.current().nextLong(Long.MAX_VALUE), 36);
+        int perPipeline = load.async() ? redis.pipelineEvents() : load.eventsPerCall();
+        List<Event> events = Collections.nCopies(perPipeline, Event.of(new byte[load.eventBytes()]));
+        AtomicLong arrived = new AtomicLong();
+        try (RedisClient client = redis.newClient()) {
+            RedisReader reader = new RedisReader(client, stream, "plain", redis.pageEvents());
+            RedisAppend append = new RedisAppend(client, stream);
+            Thread consuming = Thread.ofPlatform().start(() -> reader.read(page -> arrived.addAndGet(page.size())));
+            PlainLoop.Caller caller = () -> append.append(events);
+            List<PlainLoop.Caller> callers = Collections.nCopies(load.async() ? redis.lanes() : load.callers(), caller);
+            Load pipelined = new Load(load.callers(), load.async(), perPipeline, load.eventBytes(), load.seconds());
+            try {
+                return PlainLoop.run(pipelined, callers, () -> {}, arrived::get);
+            } finally {
+                reader.stop();
+                consuming.join();
+                client.del(stream.getBytes(UTF_8));
+            }
+        }
+    }
+}
