@@ -1,4 +1,4 @@
-"""Measures two commits in turns and prints the ratios of their rates: see --help."""
+"""Measures two commits in turns and prints the ratios of their figures: see --help."""
 
 import argparse
 import json
@@ -8,12 +8,12 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from random import Random
-from statistics import median
+from statistics import mean, median
+from typing import Any
 
 from benchmark.errors import Interrupted
+from benchmark.intervals import ratios
 from benchmark.signals import Signals
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -23,8 +23,6 @@ RESULTS_LINE = "Results: "
 
 ROUNDS_MIN = 2
 ROUNDS_MAX = 100
-RESAMPLES = 10_000
-SEED = 20_261_122
 
 RUNS = {
     "default": "",
@@ -32,14 +30,17 @@ RUNS = {
     "batches": "SHARDS=1 EVENTS_RATE=0 EVENTS_TO_PUBLISH=3000000 EVENTS_BATCH_SIZE=100 CALLERS=4",
     "async": "SHARDS=1 EVENTS_RATE=0 EVENTS_TO_PUBLISH=3000000 ASYNC=true",
 }
-# Fields of result.json, in events per second.
-FIGURES = ("publish_rate", "consume_rate")
+# Fields of result.json: rates in events per second, and milliseconds from the intended send to the handler.
+RATES = ("publish_rate", "consume_rate")
+LATENCIES = ("p50", "p99")
 
 EPILOG = """\
 A run is a set of variables of run_local_benchmark.bash. Both commits are checked out and built below
 target/compare-commits, where the results stay. Every round runs each commit once, in alternating order,
 so that a slow quarter of an hour hits both. The printed ratio is B divided by A: the median of the
-rounds' ratios with a bootstrap 95 % interval. Keep the machine idle while it measures.
+rounds' ratios with a bootstrap 95 % interval. Figures are rates in events per second, latencies from the
+intended send to the handler in ms, and the processors used by runners, apps and databases in µs per event.
+Keep the machine idle while it measures.
 
 Examples:
   bash scripts/compare_commits.bash HEAD~1 HEAD
@@ -48,25 +49,6 @@ Examples:
 
 Exit codes: 0 measured; 1 a run failed; 2 wrong usage; 130 after Ctrl-C, 143 after SIGTERM.
 """
-
-
-@dataclass(frozen=True)
-class Interval:
-    """The median of paired ratios, and what a bootstrap says about it."""
-
-    median: float
-    low: float
-    high: float
-
-
-def ratios(of_a: Sequence[float], of_b: Sequence[float]) -> Interval:
-    """B divided by A, round by round: the median and its bootstrap 95 % interval."""
-    if len(of_a) != len(of_b) or not of_a:
-        raise ValueError(f"rounds must be paired, but there are {len(of_a)} and {len(of_b)}")
-    paired = [b / a for a, b in zip(of_a, of_b, strict=True)]
-    random = Random(SEED)
-    medians = sorted(median(random.choices(paired, k=len(paired))) for _ in range(RESAMPLES))
-    return Interval(median(paired), medians[int(0.025 * RESAMPLES)], medians[int(0.975 * RESAMPLES) - 1])
 
 
 def variables(run: str) -> dict[str, str]:
@@ -86,7 +68,7 @@ def rounds(text: str) -> int:
 def arguments(words: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="compare_commits.bash",
-        description="Measures two commits in turns on this machine and prints the ratios of their rates.",
+        description="Measures two commits in turns on this machine and prints the ratios of their figures.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -149,7 +131,24 @@ def measure(folder: Path, environment: Mapping[str, str], log: Path) -> dict[str
     if run.returncode != 0 or not last.startswith(RESULTS_LINE):
         raise RuntimeError(f"{folder.name} ended with status {run.returncode}, see {log}")
     result = json.loads(Path(last.removeprefix(RESULTS_LINE)).read_text())
-    return {figure: float(result[figure]) for figure in FIGURES}
+    return figures(result)
+
+
+def figures(result: Mapping[str, Any]) -> dict[str, float]:
+    """The figures of a result.json; latencies only at a given rate: at full speed they follow from it."""
+    found = {name: float(result[name]) for name in RATES}
+    if result.get("rate_asked"):
+        found |= {f"{name} ms": float(result["end_to_end_latency_ms"][name]) for name in LATENCIES}
+    columns = result.get("resources", {}).get("columns", {})
+    # The first sample has no interval before it; a process that has not been sampled at a time has none.
+    cores = [
+        mean([sample for sample in column[1:] if sample is not None])
+        for name, column in columns.items()
+        if name.endswith(".cpu_cores")
+    ]
+    if cores:
+        found["cpu µs/event"] = sum(cores) * 1e6 / result["publish_rate"]
+    return found
 
 
 def turns(count: int) -> Iterator[tuple[int, str]]:
@@ -176,15 +175,20 @@ def measure_in_turns(given: argparse.Namespace, folders: Mapping[str, Path]) -> 
                 "RESULTS_DIR": str(FOLDER / "results"),
                 **chosen,
             }
-            figures = measure(folders[side], environment, log)
-            found[run][side].append(figures)
-            shown = ", ".join(f"{name} {value:,.0f}" for name, value in figures.items())
+            one = measure(folders[side], environment, log)
+            found[run][side].append(one)
+            shown = ", ".join(f"{name} {number_text(value)}" for name, value in one.items())
             print(f"round {number + 1} of {given.rounds}, {side.upper()}, {run}: {shown}", flush=True)
     return [
         row(run, figure, *([one[figure] for one in sides[side]] for side in "ab"))
         for run, sides in found.items()
-        for figure in FIGURES
+        for figure in sides["a"][0]
+        if all(figure in one for side in "ab" for one in sides[side])
     ]
+
+
+def number_text(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1_000 else f"{value:.3g}"
 
 
 def row(run: str, figure: str, of_a: Sequence[float], of_b: Sequence[float]) -> dict[str, object]:
@@ -206,7 +210,8 @@ def text(rows: Sequence[Mapping[str, object]]) -> str:
     for one in rows:
         medians = [median(values) for values in (one["a"], one["b"]) if isinstance(values, list)]
         lines.append(
-            f"{one['run']:<14} {one['figure']:<14} {medians[0]:>10,.0f} {medians[1]:>10,.0f}"
+            f"{one['run']:<14} {one['figure']:<14}"
+            f" {number_text(medians[0]):>10} {number_text(medians[1]):>10}"
             f"  {one['ratio']:.3f} ({one['low']:.3f} to {one['high']:.3f})"
         )
     return "\n".join(lines)

@@ -35,7 +35,9 @@ def start_limits(options: LimitsOptions, context: RunContext, database_variables
 
 def measure(options: LimitsOptions, context: RunContext) -> int:
     """Starts the database, measures and returns the exit status."""
-    database, database_variables = context.start_databases(1)
+    database, database_variables = context.start_databases(
+        1, options.recycled_wal_mb(), settings=options.postgres_settings(), monitoring=True
+    )
     limits = start_limits(options, context, database_variables)
     try:
         while limits.status is None:

@@ -165,7 +165,9 @@ class Run:
 
 def local_servers(settings: Settings) -> Environment:
     """Returns the servers of the main job: databases without standbys."""
-    return Environment("postgres", settings.shards, "none", {})
+    return Environment(
+        "postgres", settings.shards, "none", {}, tuple(settings.values["POSTGRES_SETTINGS"].split())
+    )
 
 
 def is_healthy(address: str) -> bool:

@@ -8,7 +8,7 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,6 +30,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 RUNNER_MAIN = "io.eventsql.runner.Runner"
 RESULTS = Path("results/local")
+ROUNDS_MAX = 100
 # More than an orderly stop takes; after that it is killed.
 RUNNER_STOP_SECONDS = 60
 # Approximate time of a run in addition to its load: servers start and stop, and the report is drawn.
@@ -81,20 +82,26 @@ class Series:
     folder: Path
     data: Path
     signals: Signals
+    rounds: int = 1
+    plain: bool = False
     failed: list[str] = field(default_factory=list)
 
     def measure(self) -> int:
         """Measures and draws everything; returns the exit status."""
         status = 0
-        for number, run in enumerate(self.runs):
-            print(f"\n{progress(self.runs, number)}", flush=True)
-            folder = self.folder / run.workload / run.name
+        turns = list(in_turns(self.runs, self.rounds))
+        planned = [run for _, run in turns]
+        for number, (place, run) in enumerate(turns):
+            print(f"\n{progress(planned, number)}", flush=True)
+            folder = self.folder / place / run.name
+            # Plots take longer than a short run; draw_report.bash draws those of several rounds on demand.
+            drawn = [run] if self.rounds == 1 else []
             try:
                 self.measure_run(run, folder)
-                draw_run(run, folder)
+                draw_runs(drawn, folder)
             except Interrupted as e:
-                draw_run(run, folder)
-                skipped = len(self.runs) - number - 1
+                draw_runs(drawn, folder)
+                skipped = len(planned) - number - 1
                 print(f"{skipped} run{'' if skipped == 1 else 's'} skipped", flush=True)
                 status = 128 + e.signal_number
                 break
@@ -148,11 +155,40 @@ class Series:
         child.join_readers()
         if child.status not in (0, FAILED) or not context.result.exists():
             raise Failure(f"the runner ended with status {child.status}, see {child.log}")
+        if self.plain:
+            self.measure_plain(run, context, environment)
         return child.status
+
+    def measure_plain(self, run: PlannedRun, context: RunContext, environment: Mapping[str, str]) -> None:
+        """Measures plain programs and the machine by `runner plain`, on the servers of the run."""
+        command = [
+            *runner("plain", *read_settings({}).workload_runner_options),
+            *(run.file, *options("--set", self.overrides), "--only", run.name),
+            *("--out", str(context.results.parent)),
+        ]
+        output = context.results / "logs" / "plain.out"
+        child = context.processes.start("plain", command, environment, RUNNER_STOP_SECONDS, output)
+        while child.status is None:
+            time.sleep(POLL_SECONDS)
+        child.join_readers()
+        if child.status != 0:
+            raise Failure(f"the plain programs ended with status {child.status}, see {child.log}")
+
+
+def in_turns(runs: Sequence[PlannedRun], rounds: int) -> Iterator[tuple[Path, PlannedRun]]:
+    """All runs once per round, so that a slow quarter of an hour hits all, and the folder of each."""
+    for number in range(rounds):
+        for run in runs:
+            yield Path(run.workload) / (f"round-{number + 1}" if rounds > 1 else ""), run
+
+
+def draw_runs(runs: Sequence[PlannedRun], folder: Path) -> None:
+    """Draws the results, if there are any."""
+    for run in runs:
+        draw_run(run, folder)
 
 
 def draw_run(run: PlannedRun, folder: Path) -> None:
-    """Draws the result, if there is one."""
     file = folder / "result.json"
     if not file.exists():
         return
@@ -237,13 +273,13 @@ def workload_file(text: str) -> str:
     return str(Path(text).resolve()) if text.endswith(".yaml") and not Path(text).is_absolute() else text
 
 
-def result_folder(given: Path | None, runs: Sequence[PlannedRun]) -> Path:
+def result_folder(given: Path | None, runs: Sequence[PlannedRun], rounds: int) -> Path:
     """Returns the folder of the results; raises WrongInput if it has one of a run already."""
     if given is None:
         return create_result_folder(ROOT / RESULTS, datetime.now(UTC))
-    for run in runs:
-        if (given / run.workload / run.name).exists():
-            raise WrongInput(f"--results: {given / run.workload / run.name} already exists")
+    for place, run in in_turns(runs, rounds):
+        if (given / place / run.name).exists():
+            raise WrongInput(f"--results: {given / place / run.name} already exists")
     return given.resolve()
 
 
@@ -262,8 +298,10 @@ Examples:
   bash scripts/run_workload.bash fan-out
   bash scripts/run_workload.bash stress --only publishing --set phases.2.seconds=30
   bash scripts/run_workload.bash rate fan-out streams --results results/2026-11-22
+  bash scripts/run_workload.bash compare --rounds 5 --plain
 
-Results: DIR/<workload>/<run>/ with result.json, report.txt, report.html, plots and logs.
+Results: DIR/<workload>/<run>/, or DIR/<workload>/round-<n>/<run>/ with --rounds: result.json,
+  report.txt, report.html, plots and logs.
 The last line printed is "Results: <DIR>".
 
 Exit codes: 0 good; 1 a run failed (the others are still measured); 2 wrong input;
@@ -282,6 +320,19 @@ Exit codes: 0 good; 1 a run failed (the others are still measured); 2 wrong inpu
     )
     parser.add_argument(
         "--only", metavar="RUN", action="append", default=[], help="only this run; may be repeated"
+    )
+    parser.add_argument(
+        "--rounds",
+        metavar="N",
+        type=int,
+        choices=range(1, ROUNDS_MAX + 1),
+        default=1,
+        help="measure all runs N times, in turns; without plots of single runs if N is above 1 [1]",
+    )
+    parser.add_argument(
+        "--plain",
+        action="store_true",
+        help="after each run, measure plain client programs and the machine on its servers: plain.json",
     )
     parser.add_argument(
         "--results",
@@ -313,8 +364,9 @@ def main(arguments: Sequence[str]) -> int:
         for run in runs:
             # Reports a wrong variable before measuring the first run.
             read_settings(run.variables)
-        folder = result_folder(parsed.results, runs)
-        return Series(runs, parsed.set, folder, settings.folder("DATA_DIR", ROOT), signals).measure()
+        folder = result_folder(parsed.results, runs, parsed.rounds)
+        data = settings.folder("DATA_DIR", ROOT)
+        return Series(runs, parsed.set, folder, data, signals, parsed.rounds, parsed.plain).measure()
     except WrongInput as e:
         print(e, file=sys.stderr)
         return WRONG_INPUT

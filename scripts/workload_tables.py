@@ -1,5 +1,6 @@
 """Results of workloads as Markdown: a table per workload, with a row per run and measured phase."""
 
+import json
 import re
 import statistics
 from collections.abc import Callable, Mapping, Sequence
@@ -7,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-TEXTS = ("run", "phase", "system", "promises", "is acknowledged when", "passed")
+from benchmark.intervals import interval, ratios
+
+TEXTS = ("run", "settings", "phase", "system", "promises", "is acknowledged when", "passed")
 # Omitted from a table if no run has them.
 OPTIONAL = ("phase", "system", "promises", "call to answer p50 / p99", "schedule delay p99", "CPU cores")
 
@@ -27,6 +30,12 @@ class Run:
     def kind(self) -> str:
         return str(self.result["kind"])
 
+    @property
+    def plain(self) -> Mapping[str, Any]:
+        """What plain programs and the machine reached on its servers; empty if that was not measured."""
+        file = self.folder / "plain.json"
+        return dict(json.loads(file.read_text())) if file.exists() else {}
+
 
 def tables(runs: Sequence[Run], link: Callable[[Path], str]) -> str:
     """All tables; `link` returns the path of a run's folder relative to the text."""
@@ -37,22 +46,135 @@ def tables(runs: Sequence[Run], link: Callable[[Path], str]) -> str:
 
 
 def side_by_side(runs: Sequence[Run]) -> str:
-    """A row for each run: its guarantees, publish rates, and latencies to the handler."""
-    rows = []
+    """A table for each machine: what each system reached, also in relation to the machine's limits."""
+    machines: dict[str, list[Run]] = {}
     for run in runs:
-        driver = run.result["driver"]
-        row = {"run": run.name, "is acknowledged when": str(driver["durability"])}
-        for asked, phase in zip(run.result["settings"]["phases"], run.result["phases"], strict=True):
-            if not phase.get("measured", True):
-                continue
-            if asked.get("rate"):
-                name = f"publish to handler at {asked['rate']:,.0f}/s, p50 / p99"
-                row[name] = _latency(phase["end_to_end_latency_ms"])
-            else:
-                row[str(phase["name"])] = _rate(phase["publish_rate"])
-        rows.append({**row, "passed": _passed(run)})
-    columns = list(dict.fromkeys(column for row in rows for column in row))
-    return "\n".join(_table(columns, rows))
+        machines.setdefault(_hardware(run.result), []).append(run)
+    return "\n\n".join(_side_by_side(of_machine) for of_machine in machines.values())
+
+
+def _side_by_side(runs: Sequence[Run]) -> str:
+    rounds: dict[str, list[Run]] = {}
+    for run in runs:
+        rounds.setdefault(run.name, []).append(run)
+    rows = [_compared(name, of_name) for name, of_name in rounds.items()]
+    parts = ["\n".join(_table(list(dict.fromkeys(column for row in rows for column in row)), rows))]
+    ratios_to_limits = [row for name, of_name in rounds.items() if (row := _of_limits(name, of_name, runs))]
+    if ratios_to_limits:
+        parts += [_limits(runs), "\n".join(_table(list(ratios_to_limits[0]), ratios_to_limits))]
+    return "\n\n".join(parts)
+
+
+def _compared(name: str, runs: Sequence[Run]) -> dict[str, str]:
+    """Guarantees, settings, rates and latencies of a system; medians if it was measured several times."""
+    settings = runs[0].result["settings"]
+    server_options = settings.get("environment", {}).get("server_options", {})
+    options = {**server_options, **settings.get("driver_options", {})}
+    row = {
+        "run": name,
+        "settings": ", ".join(f"`{option}={value}`" for option, value in options.items()) or "defaults",
+        "is acknowledged when": str(runs[0].result["driver"]["durability"]),
+    }
+    for asked in _measured(runs[0]):
+        phases = [_phase(run, asked["name"]) for run in runs]
+        if asked.get("rate"):
+            latencies = [phase["end_to_end_latency_ms"] for phase in phases]
+            row[f"publish to handler at {asked['rate']:,.0f}/s, p50 / p99"] = (
+                " / ".join(_of_rounds([one[part] for one in latencies], ",.1f") for part in ("p50", "p99"))
+                + " ms"
+                if all(latencies)
+                else ""
+            )
+        else:
+            row[str(asked["name"])] = _of_rounds([phase["publish_rate"] for phase in phases], ",.0f") + "/s"
+    passed = {_passed(run) for run in runs}
+    return {
+        **row,
+        "runs": str(len(runs)),
+        "passed": passed.pop() if len(passed) == 1 else "**not all**",
+    }
+
+
+def _of_rounds(values: Sequence[float], form: str) -> str:
+    """The median, with its 95 % interval if there are several values."""
+    if len(values) == 1:
+        return format(values[0], form)
+    found = interval(values)
+    return f"{found.median:{form}} ({found.low:{form}}–{found.high:{form}})"
+
+
+def _measured(run: Run) -> list[Mapping[str, Any]]:
+    """The settings of the measured phases."""
+    return [
+        asked
+        for asked in run.result["settings"]["phases"]
+        if _phase(run, asked["name"]).get("measured", True)
+    ]
+
+
+def _phase(run: Run, name: str) -> Mapping[str, Any]:
+    return next(phase for phase in run.result["phases"] if phase["name"] == name)
+
+
+def _of_limits(name: str, runs: Sequence[Run], sitting: Sequence[Run]) -> dict[str, str]:
+    """Ratios to plain programs and to the machine's limits; empty if those were not measured."""
+    if not all(run.plain for run in runs):
+        return {}
+    row = {"run": name}
+    copy = _limit(sitting, "copy_rows_per_second")
+    for asked in _measured(runs[0]):
+        phase = str(asked["name"])
+        if asked.get("rate"):
+            trips = [run.plain["limits"]["loopback_round_trip_micros"] / 1000 for run in runs]
+            latencies = [_phase(run, phase)["end_to_end_latency_ms"] for run in runs]
+            p50s = [one["p50"] for one in latencies if one]
+            row[f"{phase}: p50 in loopback round trips"] = _ratio(trips, p50s, ",.0f") if p50s else ""
+            continue
+        rates = [_phase(run, phase)["publish_rate"] for run in runs]
+        programs = [_program(run, phase) for run in runs]
+        consumed = [_phase(run, phase)["consume_rate"] for run in runs]
+        row[f"{phase}, of its plain program: published"] = (
+            _ratio([one["publish_rate"] for one in programs], rates, ".2f") if all(programs) else ""
+        )
+        row[f"{phase}: consumed"] = (
+            _ratio([one["consume_rate"] for one in programs], consumed, ".2f") if all(programs) else ""
+        )
+        fsyncs = [run.plain["limits"]["fsyncs_per_second"] for run in runs]
+        row[f"{phase}: events per flush of the disk"] = _ratio(fsyncs, rates, ",.1f")
+        row[f"{phase}: of a COPY"] = _of_rounds([rate / copy for rate in rates], ".2f") if copy else ""
+    return row
+
+
+def _program(run: Run, phase: str) -> Mapping[str, Any]:
+    return next((one for one in run.plain["programs"] if one["phase"] == phase), {})
+
+
+def _ratio(of_a: Sequence[float], of_b: Sequence[float], form: str) -> str:
+    found = ratios(of_a, of_b)
+    if len(of_a) == 1:
+        return f"{found.median:{form}}"
+    return f"{found.median:{form}} ({found.low:{form}}–{found.high:{form}})"
+
+
+def _limit(runs: Sequence[Run], name: str) -> float | None:
+    """The median of a limit over all runs that have it."""
+    values = [run.plain["limits"].get(name) for run in runs if run.plain]
+    known = [value for value in values if value is not None]
+    return statistics.median(known) if known else None
+
+
+def _limits(runs: Sequence[Run]) -> str:
+    """What the machine reached in the same sitting."""
+    parts = [
+        f"{value:,.0f} {unit}"
+        for name, unit in (
+            ("fsyncs_per_second", "flushes of 8 KiB/s"),
+            ("loopback_round_trip_micros", "µs for a loopback round trip"),
+            ("copy_rows_per_second", "rows/s by binary COPY over one connection"),
+        )
+        if (value := _limit(runs, name)) is not None
+    ]
+    return f"The machine itself, measured after each of these runs, medians: {'; '.join(parts)}."
 
 
 def _table(columns: Sequence[str], rows: Sequence[Mapping[str, str]]) -> list[str]:
@@ -71,9 +193,14 @@ def machine(runs: Sequence[Run]) -> str:
     return f"{'; '.join(machines)}; commit {commits}."
 
 
+def _hardware(result: Mapping[str, Any]) -> str:
+    system = result.get("machine", result)
+    return f"{system['cpus']} CPUs, {system['os']}"
+
+
 def _machine(result: Mapping[str, Any]) -> str:
     system = result.get("machine", result)
-    parts = [f"{system['cpus']} CPUs", str(system["os"]), f"Java {system['java_version']}"]
+    parts = [_hardware(result), f"Java {system['java_version']}"]
     if "databases" in result:
         databases = result["databases"]
     else:

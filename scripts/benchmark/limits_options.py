@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmark.settings import SECONDS_MAX, Variable
+from benchmark.settings import POSTGRES_SETTINGS, SECONDS_MAX, Variable
 
 LIMITS = (
     "append",
@@ -18,6 +18,10 @@ LIMITS = (
     "large",
     "retention",
     "compaction",
+    "cost",
+    "fanout",
+    "tail",
+    "scheduled",
 )
 
 # Passed on to the runner, which has the same options.
@@ -38,6 +42,11 @@ NUMBERS = (
     "burst-rate",
     "compaction-seconds",
     "compaction-rate",
+    "cost-seconds",
+    "tail-seconds",
+    "scheduled-events",
+    "scheduled-seconds",
+    "warmup-seconds",
 )
 
 VARIABLES = (
@@ -48,7 +57,11 @@ VARIABLES = (
         "DATA_DIR", "target/limits-benchmark", "text", "the database's data while it runs; not on a tmpfs"
     ),
     Variable("JAVA_OPTS_RUNNER", "-Xms1g -Xmx1g -XX:+UseSerialGC", "options", "JVM options of the runner"),
+    POSTGRES_SETTINGS,
+    Variable("RECYCLED_WAL_MB", "0", "number", "MB of recycled WAL files in the new database", 0, 2_000),
 )
+# Part of the command that repeats a run.
+REPEATED = ("POSTGRES_SETTINGS", "RECYCLED_WAL_MB", "JAVA_OPTS_RUNNER")
 
 
 @dataclass(frozen=True)
@@ -67,6 +80,7 @@ class LimitsOptions:
         """
         parsed = parser().parse_args(arguments)
         chosen = [f"--only={part}" for part in parsed.only or []]
+        chosen.append(f"--storage={parsed.storage}")
         for name in NUMBERS:
             chosen.append(f"--{name}={getattr(parsed, name.replace('-', '_'))}")
         values = {v.name: v.check(environment.get(v.name, "").strip() or v.default) for v in VARIABLES}
@@ -80,10 +94,21 @@ class LimitsOptions:
         """Returns the JVM options, split as a shell does."""
         return shlex.split(self.values["JAVA_OPTS_RUNNER"])
 
+    def recycled_wal_mb(self) -> int:
+        return int(self.values["RECYCLED_WAL_MB"])
+
+    def postgres_settings(self) -> list[str]:
+        """Returns the settings of the database as NAME=VALUE."""
+        return self.values["POSTGRES_SETTINGS"].split()
+
     def command(self) -> str:
         """Returns the command that repeats the run, from the repository's folder."""
-        java = self.values["JAVA_OPTS_RUNNER"]
-        changed = [f"JAVA_OPTS_RUNNER={shlex.quote(java)}"] if java != VARIABLES[2].default else []
+        defaults = {v.name: v.default for v in VARIABLES}
+        changed = [
+            f"{name}={shlex.quote(self.values[name])}"
+            for name in REPEATED
+            if self.values[name] != defaults[name]
+        ]
         script = ["bash", "scripts/run_limits_benchmark.bash"]
         return " ".join([*changed, *script, *(shlex.quote(argument) for argument in self.given)])
 
@@ -103,7 +128,7 @@ database (real PostgreSQL, durable), measures, writes the results and stops ever
 Takes about eleven minutes with the defaults.
 
   append    the same events through binary COPY into a stream's tables, and through the library
-  read      reading a stream in pages of 10 to 10,000 events, never analyzed and analyzed
+  read      reading a stream in pages of 10 to 10,000 events, never analyzed and analyzed, and with a consumer
   snapshot  publish latency at a steady rate, without and with an old snapshot held open
   handlers  a handler that takes 10 ms on one partition, with events of 1,000 different keys: one event
             at a time, and several keys at a time; checks that each key stays in order and nothing is lost
@@ -116,7 +141,13 @@ Takes about eleven minutes with the defaults.
   large     publishing and consuming, with and without millions of stored events, in turns; not by default
   retention publishing while segments expire, with idle readers; a burst into small segments; not by default
   compaction
-            updates of the same 100 keys in a compacted stream, with a consumer; not by default""",
+            updates of the same 100 keys in a compacted stream, with a consumer; not by default
+  cost      CPU of the database and the client, transactions and WAL per event and per byte of keys,
+            values and headers, at three rates and at full speed, without and with a checkpoint; page images
+            are shown apart; not by default
+  fanout    the same for one and for ten consumers of a stream in one process; not by default
+  tail      what the server's processes wait for, and what pauses the JVM, while the slowest percent of
+            events is on its way at three rates; not by default""",
         epilog=f"""\
 Environment variables [default]:
 {variables}
@@ -132,6 +163,9 @@ Examples:
   {command} --only large --large-events 100000000 --rounds 15
   {command} --only retention --rounds 5
   {command} --only compaction --compaction-seconds 1200
+  {command} --only cost --only fanout --rounds 5
+  {command} --only append --only cost --storage blocks --rounds 5
+  POSTGRES_SETTINGS='min_wal_size=4GB wal_init_zero=off' {command} --only cost
 
 Results: result.json, report.txt and the logs, in RESULTS_DIR/<UTC time>/.
 The last line printed is "Results: <path of result.json>".
@@ -147,7 +181,16 @@ SIGTERM (the parts measured until then are written).
         choices=LIMITS,
         help="measure only this part; may be repeated (default: the first six)",
     )
-    _number(result, "--rounds", 3, 1, 1_000, int, "measured rounds of append, read and transactions")
+    result.add_argument(
+        "--storage",
+        choices=("rows", "blocks"),
+        default="rows",
+        help="how the streams of append, read, snapshot, compaction, cost, fanout and tail keep their"
+        " events; COPY writes rows [%(default)s]",
+    )
+    _number(
+        result, "--rounds", 3, 1, 1_000, int, "measured rounds of append, read, transactions, cost and fanout"
+    )
     _number(result, "--round-seconds", 3, 0.05, 3_600, float, "length of a measured round")
     _number(result, "--read-events", 300_000, 1_000, 1_000_000_000, int, "events in the stream that is read")
     _number(
@@ -195,6 +238,19 @@ SIGTERM (the parts measured until then are written).
     _number(result, "--burst-rate", 100_000, 100, 1_000_000, int, "events/s there, in calls of 100")
     _number(result, "--compaction-seconds", 1_200, 1, SECONDS_MAX, int, "length of compaction")
     _number(result, "--compaction-rate", 20_000, 10, 1_000_000, int, "events/s there, in calls of 10")
+    _number(result, "--cost-seconds", 10, 1, SECONDS_MAX, int, "length of each interval of cost and fanout")
+    _number(result, "--tail-seconds", 60, 1, 600, int, "length of each of the three rates of tail")
+    _number(result, "--scheduled-events", 1_000_000, 1, 100_000_000, int, "pending events of scheduled")
+    _number(result, "--scheduled-seconds", 30, 1, SECONDS_MAX, int, "how long 1,000 events/s are due there")
+    _number(
+        result,
+        "--warmup-seconds",
+        5,
+        0,
+        SECONDS_MAX,
+        int,
+        "warm-up before each run of snapshot, outbox, retention, cost, fanout and tail",
+    )
     return result
 
 

@@ -1,6 +1,7 @@
 """PostgreSQL with PgQ for comparisons."""
 
 import os
+import re
 import secrets
 import shutil
 import subprocess
@@ -33,10 +34,12 @@ def as_user() -> list[str]:
     return ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--init-groups", "--pdeathsig", "TERM"]
 
 
-def settings(common: str, port: int) -> str:
-    """Returns the configuration of all our databases, and the address of this one."""
+def settings(common: str, port: int, initialized: str = "") -> str:
+    """Returns the configuration of all our databases, this one's address, and what initdb found to work."""
     own = f"\nlisten_addresses = '{HOST}'\nport = {port}\nunix_socket_directories = ''\n"
-    return common + own
+    # On some machines /dev/shm is closed to other users than root.
+    memory = re.findall(r"^dynamic_shared_memory_type = \w+", initialized, re.MULTILINE)
+    return common + own + "".join(f"{line}\n" for line in memory)
 
 
 def start(context: RunContext) -> tuple[Child, Mapping[str, str]]:
@@ -61,7 +64,9 @@ def start(context: RunContext) -> tuple[Child, Mapping[str, str]]:
         clean_environment(),
     )
     port = free_port()
-    (data / "postgresql.conf").write_text(settings((context.root / SETTINGS).read_text(), port))
+    configuration = data / "postgresql.conf"
+    common = (context.root / SETTINGS).read_text()
+    configuration.write_text(settings(common, port, configuration.read_text()))
     command = [*as_user(), str(PROGRAMS / "postgres"), "-D", str(data)]
     server = context.processes.start("postgres-pgq", command, clean_environment(), STOP_SECONDS)
     ready = [str(PROGRAMS / "pg_isready"), "-q", "-h", HOST, "-p", str(port)]

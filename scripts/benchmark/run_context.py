@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -37,14 +37,24 @@ class RunContext:
         return self.results / "result.json"
 
     def start_databases(
-        self, count: int, recycled_wal_mb: int = 0, standbys: str = "none"
+        self,
+        count: int,
+        recycled_wal_mb: int = 0,
+        standbys: str = "none",
+        settings: Sequence[str] = (),
+        monitoring: bool = False,
     ) -> tuple[Child, dict[str, str]]:
-        """Starts durable databases; returns the process and the environment for their clients."""
+        """Starts durable databases; returns the process and the environment for their clients.
+
+        `settings` are NAME=VALUE and replace those of postgresql.conf.
+        """
         print(f"Starting {count} database{'' if count == 1 else 's'}...", flush=True)
         out = self.temporary / "databases.json"
         command = [
             *java("-Xmx128m", "-XX:+UseSerialGC"),
             *("-jar", str(self.root / build.EVENTS_DB), "--count", str(count)),
+            *(argument for setting in settings for argument in ("--setting", setting)),
+            *(["--monitoring"] if monitoring else []),
             *("--recycled-wal", str(recycled_wal_mb), "--standbys", standbys),
             *("--data-folder", str(self.temporary / "data"), "--out", str(out), "--stop-on-stdin-close"),
         ]

@@ -20,6 +20,7 @@ class Environment:
     databases: int
     standbys: str
     server_options: Mapping[str, str]
+    postgres_settings: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ def require_known(environment: Environment) -> None:
 
 def _start_postgres(context: RunContext, environment: Environment, recycled_wal_mb: int) -> Servers:
     databases, variables = context.start_databases(
-        environment.databases, recycled_wal_mb, environment.standbys
+        environment.databases, recycled_wal_mb, environment.standbys, environment.postgres_settings
     )
     process_ids = {}
     for number, server in enumerate(

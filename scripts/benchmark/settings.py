@@ -1,5 +1,6 @@
 """The settings of a local benchmark, taken from the environment."""
 
+import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -36,7 +37,7 @@ class Variable:
 
     name: str
     default: str
-    kind: Literal["number", "boolean", "text", "options"]
+    kind: Literal["number", "boolean", "text", "options", "settings"]
     help: str
     minimum: int = 0
     maximum: int = 0
@@ -56,6 +57,12 @@ class Variable:
                 shlex.split(value)
             except ValueError as e:
                 raise WrongInput(f"{self.name} cannot be split into options ({e}): '{value}'") from None
+        if self.kind == "settings":
+            for setting in value.split():
+                if not re.fullmatch(r"[a-z_.]+=\S+", setting):
+                    raise WrongInput(
+                        f"{self.name} must be NAME=VALUE, separated by spaces, but has '{setting}'"
+                    )
         return value
 
     def _check_number(self, value: str) -> str:
@@ -81,6 +88,13 @@ def _number(
 ) -> Variable:
     return Variable(name, default, "number", help, minimum, maximum, to_runner, to_app)
 
+
+POSTGRES_SETTINGS = Variable(
+    "POSTGRES_SETTINGS",
+    "",
+    "settings",
+    "NAME=VALUE ...: settings of the databases instead of those of events-db/postgresql.conf",
+)
 
 VARIABLES = (
     _number("SHARDS", "3", 1, 16, "databases, and runners at the same time", to_runner=False),
@@ -150,6 +164,7 @@ VARIABLES = (
     Variable(
         "DATA_DIR", "target/local-benchmark", "text", "the databases' data while they run; not on a tmpfs"
     ),
+    POSTGRES_SETTINGS,
     Variable(
         "JAVA_OPTS_APP",
         "",
