@@ -13,4 +13,5 @@ CPUS=$(at_most_processors "${APP_CPUS:-2}")
 require_only_deployment eventsql-app
 image=$(load_image image.tar.gz)
 replace_container eventsql-app 120 "$image" \
-  --memory "${MEMORY_MB}m" --memory-swap "${MEMORY_MB}m" --cpus "$CPUS" --stop-timeout 30 --env-file settings.env
+  --memory "${MEMORY_MB}m" --memory-swap "${MEMORY_MB}m" --cpus "$CPUS" --pids-limit 1024 --stop-timeout 30 \
+  --env-file settings.env

@@ -16,6 +16,7 @@ Environment:
   APP_HOST        the machine
   DB0_HOST ...    the databases as the app reaches them
   DB0_PASSWORD .. passwords of the role eventsql; not needed with the file of passwords
+  APP_PRIVATE_HOST  its address in the private network, the only one on which its port is open [all addresses]
   APP_MEMORY_MB   of the container [1536]
   APP_CPUS        of the container [2]
   PARTITIONS, PAGE_EVENTS, JAVA_OPTS  for the app, see scripts/run_local_benchmark.bash --help
@@ -35,7 +36,9 @@ host=$(require_variable APP_HOST)
 settings=$(database_settings)
 check_sizes APP
 mapfile -t variables < <(set_variables APP_MEMORY_MB APP_CPUS)
+address=$(private_address APP_PRIVATE_HOST)
 deploy app "$host" "${variables[@]}" < <(
   echo "$settings"
+  [[ -z $address ]] || echo "SERVER_ADDRESS=$address"
   set_variables PARTITIONS PAGE_EVENTS JAVA_OPTS
 )

@@ -14,6 +14,8 @@ rolls back to the previous version if it is not. Data is kept in any case.
 
 Environment:
   EVENTS_DB0_HOST ...   machines
+  EVENTS_DB0_PRIVATE_HOST ...  their addresses in the private network, the only ones on which the databases' port is
+                        open; '*': all [DB0_HOST ...; without it all]
   DB0_PASSWORD ...      passwords of the role eventsql; not needed with the file of passwords
   EVENTS_DB_MEMORY_MB   of each container [5120]
   EVENTS_DB_CPUS        of each container [2]
@@ -33,13 +35,18 @@ hosts=$(require_variables EVENTS_DB _HOST)
 mapfile -t hosts <<<"$hosts"
 check_sizes EVENTS_DB
 mapfile -t variables < <(set_variables EVENTS_DB_MEMORY_MB EVENTS_DB_CPUS)
+addresses=()
 for number in "${!hosts[@]}"; do
   require_variable "DB${number}_PASSWORD" >/dev/null
+  address=$(private_address "EVENTS_DB${number}_PRIVATE_HOST" "DB${number}_HOST")
+  # The health check needs the first one.
+  [[ -z $address || $address == '*' ]] || address=127.0.0.1,$address
+  addresses+=("$address")
 done
 
 rc=0
 for number in "${!hosts[@]}"; do
   password=DB${number}_PASSWORD
-  deploy events-db "${hosts[number]}" "${variables[@]}" <<<"EVENTSQL_PASSWORD=${!password}" || rc=1
+  deploy events-db "${hosts[number]}" "LISTEN_ADDRESSES='${addresses[number]}'" "${variables[@]}" <<<"EVENTSQL_PASSWORD=${!password}" || rc=1
 done
 exit "$rc"

@@ -13,7 +13,7 @@ Copies the packed runner to each machine, and makes it the current version if it
 benchmark.
 
 Environment:
-  RUNNER0_HOST ...  machines
+  RUNNER0_HOST ...  machines [EVENTS_DB0_HOST ...]
 $DEPLOY_ENVIRONMENT
 
 Examples:
@@ -25,6 +25,7 @@ EOF
 }
 
 no_arguments "$@"
+default_runner_hosts
 hosts=$(require_variables RUNNER _HOST)
 mapfile -t hosts <<<"$hosts"
 rc=0

@@ -5,8 +5,11 @@ import sys
 from collections.abc import Sequence
 
 from cloud import inventory, options
+from cloud.api import Api
 from cloud.destroy import destroy, remove_files
+from cloud.files import InfraFiles
 from cloud.plan import Plan
+from cloud.polling import Polling
 from cloud.script import FAILED, run
 
 EXAMPLES = """\
@@ -17,15 +20,22 @@ EXAMPLES = """\
 
 def main(arguments: Sequence[str]) -> int:
     parser = options.parser(
-        "Removes everything that has the tag, data included, and nothing else. It cannot be undone.", EXAMPLES
+        "Removes everything that prepare_infra.py has created for the tag, data included, and nothing else: "
+        "what only has the tag, such as another project's machines, is listed and stays. This is final.",
+        EXAMPLES,
     )
     parser.add_argument("--yes", action="store_true", help="do not ask")
     chosen = parser.parse_args(arguments)
     plan = Plan.only_tag(chosen.tag)
     files = options.files(chosen)
     api = options.api(chosen)
-    present = inventory.read_inventory(api, plan)
-    print("\n".join(present.lines_or_nothing(plan.tag)))
+    with files.locked():
+        return removed(plan, files, api, options.polling(chosen), chosen.yes)
+
+
+def removed(plan: Plan, files: InfraFiles, api: Api, polling: Polling, is_agreed_already: bool) -> int:
+    present = inventory.read_inventory(api, plan, files.droplet_ids(plan.tag))
+    print("\n".join(present.lines_or_nothing()))
     if present.is_empty:
         if files.tag != plan.tag:
             # Only prints which files are kept.
@@ -34,11 +44,10 @@ def main(arguments: Sequence[str]) -> int:
         print(
             f"files     in {files.folder}: of machines that no longer exist, or that this token may not list"
         )
-    if not chosen.yes and not is_agreed(plan.tag):
+    if not is_agreed_already and not is_agreed(plan.tag):
         print("Nothing was removed.")
         return FAILED
-    destroy(api, plan, present, files, options.polling(chosen))
-    print(f"Nothing has the tag {plan.tag} any more.")
+    destroy(api, plan, present, files, polling)
     return 0
 
 

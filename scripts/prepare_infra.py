@@ -11,7 +11,7 @@ from cloud.script import run
 EXAMPLES = """\
   source venv/bin/activate     # made by scripts/init_python_env.bash
   python3 scripts/prepare_infra.py --dry-run
-  python3 scripts/prepare_infra.py --allow 203.0.113.7/32
+  python3 scripts/prepare_infra.py --allow 203.0.113.7/32      # also to change it later
   python3 scripts/prepare_infra.py --databases 1 --events-db-size s-2vcpu-4gb-amd --region ams3
 """
 
@@ -28,12 +28,14 @@ def main(arguments: Sequence[str]) -> int:
     chosen = parser.parse_args(arguments)
     plan = options.plan(chosen)
     api = options.api(chosen)
-    if chosen.dry_run:
-        show_plan(api, plan, plan.machines)
-        return 0
     files = options.files(chosen)
     preparation = Preparation(api, plan, files, options.polling(chosen))
-    machines = preparation.run(options.fingerprint())
+    if chosen.dry_run:
+        show_plan(api, plan, preparation.machines())
+        return 0
+    fingerprint = options.fingerprint()
+    with files.locked():
+        machines = preparation.run(fingerprint)
     print(f"\n{table(machines)}\n")
     print(f"Addresses: source {files.variables} (also in {files.description.name})")
     print(f"Passwords of the databases (keep them secret): {files.passwords}")

@@ -5,7 +5,8 @@ import sys
 from collections.abc import Sequence
 
 from cloud import inventory, options
-from cloud.plan import Plan, Price
+from cloud.plan import Plan
+from cloud.resources import Price
 from cloud.script import run
 
 EXAMPLES = """\
@@ -16,25 +17,25 @@ EXAMPLES = """\
 
 def main(arguments: Sequence[str]) -> int:
     parser = options.parser(
-        "Shows everything that has the tag, with addresses and price. Changes nothing.", EXAMPLES
+        "Shows everything that prepare_infra.py has created for the tag, with addresses and price, and what "
+        "else has the tag. Changes nothing.",
+        EXAMPLES,
     )
     chosen = parser.parse_args(arguments)
     plan = Plan.only_tag(chosen.tag)
     api = options.api(chosen)
-    present = inventory.read_inventory(api, plan)
-    print("\n".join(present.lines_or_nothing(plan.tag)))
+    present = inventory.read_inventory(api, plan, options.files(chosen).droplet_ids(plan.tag))
+    print("\n".join(present.lines_or_nothing()))
     if present.is_empty:
         return 0
     for droplet in present.droplets:
-        addresses = ", ".join(
-            f"{network['ip_address']} ({network['type']})" for network in droplet["networks"].get("v4", [])
-        )
-        print(f"{droplet['name']}: {addresses or 'no address yet'}")
-    sizes = [droplet["size"] for droplet in present.droplets]
-    price = Price(
-        sum(float(size["price_hourly"]) for size in sizes),
-        sum(float(size["price_monthly"]) for size in sizes),
-    )
+        addresses = [
+            f"{address} ({kind})"
+            for kind, address in (("public", droplet.public), ("private", droplet.private))
+            if address is not None
+        ]
+        print(f"{droplet.name}: {', '.join(addresses) or 'no address yet'}")
+    price = Price.sum(droplet.price for droplet in present.droplets)
     print(f"Together: {price}")
     return 0
 

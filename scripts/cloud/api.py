@@ -8,7 +8,7 @@ an exception, so the status decides here.
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from azure.core.exceptions import AzureError, HttpResponseError
@@ -16,15 +16,16 @@ from azure.core.pipeline.policies import HeadersPolicy, RetryPolicy
 from benchmark.errors import Failure, WrongInput
 from pydo import Client
 
-from cloud.errors import ApiError, NoAnswerError, is_temporary
+from cloud.errors import ApiError, NoAnswerError, StrangeAnswerError, is_temporary
 from cloud.polling import Deadline, Polling
+from cloud.resources import Droplet, Firewall, Json, Size, SshKey, Tag, Vpc, VpcMember
 
 API_URL = "https://api.digitalocean.com"
 PER_PAGE = 200
 CONNECT_SECONDS = 10
 ANSWER_SECONDS = 60
 
-Json: TypeAlias = dict[str, Any]
+T = TypeVar("T")
 
 
 class Api:
@@ -44,37 +45,64 @@ class Api:
             authentication_policy=HeadersPolicy({"Authorization": f"Bearer {token}"}),
         )
 
-    def ssh_key(self, fingerprint: str) -> Json:
-        get = self._client.ssh_keys.get
-        answer = self._read("asking for the ssh key", get, ssh_key_identifier=fingerprint)
-        return dict(answer["ssh_key"])
+    def ssh_key(self, fingerprint: str) -> SshKey:
+        request, get = "asking for the ssh key", self._client.ssh_keys.get
+        return self._read(
+            request, get, lambda answer: SshKey.of(answer["ssh_key"]), ssh_key_identifier=fingerprint
+        )
 
-    def sizes(self) -> list[Json]:
-        return self._pages("sizes", self._client.sizes.list)
+    def sizes(self) -> list[Size]:
+        return self._pages("sizes", self._client.sizes.list, Size.of)
 
-    def droplets(self, tag: str) -> list[Json]:
-        return self._pages("droplets", self._client.droplets.list, tag_name=tag)
+    def droplets(self) -> list[Droplet]:
+        """All machines of the account, whatever their tags: one that has lost its tag still costs."""
+        return self._pages("droplets", self._client.droplets.list, Droplet.of)
 
-    def firewalls(self) -> list[Json]:
-        return self._pages("firewalls", self._client.firewalls.list)
+    def firewalls(self) -> list[Firewall]:
+        return self._pages("firewalls", self._client.firewalls.list, Firewall.of)
 
-    def vpcs(self) -> list[Json]:
-        return self._pages("vpcs", self._client.vpcs.list)
+    def vpcs(self) -> list[Vpc]:
+        return self._pages("vpcs", self._client.vpcs.list, Vpc.of)
 
-    def tags(self) -> list[Json]:
-        return self._pages("tags", self._client.tags.list)
+    def vpc_members(self, vpc_id: str) -> list[VpcMember]:
+        """What is in a VPC, nothing if it does not exist any more."""
+        try:
+            return self._pages("members", self._client.vpcs.list_members, VpcMember.of, vpc_id=vpc_id)
+        except ApiError as e:
+            if e.status == 404:
+                return []
+            raise
 
-    def create_tag(self, body: Json, find: Callable[[], Json | None]) -> Json:
-        return self._create("tag", self._client.tags.create, body, find)
+    def tags(self) -> list[Tag]:
+        return self._pages("tags", self._client.tags.list, Tag.of)
 
-    def create_vpc(self, body: Json, find: Callable[[], Json | None]) -> Json:
-        return self._create("vpc", self._client.vpcs.create, body, find)
+    def create_tag(self, body: Json, find: Callable[[], Tag | None]) -> Tag:
+        return self._create("tag", self._client.tags.create, Tag.of, body, find)
 
-    def create_firewall(self, body: Json, find: Callable[[], Json | None]) -> Json:
-        return self._create("firewall", self._client.firewalls.create, body, find)
+    def create_vpc(self, body: Json, find: Callable[[], Vpc | None]) -> Vpc:
+        return self._create("vpc", self._client.vpcs.create, Vpc.of, body, find)
 
-    def create_droplet(self, body: Json, find: Callable[[], Json | None]) -> Json:
-        return self._create("droplet", self._client.droplets.create, body, find)
+    def create_firewall(self, body: Json, find: Callable[[], Firewall | None]) -> Firewall:
+        return self._create("firewall", self._client.firewalls.create, Firewall.of, body, find)
+
+    def create_droplet(self, body: Json, find: Callable[[], Droplet | None]) -> Droplet:
+        return self._create("droplet", self._client.droplets.create, Droplet.of, body, find)
+
+    def replace_firewall(self, firewall_id: str, body: Json) -> Firewall:
+        """Replaces all rules at once, so that the machines are never without a firewall."""
+        request, update = "changing the firewall", self._client.firewalls.update
+        return self._read(
+            request,
+            update,
+            lambda answer: Firewall.of(answer["firewall"]),
+            firewall_id=firewall_id,
+            body=body,
+        )
+
+    def tag_droplet(self, tag: str, droplet_id: int) -> None:
+        body = {"resources": [{"resource_id": str(droplet_id), "resource_type": "droplet"}]}
+        request, assign = f"tagging droplet {droplet_id}", self._client.tags.assign_resources
+        self._read(request, assign, lambda _: None, tag_id=tag, body=body)
 
     def delete_droplet(self, droplet_id: int) -> None:
         """Waits for a machine that is still being created; until then the API refuses with 422."""
@@ -91,22 +119,48 @@ class Api:
         """Waits for machines that are still being deleted; until then the API refuses with 403 or 409."""
         self._delete("removing the VPC", self._client.vpcs.delete, _has_members, vpc_id=vpc_id)
 
-    def _pages(self, what: str, operation: Callable[..., Any], **arguments: Any) -> list[Json]:  # noqa: ANN401
+    def _pages(
+        self,
+        what: str,
+        operation: Callable[..., Any],
+        parse: Callable[[Json], T],
+        **arguments: Any,  # noqa: ANN401
+    ) -> list[T]:
         """All elements of a list; the API gives at most 200 at once."""
-        elements: list[Json] = []
+        elements: list[T] = []
         page = 1
-        while True:
-            answer = self._read(f"listing {what}", operation, per_page=PER_PAGE, page=page, **arguments)
-            elements += answer[what]
+
+        def parse_page(answer: Json) -> tuple[list[T], bool]:
+            total = int(answer["meta"]["total"])
+            # Some empty lists are null.
+            on_page = [] if answer[what] is None and total == 0 else answer[what]
+            if not isinstance(on_page, list):
+                raise TypeError(f"{what} is no list")
             links = answer.get("links") or {}
             has_next = bool((links.get("pages") or {}).get("next"))
             # The API links a next page beyond the total; following it would never end.
-            if not has_next or page * PER_PAGE >= answer["meta"]["total"]:
+            return [parse(element) for element in on_page], has_next and page * PER_PAGE < total
+
+        while True:
+            on_page, has_next = self._read(
+                f"listing {what}", operation, parse_page, per_page=PER_PAGE, page=page, **arguments
+            )
+            elements += on_page
+            if not has_next:
                 return elements
             page += 1
 
-    def _read(self, request: str, operation: Callable[..., Any], **arguments: Any) -> Json:  # noqa: ANN401
-        return self._repeat(request, lambda: self._call(request, operation, **arguments))
+    def _read(
+        self,
+        request: str,
+        operation: Callable[..., Any],
+        parse: Callable[[Json], T],
+        **arguments: Any,  # noqa: ANN401
+    ) -> T:
+        """A request that may be repeated, and its parsed answer."""
+        return self._repeat(
+            request, lambda: _parsed(request, self._call(request, operation, **arguments), parse)
+        )
 
     def _delete(
         self,
@@ -115,20 +169,19 @@ class Api:
         waits_for: Callable[[ApiError], bool] = lambda _: False,
         **arguments: Any,  # noqa: ANN401
     ) -> None:
-        def delete() -> Json:
+        def delete() -> None:
             try:
-                return self._call(request, operation, **arguments)
+                self._call(request, operation, **arguments)
             except ApiError as e:
                 # Deleting what does not exist is a success.
-                if e.status == 404:
-                    return {}
-                raise
+                if e.status != 404:
+                    raise
 
         self._repeat(request, delete, waits_for)
 
     def _repeat(
-        self, request: str, call: Callable[[], Json], waits_for: Callable[[ApiError], bool] = lambda _: False
-    ) -> Json:
+        self, request: str, call: Callable[[], T], waits_for: Callable[[ApiError], bool] = lambda _: False
+    ) -> T:
         """Prints what it waits for when that changes, because it may take minutes."""
         deadline = self._polling.deadline(request)
         printed = ""
@@ -138,15 +191,20 @@ class Api:
             except (ApiError, NoAnswerError) as e:
                 if isinstance(e, ApiError) and waits_for(e):
                     if str(e) != printed:
-                        print(f"{e}; retrying for up to {deadline.seconds:.0f} s", flush=True)
+                        print(f"{e}; retrying for up to {deadline.seconds:g} s", flush=True)
                         printed = str(e)
                 elif not is_temporary(e):
                     raise
                 self._pause_after(e, deadline)
 
     def _create(
-        self, what: str, operation: Callable[..., Any], body: Json, find: Callable[[], Json | None]
-    ) -> Json:
+        self,
+        what: str,
+        operation: Callable[..., Any],
+        parse: Callable[[Json], T],
+        body: Json,
+        find: Callable[[], T | None],
+    ) -> T:
         """Creates what `find` does not find; checks again first when the outcome of a create is unknown."""
         request = f"creating {what} {body['name']}"
         deadline = self._polling.deadline(request)
@@ -155,7 +213,14 @@ class Api:
             if found is not None:
                 return found
             try:
-                created = self._call(request, operation, body=body)[what]
+                answer = self._call(request, operation, body=body)
+                return _parsed(request, answer, lambda content: parse(content[what]))
+            except StrangeAnswerError:
+                # It may have been created. Another create could make a second one.
+                found = self._find_late(find, deadline)
+                if found is None:
+                    raise
+                return found
             except (ApiError, NoAnswerError) as e:
                 if not is_temporary(e):
                     raise
@@ -164,10 +229,8 @@ class Api:
                     found = self._find_late(find, deadline)
                     if found is not None:
                         return found
-            else:
-                return dict(created)
 
-    def _find_late(self, find: Callable[[], Json | None], deadline: Deadline) -> Json | None:
+    def _find_late(self, find: Callable[[], T | None], deadline: Deadline) -> T | None:
         """Returns what an unanswered create has made, which may be listed a little later."""
         for _ in range(3):
             found = find()
@@ -179,12 +242,15 @@ class Api:
     def _pause_after(self, error: ApiError | NoAnswerError, deadline: Deadline) -> None:
         after = error.retry_after_seconds if isinstance(error, ApiError) else None
         try:
-            deadline.pause(self._polling.pause_seconds if after is None else after)
+            if after is None:
+                deadline.pause(self._polling.pause_seconds)
+            else:
+                deadline.pause_as_asked(after)
         except Failure as e:
             raise Failure(f"{e}; the last answer: {error}") from error
 
-    def _call(self, request: str, operation: Callable[..., Any], **arguments: Any) -> Json:  # noqa: ANN401
-        """One request and its answer, {} where the answer is empty."""
+    def _call(self, request: str, operation: Callable[..., Any], **arguments: Any) -> object:  # noqa: ANN401
+        """One request and the content of its answer, None where that is empty or no JSON."""
         options: Json = {"connection_timeout": CONNECT_SECONDS, "read_timeout": ANSWER_SECONDS}
         try:
             status, headers, answer = operation(**arguments, **options, cls=_whole_answer)
@@ -193,10 +259,18 @@ class Api:
         except AzureError as e:
             # Without the request's headers, in which the token is.
             raise NoAnswerError(f"{request}: no answer ({type(e).__name__})") from None
-        if status >= 400:
+        if not 200 <= status < 300:
             message = answer.get("message") if isinstance(answer, dict) else None
             raise ApiError(request, status, str(message or "no reason given"), _retry_after(headers))
-        return answer if isinstance(answer, dict) else {}
+        return answer
+
+
+def _parsed(request: str, answer: object, parse: Callable[[Json], T]) -> T:
+    """What the answer means; raises StrangeAnswerError where it lacks what the API promises."""
+    try:
+        return parse(answer)  # type: ignore[arg-type]
+    except (LookupError, TypeError, ValueError, AttributeError) as e:
+        raise StrangeAnswerError(request, e) from None
 
 
 def _has_pending_event(error: ApiError) -> bool:

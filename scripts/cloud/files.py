@@ -1,10 +1,12 @@
 """The files that describe the machines to their user and to the other scripts."""
 
+import fcntl
 import json
 import os
 import secrets
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -60,6 +62,35 @@ class InfraFiles:
     def _written(self) -> tuple[Path, ...]:
         return (self.variables, self.passwords, self.description)
 
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Excludes other scripts from the folder and its machines; raises WrongInput while one works there.
+
+        The lock is on the folder itself, so that no file stays, and ends with the process, however it ends.
+        """
+        descriptor = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise WrongInput(
+                    f"another prepare_infra.py or destroy_infra.py works in {self.folder}; wait for its end"
+                ) from None
+            yield
+        finally:
+            os.close(descriptor)
+
+    def droplet_ids(self, tag: str) -> frozenset[int]:
+        """The machines of infra.json, none if it belongs to another tag."""
+        if self.tag != tag:
+            return frozenset()
+        try:
+            description = json.loads(self.description.read_text())
+            machines = [*description.get("machines", []), *description.get("others", [])]
+            return frozenset(int(machine["id"]) for machine in machines)
+        except (OSError, ValueError, LookupError, TypeError, AttributeError):
+            return frozenset()
+
     def claim(self, about: Mapping[str, object]) -> None:
         """Writes into infra.json to which tag the passwords belong, unless it says so already.
 
@@ -73,12 +104,17 @@ class InfraFiles:
                 f"destroy_infra.py --tag {self.tag}, or choose another --folder"
             )
 
-    def write(self, machines: list[Address], about: Mapping[str, object]) -> None:
-        """Writes infra.env and infra.json, each atomically. They contain no secrets."""
+    def write(self, machines: Sequence[Address]) -> None:
+        """Writes infra.env. It contains no secrets."""
         _replace(self.variables, environment(machines), 0o644)
-        self._describe(machines, about)
 
-    def _describe(self, machines: list[Address], about: Mapping[str, object]) -> None:
+    def describe(
+        self, machines: Sequence[Address], others: Sequence[Mapping[str, object]], about: Mapping[str, object]
+    ) -> None:
+        """Writes infra.json; `others` are machines that exist, too, by id and name."""
+        self._describe(machines, {**about, "others": list(others)} if others else about)
+
+    def _describe(self, machines: Sequence[Address], about: Mapping[str, object]) -> None:
         text = json.dumps({**about, "machines": [asdict(machine) for machine in machines]}, indent=2)
         _replace(self.description, text + "\n", 0o644)
 
@@ -105,7 +141,7 @@ class InfraFiles:
             file.unlink(missing_ok=True)
 
 
-def environment(machines: list[Address]) -> str:
+def environment(machines: Sequence[Address]) -> str:
     """Variables to `source`: machines from outside, databases as the app and the runners reach them.
 
     A runner works on the machine of the database it writes to.

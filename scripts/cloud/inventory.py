@@ -1,75 +1,124 @@
-"""What exists at DigitalOcean already."""
+"""What exists at DigitalOcean already, and what of it was created by these scripts."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from benchmark.errors import Failure
 
-from cloud.api import Api, Json
+from cloud.api import Api
 from cloud.plan import Machine, Plan
+from cloud.resources import Droplet, Firewall, Tag, Vpc
 
 
-def find_droplet(api: Api, plan: Plan, machine: Machine) -> Json | None:
-    """The droplet with the plan's tag and the machine's name; raises Failure if it is another kind."""
-    named = [found for found in api.droplets(plan.tag) if found["name"] == machine.name]
-    if len(named) > 1:
-        ids = ", ".join(str(found["id"]) for found in named)
-        raise Failure(f"there are {len(named)} droplets called {machine.name} ({ids}); remove all but one")
-    for found in named:
-        region, size = found["region"]["slug"], found["size_slug"]
-        if (region, size) != (plan.region, machine.size):
-            raise Failure(
-                f"{machine.name} already exists as {size} in {region}, not as {machine.size} in "
-                f"{plan.region}; give the same options as before, or run destroy_infra.py first"
-            )
-    return named[0] if named else None
+@dataclass(frozen=True)
+class Machines:
+    """The machines of a tag: `ours` were created by these scripts, `foreign` only have the tag.
+
+    Ours are those in a VPC with our description, those whose id is in infra.json, and those of our names in
+    no VPC at all. So a machine that loses its tag stays known, and a tag alone makes nothing ours.
+    """
+
+    ours: Sequence[Droplet]
+    foreign: Sequence[Droplet]
+
+    def find(self, plan: Plan, machine: Machine) -> Droplet | None:
+        """The droplet of the machine's name; raises Failure if it is of another kind or not the only one."""
+        named = [found for found in self.ours if found.name == machine.name]
+        if len(named) > 1:
+            raise Failure(_duplicates(machine.name, named))
+        for found in named:
+            if (found.region, found.size) != (plan.region, machine.size):
+                raise Failure(
+                    f"{machine.name} already exists as {found.size} in {found.region}, not as {machine.size} "
+                    f"in {plan.region}; give the same options as before, or run destroy_infra.py first"
+                )
+        return named[0] if named else None
+
+    def check_names(self) -> None:
+        """Raises Failure where several machines have a name: a late listing has let one be created twice."""
+        counts = Counter(found.name for found in self.ours)
+        problems = [
+            _duplicates(name, [found for found in self.ours if found.name == name])
+            for name, count in sorted(counts.items())
+            if count > 1
+        ]
+        if problems:
+            raise Failure("\n".join(problems))
 
 
-def find_vpc(api: Api, plan: Plan) -> Json | None:
+def _duplicates(name: str, named: Sequence[Droplet]) -> str:
+    ids = ", ".join(str(found.id) for found in named)
+    return (
+        f"there are {len(named)} droplets called {name} ({ids}), and each costs; "
+        "remove all but one at https://cloud.digitalocean.com/droplets, or run destroy_infra.py"
+    )
+
+
+def find_machines(api: Api, plan: Plan, vpcs: Collection[Vpc], known_ids: Collection[int]) -> Machines:
+    """Asks for all machines of the account; `vpcs` are those with our description."""
+    our_vpcs = {vpc.id for vpc in vpcs}
+    ours, foreign = [], []
+    for found in api.droplets():
+        is_named = plan.is_machine_name(found.name) and plan.tag in found.tags and not found.vpc_id
+        if found.vpc_id in our_vpcs or found.id in known_ids or is_named:
+            ours.append(found)
+        elif plan.tag in found.tags:
+            foreign.append(found)
+    return Machines(ours, foreign)
+
+
+def our_vpcs(api: Api, plan: Plan) -> list[Vpc]:
+    return [found for found in api.vpcs() if found.description == plan.marker]
+
+
+def find_vpc(api: Api, plan: Plan) -> Vpc | None:
     """The VPC created by these scripts; raises Failure where another one has its name."""
     for found in api.vpcs():
-        if found["name"] == plan.vpc_name:
-            if found.get("description") != plan.marker:
+        if found.name == plan.vpc_name:
+            if found.description != plan.marker:
                 raise Failure(
                     f"the VPC {plan.vpc_name} was not created by prepare_infra.py; choose another --tag"
                 )
-            if found["region"] != plan.region:
+            if found.region != plan.region:
                 raise Failure(
-                    f"the VPC {plan.vpc_name} is in {found['region']}, not in {plan.region}; "
+                    f"the VPC {plan.vpc_name} is in {found.region}, not in {plan.region}; "
                     "choose that --region, or another --tag"
                 )
             return found
     return None
 
 
-def find_firewall(api: Api, tag: str, name: str) -> Json | None:
+def find_firewall(api: Api, plan: Plan) -> Firewall | None:
     """The firewall of this name that is for this tag only."""
     for found in api.firewalls():
-        if found["name"] == name:
-            if found.get("tags") != [tag]:
+        if found.name == plan.firewall_name:
+            if found.tags != (plan.tag,):
                 raise Failure(
-                    f"the firewall {name} was not created by prepare_infra.py; choose another --tag"
+                    f"the firewall {plan.firewall_name} was not created by prepare_infra.py; "
+                    "choose another --tag"
                 )
             return found
     return None
 
 
-def find_tag(api: Api, name: str) -> Json | None:
-    return next((found for found in api.tags() if found["name"] == name), None)
+def find_tag(api: Api, name: str) -> Tag | None:
+    return next((found for found in api.tags() if found.name == name), None)
 
 
 @dataclass(frozen=True)
 class Inventory:
-    """All resources that have a tag, or are known to belong to it.
+    """What these scripts have created for a tag, and in `stays` what only looks like it.
 
-    The first VPC of a region becomes its default, which the API never removes: it is shown, but not counted.
+    The first VPC of a region becomes its default, which the API never removes: it stays, too.
     """
 
-    droplets: Sequence[Json]
-    firewalls: Sequence[Json]
-    vpcs: Sequence[Json]
-    tags: Sequence[Json]
-    default_vpcs: Sequence[Json]
+    tag: str
+    droplets: Sequence[Droplet]
+    firewalls: Sequence[Firewall]
+    vpcs: Sequence[Vpc]
+    tags: Sequence[Tag]
+    stays: Sequence[str]
 
     @property
     def is_empty(self) -> bool:
@@ -78,28 +127,64 @@ class Inventory:
 
     def lines(self) -> list[str]:
         return [
-            *(f"droplet   {d['name']} ({d['id']}), {d['size_slug']}, {d['status']}" for d in self.droplets),
-            *(f"firewall  {f['name']}" for f in self.firewalls),
-            *(f"VPC       {v['name']}, {v['ip_range']}, {v['region']}" for v in self.vpcs),
-            *(f"tag       {t['name']}" for t in self.tags),
-            *(
-                f"VPC       {v['name']}, {v['ip_range']}, {v['region']}: stays, since DigitalOcean never "
-                "removes a region's default VPC; it costs nothing"
-                for v in self.default_vpcs
-            ),
+            *(f"droplet   {d.name} ({d.id}), {d.size}, {d.status}{self._untagged(d)}" for d in self.droplets),
+            *(f"firewall  {f.name}" for f in self.firewalls),
+            *(f"VPC       {v.name}, {v.ip_range}, {v.region}" for v in self.vpcs),
+            *(f"tag       {t.name}" for t in self.tags),
+            *self.stays,
         ]
 
-    def lines_or_nothing(self, tag: str) -> list[str]:
-        return [*([f"Nothing has the tag {tag}."] if self.is_empty else []), *self.lines()]
+    def _untagged(self, droplet: Droplet) -> str:
+        return "" if self.tag in droplet.tags else f", WITHOUT THE TAG {self.tag}: no firewall protects it"
+
+    def lines_or_nothing(self) -> list[str]:
+        if not self.is_empty:
+            return self.lines()
+        if any(not line.startswith("VPC") for line in self.stays):
+            return [f"prepare_infra.py has left nothing to remove for the tag {self.tag}.", *self.stays]
+        return [f"Nothing has the tag {self.tag}.", *self.stays]
 
 
-def read_inventory(api: Api, plan: Plan) -> Inventory:
-    """What belongs to the plan's tag, whatever its region, sizes and names are."""
-    vpcs = [found for found in api.vpcs() if found.get("description") == plan.marker]
-    return Inventory(
-        api.droplets(plan.tag),
-        [found for found in api.firewalls() if found.get("tags") == [plan.tag]],
-        [found for found in vpcs if not found.get("default")],
-        [found for found in api.tags() if found["name"] == plan.tag],
-        [found for found in vpcs if found.get("default")],
-    )
+def read_inventory(api: Api, plan: Plan, known_ids: Collection[int]) -> Inventory:
+    """What belongs to the plan's tag, whatever its region, sizes and names are.
+
+    `known_ids` are the machines of infra.json, if it is of this tag.
+    """
+    vpcs = our_vpcs(api, plan)
+    machines = find_machines(api, plan, vpcs, known_ids)
+    # prepare_infra.py creates the VPC first, and destroy_infra.py removes it last.
+    is_ours = bool(vpcs or machines.ours or known_ids)
+    stays = [
+        f"droplet   {found.name} ({found.id}): stays, since prepare_infra.py has not created it"
+        for found in machines.foreign
+    ]
+    firewalls = []
+    for firewall in api.firewalls():
+        if plan.tag not in firewall.tags:
+            continue
+        if firewall.name != plan.firewall_name or firewall.tags != (plan.tag,) or not is_ours:
+            stays.append(f"firewall  {firewall.name}: stays, since prepare_infra.py has not created it")
+        elif machines.foreign:
+            stays.append(f"firewall  {firewall.name}: stays, since it protects the droplets that stay")
+        else:
+            firewalls.append(firewall)
+    tags = []
+    for tag in api.tags():
+        if tag.name != plan.tag:
+            continue
+        if tag.others > 0 or machines.foreign:
+            stays.append(f"tag       {tag.name}: stays, since other resources have it")
+        else:
+            tags.append(tag)
+    removable = []
+    for vpc in vpcs:
+        # Machines in it are ours, and are still its members for a while after they were removed.
+        members = [member for member in api.vpc_members(vpc.id) if not member.is_droplet]
+        shown = f"VPC       {vpc.name}, {vpc.ip_range}, {vpc.region}: stays, since"
+        if vpc.is_default:
+            stays.append(f"{shown} DigitalOcean never removes a region's default VPC; it costs nothing")
+        elif members:
+            stays.append(f"{shown} it has {', '.join(member.urn for member in members)}")
+        else:
+            removable.append(vpc)
+    return Inventory(plan.tag, machines.ours, firewalls, removable, tags, stays)

@@ -4,6 +4,7 @@ import argparse
 import ipaddress
 import math
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -19,7 +20,8 @@ TAG = "eventsql-benchmark"
 
 ENVIRONMENT = """environment:
   DO_API_TOKEN         the API's token; read from here only, and never printed
-  SSH_KEY_FINGERPRINT  MD5 fingerprint of an ssh key of the account (prepare_infra.py)
+  SSH_KEY_FINGERPRINT  MD5 fingerprint of an ssh key of the account (prepare_infra.py), as
+                       `ssh-keygen -E md5 -lf KEY.pub` prints it
   SSH_KEY_FILE         its private key, where ssh does not find it on its own
 
 exit codes: 0 done; 1 something failed, run it again to resume; 2 wrong input; 130 after Ctrl-C
@@ -58,12 +60,13 @@ def add_plan(result: argparse.ArgumentParser) -> None:
         "--allow",
         action="append",
         metavar="RANGE",
-        help="addresses that may use ssh and ping, such as 203.0.113.7/32; may be repeated [anywhere]",
+        help="addresses that may use ssh and ping, such as 203.0.113.7/32; may be repeated; can be changed "
+        "while the machines run [those that may already; anywhere if the firewall is new]",
     )
 
 
 def plan(options: argparse.Namespace) -> Plan:
-    ranges = options.allow or ["0.0.0.0/0", "::/0"]
+    ranges = options.allow or []
     for text in ranges:
         try:
             ipaddress.ip_network(text)
@@ -84,11 +87,25 @@ def polling(options: argparse.Namespace) -> Polling:
 
 
 def api(options: argparse.Namespace, environment: Mapping[str, str] = os.environ) -> Api:
-    return Api(_required(environment, "DO_API_TOKEN"), options.api_url, polling(options))
+    token = _required(environment, "DO_API_TOKEN")
+    if re.fullmatch(r"[!-~]+", token) is None:
+        # No request could ever be sent with it.
+        raise WrongInput(
+            "DO_API_TOKEN must be one word of ASCII, but has a blank, a line break or the like in it"
+        )
+    return Api(token, options.api_url, polling(options))
 
 
 def fingerprint(environment: Mapping[str, str] = os.environ) -> str:
-    return _required(environment, "SSH_KEY_FINGERPRINT")
+    """The fingerprint as the API knows it: 16 bytes in lower case, without a prefix."""
+    given = _required(environment, "SSH_KEY_FINGERPRINT")
+    text = re.sub(r"^md5:", "", given.lower())
+    if re.fullmatch(r"[0-9a-f]{2}(:[0-9a-f]{2}){15}", text) is None:
+        raise WrongInput(
+            "SSH_KEY_FINGERPRINT must be an MD5 fingerprint of 16 bytes such as 3b:16:…:45, as "
+            f"`ssh-keygen -E md5 -lf KEY.pub` prints it, but is '{given}'"
+        )
+    return text
 
 
 def files(options: argparse.Namespace) -> InfraFiles:

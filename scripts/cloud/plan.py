@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 from benchmark.errors import Failure, WrongInput
 
-from cloud.api import Json
+from cloud.resources import Json, Price, Size
 
 DATABASE_PORT = 5432
 APP_PORT = 8080
 DATABASES_MAX = 16
+ANYWHERE = ("0.0.0.0/0", "::/0")
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,10 @@ class Machine:
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything the scripts create. Two plans with different tags do not affect each other."""
+    """Everything the scripts create. Two plans with different tags do not affect each other.
+
+    `allowed_ranges` is empty where a firewall stays as it is, and a new one allows every address.
+    """
 
     tag: str
     region: str
@@ -76,11 +80,15 @@ class Plan:
     def vpc(self) -> Json:
         return {"name": self.vpc_name, "region": self.region, "description": self.marker}
 
-    def firewall(self, vpc_range: str) -> Json:
-        """Ssh and ping from the allowed ranges; databases and apps only from inside the VPC."""
-        outside = {"addresses": list(self.allowed_ranges)}
-        inside = {"addresses": [vpc_range]}
-        anywhere = {"addresses": ["0.0.0.0/0", "::/0"]}
+    def is_machine_name(self, name: str) -> bool:
+        """Whether the scripts give this name to a machine, whatever the number of databases."""
+        return re.fullmatch(rf"{re.escape(self.tag)}-(app|events-db-\d{{1,2}})", name) is not None
+
+    def firewall(self, allowed_ranges: Sequence[str]) -> Json:
+        """Ssh and ping from the allowed ranges; databases and apps only from machines with the tag."""
+        outside = {"addresses": list(allowed_ranges)}
+        inside = {"tags": [self.tag]}
+        anywhere = {"addresses": list(ANYWHERE)}
         return {
             "name": self.firewall_name,
             "tags": [self.tag],
@@ -117,32 +125,20 @@ def _check_tag(tag: str) -> None:
         raise WrongInput(f"--tag must be lower-case letters, digits and dashes, but is '{tag}'")
 
 
-@dataclass(frozen=True)
-class Price:
-    """In US dollars, without taxes, as listed by the API today."""
-
-    hourly: float
-    monthly: float
-
-    def __str__(self) -> str:
-        return f"{self.hourly:.4f} USD an hour, at most {self.monthly:.2f} USD a month"
-
-
-def prices(plan: Plan, sizes: Sequence[Json], missing: Collection[Machine]) -> dict[str, Price]:
+def prices(plan: Plan, sizes: Sequence[Size], missing: Collection[Machine]) -> dict[str, Price]:
     """The price of each size in the plan; raises Failure where the region has none for a missing machine."""
-    known = {str(size["slug"]): size for size in sizes}
+    known = {size.slug: size for size in sizes}
     result = {}
     for machine in plan.machines:
         size = known.get(machine.size)
         if size is None:
             raise Failure(f"the size {machine.size} is not known; see https://slugs.do-api.dev")
-        if machine in missing and not (size["available"] and plan.region in size["regions"]):
+        if machine in missing and not (size.available and plan.region in size.regions):
             raise Failure(f"the size {machine.size} is not available in the region {plan.region}")
-        result[machine.size] = Price(float(size["price_hourly"]), float(size["price_monthly"]))
+        result[machine.size] = size.price
     return result
 
 
 def total(plan: Plan, known: Mapping[str, Price]) -> Price:
-    """What all machines cost together; VPC, firewall and tags are free."""
-    each = [known[machine.size] for machine in plan.machines]
-    return Price(sum(price.hourly for price in each), sum(price.monthly for price in each))
+    """What all machines of the plan cost together; VPC, firewall and tags are free."""
+    return Price.sum(known[machine.size] for machine in plan.machines)

@@ -39,7 +39,17 @@ class Deadline:
     moment: float
 
     def pause(self, seconds: float) -> None:
-        """Sleeps; raises Failure if that would last beyond the moment."""
+        """Sleeps, at most until the moment; raises Failure once it has passed."""
+        left = self.moment - time.monotonic()
+        if left <= 0:
+            raise Failure(f"{self.what}: not done within {self.seconds:g} s")
+        time.sleep(min(seconds, left))
+
+    def pause_as_asked(self, seconds: float) -> None:
+        """Sleeps as long as the other side asks for; raises Failure if that would last beyond the moment."""
         if time.monotonic() + seconds > self.moment:
-            raise Failure(f"{self.what}: not done within {self.seconds:.0f} s")
+            raise Failure(
+                f"{self.what}: asked to wait for {seconds:g} s, which is beyond the limit of "
+                f"{self.seconds:g} s (--wait-seconds)"
+            )
         time.sleep(seconds)

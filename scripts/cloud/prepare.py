@@ -5,34 +5,67 @@ interruption resumes where the first one stopped.
 """
 
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from benchmark.errors import Failure, WrongInput
 
 from cloud import inventory, ssh
-from cloud.api import Api, Json
+from cloud.api import Api
 from cloud.cloud_init import user_data
 from cloud.errors import ApiError
 from cloud.files import Address, InfraFiles
-from cloud.plan import Machine, Plan, prices, total
+from cloud.inventory import Machines
+from cloud.plan import ANYWHERE, Machine, Plan, prices, total
 from cloud.polling import Polling
+from cloud.resources import Droplet, Price, SshKey, inbound_of
 
 
-def show_plan(api: Api, plan: Plan, missing: Collection[Machine]) -> None:
-    """Prints what would be created and what it costs; asks the API for sizes only."""
+def show_plan(api: Api, plan: Plan, machines: Machines) -> None:
+    """Prints what will exist and what it costs. Raises WrongInput where the tag is used by others."""
+    if machines.foreign:
+        shown = ", ".join(f"{found.name} ({found.id})" for found in machines.foreign[:5])
+        raise WrongInput(
+            f"the tag {plan.tag} is used by {len(machines.foreign)} droplet(s) that prepare_infra.py has not "
+            f"created, and its firewall would apply to them: {shown}; choose another --tag"
+        )
+    machines.check_names()
+    existing = {machine: machines.find(plan, machine) for machine in plan.machines}
+    missing = [machine for machine, found in existing.items() if found is None]
     known = prices(plan, api.sizes(), missing)
+    firewall = inventory.find_firewall(api, plan)
+    sources = plan.allowed_ranges or (firewall.ssh_sources if firewall else ANYWHERE)
     print(f"In {plan.region}, all with the tag {plan.tag}:")
     print(f"  VPC       {plan.vpc_name}")
-    print(f"  firewall  {plan.firewall_name}: ssh and ping from {', '.join(plan.allowed_ranges)}")
+    print(f"  firewall  {plan.firewall_name}: ssh and ping from {', '.join(sources)}")
     for machine in plan.machines:
-        print(f"  droplet   {machine.name}: {machine.size}, {plan.image}, {known[machine.size]}")
-    print(f"Together: {total(plan, known)}", flush=True)
+        found = existing[machine]
+        image = (found and found.image) or plan.image
+        print(f"  droplet   {machine.name}: {machine.size}, {image}, {known[machine.size]}")
+        if image != plan.image:
+            print(
+                f"            It exists with {image}, not with {plan.image}, and stays so; another image "
+                "needs destroy_infra.py first, which removes all data."
+            )
+    others = others_of(plan, machines.ours)
+    for other in others:
+        print(f"  droplet   {other.name} ({other.id}): {other.size}, {other.price}")
+        print(
+            "            It exists, though these options do not ask for it: it stays, is not used, and costs "
+            "until destroy_infra.py removes everything."
+        )
+    print(f"Together: {Price.sum([total(plan, known), *(each.price for each in others)])}", flush=True)
+
+
+def others_of(plan: Plan, ours: Collection[Droplet]) -> list[Droplet]:
+    """The machines that exist beyond the plan, such as those of more databases before."""
+    names = {machine.name for machine in plan.machines}
+    return [found for found in ours if found.name not in names]
 
 
 @dataclass(frozen=True)
 class Preparation:
-    """One run of prepare_infra.py."""
+    """One run of prepare_infra.py. The folder must be locked."""
 
     api: Api
     plan: Plan
@@ -40,29 +73,36 @@ class Preparation:
     polling: Polling
 
     def run(self, fingerprint: str) -> list[Address]:
+        ssh.require()
         key = self.ssh_key(fingerprint)
-        # A size that is sold out by now does not matter for machines that exist.
-        machines = self.plan.machines
-        missing = [each for each in machines if inventory.find_droplet(self.api, self.plan, each) is None]
-        show_plan(self.api, self.plan, missing)
-        about = {"tag": self.plan.tag, "region": self.plan.region}
+        plan = self.plan
+        show_plan(self.api, plan, self.machines())
+        about = {"tag": plan.tag, "region": plan.region}
         self.files.claim(about)
         # The firewall needs the tag, and a machine must never be without its firewall.
-        self.api.create_tag({"name": self.plan.tag}, lambda: inventory.find_tag(self.api, self.plan.tag))
-        vpc = self.api.create_vpc(self.plan.vpc(), lambda: inventory.find_vpc(self.api, self.plan))
-        print(f"VPC {vpc['name']}: {vpc['ip_range']}", flush=True)
-        self.ensure_firewall(str(vpc["ip_range"]))
+        self.api.create_tag({"name": plan.tag}, lambda: inventory.find_tag(self.api, plan.tag))
+        vpc = self.api.create_vpc(plan.vpc(), lambda: inventory.find_vpc(self.api, plan))
+        print(f"VPC {vpc.name}: {vpc.ip_range}", flush=True)
+        self.ensure_firewall()
+        self.ensure_tags()
         # Before the machines: a database's password is generated only once.
-        self.files.add_passwords(len(self.plan.machines) - 1)
-        for machine in self.plan.machines:
-            self.ensure_droplet(machine, str(vpc["id"]), key)
-        addresses = [self.await_address(machine) for machine in self.plan.machines]
+        self.files.add_passwords(len(plan.machines) - 1)
+        for machine in plan.machines:
+            self.ensure_droplet(machine, vpc.id, key)
+        addresses = [self.await_address(machine) for machine in plan.machines]
+        self.describe(addresses, about)
         for each in addresses:
             self.await_ready(each)
-        self.files.write(addresses, about)
+        # Again: another computer may have created or removed some, or one was listed late.
+        self.describe(addresses, about)
+        self.files.write(addresses)
         return addresses
 
-    def ssh_key(self, fingerprint: str) -> Json:
+    def machines(self) -> Machines:
+        vpcs = inventory.our_vpcs(self.api, self.plan)
+        return inventory.find_machines(self.api, self.plan, vpcs, self.files.droplet_ids(self.plan.tag))
+
+    def ssh_key(self, fingerprint: str) -> SshKey:
         try:
             return self.api.ssh_key(fingerprint)
         except ApiError as e:
@@ -73,37 +113,65 @@ class Preparation:
                 ) from None
             raise
 
-    def ensure_firewall(self, vpc_range: str) -> None:
+    def ensure_firewall(self) -> None:
+        """Creates the firewall, or changes its rules to those of the options; no machine is affected."""
         plan = self.plan
-        body = plan.firewall(vpc_range)
         firewall = self.api.create_firewall(
-            body, lambda: inventory.find_firewall(self.api, plan.tag, plan.firewall_name)
+            plan.firewall(plan.allowed_ranges or ANYWHERE), lambda: inventory.find_firewall(self.api, plan)
         )
-        if _inbound(firewall) != _inbound(body):
-            raise Failure(
-                f"the firewall {plan.firewall_name} differs from the options; "
-                "give the same --allow as before, or run destroy_infra.py first"
-            )
-        print(f"firewall {plan.firewall_name}: ready", flush=True)
+        if not (plan.allowed_ranges or firewall.ssh_sources):
+            raise Failure(f"the firewall {plan.firewall_name} allows ssh from nowhere; give --allow")
+        body = plan.firewall(plan.allowed_ranges or firewall.ssh_sources)
+        if firewall.inbound == inbound_of(body):
+            print(f"firewall {plan.firewall_name}: ready", flush=True)
+            return
+        if firewall.droplet_ids:
+            body["droplet_ids"] = list(firewall.droplet_ids)
+        self.api.replace_firewall(firewall.id, body)
+        sources = ", ".join(body["inbound_rules"][0]["sources"]["addresses"])
+        print(f"firewall {plan.firewall_name}: changed, ssh and ping from {sources}", flush=True)
 
-    def ensure_droplet(self, machine: Machine, vpc_id: str, key: Json) -> None:
-        body = self.plan.droplet(machine, vpc_id, int(key["id"]), user_data(str(key["public_key"])))
-        droplet = self.api.create_droplet(body, lambda: inventory.find_droplet(self.api, self.plan, machine))
-        print(f"droplet {machine.name}: {droplet['id']}, {droplet['status']}", flush=True)
+    def ensure_tags(self) -> None:
+        """Tags machines again that have lost the tag, and with it their firewall."""
+        for found in self.machines().ours:
+            if self.plan.tag not in found.tags:
+                self.api.tag_droplet(self.plan.tag, found.id)
+                print(
+                    f"droplet {found.name} ({found.id}): had lost the tag {self.plan.tag} and its firewall; "
+                    "tagged again",
+                    flush=True,
+                )
+
+    def ensure_droplet(self, machine: Machine, vpc_id: str, key: SshKey) -> None:
+        body = self.plan.droplet(machine, vpc_id, key.id, user_data(key.public_key))
+        droplet = self.api.create_droplet(body, lambda: self.machines().find(self.plan, machine))
+        print(f"droplet {machine.name}: {droplet.id}, {droplet.status}", flush=True)
+
+    def describe(self, addresses: Sequence[Address], about: dict[str, str]) -> None:
+        """Writes infra.json if each machine exists exactly once; raises Failure otherwise."""
+        machines = self.machines()
+        machines.check_names()
+        existing = {found.id for found in machines.ours}
+        gone = [f"{each.name} ({each.id})" for each in addresses if each.id not in existing]
+        if gone:
+            raise Failure(
+                f"removed while this script was running, by another one or by hand: {', '.join(gone)}"
+            )
+        others = [{"id": found.id, "name": found.name} for found in others_of(self.plan, machines.ours)]
+        self.files.describe(addresses, others, about)
 
     def await_address(self, machine: Machine) -> Address:
         """Waits until the droplet runs and has its addresses."""
 
         def poll() -> Address | None:
-            droplet = inventory.find_droplet(self.api, self.plan, machine)
+            droplet = self.machines().find(self.plan, machine)
             if droplet is None:
                 return None
-            if droplet["status"] in ("off", "archive"):
-                raise Failure(f"{machine.name} is {droplet['status']}; switch it on and run this again")
-            public, private = _address_of(droplet, "public"), _address_of(droplet, "private")
-            if droplet["status"] != "active" or public is None or private is None:
+            if droplet.status in ("off", "archive"):
+                raise Failure(f"{machine.name} is {droplet.status}; switch it on and run this again")
+            if droplet.status != "active" or droplet.public is None or droplet.private is None:
                 return None
-            return Address(machine.name, machine.variable, int(droplet["id"]), public, private)
+            return Address(machine.name, machine.variable, droplet.id, droplet.public, droplet.private)
 
         return self.polling.until(f"Starting {machine.name}", poll)
 
@@ -129,21 +197,6 @@ class Preparation:
 
         self.polling.until(f"Preparing {machine.name} at {machine.public}", poll)
         print(f"{machine.name}: ready", flush=True)
-
-
-def _inbound(firewall: Json) -> list[tuple[str, str, list[str]]]:
-    """The inbound rules in a fixed order, because the API may return them in another one."""
-    return sorted(
-        (rule["protocol"], str(rule["ports"]), sorted(rule["sources"].get("addresses") or []))
-        for rule in firewall["inbound_rules"]
-    )
-
-
-def _address_of(droplet: Json, kind: str) -> str | None:
-    for network in droplet["networks"].get("v4", []):
-        if network["type"] == kind:
-            return str(network["ip_address"])
-    return None
 
 
 def table(machines: list[Address]) -> str:

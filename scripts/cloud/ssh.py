@@ -1,8 +1,11 @@
 """Checks machines over ssh, with host keys pinned in a file of the project."""
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
+
+from benchmark.errors import WrongInput
 
 from cloud.cloud_init import USER
 
@@ -11,6 +14,15 @@ CONNECT_SECONDS = 5
 CHECK_SECONDS = 30
 
 READY = "test -e /var/lib/cloud/instance/boot-finished && docker info >/dev/null"
+
+
+def require() -> None:
+    """Raises WrongInput where no machine could be reached, before any is created."""
+    if shutil.which("ssh") is None:
+        raise WrongInput("the program ssh is not in PATH (Debian: apt-get install openssh-client)")
+    identity = os.environ.get("SSH_KEY_FILE", "")
+    if identity and not Path(identity).is_file():
+        raise WrongInput(f"SSH_KEY_FILE must be a private key, but {identity} is no file")
 
 
 def options(known_hosts: Path) -> list[str]:
@@ -46,7 +58,7 @@ def missing_for_readiness(address: str, known_hosts: Path) -> str | None:
 
 def forget(address: str, known_hosts: Path) -> None:
     """Forgets a removed machine's key, because its address will be assigned to another machine."""
-    if known_hosts.exists():
+    if known_hosts.exists() and shutil.which("ssh-keygen") is not None:
         subprocess.run(
             ["ssh-keygen", "-f", str(known_hosts), "-R", address], capture_output=True, check=False
         )

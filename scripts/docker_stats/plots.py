@@ -6,10 +6,12 @@ from pathlib import Path
 
 from docker_stats.reading import Sample
 
-PLOTS: tuple[tuple[str, str, Callable[[Sample], float]], ...] = (
-    ("cpu", "CPU, cores", lambda sample: sample.cpu_cores),
-    ("memory", "memory, MB", lambda sample: sample.memory_mb),
-    ("written", "written to disk since the start, MB", lambda sample: sample.written_mb),
+# Name, label, value, and whether it is a counter, which is shown from the first sample on.
+PLOTS: tuple[tuple[str, str, Callable[[Sample], float], bool], ...] = (
+    ("cpu", "CPU, cores", lambda sample: sample.cpu_cores, False),
+    ("memory", "memory, MB", lambda sample: sample.memory_mb, False),
+    ("written", "written to disk since the start, MB", lambda sample: sample.written_mb, True),
+    ("network", "received and sent since the start, MB", lambda s: s.received_mb + s.sent_mb, True),
 )
 
 
@@ -28,12 +30,13 @@ def draw(samples: Sequence[Sample], folder: Path) -> list[Path]:
         return []
     started = min(sample.time.timestamp() for line in lines.values() for sample in line if sample.time)
     plots = []
-    for name, label, figure_of in PLOTS:
+    for name, label, figure_of, is_counter in PLOTS:
         figure = Figure(figsize=(9, 4.5), layout="constrained")
         axes = figure.subplots()
         for container, line in sorted(lines.items()):
             seconds = [sample.time.timestamp() - started for sample in line if sample.time]
-            axes.plot(seconds, [figure_of(sample) for sample in line], label=container)
+            base = figure_of(line[0]) if is_counter else 0.0
+            axes.plot(seconds, [figure_of(sample) - base for sample in line], label=container)
         axes.set_xlabel("seconds")
         axes.set_ylabel(label)
         axes.set_ylim(bottom=0)

@@ -20,6 +20,7 @@ UNITS = {
     "KiB": 2.0**10,
     "MiB": 2.0**20,
     "GiB": 2.0**30,
+    "TiB": 2.0**40,
 }
 MB = 1e6
 COLUMN_GAP = re.compile(r"\s{2,}")
@@ -28,7 +29,10 @@ COLUMNS = 7
 
 @dataclass(frozen=True)
 class Sample:
-    """One container at one moment. MB are 1,000,000 bytes; traffic counts from the container's start."""
+    """One container, or the whole `machine`, at one moment. MB are 1,000,000 bytes.
+
+    Traffic counts from its start. Of a container on the host's network Docker counts none.
+    """
 
     time: datetime | None
     host: str

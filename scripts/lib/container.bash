@@ -48,6 +48,11 @@ await_healthy() {
   done
 }
 
+# A component has no capability of root and cannot gain rights. Each also limits its processes, memory and processors.
+CONFINED=(--cap-drop ALL --security-opt no-new-privileges)
+# What the container runs, if not the image's own command.
+COMMAND=()
+
 # Replaces the container $1 by one of the image $3 with the further arguments of `docker run`, waits up to $2
 # seconds until it is healthy, and otherwise rolls back to the previous version and fails.
 #
@@ -67,7 +72,7 @@ replace_container() {
     fi
   fi
   if docker run --detach --name "$name" --restart unless-stopped --network host \
-    --log-opt max-size=20m --log-opt max-file=3 "$@" "$image" >/dev/null && await_healthy "$name" "$seconds"; then
+    --log-opt max-size=20m --log-opt max-file=3 "${CONFINED[@]}" "$@" "$image" "${COMMAND[@]}" >/dev/null && await_healthy "$name" "$seconds"; then
     note_healthy "$name"
     echo "$name: healthy, $image"
     remove_old_images "$image"

@@ -36,6 +36,34 @@ require_variable() {
   echo "${!1}"
 }
 
+# Sets RUNNER0_HOST and so on to the machines of the databases, and RUNNER_HOST to the first one, where they are unset.
+default_runner_hosts() {
+  local number=0 runner database
+  while true; do
+    runner=RUNNER${number}_HOST database=EVENTS_DB${number}_HOST
+    [[ -n ${!runner:-} || -n ${!database:-} ]] || break
+    [[ -n ${!runner:-} ]] || printf -v "$runner" '%s' "${!database}"
+    number=$((number + 1))
+  done
+  RUNNER_HOST=${RUNNER_HOST:-${RUNNER0_HOST:-}}
+}
+
+# Prints the address of the private network named by the variable $1 or, where that is unset, by one of the others. Without
+# any it warns that the port of $1 is open on all addresses, and prints nothing. Exits with 2 on what is no address.
+private_address() {
+  local name
+  for name; do
+    [[ -n ${!name:-} ]] || continue
+    if [[ ! ${!name} =~ ^([A-Za-z0-9.:_-]+|\*)$ ]]; then
+      echo "$name must be an address, but is '${!name}'" >&2
+      exit 2
+    fi
+    echo "${!name}"
+    return
+  done
+  echo "Warning: $1 is not set, so the port is open on all addresses of the machine; restrict it with a firewall" >&2
+}
+
 # Prints the values of <prefix>0<suffix>, <prefix>1<suffix> and so on until one is empty; exits with 2 without any.
 require_variables() {
   local prefix=$1 suffix=$2 number=0 name
@@ -109,10 +137,10 @@ deploy() {
   echo "[$host] copying $component..."
   # Copies to a new folder and then renames it, so that an interrupted copy does not change the folder in use. Under the
   # lock of load_and_run.bash, which reads the folder.
-  tar --create --directory="$ROOT/$component/dist" . | remote "$host" "set -e
+  tar --create --owner=0 --group=0 --directory="$ROOT/$component/dist" . | remote "$host" "set -e
     exec 9>.eventsql-$component.lock; flock --wait 300 9
     mkdir -p eventsql; cd eventsql; rm -rf $component.new; mkdir $component.new
-    tar --extract --directory=$component.new
+    tar --extract --no-same-owner --directory=$component.new
     rm -rf $component; mv $component.new $component" || failed_copy "$component" "$host" || return
   write_settings "$component" "$host" <<<"$settings" || failed_copy "$component" "$host" || return
   remote "$host" env "$@" bash "eventsql/$component/load_and_run.bash" 2>&1 | prefixed "$host"

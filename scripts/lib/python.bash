@@ -39,7 +39,7 @@ make_venv() {
   fi
   rm -rf "$venv"
   "$python" -m venv "$venv" || return 1
-  "$venv/bin/python" -m pip install --quiet --no-compile "${requirements[@]/#/--requirement=}" || return 1
+  "$venv/bin/python" -m pip install --quiet --no-compile --require-hashes "${requirements[@]/#/--requirement=}" || return 1
   cat "${requirements[@]}" | sha256sum >"$stamp"
 }
 

@@ -201,7 +201,7 @@ make_java_base() {
   make_debian_base
   rm -rf "$build"
   mkdir -p "$build"
-  "$JAVA_HOME/bin/jlink" --add-modules java.se,jdk.unsupported,jdk.crypto.ec,jdk.management,jdk.zipfs \
+  "$JAVA_HOME/bin/jlink" --add-modules java.se,jdk.unsupported,jdk.crypto.ec,jdk.management,jdk.zipfs,jdk.httpserver \
     --strip-debug --no-header-files --no-man-pages --output "$build/jre"
   cat >"$build/Dockerfile" <<'EOF'
 FROM eventsql-rehearsal-debian

@@ -30,7 +30,7 @@ interrupted=0
 # they measured until then is fetched.
 # $1: the command that repeats the benchmark.
 remote_benchmark() {
-  local command=$1 run_id settings app folder rc=0
+  local command=$1 run_id settings app name folder rc=0
   shift
   runner_hosts=("$@")
   read_passwords
@@ -38,7 +38,9 @@ remote_benchmark() {
   require_variable APP_HOST >/dev/null
   app=http://${APP_PRIVATE_HOST:-$APP_HOST}:8080
   run_id=$(od -An -N4 -tx1 /dev/urandom | tr -d ' \n')
-  folder=$ROOT/results/${RESULT_NAME:-cloud-$(date -u +%Y-%m-%dT%H-%M-%SZ)}
+  name=${RESULT_NAME:-cloud-$(date -u +%Y-%m-%dT%H-%M-%SZ)}
+  check_result_name RESULT_NAME "$name"
+  folder=$ROOT/results/$name
   require_only_benchmark
   # Only the folder of an aborted benchmark is renamed, not one with a result, nor a folder of other folders.
   if [[ -e $folder && (-e $folder/result.json || ! -d $folder/logs) ]]; then
@@ -63,6 +65,7 @@ remote_benchmark() {
   ((${#runners[@]} == 0)) || fetch_results "$folder" || rc=1
   if compgen -G "$folder/runner-*.json" >/dev/null; then
     summarize_results "$folder" "$run_id" "$app" "$command" || rc=1
+    hide_addresses "$folder"
     draw_plots "$folder"
     [[ ! -e $folder/result.json ]] || echo "Results: $folder/result.json"
   fi
@@ -70,6 +73,15 @@ remote_benchmark() {
   # Written last: without it, the benchmark was aborted.
   [[ ! -e $folder/result.json ]] || echo "$rc" >"$folder/exit-code"
   return "$rc"
+}
+
+# Exits with 2 if $2, the value of the variable $1, is no folder below results/.
+check_result_name() {
+  local part='[A-Za-z0-9][A-Za-z0-9._-]*'
+  if [[ ! $2 =~ ^$part(/$part)*$ ]]; then
+    echo "$1 must be a folder in results/, of letters, digits, dots and dashes, but is '$2'" >&2
+    exit 2
+  fi
 }
 
 # Renames the folder of an aborted benchmark, so that it is not mistaken for a result.
@@ -137,12 +149,13 @@ abort() {
 }
 
 collect_stats() {
-  local folder=$1 host SSH
+  local folder=$1 host name SSH
   while read -r host; do
+    name=$(machine_name "$host")
     # Not through a function, because the process to stop is ssh itself.
     ssh_to "$host"
     "${SSH[@]}" INTERVAL_SECONDS="${INTERVAL_SECONDS:-10}" bash -s <"$ROOT/scripts/collect_docker_stats.bash" \
-      >"$folder/stats/$host.txt" 2>>"$folder/logs/stats.log" &
+      >"$folder/stats/$name.txt" 2>>"$folder/logs/stats.log" &
     stats+=("$!")
   done < <(benchmark_machines)
   # If this script is killed, they would keep running.
@@ -156,6 +169,43 @@ collect_stats() {
     kill "${stats[@]}" 2>/dev/null || true
   ) &
   watch=$!
+}
+
+# Prints what the machine $1 is called in results, which are published: without its address.
+machine_name() {
+  local name number=0
+  [[ $1 != "$APP_HOST" ]] || { echo app; return; }
+  for name in EVENTS_DB RUNNER; do
+    number=0
+    while host_of "$name$number" >/dev/null; do
+      if [[ $(host_of "$name$number") == "$1" ]]; then
+        [[ $name == RUNNER ]] && echo "runner-$number" || echo "events-db-$number"
+        return
+      fi
+      number=$((number + 1))
+    done
+  done
+  echo runner
+}
+
+# Prints the value of $1_HOST; fails where it is empty.
+host_of() {
+  local name=$1_HOST
+  [[ -n ${!name:-} ]] && echo "${!name}"
+}
+
+# Replaces the addresses of machines in the texts of results by their names.
+hide_addresses() {
+  local folder=$1 file host text
+  for file in "$folder"/*.txt "$folder"/logs/*; do
+    [[ -f $file ]] || continue
+    text=$(<"$file")
+    while read -r host; do
+      text=${text//"$host"/"$(machine_name "$host")"}
+      # Longer ones first: an address may be the beginning of another one.
+    done < <(benchmark_machines | awk '{ print length, $0 }' | sort -rn | cut -d ' ' -f 2-)
+    [[ -z $text ]] || printf '%s\n' "$text" >"$file"
+  done
 }
 
 stop_stats() {
@@ -249,13 +299,14 @@ summarize_results() {
   local folder=$1 run_id=$2 app=$3 command=$4 commit host=${runner_hosts[0]} quoted rc=0
   commit=$(git -C "$ROOT" rev-parse HEAD 2>/dev/null || echo unknown)
   # It needs the results of all runners.
-  (cd "$folder" && tar --create runner-*.json) |
-    remote "$host" tar --extract --directory=eventsql/results || return
+  (cd "$folder" && tar --create --owner=0 --group=0 runner-*.json) |
+    remote "$host" tar --extract --no-same-owner --directory=eventsql/results || return
   printf -v quoted '%q ' summarize --run "$run_id" --app-url "$app" --runner-results /results --out /results/result.json \
     --command "$command" --git-commit "$commit"
   remote "$host" "bash eventsql/runner/run_runner.bash $quoted" </dev/null || rc=1
   remote "$host" tar --create --directory=eventsql/results result.json report.txt series.csv resources.csv \
-    publish.hlog end_to_end.hlog </dev/null | tar --extract --directory="$folder" || rc=1
+    publish.hlog end_to_end.hlog </dev/null |
+    tar --extract --no-same-owner --no-same-permissions --directory="$folder" || rc=1
   return "$rc"
 }
 

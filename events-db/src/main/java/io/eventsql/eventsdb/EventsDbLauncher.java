@@ -8,6 +8,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
 import java.nio.file.attribute.PosixFilePermissions;
+import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
@@ -39,6 +40,8 @@ public final class EventsDbLauncher {
               --standbys KIND         standbys of each server: none (default), asynchronous (one),
                                       synchronous (one; commits wait for it), quorum (two; commits wait
                                       for one of them)
+              --monitoring            let the user see all server processes and start checkpoints (pg_monitor,
+                                      pg_checkpoint); for benchmarks
               --not-durable           turn fsync and synchronous_commit off; never for a benchmark
               --out FILE              write connection details as JSON to FILE when all servers are ready;
                                       readable only by its owner and removed on exit
@@ -62,6 +65,7 @@ public final class EventsDbLauncher {
             Map<String, String> settings,
             int recycledWal,
             StandbyMode standbys,
+            boolean monitoring,
             boolean durable,
             @Nullable Path out,
             boolean stopOnStdinClose) {}
@@ -135,7 +139,21 @@ public final class EventsDbLauncher {
         if (options.dataFolder != null) {
             builder.dataFolder(options.dataFolder.resolve("db-" + (index + 1)));
         }
-        return builder.start();
+        EmbeddedEventsDb server = builder.start();
+        if (options.monitoring) {
+            grantMonitoring(server);
+        }
+        return server;
+    }
+
+    private static void grantMonitoring(EmbeddedEventsDb server) {
+        try (var connection = server.adminDataSource().getConnection();
+                var statement = connection.createStatement()) {
+            statement.execute("GRANT pg_monitor, pg_checkpoint TO " + InitSql.USERNAME);
+        } catch (SQLException e) {
+            server.close();
+            throw new IllegalStateException("cannot grant the rights of --monitoring", e);
+        }
     }
 
     private static Options parse(List<String> arguments) throws UsageException {
@@ -145,6 +163,7 @@ public final class EventsDbLauncher {
         var settings = new LinkedHashMap<String, String>();
         int recycledWal = 0;
         StandbyMode standbys = StandbyMode.NONE;
+        boolean monitoring = false;
         boolean durable = true;
         Path out = null;
         boolean stopOnStdinClose = false;
@@ -153,6 +172,7 @@ public final class EventsDbLauncher {
         while (rest.hasNext()) {
             String option = rest.next();
             switch (option) {
+                case "--monitoring" -> monitoring = true;
                 case "--not-durable" -> durable = false;
                 case "--stop-on-stdin-close" -> stopOnStdinClose = true;
                 case "--count", "--ports", "--data-folder", "--setting", "--recycled-wal", "--standbys", "--out" -> {
@@ -185,7 +205,8 @@ public final class EventsDbLauncher {
         if (ports.size() != count) {
             throw new UsageException("--ports lists " + ports.size() + " ports for " + count + " servers");
         }
-        return new Options(count, ports, dataFolder, settings, recycledWal, standbys, durable, out, stopOnStdinClose);
+        return new Options(
+                count, ports, dataFolder, settings, recycledWal, standbys, monitoring, durable, out, stopOnStdinClose);
     }
 
     private static List<Integer> ports(String option, String value) throws UsageException {

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.sql.DriverManager;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
@@ -114,6 +115,31 @@ class EventsDbLauncherIT {
                 server.get().onExit().get(30, TimeUnit.SECONDS);
             }
         }
+    }
+
+    @Test
+    void monitoring_letsTheUserStartCheckpoints(@TempDir Path folder) throws Exception {
+        Path out = folder.resolve("servers.json");
+        Process launcher = launch(
+                "--monitoring", "--setting", "shared_buffers=32MB", "--out", out.toString(), "--stop-on-stdin-close");
+        awaitReady(launcher);
+        String json = Files.readString(out);
+
+        try (var connection = DriverManager.getConnection(text(json, "jdbcUrl"), "eventsql", text(json, "password"));
+                var statement = connection.createStatement()) {
+            statement.execute("CHECKPOINT");
+            var row = statement.executeQuery("SELECT pg_has_role('pg_read_all_stats', 'usage')");
+            assertThat(row.next() && row.getBoolean(1)).isTrue();
+        } finally {
+            launcher.getOutputStream().close();
+        }
+        assertThat(launcher.waitFor(30, TimeUnit.SECONDS)).isTrue();
+    }
+
+    private static String text(String json, String field) {
+        var matcher = Pattern.compile('"' + field + "\": \"([^\"]+)\"").matcher(json);
+        assertThat(matcher.find()).isTrue();
+        return matcher.group(1);
     }
 
     @Test
