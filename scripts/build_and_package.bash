@@ -17,7 +17,8 @@ image.tar.gz and the scripts that load and run it on a machine.
 
 Environment:
   APP         which component
-  BASE_IMAGE  base of its image [postgres:18 for events-db, eclipse-temurin:25-jre for the others]
+  BASE_IMAGE  base of its image [that of <component>/Dockerfile, by digest: postgres:18 for events-db,
+              eclipse-temurin:25-jre for the others]
   PLATFORM    platform of the image [linux/amd64]
 
 Examples:

@@ -17,11 +17,11 @@ from benchmark.signals import Signals
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# The test of each driver, and the server it needs.
+# The tests of each driver, and the server it needs.
 TESTS = {
-    "kafka": ("KafkaIT", Environment("kafka", 0, "none", {"fsync": "false"})),
-    "redis": ("RedisIT", Environment("redis", 0, "none", {"appendfsync": "everysec"})),
-    "pgq": ("PgQIT", Environment("postgres-pgq", 1, "none", {})),
+    "kafka": ("KafkaIT,KafkaTunedIT", Environment("kafka", 0, "none", {"fsync": "false"})),
+    "redis": ("RedisIT,RedisTunedIT", Environment("redis", 0, "none", {"appendfsync": "everysec"})),
+    "pgq": ("PgQIT,PgQTunedIT", Environment("postgres-pgq", 1, "none", {})),
 }
 
 

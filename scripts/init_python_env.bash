@@ -11,7 +11,7 @@ usage() {
 Usage: bash scripts/init_python_env.bash
 
 Creates the folder venv with the requirements of prepare_infra.py, show_infra.py and destroy_infra.py, in pinned
-versions (scripts/requirements-cloud.txt). Does nothing if they have not changed since.
+versions and with hashes (scripts/requirements-cloud.txt). Does nothing if they have not changed since.
 
 Example:
   bash scripts/init_python_env.bash && source venv/bin/activate
@@ -30,7 +30,7 @@ fi
 require_python
 rm -rf venv
 "$PYTHON" -m venv venv
-venv/bin/python -m pip install --quiet --requirement="$pinned"
+venv/bin/python -m pip install --quiet --require-hashes --requirement="$pinned"
 # Written last, so that an incomplete environment is created again.
 sha256sum "$pinned" >"$stamp"
 echo 'venv: ready (source venv/bin/activate)'

@@ -10,7 +10,8 @@ usage() {
   cat <<'EOF'
 Usage: bash scripts/run_all_benchmarks.bash
 
-Runs one benchmark after the other, on one database and on all, at fixed rates and as fast as possible. A failed
+Runs one benchmark after the other, on one database and on all, at 1,000, 5,000 and 10,000 events per second of each
+runner (with three databases 3 × as many), as fast as possible, and in batches. A failed
 one does not stop the series. Completed ones are skipped, so that an interrupted series resumes under the same
 name; to measure one again, remove its folder.
 
@@ -28,6 +29,7 @@ EOF
 
 no_arguments "$@"
 series=${SERIES_NAME:-cloud-$(date -u +%Y-%m-%d)}
+check_result_name SERIES_NAME "$series"
 rc=0
 benchmark=''
 trap 'stop_benchmark INT 130' INT
@@ -84,10 +86,12 @@ run() {
 
 run 1-database-1000 single EVENTS_RATE=1000 EVENTS_TO_PUBLISH=60000
 run 1-database-5000 single EVENTS_RATE=5000 EVENTS_TO_PUBLISH=300000
+run 1-database-10000 single EVENTS_RATE=10000 EVENTS_TO_PUBLISH=600000
 run 1-database-fastest single EVENTS_RATE=0 EVENTS_TO_PUBLISH=1000000
 run 1-database-batches single EVENTS_RATE=0 EVENTS_BATCH_SIZE=100 CALLERS=4 EVENTS_TO_PUBLISH=3000000
 run all-databases-1000 multiple EVENTS_RATE=1000 EVENTS_TO_PUBLISH=60000
 run all-databases-5000 multiple EVENTS_RATE=5000 EVENTS_TO_PUBLISH=300000
+run all-databases-10000 multiple EVENTS_RATE=10000 EVENTS_TO_PUBLISH=600000
 run all-databases-fastest multiple EVENTS_RATE=0 EVENTS_TO_PUBLISH=1000000
 run all-databases-batches multiple EVENTS_RATE=0 EVENTS_BATCH_SIZE=100 CALLERS=4 EVENTS_TO_PUBLISH=3000000
 exit "$rc"

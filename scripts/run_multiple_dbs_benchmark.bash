@@ -14,7 +14,7 @@ Runners start at the same moment, each publishes to its own database (or with KE
 consumes from all. Everything measured goes to results/<name>/.
 
 Environment:
-  RUNNER0_HOST ...   the runners' machines
+  RUNNER0_HOST ...   the runners' machines [EVENTS_DB0_HOST ...]
 $BENCHMARK_ENVIRONMENT
 
 Examples:
@@ -27,6 +27,7 @@ EOF
 }
 
 no_arguments "$@"
+default_runner_hosts
 hosts=$(require_variables RUNNER _HOST)
 mapfile -t hosts <<<"$hosts"
 command="$(set_variables "${RUNNER_VARIABLES[@]}" | tr '\n' ' ')bash scripts/run_multiple_dbs_benchmark.bash"

@@ -13,7 +13,7 @@ Usage: RUNNER_HOST=... bash scripts/run_single_db_benchmark.bash
 One runner publishes to the first database; the app consumes. Everything measured goes to results/<name>/.
 
 Environment:
-  RUNNER_HOST        the runner's machine
+  RUNNER_HOST        the runner's machine [RUNNER0_HOST, EVENTS_DB0_HOST]
 $BENCHMARK_ENVIRONMENT
 
 Examples:
@@ -26,6 +26,7 @@ EOF
 }
 
 no_arguments "$@"
+default_runner_hosts
 host=$(require_variable RUNNER_HOST)
 command="$(set_variables "${RUNNER_VARIABLES[@]}" | tr '\n' ' ')bash scripts/run_single_db_benchmark.bash"
 remote_benchmark "$command" "$host"

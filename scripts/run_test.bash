@@ -65,4 +65,7 @@ if ((${#reports[@]} == 0)); then
 fi
 read -r passed failed skipped < <(awk -f scripts/lib/test_totals.awk "${reports[@]}")
 echo "$passed passed, $failed failed, $skipped skipped"
+if ((exit_code != 0 && failed == 0)); then
+  echo 'Maven failed: the tests did not run to their end' >&2
+fi
 exit "$exit_code"

@@ -77,10 +77,11 @@ done
 results=()
 exit_code=0
 reports_since=$(mktemp)
+maven_output=$(mktemp)
 python_output=$(mktemp)
 python_pid=''
 test_folder=''
-trap 'rm -f "$reports_since" "$python_output"
+trap 'rm -f "$reports_since" "$maven_output" "$python_output"
   [[ -z $test_folder ]] || rm -rf "$test_folder"
   [[ -z $python_pid ]] || kill -- "-$python_pid" 2>/dev/null || true' EXIT
 
@@ -164,7 +165,7 @@ run_maven() {
   # Only the C1 compiler, because a build runs most of its code too few times for the other one to pay off. Nor does a
   # parallel collector, since tests use all processors.
   export MAVEN_OPTS=${MAVEN_OPTS:--XX:TieredStopAtLevel=1 -XX:+UseSerialGC}
-  "${MAVEN[@]}" -B -ntp -T2 --fail-at-end verify "${maven_arguments[@]}" || return
+  "${MAVEN[@]}" -B -ntp -T2 --fail-at-end verify "${maven_arguments[@]}" 2>&1 | tee "$maven_output" || return
   if $quick; then
     check_tests_ran
   fi
@@ -277,6 +278,8 @@ done
 echo
 echo '=== summary'
 printf '%s\n' "${results[@]}"
+# Again, because the output of the other steps follows that of maven, and some logs are cut to their end.
+grep '^\[ERROR\]' "$maven_output" | cut --characters=-300 | head -n 40 || true
 print_totals
 echo "elapsed: ${SECONDS} s"
 exit "$exit_code"

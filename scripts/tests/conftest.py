@@ -5,6 +5,14 @@ import pytest
 from tests import example_results as example
 
 
+@pytest.fixture
+def tmp_path(tmp_path: Path) -> Path:
+    """A folder with a blank in its path: every script and every helper of a test must quote it."""
+    folder = tmp_path / "a b"
+    folder.mkdir()
+    return folder
+
+
 @pytest.fixture(scope="session")
 def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A set of three runs, one of them failed, with everything drawn: what takes the longest is done once."""

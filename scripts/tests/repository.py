@@ -40,7 +40,7 @@ class Repository:
         os.utime(root / "pom.xml", (0, 0))
         java = root / "jdk/bin/java"
         java.parent.mkdir(parents=True)
-        java.write_text(f'#!/bin/sh\nexec {sys.executable} {SCRIPTS}/tests/stand_in_java.py "$@"\n')
+        java.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{SCRIPTS}/tests/stand_in_java.py" "$@"\n')
         java.chmod(0o755)
         return Repository(root, kind)
 

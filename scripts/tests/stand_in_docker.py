@@ -26,6 +26,7 @@ def run() -> int:
     name = arguments[arguments.index("--name") + 1]
     assert name not in containers
     containers[name] = {"image": named(), "running": True, "ill": False, "id": f"id-{state['commands']}"}
+    containers[name]["options"] = arguments
     return 0
 
 

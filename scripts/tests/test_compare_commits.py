@@ -52,14 +52,28 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_ratios_are_paired_round_by_round() -> None:
-    interval = compare_commits.ratios([100, 200, 400], [110, 220, 440])
-    assert (interval.median, interval.low, interval.high) == pytest.approx((1.1, 1.1, 1.1))
+def test_figures_at_a_rate_include_latencies_and_processors() -> None:
+    result = {
+        "publish_rate": 1000.0,
+        "consume_rate": 990.0,
+        "rate_asked": 1000,
+        "end_to_end_latency_ms": {"p50": 2.5, "p99": 8.0},
+        "resources": {
+            "columns": {
+                "app.cpu_cores": [0, 0.1, None, 0.3],
+                "database-0.cpu_cores": [9, 0.5, 0.5],
+                "app.rss_mb": [1],
+            }
+        },
+    }
+    assert compare_commits.figures(result) == pytest.approx(
+        {"publish_rate": 1000, "consume_rate": 990, "p50 ms": 2.5, "p99 ms": 8.0, "cpu µs/event": 700}
+    )
 
 
-def test_ratios_of_unequal_rounds_are_refused() -> None:
-    with pytest.raises(ValueError, match="2 and 1"):
-        compare_commits.ratios([1, 2], [1])
+def test_figures_at_full_speed_are_rates_only() -> None:
+    result = {"publish_rate": 2.0, "consume_rate": 1.0, "rate_asked": 0, "end_to_end_latency_ms": {"p50": 9}}
+    assert compare_commits.figures(result) == {"publish_rate": 2, "consume_rate": 1}
 
 
 def test_every_round_runs_both_commits_in_alternating_order() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ class Machine:
 
     def deploy(self, image: str, dies_after: int = 0) -> subprocess.CompletedProcess[str]:
         """Replaces the container; the process is killed after as many changing commands as given."""
-        lines = f"source {SCRIPTS}/lib/container.bash; replace_container app 30 {image}"
+        lines = f"source '{SCRIPTS}/lib/container.bash'; replace_container app 30 {image}"
         return subprocess.run(
             ["bash", "-euo", "pipefail", "-c", lines],
             env={
@@ -56,7 +57,7 @@ class Machine:
 @pytest.fixture
 def machine(tmp_path: Path) -> Machine:
     docker = tmp_path / "docker"
-    docker.write_text(f'#!/bin/sh\nexec {sys.executable} -I -S {STAND_IN} "$@"\n')
+    docker.write_text(f'#!/bin/sh\nexec "{sys.executable}" -I -S "{STAND_IN}" "$@"\n')
     docker.chmod(0o755)
     return Machine(tmp_path)
 
@@ -66,6 +67,27 @@ def test_first_version_runs(machine: Machine) -> None:
 
     assert result.returncode == 0, result.stderr
     assert machine.containers() == {"app": ("app:1", True)}
+
+
+def test_container_has_no_rights_of_root(machine: Machine) -> None:
+    machine.deploy("app:1")
+
+    options = json.loads((machine.folder / "state").read_text())["containers"]["app"]["options"]
+    assert "--cap-drop ALL --security-opt no-new-privileges" in " ".join(options)
+
+
+@pytest.mark.parametrize("component", ["app", "events-db", "runner"])
+def test_every_container_is_confined_and_limited(component: str) -> None:
+    folder = SCRIPTS.parent / component
+    text = "".join(
+        file.read_text()
+        for file in (folder / "load_and_run.bash", folder / "run_runner.bash")
+        if file.exists()
+    )
+
+    # replace_container confines by itself.
+    assert "replace_container" in text or text.count('"${CONFINED[@]}"') == text.count("docker run")
+    assert re.search(r"--pids-limit [1-9]\d+ ", text)
 
 
 def test_next_version_runs_and_the_previous_one_is_kept(machine: Machine) -> None:
@@ -141,7 +163,7 @@ def test_processors_are_limited_to_those_of_the_machine(tmp_path: Path, wanted: 
             "-euo",
             "pipefail",
             "-c",
-            f"source {SCRIPTS}/lib/container.bash; at_most_processors {wanted}",
+            f"source '{SCRIPTS}/lib/container.bash'; at_most_processors {wanted}",
         ],
         env={"PATH": f"{tmp_path}:{os.environ['PATH']}"},
         text=True,
@@ -152,7 +174,8 @@ def test_processors_are_limited_to_those_of_the_machine(tmp_path: Path, wanted: 
 
 def test_waits_for_a_running_deployment(tmp_path: Path) -> None:
     lines = (
-        f"source {SCRIPTS}/lib/container.bash; require_only_deployment app; echo 'has it'; read -r _ || true"
+        f"source '{SCRIPTS}/lib/container.bash'; require_only_deployment app; "
+        "echo 'has it'; read -r _ || true"
     )
     processes = [
         subprocess.Popen(

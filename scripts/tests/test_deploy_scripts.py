@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+import tarfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -120,6 +121,56 @@ def test_each_database_gets_its_own_password_only(deployment: Deployment) -> Non
     assert "EVENTSQL_PASSWORD=secret-1\n" in deployment.sent("input")
 
 
+def test_ports_are_bound_to_the_private_addresses(deployment: Deployment) -> None:
+    databases = deployment.run(
+        "deploy_events_dbs",
+        EVENTS_DB0_HOST="192.0.2.1",
+        EVENTS_DB1_HOST="192.0.2.2",
+        EVENTS_DB0_PRIVATE_HOST="10.0.0.2",
+        # As the app reaches it.
+        DB1_HOST="10.0.0.3",
+    )
+    app = deployment.run("deploy_app", APP_HOST="192.0.2.3", APP_PRIVATE_HOST="10.0.0.4", DB0_HOST="10.0.0.2")
+
+    assert (databases.returncode, app.returncode) == (0, 0), databases.stderr + app.stderr
+    assert "LISTEN_ADDRESSES='127.0.0.1,10.0.0.2'" in deployment.sent("command")
+    assert "LISTEN_ADDRESSES='127.0.0.1,10.0.0.3'" in deployment.sent("command")
+    assert "SERVER_ADDRESS=10.0.0.4\n" in deployment.sent("input")
+    assert "Warning" not in databases.stderr + app.stderr
+
+
+def test_port_on_all_addresses_is_warned_about(deployment: Deployment) -> None:
+    databases = deployment.run("deploy_events_dbs", EVENTS_DB0_HOST="192.0.2.1")
+    app = deployment.run("deploy_app", APP_HOST="192.0.2.3", DB0_HOST="10.0.0.2")
+
+    assert (
+        "Warning: EVENTS_DB0_PRIVATE_HOST is not set, so the port is open on all addresses"
+        in databases.stderr
+    )
+    assert "Warning: APP_PRIVATE_HOST is not set, so the port is open on all addresses" in app.stderr
+    assert "SERVER_ADDRESS" not in deployment.sent("input")
+
+
+def test_runners_are_on_the_machines_of_the_databases_unless_said_otherwise(deployment: Deployment) -> None:
+    result = deployment.run(
+        "deploy_runners", EVENTS_DB0_HOST="192.0.2.1", EVENTS_DB1_HOST="192.0.2.2", RUNNER1_HOST="192.0.2.9"
+    )
+
+    assert result.returncode == 0, result.stderr
+    assert re.findall(r"\[(\S+)\] copying runner", result.stdout) == ["192.0.2.1", "192.0.2.9"]
+
+
+def test_archives_carry_no_owner_of_the_sending_machine(deployment: Deployment) -> None:
+    deployment.run("deploy_runners", RUNNER0_HOST="192.0.2.1")
+
+    assert "tar --extract --no-same-owner" in deployment.sent("command")
+    (archive,) = [
+        file for file in (deployment.root / "log").glob("*.input") if b"image.tar.gz" in file.read_bytes()
+    ]
+    with tarfile.open(archive) as copied:
+        assert {(member.uid, member.gid) for member in copied} == {(0, 0)}
+
+
 def test_failed_machine_is_reported_by_the_exit_code(deployment: Deployment) -> None:
     result = deployment.run(
         "deploy_runners", RUNNER0_HOST="192.0.2.1", RUNNER1_HOST="192.0.2.2", LOAD_STATUS="1"
@@ -182,7 +233,7 @@ def test_what_a_killed_rehearsal_has_mounted_is_not_removed(deployment: Deployme
     write_program(deployment.root / "bin/umount", '#!/bin/sh\necho "$@" >> "$SSH_LOG/umount.calls"\n')
     write_program(deployment.root / "bin/rm", '#!/bin/sh\necho rm "$@" >> "$SSH_LOG/umount.calls"\n')
     (deployment.root / "scripts/remove.bash").write_text(
-        f'set -euo pipefail; source {SCRIPTS}/lib/rehearsal.bash; FOLDER="{root.parent}"; remove_root'
+        f'set -euo pipefail; source "{SCRIPTS}/lib/rehearsal.bash"; FOLDER="{root.parent}"; remove_root'
     )
 
     result = deployment.run("remove")
@@ -221,6 +272,17 @@ def test_what_a_killed_rehearsal_has_mounted_is_not_removed(deployment: Deployme
         ("run_single_db_benchmark", {}, "RUNNER_HOST must be set"),
         ("run_multiple_dbs_benchmark", {"RUNNER0_HOST": "192.0.2.1"}, "DB0_HOST must be set"),
         ("run_multiple_dbs_benchmark", {"RUNNER0_HOST": "a", "DB0_HOST": "b"}, "APP_HOST must be set"),
+        (
+            "deploy_app",
+            {"APP_HOST": "192.0.2.1", "DB0_HOST": "a", "APP_PRIVATE_HOST": "a; b"},
+            "APP_PRIVATE_HOST must be an address, but is 'a; b'",
+        ),
+        (
+            "run_single_db_benchmark",
+            {"RUNNER_HOST": "a", "DB0_HOST": "b", "APP_HOST": "c", "RESULT_NAME": "../elsewhere"},
+            "RESULT_NAME must be a folder in results/",
+        ),
+        ("run_all_benchmarks", {"SERIES_NAME": "/tmp/elsewhere"}, "SERIES_NAME must be a folder in results/"),
         ("collect_docker_stats", {"INTERVAL_SECONDS": "often"}, "INTERVAL_SECONDS must be a whole number"),
     ],
 )

@@ -76,14 +76,57 @@ def test_csv_is_written_next_to_the_file(tmp_path: Path) -> None:
     assert rows[0]["time"] == "2026-11-21T22:00:00Z"
 
 
+def write_machine(folder: Path) -> None:
+    """The counters of a machine with two networks, a bridge, a disk with a partition and a loop device."""
+    (folder / "proc").mkdir()
+    (folder / "proc/stat").write_text("cpu  100 0 100 800 0 0 0 0 0 0\ncpu0 100 0 100 800 0 0 0 0 0 0\n")
+    (folder / "proc/meminfo").write_text("MemTotal: 8000000 kB\nMemFree: 1 kB\nMemAvailable: 2000000 kB\n")
+    (folder / "proc/net").mkdir()
+    (folder / "proc/net/dev").write_text(
+        "Inter-|   Receive  |  Transmit\n face |bytes  packets|bytes packets\n"
+        "    lo: 9000000 1 0 0 0 0 0 0 9000000 1 0 0 0 0 0 0\n"
+        "  eth0: 2000000 1 0 0 0 0 0 0 3000000 1 0 0 0 0 0 0\n"
+        "  eth1:3000000 1 0 0 0 0 0 0 4000000 1 0 0 0 0 0 0\n"
+        "docker0: 9000000 1 0 0 0 0 0 0 9000000 1 0 0 0 0 0 0\n"
+    )
+    (folder / "proc/diskstats").write_text(
+        "254 0 vda 9 0 2000 9 9 0 4000 9 0 9 9\n254 1 vda1 9 0 2000 9 9 0 4000 9 0 9 9\n"
+        "7 0 loop0 9 0 2000 9 9 0 4000 9 0 9 9\n"
+    )
+    for device in ("vda", "loop0"):
+        (folder / f"sys/block/{device}").mkdir(parents=True)
+
+
+@pytest.mark.parametrize("arguments", [["--bogus"], ["-f"], ["one", "two"]])
+def test_unknown_argument_is_refused_and_writes_no_file(tmp_path: Path, arguments: list[str]) -> None:
+    result = subprocess.run(
+        ["bash", str(SCRIPTS / "collect_docker_stats.bash"), *arguments],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+
+    assert result.returncode == 2
+    assert "(see --help)" in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_collected_file_has_times_in_utc_and_is_read_again(tmp_path: Path) -> None:
     docker = tmp_path / "docker"
     docker.write_text(f"#!/bin/sh\ncat <<'EOF'\n{TABLE.split(chr(10), 1)[1].split(chr(10) * 2)[0]}\nEOF\n")
     docker.chmod(0o755)
+    write_machine(tmp_path)
     file = tmp_path / "host.txt"
     collector = subprocess.Popen(
         ["bash", str(SCRIPTS / "collect_docker_stats.bash")],
-        env={"PATH": f"{tmp_path}:{os.environ['PATH']}", "INTERVAL_SECONDS": "1", "TZ": "Asia/Tokyo"},
+        env={
+            "PATH": f"{tmp_path}:{os.environ['PATH']}",
+            "INTERVAL_SECONDS": "1",
+            "TZ": "Asia/Tokyo",
+            "PROC_FOLDER": str(tmp_path / "proc"),
+            "SYS_FOLDER": str(tmp_path / "sys"),
+        },
         stdout=subprocess.PIPE,
         text=True,
     )
@@ -96,8 +139,13 @@ def test_collected_file_has_times_in_utc_and_is_read_again(tmp_path: Path) -> No
     collector.stdout.close()
     file.write_text("".join(lines))
 
-    first, second = read(file)
+    first, machine, second, _ = read(file)
 
+    # Its containers are on the host's network, for which Docker counts nothing.
+    assert (machine.container, machine.time) == ("machine", first.time)
+    assert machine.memory_mb == pytest.approx(0.75 * 8_000_000 * 1024 / 1e6)
+    assert (machine.received_mb, machine.sent_mb) == pytest.approx((5.0, 7.0))
+    assert (machine.read_mb, machine.written_mb) == pytest.approx((1.024, 2.048))
     assert first.time is not None and second.time is not None
     assert 1 <= (second.time - first.time).total_seconds() < 60
     assert abs((datetime.now(UTC) - first.time).total_seconds()) < 600

@@ -28,8 +28,9 @@ def test_good_run_leaves_results_and_nothing_else(repository: Repository) -> Non
     result = json.loads((results / "result.json").read_text())
     arguments = result.pop("arguments")
     assert result == {"DB0_HOST": "localhost", "DB0_PASSWORD": "secret-0", "DB1_HOST": None, "ONLY": None}
-    assert arguments[:6] == [
+    assert arguments[:7] == [
         "--only=read",
+        "--storage=rows",
         "--rounds=5",
         "--round-seconds=3",
         "--read-events=300000",

@@ -9,6 +9,7 @@ def test_read_nothing_given_gives_the_documented_defaults() -> None:
     options = LimitsOptions.read([], {})
 
     assert options.runner_arguments == (
+        "--storage=rows",
         "--rounds=3",
         "--round-seconds=3",
         "--read-events=300000",
@@ -25,6 +26,11 @@ def test_read_nothing_given_gives_the_documented_defaults() -> None:
         "--burst-rate=100000",
         "--compaction-seconds=1200",
         "--compaction-rate=20000",
+        "--cost-seconds=10",
+        "--tail-seconds=60",
+        "--scheduled-events=1000000",
+        "--scheduled-seconds=30",
+        "--warmup-seconds=5",
     )
     assert options.java_options() == ["-Xms1g", "-Xmx1g", "-XX:+UseSerialGC"]
     assert options.folder("RESULTS_DIR", Path("/repository")) == Path("/repository/results/limits")
@@ -38,13 +44,25 @@ def test_read_all_given_options_are_used() -> None:
     arguments += ["--handlers-concurrency=5", "--outbox-seconds=600", "--outbox-rate", "3"]
     arguments += ["--large-events=200000", "--retention-seconds=6", "--burst-seconds", "7"]
     arguments += ["--burst-rate=800", "--compaction-seconds=90", "--compaction-rate", "100"]
+    arguments += ["--storage", "blocks", "--cost-seconds=2", "--tail-seconds=9", "--warmup-seconds", "0"]
+    arguments += ["--scheduled-events=500", "--scheduled-seconds=3"]
+    settings = "min_wal_size=2GB  backend_flush_after=512kB"
 
-    options = LimitsOptions.read(arguments, {"RESULTS_DIR": "/elsewhere", "JAVA_OPTS_RUNNER": "-Xmx2g"})
+    options = LimitsOptions.read(
+        arguments,
+        {
+            "RESULTS_DIR": "/elsewhere",
+            "JAVA_OPTS_RUNNER": "-Xmx2g",
+            "POSTGRES_SETTINGS": settings,
+            "RECYCLED_WAL_MB": "64",
+        },
+    )
 
     assert options.runner_arguments == (
         "--only=append",
         "--only=snapshot",
         "--only=handlers",
+        "--storage=blocks",
         "--rounds=4",
         "--round-seconds=0.5",
         "--read-events=1000",
@@ -61,11 +79,20 @@ def test_read_all_given_options_are_used() -> None:
         "--burst-rate=800",
         "--compaction-seconds=90",
         "--compaction-rate=100",
+        "--cost-seconds=2",
+        "--tail-seconds=9",
+        "--scheduled-events=500",
+        "--scheduled-seconds=3",
+        "--warmup-seconds=0",
     )
     assert options.java_options() == ["-Xmx2g"]
+    assert options.recycled_wal_mb() == 64
+    assert options.postgres_settings() == ["min_wal_size=2GB", "backend_flush_after=512kB"]
     assert options.folder("RESULTS_DIR", Path("/repository")) == Path("/elsewhere")
     assert options.command() == (
-        "JAVA_OPTS_RUNNER=-Xmx2g bash scripts/run_limits_benchmark.bash " + " ".join(arguments)
+        f"POSTGRES_SETTINGS='{settings}' RECYCLED_WAL_MB=64 JAVA_OPTS_RUNNER=-Xmx2g "
+        + "bash scripts/run_limits_benchmark.bash "
+        + " ".join(arguments)
     )
 
 
@@ -73,6 +100,7 @@ def test_read_all_given_options_are_used() -> None:
     ("arguments", "message"),
     [
         (["--only", "write"], "argument --only: invalid choice: 'write'"),
+        (["--storage", "columns"], "argument --storage: invalid choice: 'columns'"),
         (["--rounds", "0"], "argument --rounds: must be a number between 1 and 1000, but is '0'"),
         (["--rounds", "1.5"], "argument --rounds: must be a number between 1 and 1000, but is '1.5'"),
         (["--round-seconds", "nan"], "argument --round-seconds: must be a number between 0.05 and 3600"),
@@ -100,6 +128,8 @@ def test_read_wrong_option_names_it_and_the_limit_and_exits_with_2(
 def test_read_wrong_variable_names_it() -> None:
     with pytest.raises(WrongInput, match="JAVA_OPTS_RUNNER cannot be split into options"):
         LimitsOptions.read([], {"JAVA_OPTS_RUNNER": "'"})
+    with pytest.raises(WrongInput, match="POSTGRES_SETTINGS must be NAME=VALUE.*but has 'fsync'"):
+        LimitsOptions.read([], {"POSTGRES_SETTINGS": "a=1 fsync"})
 
 
 def test_help_names_every_option_with_its_default_and_variable() -> None:

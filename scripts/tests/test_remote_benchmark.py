@@ -30,7 +30,8 @@ case "$*" in
     echo "$*" >>"$MACHINE/removed"
     [[ ! -e $MACHINE/started ]] || touch "$MACHINE/stopped" ;;
   *'run_runner.bash publish'*)
-    echo 'Publishing...'
+    echo 'Publishing...' "${SAYS:-}"
+    echo "$*" >"$MACHINE/publishing"
     touch "$MACHINE/started"
     until [[ -e $MACHINE/stopped ]]; do sleep 0.05; done
     [[ -z ${LEAVES_NOTHING:-} ]] || exit 1
@@ -282,6 +283,43 @@ def test_interrupted_series_stops_the_current_benchmark(
     assert not (root / "results/.benchmark-process").exists()
 
 
+def test_series_has_the_rates_of_the_description(root: Path) -> None:
+    text = (root / "scripts/run_all_benchmarks.bash").read_text()
+
+    # Of each runner: on three databases, 3 × 10,000/s.
+    assert "run 1-database-10000 single EVENTS_RATE=10000 " in text
+    assert "run all-databases-10000 multiple EVENTS_RATE=10000 " in text
+
+
+def test_results_name_machines_without_their_addresses(root: Path) -> None:
+    """Results are published."""
+    hosts = {"EVENTS_DB0_HOST": "192.0.2.1", "EVENTS_DB1_HOST": "192.0.2.10", "RUNNER0_HOST": "192.0.2.1"}
+    process = start(root, SAYS="refused by 192.0.2.10 and 192.0.2.1", **hosts)
+    await_started(root)
+
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=WAIT_SECONDS)
+
+    folder = root / "results/ended"
+    assert sorted(file.stem for file in (folder / "stats").glob("*.txt")) == [
+        "app",
+        "events-db-0",
+        "events-db-1",
+    ]
+    assert "refused by events-db-1 and events-db-0" in (folder / "runner-0.txt").read_text()
+    texts = [file.read_text(errors="replace") for file in folder.rglob("*") if file.is_file()]
+    assert [text for text in texts if "192.0.2." in text] == []
+
+
+def test_runner_is_on_the_machine_of_the_first_database(root: Path) -> None:
+    process = start(root, RUNNER_HOST="", EVENTS_DB0_HOST="192.0.2.7")
+    await_started(root)
+
+    assert "eventsql@192.0.2.7" in (root / "machine/publishing").read_text()
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=WAIT_SECONDS)
+
+
 def test_series_reports_earlier_failures(root: Path) -> None:
     names = re.findall(r"^run (\S+)", (root / "scripts/run_all_benchmarks.bash").read_text(), re.MULTILINE)
     for name in names:
@@ -291,7 +329,7 @@ def test_series_reports_earlier_failures(root: Path) -> None:
     output, _ = process.communicate(timeout=WAIT_SECONDS)
 
     assert process.returncode == 1
-    assert output.count("already measured") == len(names) == 8
+    assert output.count("already measured") == len(names) == 10
     assert output.count("already measured, and failed") == 1
     assert f"to measure it again, remove {root}/results/series/1-database-5000\n" in output
     assert not (root / "machine/removed").exists()

@@ -152,9 +152,65 @@ def test_main_only_has_the_comparison_of_systems(tmp_path: Path) -> None:
     lines = markdown(tmp_path, tmp_path, main_only=True).splitlines()
 
     assert lines[2] == (
-        "| run | is acknowledged when | single | publish to handler at 1,000/s, p50 / p99 | passed |"
+        "| run | settings | is acknowledged when | single | publish to handler at 1,000/s, p50 / p99 | runs |"
+        " passed |"
     )
-    assert lines[4].startswith("| a | flushed to disk (fsync) | ")
-    assert lines[4].endswith("/s | 1.6 / 8.0 ms | yes |")
+    assert lines[4].startswith("| a | defaults | flushed to disk (fsync) | ")
+    assert lines[4].endswith("/s | 1.6 / 8.0 ms | 1 | yes |")
     assert lines[5].endswith("| **no** |")
     assert len(lines) == 8  # with the machine
+
+
+COMPARED: example.Phases = (("single", True, 0, 20_000, 5), ("latency", True, 1000, 20_000, 5))
+
+
+def compared(rate: float) -> dict[str, Any]:
+    """A run of the comparison that published at the rate."""
+    result = example.phases_result("a", "compare", COMPARED, driver_options={"lanes": "2"})
+    single, latency = result["phases"]
+    phases = [{**single, "publish_rate": rate, "consume_rate": rate / 2}, latency]
+    return {**result, "phases": phases}
+
+
+def write_rounds(folder: Path, *results: dict[str, Any]) -> None:
+    example.write(folder, {f"round-{number}/a": result for number, result in enumerate(results)})
+
+
+def test_rounds_are_a_median_with_its_interval(tmp_path: Path) -> None:
+    write_rounds(tmp_path, *(compared(rate) for rate in (100, 300, 200, 500, 400)))
+
+    row = markdown(tmp_path, tmp_path, main_only=True).splitlines()[4]
+
+    assert row.startswith("| a | `lanes=2` | flushed to disk (fsync) | 300 (100–500)/s | ")
+    assert row.endswith(" | 5 | yes |")
+
+
+def test_machines_never_share_a_table(tmp_path: Path) -> None:
+    one, other = compared(100), compared(200)
+    other["machine"] = {**other["machine"], "os": "another kernel"}
+    write_rounds(tmp_path, one, other)
+
+    lines = markdown(tmp_path, tmp_path, main_only=True).splitlines()
+
+    assert [line.split(" | ")[3] for line in lines if line.startswith("| a ")] == ["100/s", "200/s"]
+    assert sum(line.startswith("| run ") for line in lines) == 2
+
+
+def test_plain_programs_and_limits_stand_beside(tmp_path: Path) -> None:
+    write_rounds(tmp_path, compared(800), compared(1600))
+    for number, rate in enumerate((1000, 2000)):
+        plain = {
+            "programs": [{"phase": "single", "publish_rate": rate, "consume_rate": rate}],
+            "limits": {
+                "fsyncs_per_second": 400,
+                "loopback_round_trip_micros": 16,
+                "copy_rows_per_second": 4000,
+            },
+        }
+        (tmp_path / f"round-{number}/a/plain.json").write_text(json.dumps(plain))
+
+    text = markdown(tmp_path, tmp_path, main_only=True)
+
+    assert "400 flushes of 8 KiB/s; 16 µs for a loopback round trip; 4,000 rows/s by binary COPY" in text
+    row = next(line for line in text.splitlines() if line.startswith("| a | 0.80"))
+    assert row.startswith("| a | 0.80 (0.80–0.80) | 0.40 (0.40–0.40) | 3.0 (2.0–4.0) | 0.30 (0.20–0.40) | ")

@@ -80,11 +80,14 @@ def test_kafka_version_is_that_of_its_jar(tmp_path: Path) -> None:
 
 
 def test_pgq_has_the_settings_of_all_databases() -> None:
-    settings = pgq_server.settings("fsync = on\n", 7003)
+    settings = pgq_server.settings(
+        "fsync = on\n", 7003, "# x\ndynamic_shared_memory_type = sysv\t# comment\n"
+    )
 
     assert settings.startswith("fsync = on\n")
     assert "listen_addresses = '127.0.0.1'" in settings
     assert "port = 7003" in settings
+    assert settings.endswith("dynamic_shared_memory_type = sysv\n")
 
 
 def test_free_port_is_not_open_until_a_process_listens() -> None:

@@ -69,6 +69,21 @@ def test_each_run_has_servers_of_its_own_and_everything_is_drawn(repository: Rep
     repository.assert_nothing_is_left(started=5)
 
 
+def test_rounds_measure_all_runs_in_turns_with_their_plain_programs(repository: Repository) -> None:
+    process = repository.start("", "two", "--rounds", "2", "--plain")
+    out, err = process.communicate(timeout=120)
+
+    assert process.returncode == 0, err
+    titles = [line.split(": ")[1].split(",")[0] for line in out.splitlines() if line.startswith("=== ")]
+    assert titles == ["two/first", "two/second"] * 2
+    results = repository.results()
+    measured = sorted(str(file.parent.relative_to(results)) for file in results.rglob("plain.json"))
+    assert measured == [f"two/round-{number}/{run}" for number in (1, 2) for run in ("first", "second")]
+    assert all((results / folder / "result.json").exists() for folder in measured)
+    # The plan, and four times databases, runner and plain programs.
+    repository.assert_nothing_is_left(started=13)
+
+
 def test_failed_run_does_not_stop_the_others(repository: Repository) -> None:
     process = repository.start("lost", "two")
     out, err = process.communicate(timeout=60)
@@ -189,7 +204,7 @@ def test_duration_is_approximate(seconds: int, text: str) -> None:
 def test_missing_venv_is_reported_and_stops_nothing(tmp_path: Path) -> None:
     (tmp_path / "scripts").mkdir()
     (tmp_path / "scripts/requirements.txt").write_text("matplotlib\n")
-    code = f"ROOT={tmp_path}; source {SCRIPTS}/lib/python.bash; prepare_plots; echo continues"
+    code = f"ROOT='{tmp_path}'; source '{SCRIPTS}/lib/python.bash'; prepare_plots; echo continues"
     bash = shutil.which("bash")
     assert bash is not None
 

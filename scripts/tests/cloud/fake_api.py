@@ -22,13 +22,17 @@ PAGE_MAX = 200
 
 @dataclass
 class Trouble:
-    """One answer that replaces the real one; with `done` the request is carried out nevertheless."""
+    """One answer that replaces the real one; with `done` the request is carried out nevertheless.
+
+    `text` is its body, if not a message as the API has it.
+    """
 
     method: str
     path: str
     status: int
     headers: dict[str, str] = field(default_factory=dict)
     done: bool = False
+    text: str | None = None
 
 
 @dataclass
@@ -48,13 +52,23 @@ class FakeApi:
     listed_after: int = 0
     # Number of requests for which a removed droplet is still listed.
     listed_on: int = 0
+    # Names of the other resources in a VPC, by its id.
+    vpc_members: dict[str, list[str]] = field(default_factory=dict)
     sold_out: set[str] = field(default_factory=set)
     last_id: int = 1000
 
     def created(self, kind: str) -> int:
         return self.requests.count(f"POST /v2/{kind}")
 
-    def add_droplet(self, name: str, tag: str, size: str = "s-4vcpu-8gb-amd", region: str = "fra1") -> Json:
+    def add_droplet(
+        self,
+        name: str,
+        tag: str,
+        size: str = "s-4vcpu-8gb-amd",
+        region: str = "fra1",
+        vpc: str | None = None,
+        image: str = "debian-12-x64",
+    ) -> Json:
         self.last_id += 1
         hourly, monthly = SIZES[size]
         number = self.last_id
@@ -65,6 +79,8 @@ class FakeApi:
             "size_slug": size,
             "size": {"slug": size, "price_hourly": hourly, "price_monthly": monthly},
             "region": {"slug": region},
+            "image": {"slug": image},
+            "vpc_uuid": vpc,
             "networks": {"v4": []},
             "tags": [tag],
             "polls": 0,
@@ -83,9 +99,17 @@ class FakeApi:
             case "GET", ["sizes"]:
                 return page("sizes", sizes(self.sold_out), query, self.url)
             case "GET", ["droplets"]:
-                return page("droplets", self.listed_droplets(query["tag_name"][0]), query, self.url)
+                return page("droplets", self.listed_droplets(query.get("tag_name")), query, self.url)
+            case "GET", ["vpcs", vpc_id, "members"]:
+                return page("members", self.members(vpc_id), query, self.url)
             case "GET", [("firewalls" | "vpcs" | "tags") as kind]:
                 return page(kind, list(getattr(self, kind).values()), query, self.url)
+            case "POST", ["tags", tag, "resources"]:
+                if tag not in self.tags:
+                    return not_found()
+                for resource in body["resources"]:
+                    self.droplets[int(resource["resource_id"])]["tags"].append(tag)
+                return 204, {}
             case "POST", ["tags"]:
                 self.tags[body["name"]] = {"name": body["name"]}
                 return 201, {"tag": self.tags[body["name"]]}
@@ -105,8 +129,19 @@ class FakeApi:
                 firewall = {**body, "id": f"firewall-{len(self.firewalls)}"}
                 self.firewalls[firewall["id"]] = firewall
                 return 202, {"firewall": firewall}
+            case "PUT", ["firewalls", name] if name in self.firewalls:
+                changed: Json = {**body, "id": name}
+                self.firewalls[name] = changed
+                return 200, {"firewall": changed}
             case "POST", ["droplets"]:
-                droplet = self.add_droplet(body["name"], body["tags"][0], body["size"], body["region"])
+                droplet = self.add_droplet(
+                    body["name"],
+                    body["tags"][0],
+                    body["size"],
+                    body["region"],
+                    body["vpc_uuid"],
+                    body["image"],
+                )
                 return 202, {"droplet": droplet, "links": {"actions": []}}
             case "DELETE", ["droplets", number]:
                 return self.remove_droplet(int(number))
@@ -126,10 +161,14 @@ class FakeApi:
         droplet["polls_left"] = self.listed_on
         return 204, {}
 
-    def listed_droplets(self, tag: str) -> list[Json]:
+    def members(self, vpc: str) -> list[Json]:
+        urns = [f"do:droplet:{each['id']}" for each in self.droplets.values() if each["vpc_uuid"] == vpc]
+        return [{"urn": urn, "name": urn} for urn in [*urns, *self.vpc_members.get(vpc, [])]]
+
+    def listed_droplets(self, tags: list[str] | None) -> list[Json]:
         listed = []
         for droplet in list(self.droplets.values()):
-            if tag not in droplet["tags"]:
+            if tags is not None and tags[0] not in droplet["tags"]:
                 continue
             if droplet["polls_left"] == 0:
                 del self.droplets[droplet["id"]]
@@ -152,7 +191,9 @@ class FakeApi:
                 {"type": "private", "ip_address": f"10.110.0.{number % 250}"},
             ]
 
-    def handle(self, method: str, target: str, body: Json, token: str) -> tuple[int, dict[str, str], Json]:
+    def handle(
+        self, method: str, target: str, body: Json, token: str
+    ) -> tuple[int, dict[str, str], Json | str]:
         parts = urlsplit(target)
         self.requests.append(f"{method} {parts.path}")
         self.moments.append(time.monotonic())
@@ -165,7 +206,8 @@ class FakeApi:
             return status, {}, answer
         if trouble.done:
             self.answer(method, parts.path, query, body)
-        return trouble.status, trouble.headers, {"id": "trouble", "message": "as the test wants it"}
+        message: Json | str = {"id": "trouble", "message": "as the test wants it"}
+        return trouble.status, trouble.headers, message if trouble.text is None else trouble.text
 
     def take_trouble(self, method: str, path: str) -> Trouble | None:
         first = self.troubles[0] if self.troubles else None
@@ -217,7 +259,8 @@ def serving() -> Iterator[FakeApi]:
             status, headers, answer = api.handle(
                 self.command, self.path, body, self.headers.get("Authorization") or ""
             )
-            content = b"" if status == 204 else json.dumps(answer).encode()
+            text_of = answer if isinstance(answer, str) else json.dumps(answer)
+            content = b"" if status == 204 else text_of.encode()
             self.send_response(status)
             for name, value in headers.items():
                 self.send_header(name, value)
@@ -226,7 +269,7 @@ def serving() -> Iterator[FakeApi]:
             self.end_headers()
             self.wfile.write(content)
 
-        do_GET = do_POST = do_DELETE = respond  # noqa: N815
+        do_GET = do_POST = do_PUT = do_DELETE = respond  # noqa: N815
 
         def log_message(self, format: str, *args: object) -> None:
             pass

@@ -29,6 +29,10 @@ exit 1
 """
 
 
+TAG = "eventsql-benchmark"
+NAMES = [f"{TAG}-app", *(f"{TAG}-events-db-{n}" for n in range(3))]
+FILES = ["infra-passwords.env", "infra.env", "infra.json"]
+
 MAINS = {"prepare": prepare_infra.main, "show": show_infra.main, "destroy": destroy_infra.main}
 
 
@@ -111,3 +115,12 @@ def kept_signal_handlers() -> Iterator[None]:
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
+
+
+def names(api: FakeApi) -> list[str]:
+    return sorted(droplet["name"] for droplet in api.droplets.values())
+
+
+def add_default_vpc(api: FakeApi) -> None:
+    """Makes it the region's default, so that the benchmark's is not."""
+    api.vpcs["mine"] = {"id": "mine", "name": "mine", "description": "", "region": "fra1", "default": True}

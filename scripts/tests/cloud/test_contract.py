@@ -30,6 +30,8 @@ START_SECONDS = 120
 
 SIZES = {"app": "s-1vcpu-1gb", "events-db": "s-1vcpu-1gb"}
 PLAN = Plan.of("eventsql-benchmark", "fra1", "debian-12-x64", SIZES, 3, ["203.0.113.0/24", "::/0"])
+FIREWALL = "bb4b2611-3d72-467b-8602-280330ecd65c"
+VPC = "5a4981aa-9653-4bd1-bef5-d6bff52042e4"
 
 
 @pytest.fixture(scope="module")
@@ -86,16 +88,14 @@ def api(url: str) -> Api:
 
 
 def test_reads_keep_the_contract(api: Api) -> None:
-    key = api.ssh_key(FINGERPRINT)
-    assert (int(key["id"]), bool(key["public_key"])) == (key["id"], True)
-    assert [set(tag) >= {"name"} for tag in api.tags()]
-    assert [vpc["id"] and vpc["ip_range"] and vpc["region"] and vpc["name"] for vpc in api.vpcs()]
-    assert {type(vpc["default"]) for vpc in api.vpcs()} == {bool}
-    assert [rule["sources"] for firewall in api.firewalls() for rule in firewall["inbound_rules"]]
-    for droplet in api.droplets(PLAN.tag):
-        assert int(droplet["id"]) and droplet["name"] and droplet["status"] and droplet["region"]["slug"]
-        assert float(droplet["size"]["price_hourly"]) and droplet["size_slug"] and droplet["tags"] is not None
-        assert {network["type"] for network in droplet["networks"]["v4"]} <= {"public", "private"}
+    assert api.ssh_key(FINGERPRINT).public_key
+    assert [tag.name for tag in api.tags()]
+    assert [vpc.id and vpc.ip_range and vpc.region and vpc.name for vpc in api.vpcs()]
+    assert [rules for firewall in api.firewalls() for rules in firewall.inbound]
+    for droplet in api.droplets():
+        assert droplet.id and droplet.name and droplet.status and droplet.region and droplet.size
+        assert droplet.image and droplet.vpc_id and droplet.price.hourly > 0
+    assert [member.urn for member in api.vpc_members(VPC)]
 
 
 def test_price_comes_from_the_sizes_of_the_api(api: Api) -> None:
@@ -105,24 +105,29 @@ def test_price_comes_from_the_sizes_of_the_api(api: Api) -> None:
 
 
 def test_creates_keep_the_contract(api: Api) -> None:
-    assert api.create_tag({"name": PLAN.tag}, lambda: None)["name"]
+    assert api.create_tag({"name": PLAN.tag}, lambda: None).name
     vpc = api.create_vpc(PLAN.vpc(), lambda: None)
-    assert api.create_firewall(PLAN.firewall(vpc["ip_range"]), lambda: None)["inbound_rules"]
+    assert api.create_firewall(PLAN.firewall(PLAN.allowed_ranges), lambda: None).inbound
     for machine in PLAN.machines:
-        body = PLAN.droplet(machine, vpc["id"], 7, user_data(PUBLIC_KEY))
-        assert api.create_droplet(body, lambda: None)["id"]
+        body = PLAN.droplet(machine, vpc.id, 7, user_data(PUBLIC_KEY))
+        assert api.create_droplet(body, lambda: None).id
+
+
+def test_changes_keep_the_contract(api: Api) -> None:
+    assert api.replace_firewall(FIREWALL, PLAN.firewall(["203.0.113.7/32"])).inbound
+    api.tag_droplet(PLAN.tag, 3164494)
 
 
 def test_removals_keep_the_contract(api: Api) -> None:
     api.delete_droplet(3164494)
-    api.delete_firewall("bb4b2611-3d72-467b-8602-280330ecd65c")
+    api.delete_firewall(FIREWALL)
     api.delete_tag(PLAN.tag)
-    api.delete_vpc("5a4981aa-9653-4bd1-bef5-d6bff52042e4")
+    api.delete_vpc(VPC)
 
 
 def test_request_that_breaks_the_contract_is_refused(api: Api) -> None:
     """Otherwise the other tests would prove nothing."""
-    body = {**PLAN.firewall("10.0.0.0/20"), "inbound_rules": [{"protocol": "carrier pigeon"}]}
+    body = {**PLAN.firewall(["203.0.113.7/32"]), "inbound_rules": [{"protocol": "carrier pigeon"}]}
 
     with pytest.raises(ApiError) as refused:
         api.create_firewall(body, lambda: None)
