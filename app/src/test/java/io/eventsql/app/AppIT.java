@@ -33,7 +33,7 @@ class AppIT {
     private static final String RUN = "0123abcd";
     private static final String STREAM = "account_created";
     private static final int KEYS = 50;
-    private static final Duration WAIT_MAX = Duration.ofSeconds(30);
+    private static final Duration WAIT_MAX = Duration.ofSeconds(120);
     private static final int EVENTS_OF_KEY = 10;
     private static final int EVENTS = KEYS * EVENTS_OF_KEY;
 

@@ -34,7 +34,7 @@ class EventsDbLauncherIT {
 
         launcher.getOutputStream().close();
 
-        assertThat(launcher.waitFor(30, TimeUnit.SECONDS)).isTrue();
+        assertThat(launcher.waitFor(120, TimeUnit.SECONDS)).isTrue();
         assertThat(launcher.exitValue()).isZero();
         assertThat(processIds(json)).noneMatch(EventsDbLauncherIT::isAlive);
         assertThat(folders(json)).hasSize(2).allMatch(Files::notExists);
@@ -50,7 +50,7 @@ class EventsDbLauncherIT {
 
         launcher.destroy();
 
-        assertThat(launcher.waitFor(30, TimeUnit.SECONDS)).isTrue();
+        assertThat(launcher.waitFor(120, TimeUnit.SECONDS)).isTrue();
         assertThat(launcher.exitValue()).isEqualTo(143);
         assertThat(processIds(json)).hasSize(1).noneMatch(EventsDbLauncherIT::isAlive);
         assertThat(folders(json)).allMatch(Files::notExists);
@@ -69,7 +69,7 @@ class EventsDbLauncherIT {
         for (long processId : processIds(json)) {
             var server = ProcessHandle.of(processId);
             if (server.isPresent()) {
-                server.get().onExit().get(30, TimeUnit.SECONDS);
+                server.get().onExit().get(120, TimeUnit.SECONDS);
             }
         }
     }
@@ -92,7 +92,7 @@ class EventsDbLauncherIT {
 
         launcher.getOutputStream().close();
 
-        assertThat(launcher.waitFor(60, TimeUnit.SECONDS)).isTrue();
+        assertThat(launcher.waitFor(120, TimeUnit.SECONDS)).isTrue();
         assertThat(launcher.exitValue()).isZero();
         assertThat(processIds(json)).noneMatch(EventsDbLauncherIT::isAlive);
         assertThat(folders(json)).allMatch(Files::notExists);
@@ -112,7 +112,7 @@ class EventsDbLauncherIT {
         for (long processId : servers) {
             var server = ProcessHandle.of(processId);
             if (server.isPresent()) {
-                server.get().onExit().get(30, TimeUnit.SECONDS);
+                server.get().onExit().get(120, TimeUnit.SECONDS);
             }
         }
     }
@@ -133,7 +133,7 @@ class EventsDbLauncherIT {
         } finally {
             launcher.getOutputStream().close();
         }
-        assertThat(launcher.waitFor(30, TimeUnit.SECONDS)).isTrue();
+        assertThat(launcher.waitFor(120, TimeUnit.SECONDS)).isTrue();
     }
 
     private static String text(String json, String field) {

@@ -185,7 +185,7 @@ class BlocksStreamIT {
         try (Subscription subscription = eventSql.subscribe(
                 ConsumerSpec.of(STREAM, "c").withFailurePolicy(FailurePolicy.PARK_KEY),
                 event -> handled.add(event.text()))) {
-            await().atMost(Duration.ofSeconds(30)).until(() -> handled.contains("e14"));
+            await().atMost(Duration.ofSeconds(120)).until(() -> handled.contains("e14"));
         }
         assertThat(handled).doesNotContain("e5", "e6", "e7", "e8", "e9").hasSize(10);
     }

@@ -28,7 +28,7 @@ import org.junit.jupiter.api.Timeout;
 @Timeout(120)
 class DeleteStreamIT {
     /** Generous, so that only a hang fails. */
-    private static final Duration DEADLINE = Duration.ofSeconds(60);
+    private static final Duration DEADLINE = Duration.ofSeconds(120);
 
     private static final String STREAM = "shop.orders-v1";
     private static final String KEPT = "kept";
@@ -152,7 +152,7 @@ class DeleteStreamIT {
                 delete();
 
                 for (Future<UnknownStreamException> failure : failing) {
-                    assertThat(failure.get(60, TimeUnit.SECONDS)).hasMessageContaining(STREAM);
+                    assertThat(failure.get(120, TimeUnit.SECONDS)).hasMessageContaining(STREAM);
                 }
                 int handledBefore = handled.size();
                 await().atMost(DEADLINE).until(() -> handled.size() > handledBefore + 500);
@@ -163,7 +163,7 @@ class DeleteStreamIT {
             } finally {
                 stopped.set(true);
             }
-            int published = keeping.get(60, TimeUnit.SECONDS);
+            int published = keeping.get(120, TimeUnit.SECONDS);
             await().atMost(DEADLINE)
                     .until(() -> eventSql.positions(KEPT, "c").stream().allMatch(position -> position.lag() == 0));
             assertThat(handled.size()).isLessThanOrEqualTo(published);
@@ -195,7 +195,7 @@ class DeleteStreamIT {
                         .until(() -> eventSql.previewDeleteStream(STREAM).events() > 200);
                 delete();
                 for (Future<UnknownStreamException> failure : failing) {
-                    failure.get(60, TimeUnit.SECONDS);
+                    failure.get(120, TimeUnit.SECONDS);
                 }
             }
             assertThat(appendFunctions()).hasSize(1);

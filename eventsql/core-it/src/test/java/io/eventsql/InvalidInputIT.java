@@ -431,7 +431,7 @@ class InvalidInputIT {
             assertRejected(one.field(), one.limit(), () -> publisher.publishAsync(STREAM, one.event()));
         }
         for (int i = 0; i < 500; i++) {
-            EventPosition position = good.get(i).get(30, TimeUnit.SECONDS);
+            EventPosition position = good.get(i).get(120, TimeUnit.SECONDS);
             assertThat(eventSql.read(position, 1).getFirst().text()).isEqualTo("good " + i);
         }
         long before = rowsBefore.entrySet().stream()

@@ -199,7 +199,7 @@ class LatestIT {
                 }
             }
             for (Future<?> each : publishing) {
-                each.get(60, TimeUnit.SECONDS);
+                each.get(120, TimeUnit.SECONDS);
             }
         }
         for (int k = 0; k < keys; k++) {

@@ -124,7 +124,7 @@ class PgBouncerIT {
         first.publisher().publishAll(STREAM, events.subList(0, EVENTS / 2));
         second.publisher().publishAll(STREAM, events.subList(EVENTS / 2, EVENTS));
         plain.awaitSize(EVENTS - 1);
-        await().atMost(Duration.ofSeconds(60))
+        await().atMost(Duration.ofSeconds(120))
                 .until(() -> first.positions(STREAM, "once").stream().allMatch(p -> p.lag() == 0));
         subscriptions.forEach(Subscription::close);
         assertThat(first.consumer(STREAM, "plain").parkedEvents(10)).hasSize(1);
@@ -144,7 +144,7 @@ class PgBouncerIT {
             clearing.clear(STREAM, clearing.previewClear(STREAM).confirmation());
         } finally {
             cleared.set(true);
-            published.get(30, TimeUnit.SECONDS);
+            published.get(120, TimeUnit.SECONDS);
         }
         assertThat(Sql.query(
                         eventsDb.dataSource(),

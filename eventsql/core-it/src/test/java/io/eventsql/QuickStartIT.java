@@ -56,7 +56,7 @@ class QuickStartIT {
             });
             // end::consume[]
 
-            assertThat(handled.await(30, TimeUnit.SECONDS)).isTrue();
+            assertThat(handled.await(120, TimeUnit.SECONDS)).isTrue();
             assertThat(position.offset()).isZero();
 
             // tag::close[]

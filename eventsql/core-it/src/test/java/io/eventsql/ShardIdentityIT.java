@@ -278,10 +278,10 @@ class ShardIdentityIT {
                     }));
                 }
                 start.countDown();
-                List<DataSource> first = results.getFirst().get(60, TimeUnit.SECONDS);
+                List<DataSource> first = results.getFirst().get(120, TimeUnit.SECONDS);
                 assertThat(first).containsExactlyInAnyOrderElementsOf(databases);
                 for (Future<List<DataSource>> result : results) {
-                    assertThat(result.get(60, TimeUnit.SECONDS))
+                    assertThat(result.get(120, TimeUnit.SECONDS))
                             .as("seed %d, round %d", seed, round)
                             .isEqualTo(first);
                 }

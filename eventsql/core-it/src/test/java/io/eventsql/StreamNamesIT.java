@@ -131,7 +131,7 @@ class StreamNamesIT {
             connection.setAutoCommit(false);
             eventSql.outbox().publish(connection, name, Event.ofText("k", "x"));
             connection.commit();
-            await().atMost(Duration.ofSeconds(30))
+            await().atMost(Duration.ofSeconds(120))
                     .untilAsserted(() -> assertThat(handled.texts()).containsExactly("x"));
         }
     }

@@ -91,7 +91,7 @@ class AllConsumersIT {
         publish("orders", 0, 100);
         publish("payments", 0, 40);
 
-        await().atMost(Duration.ofSeconds(60)).untilAsserted(() -> {
+        await().atMost(Duration.ofSeconds(120)).untilAsserted(() -> {
             ConsumerStatus stopped = status("orders", "mailer");
             assertThat(stopped.partitions()).hasSize(4);
             assertThat(stopped.partitions(Status.STOPPED)).isOne();

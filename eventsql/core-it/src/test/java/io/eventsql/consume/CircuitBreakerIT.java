@@ -33,7 +33,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 /** A service that every handler needs is unavailable for a while: the stream is neither dead-lettered nor parked. */
 class CircuitBreakerIT extends ConsumerFixture {
     private static final Duration HOUR = Duration.ofHours(1);
-    private static final Duration DEADLINE = Duration.ofSeconds(60);
+    private static final Duration DEADLINE = Duration.ofSeconds(120);
     private static final int FAILURES_MAX = 5;
 
     /** A service behind the handler. */

@@ -26,7 +26,7 @@ import org.junit.jupiter.api.Timeout;
 /** Goal: a failure that lasts is logged when it begins and when it ends, and what is no failure is not logged as one. */
 @Timeout(120)
 class FailureLogIT extends ConsumerFixture {
-    private static final Duration DEADLINE = Duration.ofSeconds(30);
+    private static final Duration DEADLINE = Duration.ofSeconds(120);
 
     private CapturedLog log;
 

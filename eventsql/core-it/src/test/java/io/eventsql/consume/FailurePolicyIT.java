@@ -61,7 +61,7 @@ class FailurePolicyIT extends ConsumerFixture {
     }
 
     private void awaitParked(String stream, int events) {
-        await().atMost(Duration.ofSeconds(30))
+        await().atMost(Duration.ofSeconds(120))
                 .untilAsserted(() -> assertThat(parkedEvents(stream)).hasSize(events));
     }
 
@@ -182,7 +182,7 @@ class FailurePolicyIT extends ConsumerFixture {
             tried.add(event.key());
             throw new IllegalStateException("cannot handle it");
         })) {
-            await().atMost(Duration.ofSeconds(30)).until(() -> tried.size() > 3 * RetryPolicy.DEFAULT_MAX_ATTEMPTS);
+            await().atMost(Duration.ofSeconds(120)).until(() -> tried.size() > 3 * RetryPolicy.DEFAULT_MAX_ATTEMPTS);
             assertThat(state(stream)).allMatch(p -> p.status() == Status.RUNNING);
         }
     }

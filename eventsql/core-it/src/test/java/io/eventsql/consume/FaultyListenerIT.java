@@ -31,7 +31,7 @@ import org.junit.jupiter.params.provider.MethodSource;
  * committed, and leases are renewed. Method: one callback is faulty each time it is called, for each callback and fault.
  */
 class FaultyListenerIT extends ConsumerFixture {
-    private static final Duration DEADLINE = Duration.ofSeconds(30);
+    private static final Duration DEADLINE = Duration.ofSeconds(120);
     private static final String SLOW = "slow";
     private static final String BAD = "bad";
 

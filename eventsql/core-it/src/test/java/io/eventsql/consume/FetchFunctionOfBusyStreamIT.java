@@ -73,7 +73,7 @@ class FetchFunctionOfBusyStreamIT {
     }
 
     private String awaitFunction(List<String> others) {
-        return await().atMost(Duration.ofSeconds(40))
+        return await().atMost(Duration.ofSeconds(120))
                 .until(() -> Sql.query(database, FUNCTION), found -> !found.isEmpty() && !found.equals(others))
                 .getFirst();
     }

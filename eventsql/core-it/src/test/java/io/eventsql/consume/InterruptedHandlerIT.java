@@ -34,7 +34,7 @@ class InterruptedHandlerIT {
     }
 
     private static void awaitDrained(EventSql eventSql) {
-        await().atMost(Duration.ofSeconds(60))
+        await().atMost(Duration.ofSeconds(120))
                 .until(() -> eventSql.positions("interrupts", "c").stream().allMatch(p -> p.lag() == 0));
     }
 
@@ -83,9 +83,9 @@ class InterruptedHandlerIT {
                             }
                             handled.add(event);
                         });
-                await().atMost(Duration.ofSeconds(30)).until(() -> failed.get() != null);
+                await().atMost(Duration.ofSeconds(120)).until(() -> failed.get() != null);
                 AtomicInteger interrupts = new AtomicInteger();
-                await().atMost(Duration.ofSeconds(30))
+                await().atMost(Duration.ofSeconds(120))
                         .pollInterval(Duration.ofMillis(20))
                         .until(() -> {
                             failed.get().interrupt(); // as a timer of the handler's that fires late

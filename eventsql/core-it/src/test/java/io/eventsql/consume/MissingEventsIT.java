@@ -72,7 +72,7 @@ class MissingEventsIT extends ConsumerFixture {
             assertThat(handled.texts()).containsExactlyElementsOf(texts(0, first));
 
             eventSql.consumer(stream, "c").resume(); // nothing has changed
-            await().atMost(Duration.ofSeconds(30))
+            await().atMost(Duration.ofSeconds(120))
                     .until(() -> state(stream).getFirst().epoch() > stopped.epoch());
             assertThat(awaitStopped(stream).nextOffset()).isEqualTo(first);
 

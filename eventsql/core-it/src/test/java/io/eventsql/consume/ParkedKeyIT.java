@@ -52,7 +52,7 @@ class ParkedKeyIT extends ConsumerFixture {
     }
 
     private void awaitParked(EventSql process, String stream, int events) {
-        await().atMost(Duration.ofSeconds(30))
+        await().atMost(Duration.ofSeconds(120))
                 .untilAsserted(() -> assertThat(process.consumer(stream, "c").parkedEvents(100))
                         .hasSize(events));
     }

@@ -50,7 +50,7 @@ class PartitionAssignmentIT extends ConsumerFixture {
     }
 
     private void awaitPartitionCounts(String stream, Long... expected) {
-        await().atMost(Duration.ofSeconds(30))
+        await().atMost(Duration.ofSeconds(120))
                 .untilAsserted(() -> assertThat(partitionCounts(stream)).containsExactly(expected));
     }
 
@@ -293,7 +293,7 @@ class PartitionAssignmentIT extends ConsumerFixture {
                 }
             }
             String held = "SELECT count(*) FROM eventsql.consumer_partition WHERE member_id IS NOT NULL";
-            await().atMost(Duration.ofSeconds(60))
+            await().atMost(Duration.ofSeconds(120))
                     .until(() -> Sql.queryLong(quiet.dataSources().getFirst(), held) == 400);
             // Each statement of an idle library is its own transaction. The server counts with a delay, so the first
             // readings include earlier statements.

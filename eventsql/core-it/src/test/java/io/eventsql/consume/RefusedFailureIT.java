@@ -40,7 +40,7 @@ import org.junit.jupiter.params.provider.MethodSource;
  * Method: triggers, constraints and indexes on the tables concerned, as an application may have them.
  */
 class RefusedFailureIT extends ConsumerFixture {
-    private static final Duration DEADLINE = Duration.ofSeconds(30);
+    private static final Duration DEADLINE = Duration.ofSeconds(120);
     private static final String LONG_HEADER = randomText(20_000);
 
     private final List<String> cleanup = new ArrayList<>();

@@ -57,7 +57,7 @@ class RetryDelayIT extends ConsumerFixture {
     }
 
     private static void awaitFailure(Set<StoredEvent> failed) {
-        await().atMost(Duration.ofSeconds(30)).until(() -> !failed.isEmpty());
+        await().atMost(Duration.ofSeconds(120)).until(() -> !failed.isEmpty());
     }
 
     @Test
@@ -116,7 +116,7 @@ class RetryDelayIT extends ConsumerFixture {
                 hourly(stream).withKeyConcurrency(keyConcurrency), failingInPartition0(new Handled(), failed))) {
             awaitFailure(failed);
             eventSql.consumer(stream, "c").pause();
-            await().atMost(Duration.ofSeconds(30))
+            await().atMost(Duration.ofSeconds(120))
                     .until(() -> state(stream).stream().allMatch(p -> p.member() == null));
         }
     }
@@ -135,7 +135,7 @@ class RetryDelayIT extends ConsumerFixture {
             }
             handled.add(event);
         })) {
-            await().atMost(Duration.ofSeconds(30)).until(() -> !failed.isEmpty());
+            await().atMost(Duration.ofSeconds(120)).until(() -> !failed.isEmpty());
             eventSql.consumer(stream, "c").seek(StartPosition.LATEST);
             publish(stream, 20, 40, 5);
             handled.awaitSize(20);
@@ -155,7 +155,7 @@ class RetryDelayIT extends ConsumerFixture {
         };
         try (EventSql other = cluster.open();
                 Subscription ignored = eventSql.subscribe(hourly(stream), failing)) {
-            await().atMost(Duration.ofSeconds(30)).until(() -> failed.size() == 2);
+            await().atMost(Duration.ofSeconds(120)).until(() -> failed.size() == 2);
             try (Subscription second = other.subscribe(hourly(stream), failing)) {
                 awaitMembers(stream, 2);
                 assertThat(second.isRunning()).isTrue();
@@ -176,7 +176,7 @@ class RetryDelayIT extends ConsumerFixture {
                     }
                     handled.add(event);
                 })) {
-            await().atMost(Duration.ofSeconds(30)).until(() -> !threads.isEmpty());
+            await().atMost(Duration.ofSeconds(120)).until(() -> !threads.isEmpty());
             threads.forEach(Thread::interrupt);
             handled.awaitSize(3);
             awaitLag(stream, 0);
@@ -212,7 +212,7 @@ class RetryDelayIT extends ConsumerFixture {
                                 handled.add(event);
                             }
                         })) {
-                    await().atMost(Duration.ofSeconds(30)).until(() -> !available.get());
+                    await().atMost(Duration.ofSeconds(120)).until(() -> !available.get());
                     both.publisher().publishAll("two", ofFirst);
                     handled.awaitSize(2 * ofFirst.size());
                     second.setAvailable(true);

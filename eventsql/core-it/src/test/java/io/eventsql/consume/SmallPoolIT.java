@@ -152,7 +152,7 @@ class SmallPoolIT {
                 for (int i = 0; i < EVENTS; i++) {
                     other.publisher().publish("orders", Event.ofText("key" + i, "value" + i));
                 }
-                await().atMost(Duration.ofSeconds(60))
+                await().atMost(Duration.ofSeconds(120))
                         .until(() -> other.positions("orders", "c").stream().allMatch(p -> p.lag() == 0));
             }
             int failed = other.consumer("orders", "c").parkedEvents(EVENTS).size();

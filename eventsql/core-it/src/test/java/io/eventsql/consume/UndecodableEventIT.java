@@ -124,7 +124,7 @@ class UndecodableEventIT extends ConsumerFixture {
                     .isPositive();
 
             assertThat(eventSql.consumer(stream, "c").redrive()).isEqualTo(1);
-            await().atMost(Duration.ofSeconds(30))
+            await().atMost(Duration.ofSeconds(120))
                     .until(() -> parkedEvents(stream).getFirst().attempts() == 2);
             assertThat(handled.size()).isEqualTo(49); // it still cannot be decoded
             cluster.execute("UPDATE eventsql.parked_event SET headers = NULL WHERE headers::text = '[\"a\"]'");
@@ -211,7 +211,7 @@ class UndecodableEventIT extends ConsumerFixture {
             ConsumerSpec spec = consumer("bytes").withFailurePolicy(FailurePolicy.DEAD_LETTER);
             try (Subscription ignored = process.subscribe(spec, handled::add)) {
                 handled.awaitSize(2);
-                await().atMost(Duration.ofSeconds(30))
+                await().atMost(Duration.ofSeconds(120))
                         .until(() ->
                                 process.consumer("bytes", "c").parkedEvents(10).size() == 1);
             }

@@ -59,7 +59,7 @@ abstract class ClosingContract extends Contract {
                 assertThat(committed(stream, "c")).as("round %d", round).isEqualTo(handled.size());
             }
             end.set(true);
-            publishing.get(30, TimeUnit.SECONDS);
+            publishing.get(120, TimeUnit.SECONDS);
         }
         handled.assertOnceAndInOrder();
     }

@@ -155,9 +155,9 @@ abstract class PublishingContract extends Contract {
         }
 
         for (CompletableFuture<EventPosition> fine : concurrent) {
-            assertThat(readOne(fine.get(30, TimeUnit.SECONDS)).text()).isEqualTo("fine");
+            assertThat(readOne(fine.get(120, TimeUnit.SECONDS)).text()).isEqualTo("fine");
         }
-        assertThatThrownBy(() -> poisoned.get(30, TimeUnit.SECONDS)).cause().satisfies(failure -> {
+        assertThatThrownBy(() -> poisoned.get(120, TimeUnit.SECONDS)).cause().satisfies(failure -> {
             if (shards == 1) {
                 assertThat(failure).isInstanceOf(EventNotStoredException.class).hasMessageContaining("no_poison");
                 return;

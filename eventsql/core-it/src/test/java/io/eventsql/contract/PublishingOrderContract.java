@@ -88,7 +88,7 @@ abstract class PublishingOrderContract extends Contract {
                 results.add(executor.submit(() -> publishRandomly(stream, prefix, callsEach, random)));
             }
             for (Future<Map<EventPosition, String>> result : results) {
-                acknowledged.putAll(result.get(60, TimeUnit.SECONDS));
+                acknowledged.putAll(result.get(120, TimeUnit.SECONDS));
             }
         }
         List<StoredEvent> stored = readAll(stream);
@@ -154,7 +154,7 @@ abstract class PublishingOrderContract extends Contract {
                 .mapToObj(i -> publisher.publishAsync(stream, Event.ofText("" + i)))
                 .toList();
         futures.forEach(future ->
-                assertThat(future.orTimeout(30, TimeUnit.SECONDS).join()).isNotNull());
+                assertThat(future.orTimeout(120, TimeUnit.SECONDS).join()).isNotNull());
         assertThat(readAll(stream)).hasSize(5_000);
     }
 }

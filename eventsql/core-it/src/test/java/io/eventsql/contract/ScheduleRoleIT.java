@@ -17,7 +17,7 @@ import org.junit.jupiter.api.Test;
 
 /** Goal: a publisher schedules and cancels, the relay appends what is due, and a reader lists it, with no other right. */
 class ScheduleRoleIT extends RolesFixture {
-    private static final Duration DEADLINE = Duration.ofSeconds(60);
+    private static final Duration DEADLINE = Duration.ofSeconds(120);
 
     /** As after an upgrade, until roles.sql is applied again. */
     @Test

@@ -70,7 +70,7 @@ abstract class StreamsContract extends Contract {
             }
             start.countDown();
             for (Future<?> one : done) {
-                one.get(30, TimeUnit.SECONDS);
+                one.get(120, TimeUnit.SECONDS);
             }
         }
         assertThat(cluster.sum("SELECT count(*) FROM eventsql.stream WHERE name = '" + spec.name() + "'"))

@@ -73,10 +73,10 @@ abstract class TombstonesContract extends Contract {
         publisher.publishAll(all, EVENTS);
         String async = newStream();
         for (Event event : EVENTS) {
-            publisher.publishAsync(async, event).get(30, TimeUnit.SECONDS);
+            publisher.publishAsync(async, event).get(120, TimeUnit.SECONDS);
         }
         String allAsync = newStream();
-        publisher.publishAllAsync(allAsync, EVENTS).get(30, TimeUnit.SECONDS);
+        publisher.publishAllAsync(allAsync, EVENTS).get(120, TimeUnit.SECONDS);
         for (String stream : List.of(oneByOne, all, async, allAsync)) {
             assertAll(readAll(stream));
             Handled handled = new Handled();
@@ -177,7 +177,7 @@ abstract class TombstonesContract extends Contract {
 
     private List<StoredEvent> awaitParked(String stream) {
         List<StoredEvent> parked = new ArrayList<>();
-        await().atMost(Duration.ofSeconds(30)).until(() -> {
+        await().atMost(Duration.ofSeconds(120)).until(() -> {
             parked.clear();
             eventSql.consumer(stream, "c").parkedEvents(100).stream()
                     .map(ParkedEvent::event)

@@ -300,7 +300,7 @@ class ErasureIT extends ErasureFixture {
             List<StoredEvent> stored = readAll(stream);
             assertThat(stored).hasSize(400 + published + 1);
             assertThat(stored).allMatch(e -> !e.isErased() || "k2".equals(e.key()));
-            await().atMost(Duration.ofSeconds(30))
+            await().atMost(Duration.ofSeconds(120))
                     .untilAsserted(() ->
                             assertThat(eventSql.consumer(stream, "c").state()).allMatch(p -> p.lag() == 0));
             Set<EventPosition> positions = new HashSet<>(handled.positions());

@@ -133,7 +133,7 @@ class AppendInDoubtIT {
         PublishLoad load = new PublishLoad(eventSql.publisher(), stream, ledger);
         load.startAll(3, "k", random, 3);
         TimeUnit.SECONDS.sleep(RUN_SECONDS);
-        await().atMost(Duration.ofSeconds(60)).until(() -> faults.get() > 20); // a slow machine takes longer
+        await().atMost(Duration.ofSeconds(120)).until(() -> faults.get() > 20); // a slow machine takes longer
         load.stop();
 
         List<Ledger.Stored> stored = read(stream);
@@ -186,7 +186,7 @@ class AppendInDoubtIT {
 
     /** Waits until no backend executes an append, so that all late originals have ended. */
     private static void awaitNoAppendRunning() {
-        await().atMost(Duration.ofSeconds(30)).until(() -> {
+        await().atMost(Duration.ofSeconds(120)).until(() -> {
             try (var connection = eventsDb.adminDataSource().getConnection();
                     var statement = connection.createStatement();
                     var row = statement.executeQuery("SELECT count(*) FROM pg_stat_activity WHERE state = 'active'"
@@ -200,7 +200,7 @@ class AppendInDoubtIT {
     private void releaseLateOriginals() {
         assertThat(proxy.heldConnections()).isPositive();
         proxy.releaseHeld();
-        await().atMost(Duration.ofSeconds(10)).until(() -> proxy.heldConnections() == 0);
+        await().atMost(Duration.ofSeconds(120)).until(() -> proxy.heldConnections() == 0);
         awaitNoAppendRunning();
     }
 
@@ -264,7 +264,7 @@ class AppendInDoubtIT {
                 .isInstanceOf(TimeoutException.class);
         proxy.heal();
         for (int i = 0; i < events.size(); i++) {
-            ledger.stored(events.get(i), futures.get(i).get(30, TimeUnit.SECONDS));
+            ledger.stored(events.get(i), futures.get(i).get(120, TimeUnit.SECONDS));
         }
         awaitNoAppendRunning();
         ledger.verify(read("blackhole"));

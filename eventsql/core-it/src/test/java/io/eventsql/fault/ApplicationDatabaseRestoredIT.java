@@ -117,7 +117,7 @@ class ApplicationDatabaseRestoredIT {
     }
 
     private void awaitCommitted(String consumer, long offset) {
-        await().atMost(Duration.ofSeconds(30))
+        await().atMost(Duration.ofSeconds(120))
                 .ignoreExceptions()
                 .until(() -> eventSql.positions(STREAM, consumer).stream().allMatch(p -> p.nextOffset() == offset));
     }
@@ -170,7 +170,7 @@ class ApplicationDatabaseRestoredIT {
 
         long next = Sql.queryLong(application, "SELECT count(*) FROM effect WHERE event_offset < 3");
         eventSql.consumer(STREAM, "c").seek(new EventPosition(STREAM, 0, 0, next));
-        await().atMost(Duration.ofSeconds(30))
+        await().atMost(Duration.ofSeconds(120))
                 .untilAsserted(() -> assertThat(effects("c")).isEqualTo(stored()));
     }
 }

@@ -220,13 +220,13 @@ class BackpressureIT {
                 .isLessThanOrEqualTo(2L * settings.appendConnections() * settings.maxBatchEvents());
         assertThat(bufferedMost.get()).isPositive().isLessThanOrEqualTo(settings.bufferBytes());
 
-        await().atMost(Duration.ofSeconds(60)).until(() -> {
+        await().atMost(Duration.ofSeconds(120)).until(() -> {
             long before = ledger.storedCount();
             publish(observable.publisher, ledger, "after");
             publish(observable.publisher, ledger, null);
             return ledger.storedCount() == before + 2;
         });
-        await().atMost(Duration.ofSeconds(10)).until(() -> observable.bufferedBytes() == 0);
+        await().atMost(Duration.ofSeconds(120)).until(() -> observable.bufferedBytes() == 0);
         ledger.verify(Ledger.read("events", List.of(database.direct())));
     }
 
@@ -252,7 +252,7 @@ class BackpressureIT {
         eventSql.createStream(TestStreams.of("not_sent"));
         database.proxy().refuse();
         database.proxy().cut();
-        await().atMost(Duration.ofSeconds(10))
+        await().atMost(Duration.ofSeconds(120))
                 .until(() -> database.pool().getHikariPoolMXBean().getTotalConnections() == 0 || evict(database));
         for (String key : new String[] {"k", "k", "other"}) {
             assertThatThrownBy(() -> eventSql.publisher().publish("not_sent", Event.ofText(key, "e")))
@@ -262,7 +262,7 @@ class BackpressureIT {
                             .anyMatch(frame -> frame.getClassName().startsWith(BackpressureIT.class.getName())));
         }
         database.proxy().heal();
-        await().atMost(Duration.ofSeconds(30))
+        await().atMost(Duration.ofSeconds(120))
                 .ignoreExceptions()
                 .until(() -> eventSql.publisher()
                                 .publish("not_sent", Event.ofText("k", "after"))
@@ -294,14 +294,14 @@ class BackpressureIT {
         List<Event> events = Stream.generate(() -> Event.of("k", big)).limit(24).toList();
 
         List<EventPosition> positions =
-                eventSql.publisher().publishAllAsync("big", events).get(60, TimeUnit.SECONDS);
+                eventSql.publisher().publishAllAsync("big", events).get(120, TimeUnit.SECONDS);
 
         assertThat(positions)
                 .extracting(EventPosition::offset)
                 .containsExactlyElementsOf(
                         IntStream.range(0, 24).mapToObj(i -> (long) i).toList());
         database.proxy().releaseHeld();
-        await().atMost(Duration.ofSeconds(30)).until(() -> database.proxy().heldConnections() == 0);
+        await().atMost(Duration.ofSeconds(120)).until(() -> database.proxy().heldConnections() == 0);
         assertThat(Ledger.read("big", List.of(database.direct()))).hasSize(24);
     }
 
@@ -319,7 +319,7 @@ class BackpressureIT {
             futures.add(eventSql.publisher().publishAsync("one_partition", event));
         }
         for (int i = 0; i < events.size(); i++) {
-            ledger.stored(events.get(i), futures.get(i).get(30, TimeUnit.SECONDS));
+            ledger.stored(events.get(i), futures.get(i).get(120, TimeUnit.SECONDS));
         }
         ledger.verify(Ledger.read("one_partition", List.of(database.direct())));
     }

@@ -33,7 +33,7 @@ import org.junit.jupiter.params.provider.MethodSource;
  */
 @Timeout(120)
 class ConsumerThreadsIT {
-    private static final Duration DEADLINE = Duration.ofSeconds(30);
+    private static final Duration DEADLINE = Duration.ofSeconds(120);
     private static final String STREAM = "orders";
     private static final int FAULTS = 3;
 

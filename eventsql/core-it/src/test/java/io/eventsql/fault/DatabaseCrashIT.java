@@ -109,7 +109,7 @@ class DatabaseCrashIT {
                 assertThat(handled.distinct()).isEqualTo(stored.size());
             }
             assertThat(one.isRunning() && other.isRunning()).isTrue();
-            await().atMost(Duration.ofSeconds(30))
+            await().atMost(Duration.ofSeconds(120))
                     .untilAsserted(() ->
                             assertThat(eventSql.positions(STREAM, "single")).allMatch(position -> position.lag() == 0));
             Map<Integer, Long> ends =

@@ -243,7 +243,7 @@ class HistoryChaosIT {
     private void recordLoss(Loss loss, Witness witness) {
         losses.add(loss);
         witness.awaitProgress();
-        await().atMost(Duration.ofSeconds(60))
+        await().atMost(Duration.ofSeconds(120))
                 .untilAsserted(() ->
                         witness.reports().verify(losses.size() - 1, losses, witness.acknowledged(), witness.handled()));
     }

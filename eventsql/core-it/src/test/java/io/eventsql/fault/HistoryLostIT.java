@@ -104,13 +104,13 @@ class HistoryLostIT {
     }
 
     private void awaitCommitted(String stream, long offset) {
-        await().atMost(Duration.ofSeconds(30))
+        await().atMost(Duration.ofSeconds(120))
                 .until(() -> eventSql.positions(stream, "c").stream().allMatch(p -> p.nextOffset() == offset));
     }
 
     /** Listeners of publishers are called by a thread of their own. */
     private void assertPublishedLost(Range... ranges) {
-        await().atMost(Duration.ofSeconds(10))
+        await().atMost(Duration.ofSeconds(120))
                 .untilAsserted(() -> assertThat(lost.published()).containsExactlyInAnyOrder(ranges));
     }
 
@@ -119,7 +119,7 @@ class HistoryLostIT {
     }
 
     private static void awaitAllHandled(String stream, Handled handled) {
-        await().atMost(Duration.ofSeconds(30))
+        await().atMost(Duration.ofSeconds(120))
                 .untilAsserted(() -> assertThat(handled.texts()).containsAll(stored(stream)));
     }
 
@@ -228,7 +228,7 @@ class HistoryLostIT {
         awaitCommitted(stream, 5);
 
         backup.restore(pool);
-        await().atMost(Duration.ofSeconds(30))
+        await().atMost(Duration.ofSeconds(120))
                 .untilAsserted(() -> assertThatExceptionOfType(UnknownStreamException.class)
                         .isThrownBy(() -> publish(eventSql, stream, "new", 1)));
         assertThat(Sql.query(pool, "SELECT name FROM eventsql.stream")).doesNotContain(stream);
@@ -285,7 +285,7 @@ class HistoryLostIT {
         awaitCommitted(stream, 8);
 
         backup.restore(pool, INCARNATION);
-        await().atMost(Duration.ofSeconds(30))
+        await().atMost(Duration.ofSeconds(120))
                 .untilAsserted(() -> assertThat(lost.consumed()).containsExactly(new Range(stream, 0, 3, 8)));
         publish(eventSql, stream, "new", 1);
         awaitAllHandled(stream, handled);
@@ -407,7 +407,7 @@ class HistoryLostIT {
         publish(eventSql, stream, "before", 3);
         awaitCommitted(stream, 3);
         Sql.execute(pool, "SELECT eventsql.declare_restored('test')");
-        await().atMost(Duration.ofSeconds(30))
+        await().atMost(Duration.ofSeconds(120))
                 .untilAsserted(() -> assertThat(lost.revoked()).containsExactly(Reason.HISTORY_CHANGED));
         publish(eventSql, stream, "after", 3);
         awaitAllHandled(stream, handled);

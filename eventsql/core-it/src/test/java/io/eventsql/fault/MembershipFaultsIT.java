@@ -49,7 +49,7 @@ import org.junit.jupiter.api.Timeout;
 @Timeout(300)
 class MembershipFaultsIT {
     private static final int PARTITIONS = 4;
-    private static final Duration DEADLINE = Duration.ofSeconds(60);
+    private static final Duration DEADLINE = Duration.ofSeconds(120);
     private static final AtomicInteger STREAMS = new AtomicInteger();
 
     private static EventsDb eventsDb;

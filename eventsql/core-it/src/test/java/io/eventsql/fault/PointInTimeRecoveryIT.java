@@ -125,7 +125,7 @@ class PointInTimeRecoveryIT {
     }
 
     private static void awaitReports(Witness witness, int number, List<Loss> losses) {
-        await().atMost(Duration.ofSeconds(30))
+        await().atMost(Duration.ofSeconds(120))
                 .untilAsserted(
                         () -> witness.reports().verify(number, losses, witness.acknowledged(), witness.handled()));
     }

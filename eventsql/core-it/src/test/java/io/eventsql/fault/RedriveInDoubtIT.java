@@ -29,7 +29,7 @@ import org.junit.jupiter.params.provider.ValueSource;
  */
 @Timeout(120)
 class RedriveInDoubtIT {
-    private static final Duration DEADLINE = Duration.ofSeconds(30);
+    private static final Duration DEADLINE = Duration.ofSeconds(120);
 
     private static EmbeddedEventsDb eventsDb;
 

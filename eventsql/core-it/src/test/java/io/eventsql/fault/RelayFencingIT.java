@@ -160,7 +160,7 @@ class RelayFencingIT {
             awaitLease(first, database, 1);
             affected.forEach(proxy -> proxy.planRequests(request, number -> RequestFault.HOLD_REQUEST));
             publish(first, database, 2);
-            await().atMost(Duration.ofSeconds(20))
+            await().atMost(Duration.ofSeconds(120))
                     .until(() -> affected.stream().anyMatch(proxy -> proxy.heldConnections() > 0));
             // From now on the first instance is cut off, as if its process were stopped.
             proxies.forEach(FaultProxy::blackhole);
@@ -173,7 +173,7 @@ class RelayFencingIT {
                 publish(second, database, 4);
                 publish(first, database, 5);
                 OutboxLoad.awaitRelayed(second.outbox());
-                await().atMost(Duration.ofSeconds(20))
+                await().atMost(Duration.ofSeconds(120))
                         .until(() -> Sql.queryLong(
                                         eventsDb.adminDataSource(),
                                         "SELECT count(*) FROM pg_stat_activity WHERE state = 'active'"
@@ -280,7 +280,7 @@ class RelayFencingIT {
             for (int number = 2; number < 50; number++) {
                 publish(eventSql, database, number);
             }
-            await().atMost(Duration.ofSeconds(30))
+            await().atMost(Duration.ofSeconds(120))
                     .untilAsserted(
                             () -> assertThat(Sql.queryLong(database, own)).isEqualTo(ownKeys * 49));
             assertThat(Sql.queryLong(database, "SELECT count(*) FROM eventsql.outbox_transfer"))

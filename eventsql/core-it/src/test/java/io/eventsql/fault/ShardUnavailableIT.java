@@ -114,7 +114,7 @@ class ShardUnavailableIT {
             }
         });
         for (CompletableFuture<EventPosition> future : waiting) {
-            assertThatThrownBy(() -> future.get(30, TimeUnit.SECONDS))
+            assertThatThrownBy(() -> future.get(120, TimeUnit.SECONDS))
                     .isInstanceOf(ExecutionException.class)
                     .cause()
                     .isInstanceOfAny(EventNotStoredException.class, EventOutcomeUnknownException.class);
@@ -125,11 +125,11 @@ class ShardUnavailableIT {
             assertThat(position.shard()).isNotEqualTo(unavailableNumber);
             published.add("without key " + i);
         }
-        await().atMost(Duration.ofSeconds(30)).until(() -> handledOn.keySet().containsAll(published));
+        await().atMost(Duration.ofSeconds(120)).until(() -> handledOn.keySet().containsAll(published));
 
         unavailable.proxy().heal();
         // Events without keys only: the recovery must be detected without events of its keys.
-        await().atMost(Duration.ofSeconds(30))
+        await().atMost(Duration.ofSeconds(120))
                 .until(() -> eventSql.publisher()
                                 .publish("sharded", Event.ofText("again " + handledOn.size() + System.nanoTime()))
                                 .shard()
@@ -137,7 +137,7 @@ class ShardUnavailableIT {
         for (Map.Entry<String, Integer> key : shardOfKey.entrySet()) {
             eventSql.publisher().publish("sharded", Event.ofText(key.getKey(), "after " + key.getKey()));
         }
-        await().atMost(Duration.ofSeconds(30))
+        await().atMost(Duration.ofSeconds(120))
                 .until(() -> shardOfKey.keySet().stream().allMatch(key -> handledOn.containsKey("after " + key)));
         assertThat(handledTwice).isEmpty();
         List<Ledger.Stored> stored = Ledger.read(

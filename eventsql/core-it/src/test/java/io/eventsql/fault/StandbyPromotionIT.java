@@ -101,7 +101,7 @@ class StandbyPromotionIT {
     }
 
     private static void awaitCommitted(EventSql eventSql) {
-        await().atMost(Duration.ofSeconds(60))
+        await().atMost(Duration.ofSeconds(120))
                 .ignoreExceptions()
                 .until(() -> eventSql.positions(STREAM, "c").stream().allMatch(p -> p.lag() == 0));
     }
@@ -114,7 +114,7 @@ class StandbyPromotionIT {
 
     /** Listeners of publishers are called by a thread of their own. */
     private void assertPublishedLost(Range... ranges) {
-        await().atMost(Duration.ofSeconds(10))
+        await().atMost(Duration.ofSeconds(120))
                 .untilAsserted(() -> assertThat(lost.published()).containsExactlyInAnyOrder(ranges));
     }
 
@@ -133,7 +133,7 @@ class StandbyPromotionIT {
     }
 
     private static void awaitReplayed(EmbeddedEventsDb primary) {
-        await().atMost(Duration.ofSeconds(30))
+        await().atMost(Duration.ofSeconds(120))
                 .until(() -> Sql.queryLong(
                                 primary.adminDataSource(),
                                 "SELECT count(*) FROM pg_stat_replication WHERE replay_lsn >= pg_current_wal_lsn()")
@@ -266,7 +266,7 @@ class StandbyPromotionIT {
         Sql.query(standby.adminDataSource(), "SELECT pg_wal_replay_pause()");
         publish(eventSql, "received", 50);
         awaitCommitted(eventSql);
-        await().atMost(Duration.ofSeconds(30))
+        await().atMost(Duration.ofSeconds(120))
                 .until(() -> Sql.queryLong(
                                 primary.adminDataSource(),
                                 "SELECT count(*) FROM pg_stat_replication WHERE flush_lsn >= pg_current_wal_lsn()")
@@ -278,10 +278,10 @@ class StandbyPromotionIT {
         database.redirect(after);
         CompletableFuture<EventPosition> next =
                 eventSql.publisher().publishAsync(STREAM, Event.ofText("key-0", "next"));
-        assertThat(rejected.await(30, TimeUnit.SECONDS)).isTrue();
+        assertThat(rejected.await(120, TimeUnit.SECONDS)).isTrue();
         Sql.query(standby.adminDataSource(), "SELECT pg_wal_replay_resume()");
         Sql.query(standby.adminDataSource(), "SELECT pg_promote(true, 60)");
-        next.get(60, TimeUnit.SECONDS);
+        next.get(120, TimeUnit.SECONDS);
         awaitCommitted(eventSql);
         assertAllStoredHandled(after);
         assertThat(lost.consumed()).isEmpty();

@@ -120,7 +120,7 @@ abstract class OutboxContract {
     }
 
     private void awaitStored(String... expected) {
-        await().atMost(Duration.ofSeconds(30))
+        await().atMost(Duration.ofSeconds(120))
                 .pollInterval(Duration.ofMillis(10))
                 .untilAsserted(() -> assertThat(stored()).containsExactlyInAnyOrder(expected));
     }
@@ -410,7 +410,7 @@ abstract class OutboxContract {
             }
             transaction.commit();
         }
-        await().atMost(Duration.ofSeconds(30))
+        await().atMost(Duration.ofSeconds(120))
                 .untilAsserted(() -> assertThat(stored()).hasSize(3 * size));
         assertOrderOfEachKey();
         if (isShard()) {
@@ -471,7 +471,7 @@ abstract class OutboxContract {
             }
             start.countDown();
             for (Future<?> end : ends) {
-                end.get(60, TimeUnit.SECONDS);
+                end.get(120, TimeUnit.SECONDS);
             }
             List<String> bills = Sql.query(database, "SELECT name FROM bill");
             assertThat(bills).hasSize(writers * transactionsOfEach * 4 / 5);
@@ -490,13 +490,13 @@ abstract class OutboxContract {
         try (Connection blocker = begin()) {
             Sql.query(blocker, "SELECT 1 FROM eventsql.outbox_relay FOR UPDATE"); // blocks every relay
             publishCommitted("one", "two", "three");
-            await().atMost(Duration.ofSeconds(10))
+            await().atMost(Duration.ofSeconds(120))
                     .untilAsserted(() -> assertThat(backlog().oldestAge()).isPositive());
             assertThat(backlog().events()).isEqualTo(3);
             blocker.rollback();
         }
         awaitStored("one", "two", "three");
-        await().atMost(Duration.ofSeconds(10))
+        await().atMost(Duration.ofSeconds(120))
                 .untilAsserted(() -> assertThat(backlog().events()).isZero());
         assertThat(backlog().oldestAge()).isZero();
     }

@@ -88,7 +88,7 @@ class OutboxPoolOfOneIT {
                 }
             }
             other.close(); // from now on only this process relays
-            await().atMost(Duration.ofSeconds(30))
+            await().atMost(Duration.ofSeconds(120))
                     .untilAsserted(() -> assertThat(cluster.sum("SELECT count(*) FROM eventsql.events_" + STREAM))
                             .isEqualTo(200));
         }
@@ -114,7 +114,7 @@ class OutboxPoolOfOneIT {
                 eventSql.outbox().publish(transaction, STREAM, Event.ofText("x"));
                 transaction.commit();
             }
-            await().atMost(Duration.ofSeconds(30))
+            await().atMost(Duration.ofSeconds(120))
                     .untilAsserted(() -> assertThat(cluster.sum("SELECT count(*) FROM eventsql.events_" + STREAM))
                             .isOne());
         }

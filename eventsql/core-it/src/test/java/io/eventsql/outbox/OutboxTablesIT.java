@@ -140,7 +140,7 @@ class OutboxTablesIT {
     }
 
     private void awaitStored(long expected) {
-        await().atMost(Duration.ofSeconds(60))
+        await().atMost(Duration.ofSeconds(120))
                 .untilAsserted(() -> assertThat(stored()).isEqualTo(expected));
     }
 
@@ -156,13 +156,13 @@ class OutboxTablesIT {
     }
 
     private void awaitTexts(String... expected) {
-        await().atMost(Duration.ofSeconds(30))
+        await().atMost(Duration.ofSeconds(120))
                 .untilAsserted(() -> assertThat(texts()).containsExactlyInAnyOrder(expected));
     }
 
     /** Waits until the tables are far smaller than the events that passed through them. */
     private void awaitSmallTables(String bytes) {
-        await().atMost(Duration.ofSeconds(30))
+        await().atMost(Duration.ofSeconds(120))
                 .untilAsserted(() -> assertThat(Sql.queryLong(database, bytes)).isLessThan(4L << 20));
     }
 
@@ -206,11 +206,11 @@ class OutboxTablesIT {
                         published += events.size();
                     }
                 }
-                await().atMost(Duration.ofSeconds(30))
+                await().atMost(Duration.ofSeconds(120))
                         .untilAsserted(
                                 () -> assertThat(Sql.queryLong(standalone, "SELECT count(*) FROM eventsql.outbox"))
                                         .isZero());
-                await().atMost(Duration.ofSeconds(30))
+                await().atMost(Duration.ofSeconds(120))
                         .untilAsserted(() -> assertThat(Sql.queryLong(standalone, RING_BYTES))
                                 .isLessThan(3L << 20));
                 assertThat(Sql.queryLong(standalone, "SELECT count(*) FROM eventsql.outbox_transfer WHERE shard = 1"))

@@ -92,7 +92,7 @@ class OutboxThroughPgBouncerIT {
                     }
                 }
             }
-            await().atMost(Duration.ofSeconds(60)).untilAsserted(() -> {
+            await().atMost(Duration.ofSeconds(120)).untilAsserted(() -> {
                 long stored = 0;
                 for (DataSource shard : shards) {
                     stored += Sql.queryLong(shard, "SELECT count(*) FROM eventsql.events_" + STREAM);

@@ -155,14 +155,14 @@ class RefusedEventsIT {
     }
 
     private void awaitRelayed() {
-        await().atMost(Duration.ofSeconds(40))
+        await().atMost(Duration.ofSeconds(120))
                 .pollInterval(Duration.ofMillis(10))
                 .untilAsserted(
                         () -> assertThat(eventSql.outbox().backlogs()).allMatch(backlog -> backlog.events() == 0));
     }
 
     private void awaitLogged(String... parts) {
-        await().atMost(Duration.ofSeconds(20))
+        await().atMost(Duration.ofSeconds(120))
                 .untilAsserted(() -> assertThat(log.lines())
                         .anySatisfy(line -> assertThat(line).contains(parts)));
     }
@@ -228,7 +228,7 @@ class RefusedEventsIT {
         addTrigger(failing, TABLE, "BEFORE INSERT", onInsert("true", "PERFORM nextval('attempt'); " + raise("53100")));
         Sql.execute(failing, "CREATE SEQUENCE attempt");
         publish(eventsWithBadKeys(10, shard));
-        await().atMost(Duration.ofSeconds(30))
+        await().atMost(Duration.ofSeconds(120))
                 .until(() -> Sql.queryLong(failing, "SELECT last_value FROM attempt") > 12);
         awaitLogged("WARN", "a bad key", "retr");
         assertThat(log.lines()).as("said once").hasSizeLessThanOrEqualTo(2);
@@ -361,7 +361,7 @@ class RefusedEventsIT {
                         + " FOR EACH ROW EXECUTE FUNCTION full_table()");
         publish(eventsWithBadKeys(10, shard));
         awaitLogged("no room for refused events", "retr");
-        await().during(Duration.ofSeconds(2)).atMost(Duration.ofSeconds(10)).until(() -> true);
+        await().during(Duration.ofSeconds(2)).atMost(Duration.ofSeconds(120)).until(() -> true);
         assertThat(Sql.queryLong(database, "SELECT last_value FROM attempt"))
                 .as("attempts with pauses")
                 .isLessThan(100);

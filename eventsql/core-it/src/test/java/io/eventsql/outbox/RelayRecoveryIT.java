@@ -73,7 +73,7 @@ class RelayRecoveryIT {
     }
 
     private void awaitStored() {
-        await().atMost(Duration.ofSeconds(30))
+        await().atMost(Duration.ofSeconds(120))
                 .untilAsserted(
                         () -> assertThat(Sql.queryLong(database, "SELECT count(*) FROM eventsql.events_" + STREAM))
                                 .isEqualTo(published));
@@ -81,7 +81,7 @@ class RelayRecoveryIT {
 
     /** Waits for a line with all these parts, and asserts that lines are not repeated. */
     private void awaitLogged(String... parts) {
-        await().atMost(Duration.ofSeconds(20))
+        await().atMost(Duration.ofSeconds(120))
                 .untilAsserted(() -> assertThat(log.lines())
                         .anySatisfy(line -> assertThat(line).contains(parts)));
         assertThat(log.lines()).hasSizeLessThan(4);

@@ -107,14 +107,14 @@ class RelayThreadsIT {
     }
 
     private void awaitStored(int events) {
-        await().atMost(Duration.ofSeconds(30))
+        await().atMost(Duration.ofSeconds(120))
                 .untilAsserted(() -> assertThat(cluster.sum("SELECT count(*) FROM eventsql.events_" + STREAM))
                         .isEqualTo(events));
     }
 
     /** Waits until each planned fault has happened. */
     private void awaitFaults() {
-        await().atMost(Duration.ofSeconds(30))
+        await().atMost(Duration.ofSeconds(120))
                 .until(() -> dataSources.stream().allMatch(dataSource -> dataSource.remaining.get() <= 0));
     }
 
@@ -146,7 +146,7 @@ class RelayThreadsIT {
 
     /** Waits until a session other than the former one listens, which shows that as its last statement. */
     private String awaitListening(String former) {
-        return await().atMost(Duration.ofSeconds(30))
+        return await().atMost(Duration.ofSeconds(120))
                 .until(
                         () -> Sql.query(
                                 cluster.dataSources().getFirst(),

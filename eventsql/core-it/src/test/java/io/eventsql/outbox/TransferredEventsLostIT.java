@@ -96,13 +96,13 @@ class TransferredEventsLostIT {
     }
 
     private void awaitStored(int count) {
-        await().atMost(Duration.ofSeconds(30))
+        await().atMost(Duration.ofSeconds(120))
                 .ignoreExceptions()
                 .untilAsserted(() -> assertThat(stored(shard)).hasSize(count));
     }
 
     private void awaitLost(Range... ranges) {
-        await().atMost(Duration.ofSeconds(20))
+        await().atMost(Duration.ofSeconds(120))
                 .untilAsserted(() -> assertThat(lost.published()).containsExactly(ranges));
     }
 
@@ -152,7 +152,7 @@ class TransferredEventsLostIT {
 
         backup.restore(shard);
         publish("pairs", keys.get(1), "new", 1);
-        await().atMost(Duration.ofSeconds(20))
+        await().atMost(Duration.ofSeconds(120))
                 .untilAsserted(() -> assertThat(lost.published()).contains(new Range("pairs", 0, before, before + 2)));
     }
 
@@ -163,7 +163,7 @@ class TransferredEventsLostIT {
     }
 
     private void awaitHead(int partition, long atLeast) {
-        await().atMost(Duration.ofSeconds(30)).ignoreExceptions().until(() -> head(partition) >= atLeast);
+        await().atMost(Duration.ofSeconds(120)).ignoreExceptions().until(() -> head(partition) >= atLeast);
     }
 
     @Test

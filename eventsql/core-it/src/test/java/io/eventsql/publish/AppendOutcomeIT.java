@@ -57,9 +57,9 @@ class AppendOutcomeIT extends AppendFixture {
                         .publishAll("strict_pool", List.of(Event.ofText("all" + i), Event.ofText("k2", "b" + i)));
                 Collections.addAll(published, "single" + i, "all" + i, "b" + i);
             }
-            await().atMost(Duration.ofSeconds(20))
+            await().atMost(Duration.ofSeconds(120))
                     .untilAsserted(() -> assertThat(handled).containsExactlyInAnyOrderElementsOf(published));
-            await().atMost(Duration.ofSeconds(20))
+            await().atMost(Duration.ofSeconds(120))
                     .untilAsserted(() -> assertThat(library.positions("strict_pool", "reader"))
                             .allMatch(position -> position.lag() == 0));
             Ledger.assertGapless(read("strict_pool"));
@@ -98,13 +98,13 @@ class AppendOutcomeIT extends AppendFixture {
                         other.publisher().publishAllAsync("order_b", reversed),
                         other.publisher().publishAllAsync("order_a", reversed));
                 for (CompletableFuture<?> future : open) {
-                    future.get(30, TimeUnit.SECONDS);
+                    future.get(120, TimeUnit.SECONDS);
                 }
             }
         }
         assertThat(read("order_a")).hasSize(4_000);
         assertThat(read("order_b")).hasSize(4_000);
-        await().atMost(Duration.ofSeconds(10)) // a backend reports its counters when a transaction ends
+        await().atMost(Duration.ofSeconds(120)) // a backend reports its counters when a transaction ends
                 .until(() -> number("SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%append_v%'"
                                 + " AND pid <> pg_backend_pid() AND state = 'active'")
                         == 0);
@@ -157,14 +157,14 @@ class AppendOutcomeIT extends AppendFixture {
             holder.commit();
         }
         for (CompletableFuture<?> bad : badFutures) {
-            assertThatThrownBy(() -> bad.get(30, TimeUnit.SECONDS))
+            assertThatThrownBy(() -> bad.get(120, TimeUnit.SECONDS))
                     .isInstanceOf(ExecutionException.class)
                     .cause()
                     .isInstanceOf(EventNotStoredException.class)
                     .hasMessageContaining("poison");
         }
         for (int i = 0; i < good.size(); i++) {
-            ledger.stored(good.get(i), goodFutures.get(i).get(30, TimeUnit.SECONDS));
+            ledger.stored(good.get(i), goodFutures.get(i).get(120, TimeUnit.SECONDS));
         }
         List<Ledger.Stored> stored = read(stream);
         assertThat(stored).hasSize(good.size());
@@ -189,13 +189,13 @@ class AppendOutcomeIT extends AppendFixture {
                         .build()) {
             proxy.planRequests("ensure_segments_v1", number -> number == 1 ? RequestFault.HOLD_REQUEST : null);
             CompletableFuture<EventPosition> late = slow.publisher().publishAsync("segment_race", Event.ofText("late"));
-            await().atMost(Duration.ofSeconds(10)).until(() -> proxy.requests() == 1);
+            await().atMost(Duration.ofSeconds(120)).until(() -> proxy.requests() == 1);
             assertThat(eventSql.publisher()
                             .publish("segment_race", Event.ofText("fast"))
                             .offset())
                     .isEqualTo(200);
             proxy.releaseHeld();
-            assertThat(late.get(30, TimeUnit.SECONDS).offset()).isEqualTo(201);
+            assertThat(late.get(120, TimeUnit.SECONDS).offset()).isEqualTo(201);
         }
     }
 }

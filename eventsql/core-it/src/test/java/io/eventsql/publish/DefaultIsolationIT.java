@@ -37,7 +37,7 @@ class DefaultIsolationIT {
         Sql.execute(database, "ALTER DATABASE " + name + " SET default_transaction_isolation = '" + isolation + "'");
         String now = Sql.query(database, "SELECT clock_timestamp()").getFirst();
         // Again until there is none: one that was being opened has the former default, too.
-        await().atMost(Duration.ofSeconds(30))
+        await().atMost(Duration.ofSeconds(120))
                 .until(() -> Sql.query(
                                 database,
                                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
@@ -107,7 +107,7 @@ class DefaultIsolationIT {
             setDefault(database, "serializable");
 
             assertPublishesAndConsumes(eventSql, "after", 2);
-            await().atMost(Duration.ofSeconds(30))
+            await().atMost(Duration.ofSeconds(120))
                     .until(() -> eventSql.positions(STREAM, "before").stream().allMatch(p -> p.lag() == 0));
             assertThat(log.lines())
                     .filteredOn(line -> line.contains("default isolation level"))

@@ -109,7 +109,7 @@ class DroppedStreamIT extends PublishFixture {
                     blocker,
                     "SELECT pg_advisory_xact_lock(1163085127, hashtext('eventsql.events_" + stream + "__p0'))::text");
             get(publish(eventSql, stream, "k", "before"));
-            await().atMost(Duration.ofSeconds(60))
+            await().atMost(Duration.ofSeconds(120))
                     .until(() -> !log.lines("Adding segments to partition 0").isEmpty());
             Sql.query(
                     blocker,
@@ -120,7 +120,7 @@ class DroppedStreamIT extends PublishFixture {
             assertThat(failureOf(publish(eventSql, stream, "k", "after")))
                     .hasRootCauseInstanceOf(UnknownStreamException.class);
 
-            await().atMost(Duration.ofSeconds(60))
+            await().atMost(Duration.ofSeconds(120))
                     .until(() -> !log.lines("adding no segments").isEmpty());
 
             assertThat(eventSql.streams()).isEmpty();
@@ -144,14 +144,14 @@ class DroppedStreamIT extends PublishFixture {
                     "SELECT pg_advisory_xact_lock(1163085127, hashtext('eventsql.events_" + stream + "__p0'))::text");
             get(publish(eventSql, stream, "k", "before"));
             Sql.query(blocker, "SELECT eventsql.begin_delete_stream_v1(?)::text", stream);
-            await().atMost(Duration.ofSeconds(60))
+            await().atMost(Duration.ofSeconds(120))
                     .until(() -> Sql.queryLong(
                                     dataSource(),
                                     "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
                             == 1);
             blocker.commit();
 
-            await().atMost(Duration.ofSeconds(60))
+            await().atMost(Duration.ofSeconds(120))
                     .until(() -> !log.lines("adding no segments").isEmpty());
 
             assertThat(log.lines("WARN")).isEmpty();

@@ -45,7 +45,7 @@ class ScheduledCrashIT {
     private static final int KILLS = Integer.getInteger("eventsql.test.scheduleKills", 2);
     private static final int PROCESSES = 2;
     private static final int KILL_INTERVAL_MS_MAX = 1_500;
-    private static final Duration DEADLINE = Duration.ofSeconds(60);
+    private static final Duration DEADLINE = Duration.ofSeconds(120);
 
     @TempDir
     private Path folder;

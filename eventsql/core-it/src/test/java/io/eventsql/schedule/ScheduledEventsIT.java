@@ -39,7 +39,7 @@ import org.junit.jupiter.api.Timeout;
 @Timeout(120)
 class ScheduledEventsIT {
     private static final String STREAM = "reminders";
-    private static final Duration DEADLINE = Duration.ofSeconds(60);
+    private static final Duration DEADLINE = Duration.ofSeconds(120);
 
     private TestCluster cluster;
     private EventSql eventSql;
@@ -218,7 +218,7 @@ class ScheduledEventsIT {
         EventSql other = cluster.open(
                 settings -> settings.outboxLease(Duration.ofMinutes(10)).outboxPollInterval(Duration.ofMinutes(1)));
         // Until the listening connection is there, signals are lost: each event is a new attempt.
-        await().atMost(Duration.ofSeconds(30)).untilAsserted(() -> {
+        await().atMost(Duration.ofSeconds(120)).untilAsserted(() -> {
             other.publisher().schedule(STREAM, Event.ofText("x"), Instant.now().plusMillis(50));
             assertThat(stored()).isNotEmpty();
         });

@@ -34,7 +34,7 @@ import org.junit.jupiter.api.Timeout;
 @Timeout(120)
 class ScheduledInTransactionIT {
     private static final String STREAM = "reminders";
-    private static final Duration DEADLINE = Duration.ofSeconds(60);
+    private static final Duration DEADLINE = Duration.ofSeconds(120);
 
     private TestCluster cluster;
     private HikariDataSource standalone;

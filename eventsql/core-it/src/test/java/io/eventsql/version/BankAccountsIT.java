@@ -87,7 +87,7 @@ class BankAccountsIT {
                 processes.forEach(ChildProcess::close);
             }
             Outbox outbox = eventSql.outbox();
-            await().atMost(Duration.ofSeconds(30))
+            await().atMost(Duration.ofSeconds(120))
                     .until(() -> outbox.backlogs().getFirst().events() == 0);
             verify(eventsDb, bank);
         }
@@ -109,7 +109,7 @@ class BankAccountsIT {
     }
 
     private static void awaitEvents(EventsDb eventsDb, int events) {
-        await().atMost(Duration.ofSeconds(60)).until(() -> read(eventsDb).size() >= events);
+        await().atMost(Duration.ofSeconds(120)).until(() -> read(eventsDb).size() >= events);
     }
 
     private static void verify(EventsDb eventsDb, BankAccounts bank) throws Exception {

@@ -159,8 +159,8 @@ class CompetingWritersIT {
                     default -> null;
                 }));
         proxy.heal();
-        await().atMost(Duration.ofSeconds(30)).until(() -> proxy.heldConnections() == 0);
-        await().atMost(Duration.ofSeconds(30)).until(() -> {
+        await().atMost(Duration.ofSeconds(120)).until(() -> proxy.heldConnections() == 0);
+        await().atMost(Duration.ofSeconds(120)).until(() -> {
             try (var connection = eventsDb.adminDataSource().getConnection();
                     var statement = connection.createStatement();
                     var row = statement.executeQuery("SELECT count(*) FROM pg_stat_activity WHERE state = 'active'"

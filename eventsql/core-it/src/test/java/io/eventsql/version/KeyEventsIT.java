@@ -120,7 +120,7 @@ class KeyEventsIT {
         open(1, indexed().withPartitions(1).withRetention(Retention.FOREVER.withMaxEvents(500)));
         List<String> values =
                 publishRandom(Seeds.random("KeyEventsIT.expired"), 1_500, 3).get("k0");
-        await().atMost(Duration.ofSeconds(30)).until(() -> {
+        await().atMost(Duration.ofSeconds(120)).until(() -> {
             cluster.execute("SELECT eventsql.expire_v1()");
             return texts(eventSql.readKey(STREAM, "k0")).size() < values.size();
         });
@@ -134,7 +134,7 @@ class KeyEventsIT {
     void readKey_compacted_segmentsThatWereMergedAreReadOnce() throws Exception {
         open(1, indexed().withPartitions(1).withCompaction(new Compaction(Duration.ofSeconds(1))));
         Map<String, List<String>> published = publishRandom(Seeds.random("KeyEventsIT.compacted"), 3_000, 20);
-        await().atMost(Duration.ofSeconds(60)).until(() -> {
+        await().atMost(Duration.ofSeconds(120)).until(() -> {
             cluster.execute("SELECT eventsql.compact_v1()");
             return cluster.sum("SELECT count(*) FROM eventsql.segment g JOIN eventsql.stream s USING (stream_id)"
                             + " WHERE g.end_offset - g.first_offset > s.segment_size")

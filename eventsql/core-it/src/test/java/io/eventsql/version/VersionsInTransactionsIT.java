@@ -68,7 +68,7 @@ class VersionsInTransactionsIT {
     }
 
     private void awaitVersion(String key, long version) {
-        await().atMost(Duration.ofSeconds(20)).until(() -> eventSql.keyVersion(STREAM, key) == version);
+        await().atMost(Duration.ofSeconds(120)).until(() -> eventSql.keyVersion(STREAM, key) == version);
     }
 
     @Test
@@ -108,7 +108,7 @@ class VersionsInTransactionsIT {
                 Connection transaction = begin()) {
             outbox.publish(transaction, STREAM, Event.ofText("a", "1"), ExpectedVersion.NONE);
             eventSql.publisher().schedule(STREAM, Event.ofText("a", "2"), Instant.EPOCH);
-            await().atMost(Duration.ofSeconds(20))
+            await().atMost(Duration.ofSeconds(120))
                     .until(() -> eventSql.scheduleBacklog("shard0").overdue().toMillis() > 200);
             transaction.commit();
 
@@ -199,7 +199,7 @@ class VersionsInTransactionsIT {
                 other.outbox().publish(transaction, STREAM, Event.ofText("a", "1"));
                 transaction.commit();
             }
-            await().atMost(Duration.ofSeconds(20)).until(() -> other.keyVersion(STREAM, "a") == 1);
+            await().atMost(Duration.ofSeconds(120)).until(() -> other.keyVersion(STREAM, "a") == 1);
         }
     }
 
@@ -232,7 +232,7 @@ class VersionsInTransactionsIT {
             thread.join();
         }
         assertThat(failures).isEmpty();
-        await().atMost(Duration.ofSeconds(20))
+        await().atMost(Duration.ofSeconds(120))
                 .until(() -> cluster.sum("SELECT count(*) FROM eventsql.events_" + STREAM) == stored.get());
         Map<String, Integer> counts = new HashMap<>();
         for (String row : Sql.query(

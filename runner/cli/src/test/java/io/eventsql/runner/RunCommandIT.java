@@ -240,7 +240,7 @@ class RunCommandIT {
             while (line != null) {
                 line = output.readLine();
             }
-            assertThat(process.waitFor(30, TimeUnit.SECONDS)).isTrue();
+            assertThat(process.waitFor(120, TimeUnit.SECONDS)).isTrue();
         } finally {
             process.destroyForcibly();
         }

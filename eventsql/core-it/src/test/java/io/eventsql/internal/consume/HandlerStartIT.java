@@ -104,7 +104,7 @@ class HandlerStartIT {
                 IntStream.range(0, 20)
                         .forEach(i -> eventSql.publisher().publish("orders", Event.ofText("key", "value" + i)));
                 handled.awaitSize(20);
-                await().atMost(Duration.ofSeconds(30))
+                await().atMost(Duration.ofSeconds(120))
                         .until(() -> eventSql.consumer("orders", "c").state().stream()
                                 .mapToLong(PartitionState::lag)
                                 .allMatch(lag -> lag == 0));

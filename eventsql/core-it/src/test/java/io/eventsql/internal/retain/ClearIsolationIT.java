@@ -106,11 +106,11 @@ class ClearIsolationIT {
             Future<?> cleared = threads.submit(() -> startAtHead(streamId));
             gateOpensWhenClearingWaitsOrFailed(gate, cleared);
 
-            assertThat(appended.get(30, TimeUnit.SECONDS)).hasSize(10);
+            assertThat(appended.get(120, TimeUnit.SECONDS)).hasSize(10);
             await().until(cleared::isDone);
             assertThat(Sql.queryLong(pool, "SELECT count(*) FROM eventsql.events_" + STREAM))
                     .isEqualTo(20);
-            assertThatThrownBy(() -> cleared.get(30, TimeUnit.SECONDS))
+            assertThatThrownBy(() -> cleared.get(120, TimeUnit.SECONDS))
                     .cause()
                     .isInstanceOfSatisfying(
                             DataAccessException.class,
@@ -191,8 +191,8 @@ class ClearIsolationIT {
             String confirmation = clearing.previewClear(STREAM).confirmation();
             Future<Long> cleared = threads.submit(() -> clearing.clear(STREAM, confirmation));
             gateOpensWhenClearingWaitsOrFailed(gate, cleared);
-            assertThat(appended.get(30, TimeUnit.SECONDS)).hasSize(10);
-            cleared.get(30, TimeUnit.SECONDS);
+            assertThat(appended.get(120, TimeUnit.SECONDS)).hasSize(10);
+            cleared.get(120, TimeUnit.SECONDS);
 
             // Everything before the start of the log was deleted, nothing after it.
             publish(clearing, 20, 25);

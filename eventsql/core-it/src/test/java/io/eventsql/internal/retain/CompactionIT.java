@@ -152,7 +152,7 @@ class CompactionIT {
                 .build();
         try (process;
                 Subscription ignored = subscribe(process, spec, mode, handled)) {
-            await().atMost(Duration.ofSeconds(30))
+            await().atMost(Duration.ofSeconds(120))
                     .untilAsserted(() -> assertThat(state().nextOffset()).isEqualTo(2_550));
             assertThat(state().status()).isEqualTo(Status.RUNNING);
         }
@@ -194,7 +194,7 @@ class CompactionIT {
             try (Subscription ignored = isTransactional
                     ? eventSql.subscribeTransactionalBatch(spec, (events, connection) -> handle(events, handled))
                     : eventSql.subscribeBatch(spec, events -> handle(events, handled))) {
-                await().atMost(Duration.ofSeconds(30))
+                await().atMost(Duration.ofSeconds(120))
                         .untilAsserted(() -> assertThat(eventSql.consumer(name, spec.name())
                                         .state()
                                         .getFirst()

@@ -87,12 +87,12 @@ class CompactionModelIT {
                     return null;
                 });
                 publisher.get(120, TimeUnit.SECONDS);
-                reader.get(60, TimeUnit.SECONDS);
-                compaction.get(60, TimeUnit.SECONDS);
+                reader.get(120, TimeUnit.SECONDS);
+                compaction.get(120, TimeUnit.SECONDS);
                 fixture.compact();
                 readAndCheck(fixture);
                 assertStored(fixture, false);
-                await().atMost(Duration.ofSeconds(60)).untilAsserted(() -> assertHandled(fixture, handled));
+                await().atMost(Duration.ofSeconds(120)).untilAsserted(() -> assertHandled(fixture, handled));
             }
             fixture.age(name, DELAY.plusMinutes(1));
             fixture.compact();

@@ -34,7 +34,7 @@ import org.junit.jupiter.api.Timeout;
 @Timeout(120)
 class DetachByHandIT {
     /** Generous, so that only a hang fails. */
-    private static final Duration DEADLINE = Duration.ofSeconds(60);
+    private static final Duration DEADLINE = Duration.ofSeconds(120);
 
     private static final String STREAM = "orders"; // of the document
     private static final String TABLE = "events_orders__p0_s7";
@@ -110,7 +110,7 @@ class DetachByHandIT {
             awaitDetaching();
             try (Connection second = openReader()) {
                 first.rollback();
-                detached.get(30, TimeUnit.SECONDS);
+                detached.get(120, TimeUnit.SECONDS);
                 Sql.execute(fixture.database, statements.get(2));
                 interruptAndFinalize(second, detach.replace(TABLE, "events_orders__p0_s6"));
 

@@ -60,7 +60,7 @@ class RetentionCrashIT {
     private static final int PARTITIONS = 3;
     private static final long EVENTS_MAX = 1_000;
     /** Generous, so that only a hang fails. */
-    private static final Duration DEADLINE = Duration.ofSeconds(60);
+    private static final Duration DEADLINE = Duration.ofSeconds(120);
 
     private static final String SMALL = "small_segments";
     private static final String LARGE = "large_segments";

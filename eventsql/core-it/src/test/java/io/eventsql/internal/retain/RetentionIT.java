@@ -353,7 +353,7 @@ class RetentionIT {
                 fixture.pass();
                 drop();
             }
-            publishing.get(60, TimeUnit.SECONDS);
+            publishing.get(120, TimeUnit.SECONDS);
         }
         fixture.pass();
         drop();

@@ -136,7 +136,7 @@ class SegmentKeeperIT {
                 ExecutorService executor = Executors.newSingleThreadExecutor()) {
             Future<EventPosition> published = executor.submit(() -> publish(other.publisher(), 0, 5_000));
             publish(publisher, 5_000, 10_000);
-            published.get(60, TimeUnit.SECONDS);
+            published.get(120, TimeUnit.SECONDS);
             assertThat(log.lines()).isEmpty();
         }
     }
@@ -157,7 +157,7 @@ class SegmentKeeperIT {
             String count = "SELECT count(*) FROM eventsql.events_" + stream;
             assertThat(Sql.query(reader, count)).containsExactly("30");
             Future<EventPosition> published = executor.submit(() -> publish(publisher, 30, 1_030));
-            assertThat(published.get(20, TimeUnit.SECONDS).offset()).isEqualTo(1_029);
+            assertThat(published.get(120, TimeUnit.SECONDS).offset()).isEqualTo(1_029);
             await().untilAsserted(() -> assertThat(segments(0)).hasSizeGreaterThanOrEqualTo(12));
             assertThat(Sql.query(reader, count))
                     .as("the snapshot was open all the time")
@@ -197,7 +197,7 @@ class SegmentKeeperIT {
             }
             start.countDown();
             for (Future<EventPosition> result : results) {
-                assertThat(result.get(60, TimeUnit.SECONDS)).isNotNull();
+                assertThat(result.get(120, TimeUnit.SECONDS)).isNotNull();
             }
         }
         opened.forEach(EventSql::close);
@@ -260,7 +260,7 @@ class SegmentKeeperIT {
                                     + " AND query LIKE '%ensure_segments_v1%' AND datname = current_database()"))
                     .isPositive());
             blocking.rollback();
-            published.get(30, TimeUnit.SECONDS);
+            published.get(120, TimeUnit.SECONDS);
             handled.awaitSize(501).assertOnceAndInOrder();
         }
     }

@@ -149,7 +149,7 @@ class MigratorIT {
             start.countDown();
             List<Long> offsets = new ArrayList<>();
             for (Future<EventPosition> result : results) {
-                offsets.add(result.get(60, TimeUnit.SECONDS).offset());
+                offsets.add(result.get(120, TimeUnit.SECONDS).offset());
             }
             assertThat(offsets).containsExactlyInAnyOrder(0L, 1L, 2L, 3L, 4L, 5L);
         }

@@ -171,7 +171,7 @@ class PreviousReleaseIT {
             }
             assertThat(opened).isNotDone();
             reader.rollback();
-            try (EventSql eventSql = opened.get(30, TimeUnit.SECONDS)) {
+            try (EventSql eventSql = opened.get(120, TimeUnit.SECONDS)) {
                 assertThat(texts(eventSql.read(new EventPosition("orders", 0, 0, 0), 1_000)))
                         .isEqualTo(values(0, 100));
             }
@@ -192,7 +192,7 @@ class PreviousReleaseIT {
             for (int i = 0; i < 20; i++) {
                 eventSql.publisher().publishAll("orders", events(5_000 + 50 * i, 5_050 + 50 * i));
             }
-            published.get(60, TimeUnit.SECONDS);
+            published.get(120, TimeUnit.SECONDS);
 
             List<String> all = new ArrayList<>(previous.read(0, 0));
             all.addAll(previous.read(1, 0));
@@ -240,7 +240,7 @@ class PreviousReleaseIT {
                 return null;
             });
             Erasure erasure = eventSql.erase(ErasureSpec.of("orders", "k").withStepEvents(30));
-            published.get(60, TimeUnit.SECONDS);
+            published.get(120, TimeUnit.SECONDS);
 
             assertThat(erasure.isDone()).as("%s", erasure).isTrue();
             assertThat(erasure.erasedEvents()).isGreaterThanOrEqualTo(250);

@@ -170,7 +170,7 @@ class AppendFunctionsIT extends AppendFixture {
             }));
         }
         for (CompletableFuture<Void> writer : writers) {
-            writer.get(60, TimeUnit.SECONDS);
+            writer.get(120, TimeUnit.SECONDS);
         }
         List<Ledger.Stored> stored = read("at_once");
         Ledger.assertGapless(stored);

@@ -31,8 +31,8 @@ class AppendResendIT extends AppendFixture {
             CompletableFuture<long[]> resendAgain = async(() -> append(2, Part.of("open_commits", 0, "a", "b")));
             awaitAppendsWaitingForALock(2);
             original.commit();
-            assertThat(resend.get(10, TimeUnit.SECONDS)).containsExactly(1);
-            assertThat(resendAgain.get(10, TimeUnit.SECONDS)).containsExactly(1);
+            assertThat(resend.get(120, TimeUnit.SECONDS)).containsExactly(1);
+            assertThat(resendAgain.get(120, TimeUnit.SECONDS)).containsExactly(1);
         }
         assertThat(read("open_commits")).extracting(Ledger.Stored::value).containsExactly("before", "a", "b");
     }
@@ -48,7 +48,7 @@ class AppendResendIT extends AppendFixture {
             CompletableFuture<long[]> resend = async(() -> append(1, Part.of("open_rolls_back", 0, "a", "b")));
             awaitAppendsWaitingForALock(1);
             original.rollback();
-            assertThat(resend.get(10, TimeUnit.SECONDS)).containsExactly(0);
+            assertThat(resend.get(120, TimeUnit.SECONDS)).containsExactly(0);
         }
         assertThat(read("open_rolls_back")).extracting(Ledger.Stored::value).containsExactly("a", "b");
     }
@@ -76,9 +76,9 @@ class AppendResendIT extends AppendFixture {
             CompletableFuture<long[]> append = async(() -> append(1, Part.of("warned", 0, "a")));
             String waiting =
                     " FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query LIKE '%append_v%'"; // not the relay
-            await().atMost(Duration.ofSeconds(20)).until(() -> number("SELECT count(*)" + waiting) == 1);
+            await().atMost(Duration.ofSeconds(120)).until(() -> number("SELECT count(*)" + waiting) == 1);
             number("SELECT count(pg_cancel_backend(pid))" + waiting);
-            assertThatThrownBy(() -> append.get(20, TimeUnit.SECONDS))
+            assertThatThrownBy(() -> append.get(120, TimeUnit.SECONDS))
                     .cause()
                     .isInstanceOfSatisfying(
                             AppendStatement.WarnedException.class,
@@ -101,7 +101,7 @@ class AppendResendIT extends AppendFixture {
     /** The server reads its configuration some time after it was requested; a commit before that does not wait. */
     private void awaitCommitsWaitForReplicas() {
         AtomicReference<CompletableFuture<Long>> commit = new AtomicReference<>(CompletableFuture.completedFuture(0L));
-        await().atMost(Duration.ofSeconds(20)).until(() -> {
+        await().atMost(Duration.ofSeconds(120)).until(() -> {
             if (commit.get().isDone()) {
                 commit.set(async(() -> number("SELECT pg_current_xact_id()::text::bigint")));
             }

@@ -113,7 +113,7 @@ class AppendStatementIT extends AppendFixture {
             CompletableFuture<long[]> append = async(() -> append(1, Part.of("map_change", 0, "a")));
             awaitAppendsWaitingForALock(1);
             holder.commit();
-            assertThatThrownBy(() -> append.get(10, TimeUnit.SECONDS))
+            assertThatThrownBy(() -> append.get(120, TimeUnit.SECONDS))
                     .rootCause()
                     .hasMessageContaining("map version is 2, not 1");
         }

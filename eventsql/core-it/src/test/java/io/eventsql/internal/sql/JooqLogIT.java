@@ -51,7 +51,7 @@ class JooqLogIT {
         } finally {
             application.destroyForcibly();
         }
-        assertThat(application.waitFor(30, TimeUnit.SECONDS)).isTrue();
+        assertThat(application.waitFor(120, TimeUnit.SECONDS)).isTrue();
         assertThat(log).as("what the library itself logs").anyMatch(line -> line.startsWith("INFO io.eventsql."));
         assertThat(log).noneMatch(line -> line.contains("org.jooq"));
     }

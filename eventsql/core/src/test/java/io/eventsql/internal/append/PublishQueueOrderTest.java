@@ -89,7 +89,7 @@ class PublishQueueOrderTest {
             }
         }
         queue.close();
-        boolean allEnded = ended.await(10, TimeUnit.SECONDS);
+        boolean allEnded = ended.await(120, TimeUnit.SECONDS);
         model.assertAllTaken(total, seed);
         assertThat(allEnded).as("threads end, seed %d", seed).isTrue();
         assertThat(queue.bufferedBytes()).isZero();

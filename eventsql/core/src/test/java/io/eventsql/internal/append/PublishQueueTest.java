@@ -63,7 +63,7 @@ class PublishQueueTest {
         }
 
         Batch get() throws Exception {
-            return batch.get(10, TimeUnit.SECONDS);
+            return batch.get(120, TimeUnit.SECONDS);
         }
     }
 
@@ -264,7 +264,7 @@ class PublishQueueTest {
         });
         awaitBlocked(putter);
         putter.interrupt();
-        assertThat(interrupted.get(10, TimeUnit.SECONDS)).isTrue();
+        assertThat(interrupted.get(120, TimeUnit.SECONDS)).isTrue();
         assertThat(waiting.failure())
                 .isInstanceOf(EventNotStoredException.class)
                 .hasMessageContaining("interrupted");
@@ -472,7 +472,7 @@ class PublishQueueTest {
         Thread waiting = start(() -> empty.complete(queue.awaitEmpty(FAR)));
         awaitBlocked(waiting);
         new Taker(queue, batch);
-        assertThat(empty.get(10, TimeUnit.SECONDS)).isTrue();
+        assertThat(empty.get(120, TimeUnit.SECONDS)).isTrue();
     }
 
     @Test
@@ -488,7 +488,7 @@ class PublishQueueTest {
         });
         await().until(() -> taker.getState() == Thread.State.WAITING);
         taker.interrupt();
-        assertThatThrownBy(() -> failed.get(10, TimeUnit.SECONDS)).hasCauseInstanceOf(InterruptedException.class);
+        assertThatThrownBy(() -> failed.get(120, TimeUnit.SECONDS)).hasCauseInstanceOf(InterruptedException.class);
     }
 
     /** An append thread that was interrupted while it waited calls again with the same batch. */
@@ -507,7 +507,7 @@ class PublishQueueTest {
         });
         await().until(() -> taker.getState() == Thread.State.WAITING);
         taker.interrupt();
-        assertThatThrownBy(() -> failed.get(10, TimeUnit.SECONDS)).hasCauseInstanceOf(InterruptedException.class);
+        assertThatThrownBy(() -> failed.get(120, TimeUnit.SECONDS)).hasCauseInstanceOf(InterruptedException.class);
         Call next = put(queue, TestCalls.call(0));
 
         assertThat(queue.finishAndTake(batch).calls()).containsExactly(next.call);

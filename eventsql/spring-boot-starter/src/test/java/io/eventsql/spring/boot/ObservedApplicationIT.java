@@ -211,7 +211,7 @@ class ObservedApplicationIT {
         assertThat(expressions).hasSizeGreaterThan(10);
 
         try {
-            await().atMost(Duration.ofSeconds(30)).untilAsserted(() -> {
+            await().atMost(Duration.ofSeconds(120)).untilAsserted(() -> {
                 String scrape = get("/prometheus").body();
                 Files.writeString(Path.of("target/scrape.txt"), scrape);
                 for (String expression : expressions) {

@@ -35,9 +35,9 @@ class TwoServicesIT {
                     .isInstanceOf(DuplicateKeyException.class);
             orders.place(new OrderPlaced("4712", 500));
             Mailer mailer = mailService.getBean(Mailer.class);
-            await().atMost(Duration.ofSeconds(30))
+            await().atMost(Duration.ofSeconds(120))
                     .untilAsserted(() -> assertThat(mailer.sent()).contains("Your order 4712"));
-            await().atMost(Duration.ofSeconds(30))
+            await().atMost(Duration.ofSeconds(120))
                     .untilAsserted(() ->
                             assertThat(mailer.sent()).containsExactlyInAnyOrder("Your order 4711", "Your order 4712"));
         }

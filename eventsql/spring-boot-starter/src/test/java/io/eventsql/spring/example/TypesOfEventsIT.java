@@ -41,7 +41,7 @@ class TypesOfEventsIT {
             application.getBean(EventSqlTemplate.class).publish("orders", "1", new OrderPaid("1", 2, "USD"));
 
             Billing billing = application.getBean(Billing.class);
-            await().atMost(Duration.ofSeconds(30))
+            await().atMost(Duration.ofSeconds(120))
                     .untilAsserted(() -> assertThat(billing.booked())
                             .containsExactly("invoice 1", "payment 1 EUR", "payment 1 USD"));
         }

@@ -102,7 +102,7 @@ class CallersTest {
             public void publish(List<Event> events) {
                 callers.add(Thread.currentThread());
                 try {
-                    allThere.await(30, TimeUnit.SECONDS);
+                    allThere.await(120, TimeUnit.SECONDS);
                 } catch (Exception e) {
                     throw new IllegalStateException(e);
                 }

@@ -155,7 +155,7 @@ class EventSqlHealthIndicatorIT {
                     });
             eventSql.publisher().publish("orders", Event.ofText("x"));
 
-            await().atMost(Duration.ofSeconds(20)).untilAsserted(() -> {
+            await().atMost(Duration.ofSeconds(120)).untilAsserted(() -> {
                 Health health = health(context);
                 assertThat(health.getDetails().get("stoppedPartitions").toString())
                         .contains("orders/mailer", "shard shard0, partition 0 at offset 0", "thrown by the test");
@@ -182,7 +182,7 @@ class EventSqlHealthIndicatorIT {
                                     throw new IllegalStateException("thrown by the test");
                                 });
                         eventSql.publisher().publish("orders", Event.ofText("x"));
-                        await().atMost(Duration.ofSeconds(20))
+                        await().atMost(Duration.ofSeconds(120))
                                 .untilAsserted(() -> assertThat(health(context).getDetails())
                                         .containsKey("stoppedPartitionsOfOtherProcesses")
                                         .doesNotContainKey("consumersWithoutMembers"));
@@ -226,7 +226,7 @@ class EventSqlHealthIndicatorIT {
                     for (int i = 0; i < 20; i++) {
                         eventSql.publisher().publish("orders", Event.ofText("key " + i, "x"));
                     }
-                    await().atMost(Duration.ofSeconds(20)).untilAsserted(() -> {
+                    await().atMost(Duration.ofSeconds(120)).untilAsserted(() -> {
                         Health health = health(context);
                         assertThat(health.getStatus()).isEqualTo(Status.OUT_OF_SERVICE);
                         assertThat(health.getDetails()
@@ -235,7 +235,7 @@ class EventSqlHealthIndicatorIT {
                                 .contains("orders/mailer, shard 0, partition 0", "failures in a row", "pausing for");
                     });
                     failing.set(false);
-                    await().atMost(Duration.ofSeconds(60)).untilAsserted(() -> {
+                    await().atMost(Duration.ofSeconds(120)).untilAsserted(() -> {
                         assertThat(health(context).getStatus()).isEqualTo(Status.UP);
                         assertThat(health(context).getDetails()).doesNotContainKey("openCircuitBreakers");
                     });
@@ -257,7 +257,7 @@ class EventSqlHealthIndicatorIT {
             for (int i = 0; i < 50; i++) {
                 eventSql.publisher().publish("orders", Event.ofText("key " + i % 5, "x"));
             }
-            await().atMost(Duration.ofSeconds(30)).untilAsserted(() -> {
+            await().atMost(Duration.ofSeconds(120)).untilAsserted(() -> {
                 assertThat(health(context).getStatus()).isEqualTo(Status.UP);
                 assertThat(health(context).getDetails())
                         .containsEntry(
@@ -267,7 +267,7 @@ class EventSqlHealthIndicatorIT {
                                         "maxEventsAhead events ahead of the committed offset 0"));
             });
             release.countDown();
-            await().atMost(Duration.ofSeconds(20))
+            await().atMost(Duration.ofSeconds(120))
                     .untilAsserted(
                             () -> assertThat(health(context).getDetails()).doesNotContainKey("blockedPartitions"));
         });

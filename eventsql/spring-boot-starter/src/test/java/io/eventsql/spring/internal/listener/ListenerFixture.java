@@ -97,7 +97,7 @@ abstract class ListenerFixture {
     }
 
     void awaitLag(String consumer, long lag) {
-        await().atMost(Duration.ofSeconds(20))
+        await().atMost(Duration.ofSeconds(120))
                 .pollInterval(Duration.ofMillis(10))
                 .until(() -> {
                     var states = eventSql.consumer(stream, consumer).state();

@@ -268,7 +268,7 @@ class ListenerLifecycleIT extends ListenerFixture {
         Hanging[] hanging = new Hanging[1];
         long[] started = new long[1];
         application()
-                .withPropertyValues("eventsql.close-timeout=2s")
+                .withPropertyValues("eventsql.close-timeout=4s")
                 .withBean(Hanging.class)
                 .run(context -> {
                     hanging[0] = context.getBean(Hanging.class);
@@ -277,7 +277,7 @@ class ListenerLifecycleIT extends ListenerFixture {
                 });
         Duration took = Duration.ofNanos(System.nanoTime() - started[0]);
         hanging[0].release.countDown();
-        assertThat(took).isBetween(Duration.ofMillis(1_500), Duration.ofMillis(3_500));
+        assertThat(took).isBetween(Duration.ofMillis(2_500), Duration.ofMillis(6_000));
     }
 
     static Stream<Arguments> mistakes() {

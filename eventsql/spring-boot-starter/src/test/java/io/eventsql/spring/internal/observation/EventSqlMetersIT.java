@@ -47,7 +47,7 @@ import org.springframework.jdbc.core.JdbcTemplate;
 /** The values of all meters. */
 class EventSqlMetersIT {
     /** Generous, so that only a hang fails. */
-    private static final Duration DEADLINE = Duration.ofSeconds(60);
+    private static final Duration DEADLINE = Duration.ofSeconds(120);
 
     private static EventsDb eventsDb;
 
