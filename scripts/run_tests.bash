@@ -22,6 +22,8 @@ Builds everything and runs every check:
 
 Options:
   --only STEP  run only this step; may be repeated
+  --rerun      repeat an integration test that fails, once. It counts as passed if it passes then, and is listed as
+               FLAKY with its failure: a defect to be fixed, of the test or of the code
   --quick      run everything but slow tests: of the integration tests one for each step of an event's way
                (scripts/lib/quick_tests.txt), of pytest those without servers, containers, browsers or plots.
                Under 4 minutes on 2 cores; only the run without it decides whether a change is good
@@ -41,6 +43,7 @@ STEPS=(maven python language shellcheck)
 QUICK_TESTS=scripts/lib/quick_tests.txt
 only=()
 quick=false
+rerun=()
 maven_arguments=()
 pytest_arguments=(--junit-xml=target/pytest/TEST-pytest.xml)
 
@@ -57,6 +60,10 @@ while (($#)); do
       fi
       only+=("$2")
       shift 2
+      ;;
+    --rerun)
+      rerun=(-Dtest.reruns=1)
+      shift
       ;;
     --quick)
       quick=true
@@ -165,7 +172,7 @@ run_maven() {
   # Only the C1 compiler, because a build runs most of its code too few times for the other one to pay off. Nor does a
   # parallel collector, since tests use all processors.
   export MAVEN_OPTS=${MAVEN_OPTS:--XX:TieredStopAtLevel=1 -XX:+UseSerialGC}
-  "${MAVEN[@]}" -B -ntp -T2 --fail-at-end verify "${maven_arguments[@]}" 2>&1 | tee "$maven_output" || return
+  "${MAVEN[@]}" -B -ntp -T2 --fail-at-end verify "${rerun[@]}" "${maven_arguments[@]}" 2>&1 | tee "$maven_output" || return
   if $quick; then
     check_tests_ran
   fi

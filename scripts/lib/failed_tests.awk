@@ -1,12 +1,16 @@
-# Prints each failed test of JUnit XML reports with the beginning of its message.
+# Prints each failed test of JUnit XML reports with the beginning of its message, and each that passed when repeated.
 BEGIN { RS = "<" }
 
 /^testcase / { test = value($0, "classname") "#" value($0, "name") }
 
-/^(failure|error)[ >]/ {
-  message = value($0, "message")
-  gsub(/&#10;|\n/, " ", message)
-  print "FAILED  " test ": " substr(message, 1, 300)
+/^(failure|error)[ >]/ { print "FAILED  " test ": " message() }
+
+/^(flakyFailure|flakyError)[ >]/ { print "FLAKY   " test ": " message() }
+
+function message(  text) {
+  text = value($0, "message")
+  gsub(/&#10;|\n/, " ", text)
+  return substr(text, 1, 300)
 }
 
 function value(record, name) {

@@ -214,7 +214,7 @@ class LimitsCommandIT {
                     .isPositive();
             assertThat(load.get("steady_rounds").size()).isEqualTo(2);
             JsonNode round = load.get("steady_rounds").get(0);
-            assertThat(round.get("seconds").asDouble()).isBetween(2.0, 4.0);
+            assertThat(round.get("seconds").asDouble()).isGreaterThanOrEqualTo(2.0);
             assertThat(round.get("server_cpu_seconds").asDouble())
                     .isBetween(
                             0.0,
