@@ -6,7 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmark.settings import POSTGRES_SETTINGS, SECONDS_MAX, Variable
+from benchmark.settings import (
+    HEAP_MB,
+    OPTIONS_AT_A_RATE,
+    OPTIONS_AT_FULL_SPEED,
+    POSTGRES_SETTINGS,
+    SECONDS_MAX,
+    Variable,
+)
 
 LIMITS = (
     "append",
@@ -23,6 +30,9 @@ LIMITS = (
     "tail",
     "scheduled",
 )
+
+# A run of these alone says how long an event takes, not how many there can be.
+AT_A_RATE = {"snapshot", "outbox", "retention", "compaction", "tail", "scheduled"}
 
 # Passed on to the runner, which has the same options.
 NUMBERS = (
@@ -56,9 +66,16 @@ VARIABLES = (
     Variable(
         "DATA_DIR", "target/limits-benchmark", "text", "the database's data while it runs; not on a tmpfs"
     ),
-    Variable("JAVA_OPTS_RUNNER", "-Xms1g -Xmx1g -XX:+UseSerialGC", "options", "JVM options of the runner"),
+    Variable(
+        "JAVA_OPTS_RUNNER",
+        "",
+        "options",
+        "JVM options of the runner [1 GB, the Serial collector, and the simple compiler and a touched heap if"
+        " all parts are at a rate]",
+    ),
     POSTGRES_SETTINGS,
-    Variable("RECYCLED_WAL_MB", "0", "number", "MB of recycled WAL files in the new database", 0, 2_000),
+    # A database in use has them. A new one creates each file while those who commit wait.
+    Variable("RECYCLED_WAL_MB", "1024", "number", "MB of recycled WAL files in the new database", 0, 2_000),
 )
 # Part of the command that repeats a run.
 REPEATED = ("POSTGRES_SETTINGS", "RECYCLED_WAL_MB", "JAVA_OPTS_RUNNER")
@@ -71,6 +88,7 @@ class LimitsOptions:
     runner_arguments: tuple[str, ...]
     given: tuple[str, ...]
     values: Mapping[str, str]
+    at_a_rate: bool
 
     @staticmethod
     def read(arguments: Sequence[str], environment: Mapping[str, str]) -> "LimitsOptions":
@@ -84,7 +102,8 @@ class LimitsOptions:
         for name in NUMBERS:
             chosen.append(f"--{name}={getattr(parsed, name.replace('-', '_'))}")
         values = {v.name: v.check(environment.get(v.name, "").strip() or v.default) for v in VARIABLES}
-        return LimitsOptions(tuple(chosen), tuple(arguments), values)
+        parts = frozenset(parsed.only or [])
+        return LimitsOptions(tuple(chosen), tuple(arguments), values, bool(parts) and parts <= AT_A_RATE)
 
     def folder(self, name: str, root: Path) -> Path:
         """Returns a folder's absolute path; a relative one is inside the repository."""
@@ -92,7 +111,12 @@ class LimitsOptions:
 
     def java_options(self) -> list[str]:
         """Returns the JVM options, split as a shell does."""
-        return shlex.split(self.values["JAVA_OPTS_RUNNER"])
+        others = OPTIONS_AT_A_RATE if self.at_a_rate else OPTIONS_AT_FULL_SPEED
+        return shlex.split(self.values["JAVA_OPTS_RUNNER"]) or [
+            f"-Xms{HEAP_MB}m",
+            f"-Xmx{HEAP_MB}m",
+            *others,
+        ]
 
     def recycled_wal_mb(self) -> int:
         return int(self.values["RECYCLED_WAL_MB"])
@@ -116,7 +140,9 @@ class LimitsOptions:
 def parser() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
     width = max(len(v.name) for v in VARIABLES)
-    variables = "\n".join(f"  {v.name:<{width}}  {v.help} [{v.default}]" for v in VARIABLES)
+    variables = "\n".join(
+        f"  {v.name:<{width}}  {v.help}" + (f" [{v.default}]" if v.default else "") for v in VARIABLES
+    )
     command = "bash scripts/run_limits_benchmark.bash"
     result = argparse.ArgumentParser(
         prog=command,

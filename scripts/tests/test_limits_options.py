@@ -32,7 +32,8 @@ def test_read_nothing_given_gives_the_documented_defaults() -> None:
         "--scheduled-seconds=30",
         "--warmup-seconds=5",
     )
-    assert options.java_options() == ["-Xms1g", "-Xmx1g", "-XX:+UseSerialGC"]
+    assert options.java_options() == ["-Xms1024m", "-Xmx1024m", "-XX:+UseSerialGC"]
+    assert options.recycled_wal_mb() == 1024
     assert options.folder("RESULTS_DIR", Path("/repository")) == Path("/repository/results/limits")
     assert options.command() == "bash scripts/run_limits_benchmark.bash"
 
@@ -94,6 +95,12 @@ def test_read_all_given_options_are_used() -> None:
         + "bash scripts/run_limits_benchmark.bash "
         + " ".join(arguments)
     )
+
+
+def test_read_parts_at_a_rate_only_run_with_the_simple_compiler() -> None:
+    simple = "-XX:TieredStopAtLevel=1"
+    assert simple in LimitsOptions.read(["--only=tail", "--only=snapshot"], {}).java_options()
+    assert simple not in LimitsOptions.read(["--only=tail", "--only=append"], {}).java_options()
 
 
 @pytest.mark.parametrize(
