@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -133,7 +133,8 @@ class Series:
         """Measures by `runner run`; returns its exit status."""
         settings = read_settings({})
         recycled = int(settings.values["RECYCLED_WAL_MB"] or RECYCLED_WAL_MB)
-        servers = start_servers(context, run.environment, recycled)
+        environment = replace(run.environment, monitoring=run.kind == "limits")
+        servers = start_servers(context, environment, recycled)
         command = [
             *runner("run", *settings.workload_runner_options),
             *(run.file, *options("--set", self.overrides), "--only", run.name),
@@ -141,9 +142,9 @@ class Series:
             *("--command", repeat_command(run, self.overrides), "--git-commit", build.git_commit(ROOT)),
             *options("--process", [f"{name}={pid}" for name, pid in servers.process_ids.items()]),
         ]
-        environment = {**clean_environment(), **servers.variables}
+        variables = {**clean_environment(), **servers.variables}
         output = context.results / "logs" / "runner.out"
-        child = context.processes.start("runner", command, environment, RUNNER_STOP_SECONDS, output)
+        child = context.processes.start("runner", command, variables, RUNNER_STOP_SECONDS, output)
         try:
             while child.status is None:
                 context.processes.require_running(servers.needed)
@@ -156,7 +157,7 @@ class Series:
         if child.status not in (0, FAILED) or not context.result.exists():
             raise Failure(f"the runner ended with status {child.status}, see {child.log}")
         if self.plain:
-            self.measure_plain(run, context, environment)
+            self.measure_plain(run, context, variables)
         return child.status
 
     def measure_plain(self, run: PlannedRun, context: RunContext, environment: Mapping[str, str]) -> None:

@@ -5,10 +5,9 @@ import io.eventsql.benchmark.settings.InvalidSettingException;
 import io.eventsql.runner.driver.DriverProvider;
 import io.eventsql.runner.drivers.Drivers;
 import io.eventsql.runner.load.StopSignal;
+import io.eventsql.runner.result.RunFolder;
 import io.eventsql.runner.result.RunResult;
 import io.eventsql.runner.result.RunText;
-import io.eventsql.runner.result.TrialsResult;
-import io.eventsql.runner.result.TrialsText;
 import io.eventsql.runner.sample.SampledProcess;
 import io.eventsql.runner.spec.RunSpec;
 import io.eventsql.runner.spec.Workload;
@@ -22,14 +21,15 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.Callable;
+import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
-import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
+import picocli.CommandLine;
 
 /** Measures the runs of a workload on the servers configured in the environment. */
 @Command(
@@ -123,6 +123,7 @@ final class RunCommand implements Callable<Integer> {
                 sampled,
                 command,
                 gitCommit,
+                RunMetadata.machine(),
                 stop,
                 commandLine.getOut()::println);
         int exitCode = Runner.OK;
@@ -189,13 +190,17 @@ final class RunCommand implements Callable<Integer> {
     private boolean measure(RunSpec run, DriverProvider driver, WorkloadRun.RunContext context, ShutdownHook hook) {
         Path folder = out.resolve(run.name());
         try {
-            if (run.kind() == WorkloadKind.BLAST || run.kind() == WorkloadKind.SWEEP) {
-                TrialsResult result = new TrialsRun(run, driver, context)
-                        .run(folder, written -> show(TrialsText.of(written), folder, context, hook));
-                return result.verdict().passed();
-            }
-            RunResult result = new WorkloadRun(run, driver, context)
-                    .run(folder, written -> show(RunText.of(written), folder, context, hook));
+            Consumer<RunResult> shown = written -> show(RunText.of(written), folder, context, hook);
+            RunResult result = switch (run.kind()) {
+                case LIMITS ->
+                    new LimitsRun(run, driver, context).run(ended -> {
+                        RunFolder.write(folder, ended);
+                        shown.accept(ended);
+                    });
+                case BLAST, SWEEP -> new TrialsRun(run, driver, context).run(folder, shown);
+                case PHASES, SEARCH -> new WorkloadRun(run, driver, context).run(folder, shown);
+                case PUBLISH -> throw new IllegalArgumentException(run.name());
+            };
             return result.verdict().passed();
         } catch (Exception e) {
             System.err.println("Run " + run.name() + " aborted: " + e);
