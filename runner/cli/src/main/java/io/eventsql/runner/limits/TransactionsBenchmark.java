@@ -1,11 +1,13 @@
 package io.eventsql.runner.limits;
 
 import io.eventsql.StreamSpec;
+import io.eventsql.runner.driver.BusinessTransactions;
 import io.eventsql.runner.result.PartRecorder;
 import io.eventsql.runner.result.ResultPart;
 import io.eventsql.runner.spec.LimitsPart;
 import java.sql.SQLException;
 import java.util.List;
+import java.util.ServiceLoader;
 
 /**
  * Measures the cost of publishing inside a transaction by comparing the same business transaction with a plain insert
@@ -25,7 +27,10 @@ final class TransactionsBenchmark {
 
     /** @throws RunStoppedException after a stop signal */
     ResultPart measure() throws SQLException {
-        BusinessTransactions transactions = new BusinessTransactions(context);
+        BusinessTransactions.Targets transactions = ServiceLoader.load(BusinessTransactions.class)
+                .findFirst()
+                .orElseThrow(() -> new IllegalStateException("Transactions of Spring are not on the class path"))
+                .open(context.eventSql(), context.dataSource(), context.run());
         String stream = context.stream("transactions");
         context.eventSql().createStream(StreamSpec.of(stream));
         String relayed = context.stream("relayed");
@@ -34,14 +39,14 @@ final class TransactionsBenchmark {
         StreamLog relayedLog = new StreamLog(context.dataSource(), relayed);
         PublishVariant plainRow = PublishVariant.named(
                 "with a plain row, " + CALLERS + " callers",
-                transactions.plainRowLoad(stream, 1),
+                context.load(transactions.plainRow(stream), 1, List.of()),
                 CALLERS);
         PublishVariant publish = PublishVariant.named(
                 "with a publish, " + CALLERS + " callers",
-                transactions.publishLoad(stream, 1),
+                context.load(transactions.publishing(stream), 1, List.of()),
                 CALLERS);
         PublishVariant batches = PublishVariant.named(
-                "publishing", transactions.publishLoad(relayed, RELAY_EVENTS), RELAY_CALLERS);
+                "publishing", context.load(transactions.publishing(relayed), RELAY_EVENTS, List.of()), RELAY_CALLERS);
         List<MeasuredRate> rates = new InterleavedRounds(context)
                 .measure(
                         "Transactions",
