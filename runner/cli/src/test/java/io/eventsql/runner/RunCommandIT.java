@@ -108,6 +108,7 @@ class RunCommandIT {
                         "runner.cpu_cores",
                         "runner.rss_mb",
                         "runner.heap_mb",
+                        "runner.sampler_share",
                         "shard0.wal_mb_per_second",
                         "shard0.database_mb",
                         "shard0.dead_tuples",
