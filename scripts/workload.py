@@ -95,12 +95,14 @@ class Series:
             print(f"\n{progress(planned, number)}", flush=True)
             folder = self.folder / place / run.name
             # Plots take longer than a short run; draw_report.bash draws those of several rounds on demand.
-            drawn = [run] if self.rounds == 1 else []
+            drawn = self.rounds == 1
             try:
                 self.measure_run(run, folder)
-                draw_runs(drawn, folder)
+                if drawn:
+                    draw_result(folder)
             except Interrupted as e:
-                draw_runs(drawn, folder)
+                if drawn:
+                    draw_result(folder)
                 skipped = len(planned) - number - 1
                 print(f"{skipped} run{'' if skipped == 1 else 's'} skipped", flush=True)
                 status = 128 + e.signal_number
@@ -183,21 +185,10 @@ def in_turns(runs: Sequence[PlannedRun], rounds: int) -> Iterator[tuple[Path, Pl
             yield Path(run.workload) / (f"round-{number + 1}" if rounds > 1 else ""), run
 
 
-def draw_runs(runs: Sequence[PlannedRun], folder: Path) -> None:
-    """Draws the results, if there are any."""
-    for run in runs:
-        draw_run(run, folder)
-
-
-def draw_run(run: PlannedRun, folder: Path) -> None:
-    file = folder / "result.json"
-    if not file.exists():
-        return
-    result = json.loads(file.read_text())
-    if result.get("workload") is None:
-        # The main job does not know its workload.
-        file.write_text(json.dumps({**result, "workload": run.workload}, indent=2) + "\n")
-    draw(ROOT, folder)
+def draw_result(folder: Path) -> None:
+    """Draws the result, if there is one."""
+    if (folder / "result.json").exists():
+        draw(ROOT, folder)
 
 
 def measure_publish(run: PlannedRun, context: RunContext) -> int:
@@ -206,7 +197,9 @@ def measure_publish(run: PlannedRun, context: RunContext) -> int:
     environment = Environment(
         run.environment.server, settings.shards, run.environment.standbys, run.environment.server_options
     )
-    return local_benchmark.measure(local_benchmark.Run(settings, secrets.token_hex(4), context, environment))
+    return local_benchmark.measure(
+        local_benchmark.Run(settings, secrets.token_hex(4), context, environment, run.workload)
+    )
 
 
 def read_settings(variables: Mapping[str, str]) -> Settings:

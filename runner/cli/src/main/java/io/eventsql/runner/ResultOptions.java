@@ -3,7 +3,6 @@ package io.eventsql.runner;
 import io.eventsql.runner.report.Summary;
 import io.eventsql.runner.result.RunResult;
 import java.nio.file.Path;
-import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Option;
 
@@ -45,14 +44,6 @@ final class ResultOptions {
 
     Path out() {
         return out;
-    }
-
-    Path report() {
-        return out.resolveSibling("report.txt");
-    }
-
-    Path folder() {
-        return Objects.requireNonNull(out.toAbsolutePath().getParent());
     }
 
     String command() {
