@@ -190,7 +190,8 @@ class LimitsCommandIT {
                         "2,000/s, 2 members",
                         "10,000/s",
                         "publish, 50 callers",
-                        "publishAll of 100, 4 callers");
+                        "publishAll of 100, 4 callers",
+                        "publishAsync, 4 callers");
         assertThat(cost.get("server").get("fsync").asString()).isEqualTo("on");
         for (JsonNode load : cost.get("loads")) {
             JsonNode steady = load.get("steady");

@@ -28,7 +28,8 @@ final class CostBenchmark {
             Case.atRate("2,000/s, 2 members", 2_000, 2, 1),
             Case.atRate("10,000/s", 10_000, 1, 1),
             new Case("publish, 50 callers", 1, 1, 1, load -> Callers.waiting(load, 50)),
-            new Case("publishAll of 100, 4 callers", 100, 1, 1, load -> Callers.waiting(load, 4)));
+            new Case("publishAll of 100, 4 callers", 100, 1, 1, load -> Callers.waiting(load, 4)),
+            new Case("publishAsync, 4 callers", 1, 1, 1, load -> Callers.notWaiting(load, 4)));
     private static final List<Case> FANOUT = List.of(
             Case.atRate("1,000/s, 1 consumer", 1_000, 1, 1), Case.atRate("1,000/s, 10 consumers", 1_000, 1, 10));
 
