@@ -189,7 +189,8 @@ class LimitsCommandIT {
                         "2,000/s, 2 members",
                         "10,000/s",
                         "publish, 50 callers",
-                        "publishAll of 100, 4 callers");
+                        "publishAll of 100, 4 callers",
+                        "publishAsync, 4 callers");
         assertThat(part(result, "cost").get("settings").get("fsync").asString()).isEqualTo("on");
         for (String load : tables(result, "cost")) {
             for (String name : rows(result, "cost", load)) {

@@ -35,7 +35,8 @@ final class CostBenchmark {
             Load.atRate("2,000/s, 2 members", 2_000, 2, 1),
             Load.atRate("10,000/s", 10_000, 1, 1),
             new Load("publish, 50 callers", 1, 1, 1, load -> Callers.waiting(load, 50)),
-            new Load("publishAll of 100, 4 callers", 100, 1, 1, load -> Callers.waiting(load, 4)));
+            new Load("publishAll of 100, 4 callers", 100, 1, 1, load -> Callers.waiting(load, 4)),
+            new Load("publishAsync, 4 callers", 1, 1, 1, load -> Callers.notWaiting(load, 4)));
     private static final List<Load> FANOUT = List.of(
             Load.atRate("1,000/s, 1 consumer", 1_000, 1, 1), Load.atRate("1,000/s, 10 consumers", 1_000, 1, 10));
 
