@@ -144,7 +144,8 @@ class BlocksStreamIT {
                 new byte[][] {null, {1}},
                 new String[] {null, "{\"n\":\"1\"}"});
         try (Connection connection = database.getConnection()) {
-            new AppendStatement(new SqlSchema("eventsql")).execute(connection, UUID.randomUUID(), 1, MapFence.of(1), null, rows);
+            new AppendStatement(new SqlSchema("eventsql"))
+                    .execute(connection, UUID.randomUUID(), 1, MapFence.of(1), null, rows);
         }
         List<StoredEvent> read = eventSql.read(new EventPosition(STREAM, 0, 0, 0), 10);
         assertThat(read).hasSize(2);

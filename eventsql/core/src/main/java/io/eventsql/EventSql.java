@@ -127,17 +127,13 @@ public final class EventSql implements AutoCloseable {
         RetentionKeeper.runInBackground(shards);
         CompactionKeeper.runInBackground(shards);
         relays.start();
-        pools = new PoolCheck(
-                settings,
-                shards::dataSources,
-                relays.standaloneOutboxes(),
-                stream -> {
-                    StreamSpec spec = streams.require(stream);
-                    return shards.all().stream()
-                            .mapToInt(shard -> shard.map(spec).partitions())
-                            .max()
-                            .orElse(spec.partitions());
-                });
+        pools = new PoolCheck(settings, shards::dataSources, relays.standaloneOutboxes(), stream -> {
+            StreamSpec spec = streams.require(stream);
+            return shards.all().stream()
+                    .mapToInt(shard -> shard.map(spec).partitions())
+                    .max()
+                    .orElse(spec.partitions());
+        });
         pools.check();
     }
 

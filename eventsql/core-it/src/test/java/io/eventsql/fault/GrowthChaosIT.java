@@ -22,7 +22,6 @@ import io.eventsql.fixture.check.Acknowledgement;
 import io.eventsql.fixture.check.HandledRecords;
 import io.eventsql.fixture.check.Ledger;
 import io.eventsql.fixture.process.ChildProcess;
-import io.eventsql.fixture.process.ConsumerProcess;
 import io.eventsql.fixture.process.GrowthProcess;
 import io.eventsql.fixture.process.MemberProcess;
 import io.eventsql.fixture.process.PublisherGroup;
@@ -38,6 +37,8 @@ import java.util.Random;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.Predicate;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -50,11 +51,11 @@ import org.junit.jupiter.api.io.TempDir;
  * replaced; so does the database, which is restarted. A publisher of this process measures the longest call. {@code
  * -Deventsql.test.kills=false} kills nothing.
  *
- * <p>{@code -Deventsql.test.chaosSeconds=N} runs for N seconds instead of 8; {@code -Deventsql.test.seed=N} repeats the choices,
+ * <p>{@code -Deventsql.test.chaosSeconds=N} runs for N seconds instead of 6; {@code -Deventsql.test.seed=N} repeats the choices,
  * but not their timing.
  */
 class GrowthChaosIT {
-    private static final long SECONDS = Long.getLong("eventsql.test.chaosSeconds", 8);
+    private static final long SECONDS = Long.getLong("eventsql.test.chaosSeconds", 6);
     private static final boolean KILLS = !"false".equals(System.getProperty("eventsql.test.kills"));
     private static final String STREAM = "growing";
     private static final int PARTITIONS = 3;
@@ -82,8 +83,9 @@ class GrowthChaosIT {
         try (EmbeddedEventsDb database = EmbeddedEventsDb.builder().start();
                 HikariDataSource pool = Pools.pool(database);
                 EventSql eventSql = EventSql.builder(pool).settings(settings).build();
-                PublisherGroup publishers = new PublisherGroup(database, STREAM, folder, random, 10)) {
-            eventSql.createStream(TestStreams.of(STREAM).withPartitions(PARTITIONS).withSegmentSize(1_000));
+                PublisherGroup publishers = new PublisherGroup(database, STREAM, folder, random, 40)) {
+            eventSql.createStream(
+                    TestStreams.of(STREAM).withPartitions(PARTITIONS).withSegmentSize(1_000));
             Handled slow = new Handled();
             Handled replayed = new Handled();
             try (Subscription slowMember = eventSql.subscribe(ConsumerSpec.of(STREAM, "slow"), event -> {
@@ -179,20 +181,30 @@ class GrowthChaosIT {
 
     private void startMember(EmbeddedEventsDb database) throws IOException {
         members.add(MemberProcess.start(Map.of(
-                "url", database.jdbcUrl(),
-                "user", database.username(),
-                "password", database.password(),
-                "stream", STREAM,
-                "folder", folder.toString(),
-                "members", "plain:" + HandlerMode.SINGLE,
-                "leaseMs", "2000",
-                "heartbeatMs", "400",
-                "name", "m" + ++startedMembers)));
+                "url",
+                database.jdbcUrl(),
+                "user",
+                database.username(),
+                "password",
+                database.password(),
+                "stream",
+                STREAM,
+                "folder",
+                folder.toString(),
+                "members",
+                "plain:" + HandlerMode.SINGLE,
+                "leaseMs",
+                "2000",
+                "heartbeatMs",
+                "400",
+                "name",
+                "m" + ++startedMembers)));
     }
 
     /** Publishes one event after the other, and measures how long each call takes. */
     private void measure(EventSql eventSql) {
         for (int number = 1; !stopped; number++) {
+            LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(2));
             String key = "measured-" + number % 20;
             String value = key + "/" + number;
             long began = System.nanoTime();
@@ -248,15 +260,14 @@ class GrowthChaosIT {
                 .map(Ledger.Stored::value)
                 .toList();
         Handled again = new Handled();
-        try (Subscription member =
-                eventSql.subscribe(ConsumerSpec.of(STREAM, "replay-at-the-end"), again::add)) {
+        try (Subscription member = eventSql.subscribe(ConsumerSpec.of(STREAM, "replay_at_the_end"), again::add)) {
             again.awaitSize(values.size());
             assertThat(again.texts()).containsExactlyInAnyOrderElementsOf(values);
             assertInOrder(again.texts(), "replayed");
         }
     }
 
-    private static java.util.function.Predicate<StoredEvent> distinctPositions() {
+    private static Predicate<StoredEvent> distinctPositions() {
         Set<EventPosition> seen = new HashSet<>();
         return event -> seen.add(event.position());
     }

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.awaitility.Awaitility.await;
 
+import com.zaxxer.hikari.HikariDataSource;
 import io.eventsql.Compaction;
 import io.eventsql.ConsumerSpec;
 import io.eventsql.Event;
@@ -22,16 +23,20 @@ import io.eventsql.Subscription;
 import io.eventsql.fixture.ConsumerFixture;
 import io.eventsql.fixture.Handled;
 import io.eventsql.fixture.Sql;
+import io.eventsql.fixture.TestCluster;
 import io.eventsql.fixture.TestStreams;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.stream.Collectors;
+import javax.sql.DataSource;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -55,7 +60,10 @@ class GrowIT extends ConsumerFixture {
                         StoredEvent::key,
                         Collectors.collectingAndThen(
                                 Collectors.toList(),
-                                of -> of.stream().map(StoredEvent::partition).distinct().toList())));
+                                of -> of.stream()
+                                        .map(StoredEvent::partition)
+                                        .distinct()
+                                        .toList())));
     }
 
     @Test
@@ -72,10 +80,10 @@ class GrowIT extends ConsumerFixture {
         assertHandledInOrder(handled, 0, 400);
         handled.assertOnceAndInOrder();
         Map<String, List<Integer>> partitions = partitionsOfKeys(handled.events());
-        assertThat(partitions).as("no key moves twice").allSatisfy((key, of) -> assertThat(of)
-                .hasSizeBetween(1, 2));
-        assertThat(partitions.values().stream().filter(of -> of.size() == 2)
-                        .map(of -> of.get(1)))
+        assertThat(partitions)
+                .as("no key moves twice")
+                .allSatisfy((key, of) -> assertThat(of).hasSizeBetween(1, 2));
+        assertThat(partitions.values().stream().filter(of -> of.size() == 2).map(of -> of.get(1)))
                 .as("keys move to new partitions only")
                 .isNotEmpty()
                 .allMatch(partition -> partition >= PARTITIONS);
@@ -185,8 +193,8 @@ class GrowIT extends ConsumerFixture {
             eventSql.grow(stream, 2);
             publish(stream, 10, 60, KEYS);
             await().atMost(Duration.ofSeconds(60))
-                    .untilAsserted(() -> assertThat(state(stream).get(1).error())
-                            .contains("partition 0", "stopped at offset 5"));
+                    .untilAsserted(() ->
+                            assertThat(state(stream).get(1).error()).contains("partition 0", "stopped at offset 5"));
             fails.set(false);
             eventSql.consumer(stream, "c").resume();
             handled.awaitSize(60);
@@ -219,7 +227,8 @@ class GrowIT extends ConsumerFixture {
             go.countDown();
             awaitLag(stream, 0);
             await().atMost(Duration.ofSeconds(60))
-                    .untilAsserted(() -> assertThat(state(stream).get(1).member()).isNotNull());
+                    .untilAsserted(
+                            () -> assertThat(state(stream).get(1).member()).isNotNull());
         }
     }
 
@@ -233,10 +242,13 @@ class GrowIT extends ConsumerFixture {
             prepare(stream, 8);
             assertThat(eventSql.previewGrowth(stream, 8).shards().getFirst().state())
                     .isEqualTo(State.PENDING); // its tables are missing
-            assertThat(state(stream)).hasSize(8).filteredOn(p -> p.partition() >= PARTITIONS).allSatisfy(p -> {
-                assertThat(p.error()).isEqualTo("is being added to the stream");
-                assertThat(p.member()).isNull();
-            });
+            assertThat(state(stream))
+                    .hasSize(8)
+                    .filteredOn(p -> p.partition() >= PARTITIONS)
+                    .allSatisfy(p -> {
+                        assertThat(p.error()).isEqualTo("is being added to the stream");
+                        assertThat(p.member()).isNull();
+                    });
             eventSql.cancelGrowth(stream);
             assertThat(state(stream)).hasSize(PARTITIONS);
             eventSql.cancelGrowth(stream);
@@ -254,14 +266,14 @@ class GrowIT extends ConsumerFixture {
     private void prepare(String stream, int partitions) throws SQLException {
         Sql.execute(
                 cluster.dataSources().getFirst(),
-                "SELECT eventsql.add_partitions_v1(stream_id, " + partitions + ", true) FROM eventsql.stream WHERE name = '"
-                        + stream + "'");
+                "SELECT eventsql.add_partitions_v1(stream_id, " + partitions
+                        + ", true) FROM eventsql.stream WHERE name = '" + stream + "'");
     }
 
     @Test
     void grow_outboxesInAndOutsideTheShard_keepOrder() throws Exception {
         String stream = newStream(1);
-        try (var application = io.eventsql.fixture.TestCluster.pool(io.eventsql.fixture.TestCluster.newDatabase());
+        try (HikariDataSource application = TestCluster.pool(TestCluster.newDatabase());
                 EventSql both = EventSql.builder(cluster.dataSources())
                         .outbox(application)
                         .build()) {
@@ -278,14 +290,12 @@ class GrowIT extends ConsumerFixture {
             }
             assertThat(handled.texts()).hasSize(800);
             assertOrderOfKeys(handled.events());
-            assertThat(partitionsOfKeys(handled.events()).values())
-                    .anyMatch(of -> of.size() == 2);
+            assertThat(partitionsOfKeys(handled.events()).values()).anyMatch(of -> of.size() == 2);
         }
     }
 
     private static void publishTransactional(
-            EventSql from, javax.sql.DataSource database, String stream, String prefix, int first, int end)
-            throws SQLException {
+            EventSql from, DataSource database, String stream, String prefix, int first, int end) throws SQLException {
         try (Connection transaction = database.getConnection()) {
             transaction.setAutoCommit(false);
             for (int i = first; i < end; i++) {
@@ -302,12 +312,12 @@ class GrowIT extends ConsumerFixture {
         String other = newStream(2);
         eventSql.grow(grown, 4);
         Map<String, Handled> handled = new HashMap<>();
-        var futures = new java.util.ArrayList<java.util.concurrent.CompletableFuture<EventPosition>>();
+        List<CompletableFuture<EventPosition>> futures = new ArrayList<>();
         for (int i = 0; i < 200; i++) {
             futures.add(eventSql.publisher()
                     .publishAsync(i % 2 == 0 ? grown : other, Event.ofText("key-" + i % KEYS, Integer.toString(i))));
         }
-        futures.forEach(java.util.concurrent.CompletableFuture::join);
+        futures.forEach(CompletableFuture::join);
         for (String stream : List.of(grown, other)) {
             Handled of = handled.computeIfAbsent(stream, s -> new Handled());
             try (Subscription member = eventSql.subscribe(consumer(stream), of::add)) {
@@ -315,6 +325,35 @@ class GrowIT extends ConsumerFixture {
             }
             assertThat(of.events()).hasSize(100);
             assertOrderOfKeys(of.events());
+        }
+    }
+
+    @Test
+    void grow_threeShards_eachGrowsByItself() {
+        try (TestCluster three = TestCluster.ofShards(3)) {
+            EventSql publisher = three.open();
+            EventSql other = three.open();
+            other.createStream(TestStreams.of("sharded").withPartitions(2));
+            Handled handled = new Handled();
+            try (Subscription member = publisher.subscribe(consumer("sharded"), handled::add)) {
+                for (int i = 0; i < 300; i++) {
+                    if (i == 150) {
+                        Growth growth = other.grow("sharded", 5);
+                        assertThat(growth.shards()).hasSize(3);
+                        assertThat(growth.isDone()).isTrue();
+                    }
+                    publisher.publisher().publish("sharded", Event.ofText("key-" + i % 60, Integer.toString(i)));
+                }
+                handled.awaitSize(300);
+            }
+            assertHandledInOrder(handled, 0, 300);
+            assertThat(handled.events().stream()
+                            .filter(event -> event.partition() >= 2)
+                            .map(StoredEvent::shard)
+                            .distinct())
+                    .hasSize(3);
+            publisher.createStream(
+                    TestStreams.of("sharded").withPartitions(2)); // as the application does at its next start
         }
     }
 
@@ -330,10 +369,10 @@ class GrowIT extends ConsumerFixture {
             eventSql.grow(stream, 4);
             publish(stream, 0, 40, KEYS);
             await().atMost(Duration.ofSeconds(60))
-                    .untilAsserted(() -> assertThat(
-                                    eventSql.consumer(stream, "c").parkedEvents(100))
-                            .hasSize(40)
-                            .anyMatch(parked -> parked.event().partition() == 3));
+                    .untilAsserted(
+                            () -> assertThat(eventSql.consumer(stream, "c").parkedEvents(100))
+                                    .hasSize(40)
+                                    .anyMatch(parked -> parked.event().partition() == 3));
         }
         assertThatThrownBy(() -> eventSql.grow(spec.deadLetterStream(), 4))
                 .isInstanceOf(InvalidInputException.class)

@@ -73,8 +73,7 @@ class GrowthInDoubtIT {
             for (int i = 0; i < KEYS; i++) {
                 calls.add(publisher.publisher().publishAsync(stream, Event.ofText("key-" + i, "key-" + i + "/1")));
             }
-            await().atMost(Duration.ofSeconds(60))
-                    .until(() -> database.proxy().heldConnections() > 0);
+            await().atMost(Duration.ofSeconds(60)).until(() -> database.proxy().heldConnections() > 0);
             if (storedBefore) {
                 await().atMost(Duration.ofSeconds(60))
                         .until(() -> Ledger.read(stream, List.of(direct)).size() > 1);
@@ -95,7 +94,9 @@ class GrowthInDoubtIT {
             Ledger.assertGapless(stored);
             for (int i = 0; i < KEYS; i++) {
                 String key = "key-" + i;
-                assertThat(stored.stream().filter(event -> event.key().equals(key)).map(Ledger.Stored::value))
+                assertThat(stored.stream()
+                                .filter(event -> event.key().equals(key))
+                                .map(Ledger.Stored::value))
                         .as("in order, once")
                         .endsWith(key + "/1", key + "/2")
                         .doesNotHaveDuplicates();

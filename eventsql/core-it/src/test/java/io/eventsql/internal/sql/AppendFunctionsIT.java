@@ -273,7 +273,8 @@ class AppendFunctionsIT extends AppendFixture {
         assertThat(functions(former)).isZero();
         try (Connection connection = pool.getConnection()) {
             assertRejected(
-                    SqlErrors.NO_PARTITION, () -> APPEND.execute(connection, producer, 2, MapFence.of(MAP_VERSION), null, batch));
+                    SqlErrors.NO_PARTITION,
+                    () -> APPEND.execute(connection, producer, 2, MapFence.of(MAP_VERSION), null, batch));
         }
         createStream("again", 1);
         recordCallers("again");

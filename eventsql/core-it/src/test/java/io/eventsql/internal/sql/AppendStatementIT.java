@@ -86,7 +86,8 @@ class AppendStatementIT extends AppendFixture {
         try (Connection connection = eventsDb.dataSource().getConnection()) {
             connection.setTransactionIsolation(isolation);
             Rows rows = rows(Part.of(stream, 0, "a"));
-            assertRejected("ES003", () -> APPEND.execute(connection, producer, 1, MapFence.of(MAP_VERSION), null, rows));
+            assertRejected(
+                    "ES003", () -> APPEND.execute(connection, producer, 1, MapFence.of(MAP_VERSION), null, rows));
         }
         assertThat(read(stream)).isEmpty();
     }
@@ -96,8 +97,10 @@ class AppendStatementIT extends AppendFixture {
         createStream("map_version", 1);
         try (Connection connection = pool.getConnection()) {
             Rows rows = rows(Part.of("map_version", 0, "a"));
-            assertRejected("ES001", () -> APPEND.execute(connection, producer, 1, MapFence.of(MAP_VERSION + 1), null, rows));
-            assertRejected("ES001", () -> APPEND.execute(connection, producer, 1, MapFence.of(MAP_VERSION - 1), null, rows));
+            assertRejected(
+                    "ES001", () -> APPEND.execute(connection, producer, 1, MapFence.of(MAP_VERSION + 1), null, rows));
+            assertRejected(
+                    "ES001", () -> APPEND.execute(connection, producer, 1, MapFence.of(MAP_VERSION - 1), null, rows));
         }
         assertThat(read("map_version")).isEmpty();
     }

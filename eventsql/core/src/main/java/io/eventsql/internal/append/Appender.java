@@ -245,7 +245,10 @@ final class Appender {
             return Remedy.REROUTE;
         } catch (SQLException e) {
             batch.recordFailure(e); // the reason that the callers need
-            LOG.warn("Could not read where the keys of a stream belong on {}; retrying: {}", shard, SqlErrors.message(e));
+            LOG.warn(
+                    "Could not read where the keys of a stream belong on {}; retrying: {}",
+                    shard,
+                    SqlErrors.message(e));
             return Remedy.RETRY;
         }
     }

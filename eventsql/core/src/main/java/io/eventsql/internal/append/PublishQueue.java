@@ -48,8 +48,7 @@ final class PublishQueue {
     private @Nullable Throwable lastFailure;
 
     /** @param mapOf returns the valid map of a stream on the shard */
-    PublishQueue(
-            PendingCalls pending, CommitPace pace, long bufferBytes, Function<StreamSpec, PartitionMap> mapOf) {
+    PublishQueue(PendingCalls pending, CommitPace pace, long bufferBytes, Function<StreamSpec, PartitionMap> mapOf) {
         this.pending = pending;
         this.mapOf = mapOf;
         this.pace = pace;

@@ -317,7 +317,8 @@ final class Control implements ConsumerControl {
             return shard.countPartitions(stream); // it may have grown
         } catch (SQLException e) {
             throw new EventSqlException(
-                    "Could not read the partitions of stream " + stream.name() + " on " + shard + ": " + e.getMessage(), e);
+                    "Could not read the partitions of stream " + stream.name() + " on " + shard + ": " + e.getMessage(),
+                    e);
         }
     }
 

@@ -94,8 +94,11 @@ final class PartitionTransfers {
         if (inherited.isEmpty()) {
             return;
         }
-        shard.tables().streams().find(connection, stream).map(shard::mapOf).ifPresent(map -> inherited.forEach(
-                (partition, keys) -> {
+        shard.tables()
+                .streams()
+                .find(connection, stream)
+                .map(shard::mapOf)
+                .ifPresent(map -> inherited.forEach((partition, keys) -> {
                     List<String> own = keys.stream()
                             .filter(key -> map.partition(KeyHash.of(key)) == partition)
                             .toList();

@@ -28,7 +28,7 @@ import org.slf4j.LoggerFactory;
  */
 public final class Grower {
     private static final Logger LOG = LoggerFactory.getLogger(Grower.class);
-    private static final int ATTEMPTS_MAX = 20;
+    private static final int ATTEMPTS_MAX = 40;
     private static final long RETRY_MS = 100;
 
     private final Shards shards;
@@ -157,8 +157,7 @@ public final class Grower {
                 before.slots(),
                 TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - beganAt));
         shard.findStream(stream.name());
-        for (int consumer :
-                shard.require().read(c -> shard.tables().consumers().ids(c, id))) {
+        for (int consumer : shard.require().read(c -> shard.tables().consumers().ids(c, id))) {
             wakeUp.consumerChanged(shard, consumer);
         }
         return describe(shard, stream, partitions);
@@ -175,8 +174,7 @@ public final class Grower {
                 }
                 boolean mayPass = SqlErrors.classify(e) != ErrorKind.CONTENT && attempt < ATTEMPTS_MAX;
                 if (!mayPass || Thread.currentThread().isInterrupted()) {
-                    throw new EventSqlException(
-                            failure + "; repeat the call to continue: " + SqlErrors.message(e), e);
+                    throw new EventSqlException(failure + "; repeat the call to continue: " + SqlErrors.message(e), e);
                 }
                 LOG.debug("{}; retrying in {} ms", failure, RETRY_MS, e);
                 pause();

@@ -49,7 +49,8 @@ final class Destinations implements AppendRepair.KnownStreams {
      * @param ownId its id on the outbox's own shard; 0 if the outbox is standalone
      * @param ownMap its map there; {@code null} if the outbox is standalone
      */
-    private record Known(StreamSpec stream, int ownId, @Nullable PartitionMap ownMap) {
+    private record Known(
+            StreamSpec stream, int ownId, @Nullable PartitionMap ownMap) {
         PartitionMap map(Shard shard, @Nullable Shard own) {
             return ownMap != null && shard == own ? ownMap : shard.map(stream);
         }
@@ -135,7 +136,8 @@ final class Destinations implements AppendRepair.KnownStreams {
                 known.remove(stream.name());
                 missing.add(stream.name());
             } else {
-                Known found = new Known(now.get().spec(), now.get().id(), own.map(now.get().spec()));
+                Known found = new Known(
+                        now.get().spec(), now.get().id(), own.map(now.get().spec()));
                 known.put(stream.name(), found);
                 changed |= before == null
                         || found.ownId() != before.ownId()

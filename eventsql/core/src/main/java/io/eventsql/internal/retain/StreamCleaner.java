@@ -142,7 +142,9 @@ public final class StreamCleaner {
             return shard.countPartitions(stream);
         } catch (SQLException e) {
             throw new EventSqlException(
-                    "The partitions of stream " + stream.name() + " on " + shard + " could not be read: " + e.getMessage(), e);
+                    "The partitions of stream " + stream.name() + " on " + shard + " could not be read: "
+                            + e.getMessage(),
+                    e);
         }
     }
 

@@ -56,9 +56,7 @@ public final class PartitionMap {
     /** Returns the partition of a key with this hash. */
     public int partition(long hash) {
         short[] current = slots;
-        return current == null
-                ? KeyHash.partition(hash, partitions)
-                : current[KeyHash.partition(hash, current.length)];
+        return current == null ? KeyHash.partition(hash, partitions) : current[KeyHash.partition(hash, current.length)];
     }
 
     /** Returns the partition of each slot. */

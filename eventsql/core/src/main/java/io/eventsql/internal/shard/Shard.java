@@ -317,7 +317,8 @@ public final class Shard {
 
     /** Returns the stream as stored on this shard, and remembers its map. */
     public Optional<StreamTable.Row> findStream(String stream) throws SQLException {
-        Optional<StreamTable.Row> row = require().read(connection -> tables.streams().find(connection, stream));
+        Optional<StreamTable.Row> row =
+                require().read(connection -> tables.streams().find(connection, stream));
         row.ifPresent(this::remember);
         return row;
     }
@@ -342,8 +343,7 @@ public final class Shard {
     public PartitionMap map(StreamSpec stream) {
         PartitionMap known = maps.get(stream.name());
         if (known == null) {
-            known = maps.computeIfAbsent(
-                    stream.name(), name -> PartitionMap.first(mapVersion, stream.partitions()));
+            known = maps.computeIfAbsent(stream.name(), name -> PartitionMap.first(mapVersion, stream.partitions()));
         }
         return known.hasGrown() || known.partitions() == stream.partitions()
                 ? known

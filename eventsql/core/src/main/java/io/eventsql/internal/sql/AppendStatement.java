@@ -225,7 +225,7 @@ public final class AppendStatement {
         statement.setLong(before + 2, number);
         statement.setObject(before + 3, maps.version(), Types.INTEGER);
         statement.setString(before + 4, incarnation);
-        statement.setInt(before + 5, timeLimitMs(connection));
+        statement.setInt(before + 5, NetworkTimeout.timeLimitMs(connection));
     }
 
     /** Executes the call of an append function, and returns the base offset of each partition. */
@@ -237,14 +237,6 @@ public final class AppendStatement {
             }
             return firstOffsets(result);
         }
-    }
-
-    /**
-     * Returns the time after which the function begins nothing more: half of the connection's network timeout. What it
-     * has begun ends within the other half.
-     */
-    static int timeLimitMs(Connection connection) throws SQLException {
-        return connection.getNetworkTimeout() / 2;
     }
 
     /** Returns the base offsets, which are the only column of the result's current row. */

@@ -19,7 +19,8 @@ public record MapFence(@Nullable Integer version, int[] versions) {
     /** For events that are not routed by their keys. */
     public static final MapFence NONE = new MapFence(null, new int[0]);
 
-    // Indexes: the primary key of stream_partition, producer_batch_of_producer. Locks the rows that the append locks next, in the
+    // Indexes: the primary key of stream_partition, producer_batch_of_producer. Locks the rows that the append locks
+    // next, in the
     // same order.
     private static final String COMPARE_THEN =
             "SELECT CASE WHEN eventsql.require_maps_v1(?, ?, ?, ?, ?, ?) THEN (%s) END";
@@ -68,7 +69,7 @@ public record MapFence(@Nullable Integer version, int[] versions) {
             PGConnection pg = connection.unwrap(PGConnection.class);
             statement.setObject(1, producer);
             statement.setLong(2, number);
-            statement.setInt(3, AppendStatement.timeLimitMs(connection));
+            statement.setInt(3, NetworkTimeout.timeLimitMs(connection));
             statement.setArray(4, pg.createArrayOf("int4", streamIds));
             statement.setArray(5, pg.createArrayOf("int4", partitions));
             statement.setArray(6, pg.createArrayOf("int4", versions));

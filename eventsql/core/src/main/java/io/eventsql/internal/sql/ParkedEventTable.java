@@ -278,8 +278,8 @@ public final class ParkedEventTable {
     private Map<Integer, Set<String>> keys(
             Connection connection, String query, int consumerId, Collection<Integer> partitions) {
         Map<Integer, Set<String>> keys = new HashMap<>();
-        for (Record row : Jooq.using(connection)
-                .fetch(schema.sql(query), consumerId, partitions.toArray(Integer[]::new))) {
+        for (Record row :
+                Jooq.using(connection).fetch(schema.sql(query), consumerId, partitions.toArray(Integer[]::new))) {
             keys.computeIfAbsent(row.get(0, Integer.class), p -> new HashSet<>())
                     .add(row.get(1, String.class));
         }

@@ -55,8 +55,7 @@ public final class PartitionTable {
 
     /** Returns the number of partitions of a stream; they are numbered from 0. */
     public int count(Connection connection, int streamId) {
-        return Objects.requireNonNull(
-                (Integer) Jooq.using(connection).fetchValue(schema.sql(COUNT), streamId));
+        return Objects.requireNonNull((Integer) Jooq.using(connection).fetchValue(schema.sql(COUNT), streamId));
     }
 
     /**

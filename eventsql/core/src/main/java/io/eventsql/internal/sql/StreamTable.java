@@ -57,7 +57,8 @@ public final class StreamTable {
                 ?::bigint * interval '1 ms', ?::bigint, ?::bigint, ?, ?::bigint * interval '1 ms',
                 ?, ?::bigint * interval '1 ms')""";
 
-    // Indexes: stream_name_unique, the primary key of stream_partition. Reads the catalog: pg_class_relname_nsp_index. Takes no row
+    // Indexes: stream_name_unique, the primary key of stream_partition. Reads the catalog: pg_class_relname_nsp_index.
+    // Takes no row
     // lock.
     private static final String HAS_ALL_PARTITIONS = """
             SELECT NOT EXISTS (

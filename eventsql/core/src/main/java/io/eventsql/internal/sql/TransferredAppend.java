@@ -99,7 +99,7 @@ public final class TransferredAppend {
             statement.setObject(before + 1, producer);
             statement.setObject(before + 2, maps.version(), Types.INTEGER);
             statement.setString(before + 3, incarnation);
-            statement.setInt(before + 4, AppendStatement.timeLimitMs(connection));
+            statement.setInt(before + 4, NetworkTimeout.timeLimitMs(connection));
             statement.setArray(before + 5, pg.createArrayOf("text", rows.streams()));
             statement.setArray(before + 6, pg.createArrayOf("int4", rows.streamIds()));
             statement.setArray(before + 7, pg.createArrayOf("int4", rows.partitions()));

@@ -37,7 +37,8 @@ class PublishQueueTest {
     }
 
     private static PublishQueue queue(int lanes, long bufferBytes) {
-        return new PublishQueue(new PendingCalls(lanes, 1_000_000, 1L << 40), new CommitPace(0), bufferBytes, TestCalls::map);
+        return new PublishQueue(
+                new PendingCalls(lanes, 1_000_000, 1L << 40), new CommitPace(0), bufferBytes, TestCalls::map);
     }
 
     private static Call put(PublishQueue queue, Call call) {
@@ -555,7 +556,9 @@ class PublishQueueTest {
         PublishCall three = keyed(current.get());
         queue.put(three);
         assertThat(queue.isRerouting()).isTrue();
-        assertThat(queue.takeMore(batch)).as("nothing is sent before the batch has ended").isNull();
+        assertThat(queue.takeMore(batch))
+                .as("nothing is sent before the batch has ended")
+                .isNull();
 
         one.returnToQueue();
         Batch next = queue.finishAndTake(batch);

@@ -175,7 +175,7 @@ END $$;
 CREATE FUNCTION eventsql.grow_stream_v1(p_stream_id int, p_former int, p_slots smallint[]) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
-SET lock_timeout = '2s'
+SET lock_timeout = '500ms' -- publishers wait for the rows that are locked already
 SET enable_seqscan = off
 SET enable_bitmapscan = off
 AS $$
