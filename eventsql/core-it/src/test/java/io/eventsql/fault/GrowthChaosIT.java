@@ -83,13 +83,15 @@ class GrowthChaosIT {
         try (EmbeddedEventsDb database = EmbeddedEventsDb.builder().start();
                 HikariDataSource pool = Pools.pool(database);
                 EventSql eventSql = EventSql.builder(pool).settings(settings).build();
-                PublisherGroup publishers = new PublisherGroup(database, STREAM, folder, random, 40)) {
+                PublisherGroup publishers = new PublisherGroup(database, STREAM, folder, random, 100)) {
             eventSql.createStream(
                     TestStreams.of(STREAM).withPartitions(PARTITIONS).withSegmentSize(1_000));
             Handled slow = new Handled();
             Handled replayed = new Handled();
             try (Subscription slowMember = eventSql.subscribe(ConsumerSpec.of(STREAM, "slow"), event -> {
-                        TimeUnit.MILLISECONDS.sleep(1);
+                        if (event.offset() % 8 == 0) {
+                            TimeUnit.MILLISECONDS.sleep(2);
+                        }
                         slow.add(event);
                     });
                     Subscription replayingMember =
@@ -204,7 +206,7 @@ class GrowthChaosIT {
     /** Publishes one event after the other, and measures how long each call takes. */
     private void measure(EventSql eventSql) {
         for (int number = 1; !stopped; number++) {
-            LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(2));
+            LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(5));
             String key = "measured-" + number % 20;
             String value = key + "/" + number;
             long began = System.nanoTime();
