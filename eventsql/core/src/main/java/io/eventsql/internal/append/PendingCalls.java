@@ -71,7 +71,7 @@ final class PendingCalls {
         countIn(call);
         queueOf(call).add(call);
         PartitionMap known = maps.putIfAbsent(call.stream().name(), call.map());
-        rerouting |= known != null && known != call.map();
+        rerouting |= known != null && !known.equals(call.map());
     }
 
     /** Adds a call that its batch, which is still in progress, has given back. */

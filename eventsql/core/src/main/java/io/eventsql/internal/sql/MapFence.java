@@ -19,11 +19,8 @@ public record MapFence(@Nullable Integer version, int[] versions) {
     /** For events that are not routed by their keys. */
     public static final MapFence NONE = new MapFence(null, new int[0]);
 
-    // Indexes: the primary key of stream_partition, producer_batch_of_producer. Locks the rows that the append locks
-    // next, in the
-    // same order.
-    private static final String COMPARE_THEN =
-            "SELECT CASE WHEN eventsql.require_maps_v1(?, ?, ?, ?, ?, ?) THEN (%s) END";
+    // Indexes: the primary key of stream_partition, producer_batch_of_producer. Locks what the append locks next.
+    private static final String COMPARE = "SELECT CASE WHEN eventsql.require_maps_v1(?, ?, ?, ?, ?, ?) THEN (";
 
     private static final int PARAMETERS = 6;
 
@@ -53,7 +50,7 @@ public record MapFence(@Nullable Integer version, int[] versions) {
 
     /** Returns the statement that compares the versions where the append does not, and then appends. */
     String precede(SqlSchema schema, String append) {
-        return isMixed() ? schema.sql(COMPARE_THEN.formatted(append)) : append;
+        return isMixed() ? schema.sql(COMPARE) + append + ") END" : append;
     }
 
     /** Sets the parameters before those of the append. */
