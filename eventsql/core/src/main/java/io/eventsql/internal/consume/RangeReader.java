@@ -39,9 +39,13 @@ public final class RangeReader {
     public List<StoredEvent> read(EventPosition from, int maxEvents, long maxBytes) {
         StreamSpec stream = streams.require(from.stream());
         requireIndex("position.shard", from.shard(), shards.size());
-        requireIndex("position.partition", from.partition(), stream.partitions());
         Shard shard = shards.get(from.shard());
         try {
+            int created = stream.partitions();
+            requireIndex( // the stream may have grown
+                    "position.partition",
+                    from.partition(),
+                    from.partition() < created ? created : shard.countPartitions(stream));
             return read(shard, stream, from, maxEvents, maxBytes);
         } catch (SQLException e) {
             throw new EventSqlException("Reading events from " + from + " failed: " + e.getMessage(), e);
