@@ -24,6 +24,7 @@ import io.eventsql.internal.retain.RetentionReader;
 import io.eventsql.internal.retain.SegmentKeeper;
 import io.eventsql.internal.retain.StreamCleaner;
 import io.eventsql.internal.retain.StreamDeleter;
+import io.eventsql.internal.shard.Replicas;
 import io.eventsql.internal.shard.Shards;
 import io.eventsql.internal.shard.StreamRegistry;
 import io.eventsql.internal.thread.ServiceThread;
@@ -50,6 +51,7 @@ import org.jspecify.annotations.Nullable;
  *   <li>2 for each other shard and 1 for each standalone outbox, to transfer events of one database's outbox to another
  *       database
  *   <li>4 to consume: 1 listens for signals permanently, 1 each to fetch, to commit offsets and to renew leases
+ *   <li>with a replica of the shard, 1 to measure its lag and 1 to consume from it
  *   <li>for each transactional consumer its {@link ConsumerSpec#concurrency()}, at most the number of its stream's
  *       partitions
  * </ul>
@@ -74,6 +76,7 @@ public final class EventSql implements AutoCloseable {
 
     private final Settings settings;
     private final Shards shards;
+    private final Replicas replicas;
     private final StreamRegistry streams;
     private final WakeUp wakeUp;
     private final Publisher publisher;
@@ -97,6 +100,7 @@ public final class EventSql implements AutoCloseable {
     EventSql(EventSqlBuilder builder) {
         settings = builder.settings;
         shards = Shards.open(builder.dataSources, builder.shardNames, settings);
+        replicas = new Replicas(builder.replicas, settings);
         streams = new StreamRegistry(shards);
         wakeUp = new WakeUp(shards, settings);
         SegmentKeeper segments = new SegmentKeeper();
@@ -111,9 +115,10 @@ public final class EventSql implements AutoCloseable {
                 builder.preferredShard,
                 new PublishContext(producer, settings, streams, segments, wakeUp, publishListeners),
                 relays::scheduled);
-        consumers = new Consumers(shards, streams, settings, segments, wakeUp, new Listeners(builder.listeners));
+        consumers =
+                new Consumers(shards, streams, replicas, settings, segments, wakeUp, new Listeners(builder.listeners));
         consumerStatus = new ConsumerStatusReader(shards);
-        reader = new RangeReader(shards, streams);
+        reader = new RangeReader(shards, streams, replicas);
         latest = new LatestReader(shards, streams, settings);
         keys = new KeyReader(shards, streams, settings);
         grower = new Grower(shards, streams, wakeUp);
@@ -127,13 +132,19 @@ public final class EventSql implements AutoCloseable {
         RetentionKeeper.runInBackground(shards);
         CompactionKeeper.runInBackground(shards);
         relays.start();
-        pools = new PoolCheck(settings, shards::dataSources, relays.standaloneOutboxes(), stream -> {
-            StreamSpec spec = streams.require(stream);
-            return shards.all().stream()
-                    .mapToInt(shard -> shard.map(spec).partitions())
-                    .max()
-                    .orElse(spec.partitions());
-        });
+        shards.all().forEach(replicas::of); // which starts those of the shards that have been reached
+        pools = new PoolCheck(
+                settings,
+                shards::dataSources,
+                relays.standaloneOutboxes(),
+                stream -> {
+                    StreamSpec spec = streams.require(stream);
+                    return shards.all().stream()
+                            .mapToInt(shard -> shard.map(spec).partitions())
+                            .max()
+                            .orElse(spec.partitions());
+                },
+                !replicas.isEmpty());
         pools.check();
     }
 
@@ -745,11 +756,31 @@ public final class EventSql implements AutoCloseable {
      * @throws UndecodableEventException if the first event cannot be decoded
      */
     public List<StoredEvent> read(EventPosition from, int maxEvents) {
+        return read(from, maxEvents, ReadFrom.PRIMARY);
+    }
+
+    /**
+     * Reads events as {@link #read(EventPosition, int)} does, from the replica of the shard if the caller allows it. What the
+     * replica does not have, or not yet, is read from the primary: a result that is empty, and a call while the replica is
+     * unavailable or too far behind.
+     *
+     * @param readFrom which server to read from
+     */
+    public List<StoredEvent> read(EventPosition from, int maxEvents, ReadFrom readFrom) {
         InvalidInputException.requireGiven("position", from);
         InvalidInputException.requireGiven("position.stream", from.stream());
         InvalidInputException.requireRange("maxEvents", maxEvents, 1, ConsumerSpec.PAGE_EVENTS_MAX);
         InvalidInputException.requireRange("position.offset", from.offset(), 0, Long.MAX_VALUE);
-        return reader.read(from, maxEvents, ConsumerSpec.DEFAULT_PAGE_BYTES);
+        InvalidInputException.requireGiven("readFrom", readFrom);
+        return reader.read(from, maxEvents, ConsumerSpec.DEFAULT_PAGE_BYTES, readFrom);
+    }
+
+    /**
+     * Returns the state of the replicas ({@link EventSqlBuilder#replica}), by shard; without those of shards that have not been
+     * reached yet. Does not access a database.
+     */
+    public List<ReplicaStatus> replicas() {
+        return replicas.status();
     }
 
     /**
@@ -791,6 +822,7 @@ public final class EventSql implements AutoCloseable {
             outbox.close();
             inTime &= relays.close(deadline);
             consumerStatus.close(deadline);
+            replicas.close(deadline);
             wakeUp.close(deadline);
             return inTime;
         } catch (InterruptedException e) {

@@ -127,6 +127,8 @@ BEGIN
             -- Where the events are.
             ('key_segment',       'SELECT', 'eventsql_consumer, eventsql_reader'),
             ('segment',           'SELECT', 'eventsql_consumer, eventsql_reader'),
+            -- Whether a replica has the primary's history.
+            ('replicated_incarnation', 'SELECT', 'eventsql_consumer, eventsql_reader'),
             -- Publishing inside a transaction writes to the outbox, and reads nothing of it.
             ('outbox',            'INSERT', 'eventsql_publisher'),
             ('outbox_ring',       'SELECT', 'eventsql_publisher'),
@@ -208,6 +210,8 @@ BEGIN
             ('end_segment_v1',           'eventsql_publisher, eventsql_relay, eventsql_consumer'),
             ('drop_empty_segments_v1',   'eventsql_publisher, eventsql_relay, eventsql_consumer'),
             ('compact_v1',               'eventsql_publisher, eventsql_relay, eventsql_consumer'),
+            -- Reading from replicas.
+            ('record_incarnation_v1',    'eventsql_consumer, eventsql_reader'),
             -- The state of all consumers, from one process at a time.
             ('report_consumers_v1',      'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader'),
             ('end_report_v1',            'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader')

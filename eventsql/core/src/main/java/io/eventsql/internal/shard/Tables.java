@@ -19,6 +19,7 @@ import io.eventsql.internal.sql.Notifications;
 import io.eventsql.internal.sql.OffsetTable;
 import io.eventsql.internal.sql.ParkedEventTable;
 import io.eventsql.internal.sql.PartitionTable;
+import io.eventsql.internal.sql.ReplicaTable;
 import io.eventsql.internal.sql.RetentionFunctions;
 import io.eventsql.internal.sql.SegmentTable;
 import io.eventsql.internal.sql.SqlSchema;
@@ -50,6 +51,7 @@ public record Tables(
         LatestFunction latest,
         KeyFunctions keys,
         Notifications notifications,
+        ReplicaTable replicas,
         OutboxTables outbox) {
 
     public static Tables in(SqlSchema schema) {
@@ -77,6 +79,7 @@ public record Tables(
                 new LatestFunction(schema),
                 new KeyFunctions(schema),
                 new Notifications(schema),
+                new ReplicaTable(schema),
                 OutboxTables.in(schema));
     }
 }

@@ -181,6 +181,11 @@ public final class SqlErrors {
         };
     }
 
+    /** Returns whether a standby has canceled a read, because it conflicts with changes that it replays. */
+    public static boolean isRecoveryConflict(SQLException e) {
+        return state(e).equals(SERIALIZATION_FAILURE) || state(e).equals(DEADLOCK);
+    }
+
     /** Returns whether the database has another incarnation than the caller knows: nothing was stored. */
     public static boolean isOtherIncarnation(Throwable e) {
         return anyCause(

@@ -5,6 +5,7 @@ import io.eventsql.ConsumerOverview;
 import io.eventsql.ConsumerStatus;
 import io.eventsql.EventSql;
 import io.eventsql.PartitionState;
+import io.eventsql.ReplicaStatus;
 import io.eventsql.ShardInfo;
 import io.eventsql.Subscription;
 import java.sql.Connection;
@@ -73,6 +74,7 @@ public final class EventSqlHealthIndicator implements HealthIndicator {
         if (!blocked.isEmpty()) {
             health.withDetail("blockedPartitions", blocked);
         }
+        addUnlessEmpty(health, "replicas", replicas());
         Map<String, String> statuses = new LinkedHashMap<>();
         checks.forEach((name, check) -> statuses.put(name, status(check, deadline)));
         Map<String, String> consumers = consumers();
@@ -89,6 +91,21 @@ public final class EventSqlHealthIndicator implements HealthIndicator {
         return health.withDetail("shards", statuses)
                 .withDetail("consumers", consumers)
                 .build();
+    }
+
+    /** A replica that is not used is no failure: its readers read from the primary. */
+    private Map<String, String> replicas() {
+        Map<String, String> replicas = new LinkedHashMap<>();
+        for (ReplicaStatus replica : eventSql.replicas()) {
+            Duration lag = replica.lag();
+            String problem = replica.problem();
+            replicas.put(
+                    replica.name(),
+                    (replica.isUsed() ? "used, " : "not used, ")
+                            + (lag == null ? "lag unknown" : lag.toMillis() + " ms behind")
+                            + (problem == null ? "" : ": " + problem));
+        }
+        return replicas;
     }
 
     private String status(BoundedCheck.Pending<Boolean> check, long deadline) {
