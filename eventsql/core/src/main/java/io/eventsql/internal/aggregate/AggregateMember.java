@@ -48,6 +48,8 @@ final class AggregateMember implements ContinuousAggregate {
     private final Set<Integer> old = new TreeSet<>();
 
     private boolean closed;
+    /** Used by the thread alone. */
+    private boolean isFailing;
 
     /** What the aggregate needs of the consumers of this process. */
     interface Consumers {
@@ -89,13 +91,14 @@ final class AggregateMember implements ContinuousAggregate {
 
     private void check() throws InterruptedException {
         @Nullable SQLException failure = reconcile();
-        if (failure != null) {
+        if (failure != null && !isFailing) {
             LOG.warn(
-                    "Aggregate {}: a shard is unavailable; checking again in {} s",
+                    "Aggregate {}: a shard is unavailable; checking again every {} s",
                     spec.name(),
                     TimeUnit.NANOSECONDS.toSeconds(CHECK_NANOS),
                     failure);
         }
+        isFailing = failure != null;
         LockSupport.parkNanos(this, failure == null && isAnyRebuilding() ? REBUILD_CHECK_NANOS : CHECK_NANOS);
         if (Thread.interrupted()) {
             throw new InterruptedException();
