@@ -19,7 +19,6 @@ RETURNS TABLE (partition int, event_offset bigint, key text, published_at timest
 LANGUAGE sql STABLE AS $$
     SELECT e.partition, e.event_offset, e.key, e.published_at, (convert_from(e.value, 'UTF8')::json ->> 'cents')::bigint
     FROM eventsql.events_between_v1('analytics', p_from, p_to) e
-    OFFSET 0
 $$;
 CREATE OR REPLACE VIEW reporting.orders_by_minute AS
 SELECT date_bin('1 minute', published_at, 'epoch') AS window_start, key, count(*) AS events, count(cents) AS cents_count,

@@ -4,7 +4,9 @@ import io.eventsql.Event;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Future;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.AdminClientConfig;
 import org.apache.kafka.clients.admin.NewTopic;
@@ -33,12 +35,14 @@ record KafkaTopic(String bootstrapServers) {
                 Map.of(ProducerConfig.BOOTSTRAP_SERVERS_CONFIG, bootstrapServers),
                 new ByteArraySerializer(),
                 new ByteArraySerializer())) {
+            Future<?> last = CompletableFuture.completedFuture(0);
             for (long number = 0; number < events; number++) {
                 Event event = positions.next(number, startMs + number);
-                producer.send(new ProducerRecord<>(
+                last = producer.send(new ProducerRecord<>(
                         Positions.STREAM, String.valueOf(event.key()).getBytes(StandardCharsets.UTF_8), event.value()));
             }
             producer.flush();
+            last.get(); // fails if the topic does not have the events
         }
     }
 
