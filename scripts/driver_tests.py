@@ -34,6 +34,8 @@ TESTS = {
     "kafka-connect": Test(
         "ConnectWorkerIT", Environment("kafka", 0, "none", {"fsync": "false"}), "eventsql/kafka-connect"
     ),
+    "nats": Test("NatsIT,NatsTunedIT", Environment("nats", 0, "none", {"sync": "interval"})),
+    "pgmq": Test("PgmqIT,PgmqTunedIT", Environment("postgres", 1, "none", {"pgmq": "true"})),
     "redis": Test("RedisIT,RedisTunedIT", Environment("redis", 0, "none", {"appendfsync": "everysec"})),
     "pgq": Test("PgQIT,PgQTunedIT", Environment("postgres-pgq", 1, "none", {})),
 }
@@ -63,9 +65,9 @@ def test(context: RunContext, names: Sequence[str], maven_arguments: Sequence[st
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="run_driver_tests.bash",
-        description="Starts Kafka, Redis, and PostgreSQL with PgQ on loopback, and tests their drivers,"
-        " and the source connector in a worker of Kafka Connect. Options such as -Dname=value are passed"
-        " to Maven.",
+        description="Starts Kafka, Redis, NATS, and PostgreSQL with PgQ and pgmq on loopback, and tests their"
+        " drivers, and the source connector in a worker of Kafka Connect. Options such as -Dname=value are"
+        " passed to Maven.",
         epilog="Exit code: 0 all good, 1 something failed, 2 wrong input or a server is not available here.",
     )
     parser.add_argument("drivers", nargs="*", metavar="DRIVER", help=f"{', '.join(TESTS)} (default: all)")
