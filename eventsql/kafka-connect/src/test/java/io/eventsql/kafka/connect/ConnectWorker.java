@@ -30,7 +30,7 @@ final class ConnectWorker implements AutoCloseable {
     private Process process;
 
     /** @param libraries the folder with the jars of Connect */
-    ConnectWorker(String bootstrapServers, String libraries, Path folder) throws IOException {
+    ConnectWorker(String bootstrapServers, String libraries, Path folder) throws IOException, ClassNotFoundException {
         this.libraries = libraries;
         this.properties = folder.resolve("worker.properties");
         this.log = folder.resolve("worker.log");

@@ -10,17 +10,17 @@ import java.util.List;
 import java.util.stream.Stream;
 import java.util.zip.ZipEntry;
 import java.util.zip.ZipOutputStream;
-import org.postgresql.ds.PGSimpleDataSource;
 
 /** A folder for {@code plugin.path} with the three jars of the connector, as users make it. */
 final class PluginFolder {
     private PluginFolder() {}
 
     /** Returns the folder for {@code plugin.path}. */
-    static Path create(Path parent) throws IOException {
+    static Path create(Path parent) throws IOException, ClassNotFoundException {
         Path plugins = parent.resolve("plugins");
         Path jars = Files.createDirectories(plugins.resolve("eventsql"));
-        for (Class<?> any : List.of(EventSqlSourceConnector.class, EventReader.class, PGSimpleDataSource.class)) {
+        for (Class<?> any :
+                List.of(EventSqlSourceConnector.class, EventReader.class, Class.forName("org.postgresql.Driver"))) {
             Path source = locationOf(any);
             Path jar = jars.resolve(any.getSimpleName() + ".jar");
             if (Files.isDirectory(source)) {

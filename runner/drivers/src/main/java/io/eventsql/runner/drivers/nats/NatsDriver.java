@@ -114,17 +114,13 @@ final class NatsDriver implements Driver {
 
     @Override
     public void close() {
+        subscriptions.forEach(NatsSubscription::close);
         try {
-            for (NatsSubscription subscription : subscriptions) {
-                subscription.close();
-            }
             for (Connection connection : connections) {
                 connection.close();
             }
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
-        } catch (Exception e) {
-            throw new IllegalStateException("Closing failed: " + e.getMessage(), e);
         }
     }
 }

@@ -43,13 +43,15 @@ final class NatsPlainProgram implements PlainProgram {
                                 }
                                 : () -> append.append(events).join());
             }
-            try (NatsSubscription consuming = new NatsSubscription(
+            NatsSubscription consuming = new NatsSubscription(
                     nats,
                     connections.getFirst().getStreamContext(stream),
                     "plain",
-                    message -> arrived.incrementAndGet())) {
+                    message -> arrived.incrementAndGet());
+            try {
                 return PlainLoop.run(load, callers, () -> awaitStored(sent, stored), arrived::get);
             } finally {
+                consuming.close();
                 connections.getFirst().jetStreamManagement().deleteStream(stream);
             }
         } finally {

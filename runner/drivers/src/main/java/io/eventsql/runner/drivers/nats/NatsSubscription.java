@@ -17,6 +17,8 @@ final class NatsSubscription implements AutoCloseable {
     /** The events since the last acknowledgement. Changed by the thread of the deliveries. */
     private int unacked;
 
+    private boolean closed;
+
     /** Starts consuming at the first event, on a thread of the client. */
     NatsSubscription(NatsSettings settings, StreamContext stream, String name, Consumer<Message> listener)
             throws IOException, JetStreamApiException {
@@ -27,7 +29,10 @@ final class NatsSubscription implements AutoCloseable {
         this.consumer = stream.createOrUpdateConsumer(settings.consumer(name)).consume(options, this::deliver);
     }
 
-    private void deliver(Message message) {
+    private synchronized void deliver(Message message) {
+        if (closed) {
+            return;
+        }
         listener.accept(message);
         unacked++;
         if (!settings.acksPages()
@@ -42,8 +47,18 @@ final class NatsSubscription implements AutoCloseable {
         return message.hasHeaders() ? message.getHeaders().getFirst(NatsAppend.KEY) : null;
     }
 
+    /** Waits for a delivery in progress. */
     @Override
-    public void close() throws Exception {
-        consumer.close();
+    public void close() {
+        synchronized (this) {
+            closed = true;
+        }
+        try {
+            consumer.close();
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        } catch (Exception e) {
+            throw new IllegalStateException("Closing the consumer failed: " + e.getMessage(), e);
+        }
     }
 }
