@@ -7,6 +7,7 @@ import io.eventsql.StreamSpec;
 import io.eventsql.fixture.AppendFixture;
 import io.eventsql.fixture.Seeds;
 import io.eventsql.fixture.check.Ledger;
+import io.eventsql.internal.sql.AppendStatement.Rows;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.util.ArrayList;
@@ -20,6 +21,8 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /**
  * Goal: the function of a stream and the one that serves all streams can be called in any order: they store a batch once, and
@@ -53,6 +56,37 @@ class AppendFunctionsIT extends AppendFixture {
 
     private static long callers(String stream, String function) throws SQLException {
         return number("SELECT count(*) FROM " + stream + "_callers WHERE stack LIKE '%" + function + "(%'");
+    }
+
+    /** Texts that no event of a batch has are not sent. */
+    @ParameterizedTest
+    @ValueSource(ints = {0, 1, 2, 3})
+    void append_someTexts_areStoredWithTheirEvents(int texts) throws SQLException {
+        String stream = "texts" + texts;
+        createStream(stream, 2);
+        Rows rows = rows(Part.of(stream, 0, "a", "b", "c"), Part.of(stream, 1, "d"));
+        Rows onePartition = rows(Part.of(stream, 0, "e", "f", "g"));
+        for (Rows each : List.of(rows, onePartition)) {
+            if ((texts & 1) != 0) {
+                each.keys()[1] = "key";
+            }
+            if ((texts & 2) != 0) {
+                each.headers()[2] = "{\"x\":\"y\"}";
+            }
+        }
+        try (Connection connection = pool.getConnection()) {
+            APPEND.execute(connection, producer, 1, MAP_VERSION, null, rows);
+            APPEND.execute(connection, producer, 2, MAP_VERSION, null, onePartition);
+        }
+        assertThat(number("SELECT count(*) FROM eventsql.events_" + stream)).isEqualTo(7);
+        assertThat(number("SELECT count(*) FROM eventsql.events_" + stream
+                        + " WHERE key = 'key' AND convert_from(value, 'UTF8') IN ('b', 'f')"))
+                .isEqualTo((texts & 1) != 0 ? 2 : 0);
+        assertThat(number("SELECT count(*) FROM eventsql.events_" + stream
+                        + " WHERE headers ->> 'x' = 'y' AND convert_from(value, 'UTF8') IN ('c', 'g')"))
+                .isEqualTo((texts & 2) != 0 ? 2 : 0);
+        assertThat(number("SELECT count(key) + count(headers) FROM eventsql.events_" + stream))
+                .isEqualTo(2 * Integer.bitCount(texts));
     }
 
     private static long[] appendBy(AppendStatement statement, UUID producer, long number, Part... parts)

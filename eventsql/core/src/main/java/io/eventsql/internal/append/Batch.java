@@ -24,6 +24,9 @@ final class Batch {
     private final Map<String, Integer> stickyPartitions;
     private final BitSet lanes;
     private final boolean part;
+    private final int events;
+    private final long bytes;
+    private final long firstDeadlineNanos;
     /** By the stream's name. */
     private final Map<String, OfStream> streams = new HashMap<>();
 
@@ -53,6 +56,19 @@ final class Batch {
             List<PublishCall> calls, Map<String, Integer> stickyPartitions, long number, BitSet lanes, boolean part) {
         this.part = part;
         this.calls = calls;
+        int eventSum = 0;
+        long byteSum = 0;
+        long first = calls.getFirst().deadlineNanos();
+        for (PublishCall call : calls) {
+            eventSum += call.events().size();
+            byteSum += call.bytes();
+            if (call.deadlineNanos() - first < 0) {
+                first = call.deadlineNanos();
+            }
+        }
+        this.events = eventSum;
+        this.bytes = byteSum;
+        this.firstDeadlineNanos = first;
         this.stickyPartitions = stickyPartitions;
         this.number = number;
         this.lanes = lanes;
@@ -102,11 +118,17 @@ final class Batch {
 
     /** Returns the number of events of all calls. */
     int eventCount() {
-        int sum = 0;
-        for (PublishCall call : calls) {
-            sum += call.events().size();
-        }
-        return sum;
+        return events;
+    }
+
+    /** Returns the size of all calls in the buffer. */
+    long bytes() {
+        return bytes;
+    }
+
+    /** Returns the deadline of the call that expires first. */
+    long firstDeadlineNanos() {
+        return firstDeadlineNanos;
     }
 
     long number() {

@@ -9,6 +9,7 @@ import java.util.HashMap;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
@@ -30,8 +31,10 @@ final class PendingCalls {
     /** The same for events that fit any lane: dividing them costs only the additional commit. */
     static final int SHARED_ABOVE_EVENTS_OF_ANY_LANE = 150;
 
-    /** One in this number of calls of {@link #removeExpired} searches the queues completely. */
+    /** One in this number of calls of {@link #removeExpired} searches the queues completely, if they may be out of order. */
     private static final int FULL_SEARCH_EVERY = 10;
+    /** Concurrent callers are out of order by less. A call may fail later by that, which is the interval of the timer. */
+    private static final long DISORDER_NANOS_MAX = TimeUnit.MILLISECONDS.toNanos(20);
 
     private final int lanes;
     private final int batchEventsMax;
@@ -48,6 +51,10 @@ final class PendingCalls {
     private long lastSequence;
     private long lastBatchNumber;
     private int expiries;
+    /** The latest deadline of the calls that wait, or waited since the queues were last empty. */
+    private long latestDeadlineNanos;
+    /** Whether a call came after one with a deadline that is considerably later. */
+    private boolean isOutOfOrder;
 
     PendingCalls(int lanes, int batchEventsMax, long batchBytesMax) {
         this.lanes = lanes;
@@ -65,6 +72,14 @@ final class PendingCalls {
     }
 
     private void countIn(PublishCall call) {
+        if (calls == 0) {
+            isOutOfOrder = false;
+            latestDeadlineNanos = call.deadlineNanos();
+        } else if (call.deadlineNanos() - latestDeadlineNanos > 0) {
+            latestDeadlineNanos = call.deadlineNanos();
+        } else if (latestDeadlineNanos - call.deadlineNanos() > DISORDER_NANOS_MAX) {
+            isOutOfOrder = true;
+        }
         count(call, 1);
     }
 
@@ -209,6 +224,8 @@ final class PendingCalls {
         private final int eventsMax;
         private final List<PublishCall> batch = new ArrayList<>();
         private final Map<String, Integer> sticky = new HashMap<>();
+        /** The stream of the last call without keys, as most calls are of one stream. */
+        private @Nullable StreamSpec lastWithoutKeys;
         /** The sequence of the oldest call in another queue than the one returned last. */
         private long oldestElsewhere;
 
@@ -245,7 +262,8 @@ final class PendingCalls {
                 if (!fits) {
                     break;
                 }
-                if (call.hasNoKeys()) {
+                if (call.hasNoKeys() && call.stream() != lastWithoutKeys) {
+                    lastWithoutKeys = call.stream();
                     sticky.computeIfAbsent(call.stream().name(), name -> nextPartition(call.stream()));
                 }
                 batch.add(call);
@@ -303,7 +321,7 @@ final class PendingCalls {
 
     /** Removes the calls whose deadline has passed. */
     void removeExpired(long nowNanos, Consumer<PublishCall> expired) {
-        boolean searchFully = expiries++ % FULL_SEARCH_EVERY == 0;
+        boolean searchFully = isOutOfOrder && expiries++ % FULL_SEARCH_EVERY == 0;
         ofLane.forEach(queue -> removeExpired(queue, nowNanos, searchFully, expired));
         removeExpired(ofAnyLane, nowNanos, searchFully, expired);
         removeExpired(wide, nowNanos, searchFully, expired);
@@ -311,7 +329,7 @@ final class PendingCalls {
 
     /**
      * All calls have the same time to live, so the first in a queue usually expires first. A call that waited for space, or
-     * was rerouted from another shard, may be older than those before it: that is why full searches are needed, if only
+     * was rerouted from another shard, may be older than those before it: that is why full searches are then needed, if only
      * occasionally.
      */
     private void removeExpired(

@@ -219,7 +219,7 @@ final class PublishQueue {
     private void release(Batch batch) {
         callsInProgress -= batch.calls().size();
         pending.done(batch);
-        batch.calls().forEach(this::release);
+        bufferedBytes -= batch.bytes();
         spaceFreed.signalAll();
         if (waitingThreads > 0 && pending.calls() > 0) {
             work.signal();
@@ -299,6 +299,9 @@ final class PublishQueue {
                 work.signalAll(); // a removed wide call no longer holds back later ones
             }
             for (Batch batch : inProgress.keySet()) {
+                if (batch.firstDeadlineNanos() - nowNanos > 0) {
+                    continue;
+                }
                 for (PublishCall call : batch.calls()) {
                     if (call.deadlineNanos() - nowNanos <= 0 && !call.isCompleted()) {
                         expired.add(call);

@@ -6,6 +6,7 @@ import io.eventsql.internal.shard.KeyHash;
 import io.eventsql.internal.shard.Shard;
 import io.eventsql.internal.shard.Shards;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.UUID;
 import java.util.concurrent.ThreadLocalRandom;
@@ -60,6 +61,11 @@ final class Router {
     /** Routes the events of one call; returns one part for each shard involved. */
     List<Part> route(StreamSpec stream, List<Valid> events) {
         Shard withoutKey = chooseShardForEventsWithoutKey();
+        if (haveNoKeys(events)) {
+            int[] indexes = new int[events.size()];
+            Arrays.setAll(indexes, i -> i);
+            return List.of(new Part(withoutKey, indexes, PublishCall.ANY_PARTITION));
+        }
         Shard[] shardOf = new Shard[events.size()];
         int[] partitionOf = new int[events.size()];
         int[] eventsOf = new int[shards.size()];
@@ -97,8 +103,20 @@ final class Router {
         return parts;
     }
 
+    private static boolean haveNoKeys(List<Valid> events) {
+        for (Valid event : events) {
+            if (event.key() != null) {
+                return false;
+            }
+        }
+        return !events.isEmpty();
+    }
+
     /** Returns a healthy shard, preferably the preferred one; if none is healthy, any: it may recover before the deadline. */
     Shard chooseShardForEventsWithoutKey() {
+        if (shards.size() == 1) {
+            return shards.get(0); // no turn, which all callers would write
+        }
         Shard preferred = preferredShard();
         if (preferred != null && preferred.isHealthy()) {
             return preferred;

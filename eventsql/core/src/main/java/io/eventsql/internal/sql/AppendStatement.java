@@ -23,6 +23,7 @@ public final class AppendStatement {
     private static final String ARGUMENTS_TO_STREAM = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
     private static final int[] NO_INTS = {};
+    private static final String[] NO_TEXTS = {};
 
     private final String append;
     private final AppendFunctions functions;
@@ -158,11 +159,21 @@ public final class AppendStatement {
             statement.setArray(8, pg.createArrayOf("int4", rows.counts()));
             statement.setArray(9, pg.createArrayOf("int4", onePartition ? NO_INTS : rows.groups()));
             statement.setArray(10, pg.createArrayOf("int4", onePartition ? NO_INTS : rows.indexes()));
-            statement.setArray(11, pg.createArrayOf("text", rows.keys()));
+            statement.setArray(11, pg.createArrayOf("text", orEmpty(rows.keys())));
             statement.setArray(12, pg.createArrayOf("bytea", rows.values()));
-            statement.setArray(13, pg.createArrayOf("text", rows.headers()));
+            statement.setArray(13, pg.createArrayOf("text", orEmpty(rows.headers())));
             return execute(connection, statement);
         }
+    }
+
+    /** The function reads what an array lacks at its end as NULL, so one without any text needs no elements. */
+    private static @Nullable String[] orEmpty(@Nullable String[] texts) {
+        for (String text : texts) {
+            if (text != null) {
+                return texts;
+            }
+        }
+        return NO_TEXTS;
     }
 
     private long[] appendToStreams(
