@@ -25,7 +25,7 @@ record NatsSettings(
         String url, int connections, int pendingEvents, int pageEvents, boolean acksPages, int unackedEvents) {
     private static final int CONNECTIONS_MAX = 16;
     private static final int EVENTS_MAX = 100_000;
-    /** What the client's documentation proposes for asynchronous publishing. */
+    /** That of the server's Go client: the Java client has none. */
     private static final int DEFAULT_PENDING_EVENTS = 4_000;
     /** The client's. */
     private static final int DEFAULT_PAGE_EVENTS = 500;
