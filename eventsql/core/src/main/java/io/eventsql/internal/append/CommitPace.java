@@ -13,8 +13,9 @@ import java.util.concurrent.TimeUnit;
  * responds as fast as it does when idle is never waited for. One that responds more slowly, because of these commits or of
  * any other work, gets fewer and larger ones; then it responds faster, and the delay shrinks.
  *
- * <p>By the rate of the calls: two commits begin at least {@link RateInterval} apart, at most {@code maxCommitDelay}. With
- * the default that is 2.5 ms at 1,000 calls/s and 4.5 ms at 10,000/s. The delay does not change the rate of callers who do not wait.
+ * <p>By the rate of the calls: two commits begin at least {@link RateInterval} apart, at most {@code maxCommitDelay}. With the
+ * default that is 2.5 ms at 1,000 calls/s and 4.5 ms at 10,000/s. The delay does not change the rate of callers who do not
+ * wait.
  *
  * <p>The delay ends early when waiting cannot help: when as many calls wait as were outstanding at most within the last
  * half to whole second, so that no caller is left who could add one. A single caller is therefore never delayed. Nor is the
