@@ -35,11 +35,11 @@ Exit codes: 0 drawn; 1 a folder has nothing to draw; 2 wrong usage.""",
     drawn = []
     for run in runs:
         try:
-            if parsed.comparison_only:
-                Result.read(run)
-            else:
+            if not parsed.comparison_only:
                 print(f"Report: {run_page.write(run)}", flush=True)
-            drawn.append(run)
+            # Parts of the limits are not comparable with loads.
+            if Result.read(run).kind != "limits":
+                drawn.append(run)
         except NoReport as e:
             print(f"No report: {e}", file=sys.stderr)
             # A run of a set may be of another kind; a run given by its own folder must be drawn.

@@ -38,12 +38,13 @@ class App:
 
 @dataclass(frozen=True)
 class Run:
-    """One run: its settings, its id, its context, and the servers it needs."""
+    """One run: its settings, its id, its context, the servers it needs, and its workload if it has one."""
 
     settings: Settings
     run_id: str
     context: RunContext
     environment: Environment
+    workload: str | None = None
 
     def start_apps(self, servers: Servers) -> list[App]:
         """Starts all members of the consumer and waits until each runs.
@@ -141,6 +142,7 @@ class Run:
             *("--command", self.settings.command(), "--git-commit", build.git_commit(ROOT)),
             *("--cpus", str(processors())),
             *("--recycled-wal-mb", str(self.settings.recycled_wal_mb)),
+            *(("--workload", self.workload) if self.workload else ()),
         ]
         summary = self.context.processes.start("summarize", command, clean_environment(), 5)
         deadline = time.monotonic() + SUMMARIZE_SECONDS

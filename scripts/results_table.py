@@ -19,8 +19,19 @@ COMPARISON = "compare"
 
 
 def read(folder: Path) -> list[dict[str, Any]]:
-    """Reads the results in the folder's subfolders, in the order of their names."""
-    return [json.loads(file.read_text()) for file in sorted(folder.glob("*/result.json"))]
+    """Reads the results in the folder's subfolders that belong to no table of a workload, by name."""
+    results = [json.loads(file.read_text()) for file in sorted(folder.glob("*/result.json"))]
+    return [
+        _flat(result) for result in results if result.get("kind") == "limits" or not result.get("workload")
+    ]
+
+
+def _flat(result: dict[str, Any]) -> dict[str, Any]:
+    """The result with machine and database at the top level, as in those of the main job."""
+    if result.get("kind") != "limits":
+        return result
+    database = result["databases"][0]
+    return {**result, **result["machine"], **database, "postgres_version": database["version"]}
 
 
 def read_workloads(folder: Path, workloads: Sequence[str] = ()) -> list[Run]:
@@ -30,14 +41,16 @@ def read_workloads(folder: Path, workloads: Sequence[str] = ()) -> list[Run]:
     chosen = [
         run
         for run in runs
-        if run.result.get("workload") and (not workloads or run.result["workload"] in workloads)
+        if run.result.get("workload")
+        and run.kind != "limits"
+        and (not workloads or run.result["workload"] in workloads)
     ]
     return sorted(chosen, key=lambda run: str(run.result.get("started_at") or ""))
 
 
 def summary(folder: Path) -> str:
     """The runs that belong to no workload, a row each, and their machine."""
-    results = [result for result in read(folder) if "publish_rate" in result and not result.get("workload")]
+    results = [result for result in read(folder) if "publish_rate" in result]
     return table(results) if results else ""
 
 
@@ -47,7 +60,7 @@ def markdown(folder: Path, seen_from: Path, workloads: Sequence[str] = (), *, ma
     With names of workloads, only theirs; or only what belongs to no workload, and systems side by side.
     """
     runs = [] if main_only else read_workloads(folder, workloads)
-    others = [] if workloads else [result for result in read(folder) if not result.get("workload")]
+    others = [] if workloads else read(folder)
     parts = []
     if others:
         parts.append(table(others))
@@ -64,7 +77,9 @@ def markdown(folder: Path, seen_from: Path, workloads: Sequence[str] = (), *, ma
 def table(results: Sequence[dict[str, Any]]) -> str:
     """A row for each run, then the result of the limits benchmark, then the machine."""
     runs = [result for result in results if "publish_rate" in result]
-    limits = [result for result in results if "append" in result]
+    limits = [
+        result for result in results if any(part["name"] == "append" for part in result.get("parts", []))
+    ]
     lines = [
         "| command | published and consumed | publish p50 / p99 | publish to handler p50 / p99 |",
         "|---|---:|---:|---:|",
@@ -91,19 +106,24 @@ def _latency(percentiles: dict[str, float]) -> str:
 
 
 def _ratios(result: dict[str, Any]) -> str:
-    append = result["append"]
-    copies = " and ".join(
-        f"{copy['events_per_second']:,.0f} rows/s ({copy['name'].removeprefix('COPY BINARY, ')})"
-        for copy in append["copy"]
+    part = next(part for part in result["parts"] if part["name"] == "append")
+    rows = {row["name"]: row["figures"] for table in part["tables"] for row in table["rows"]}
+    copies = {name: row for name, row in rows.items() if name.startswith("COPY ")}
+    rates = " and ".join(
+        f"{copy['events_per_second']['value']:,.0f} rows/s ({name.removeprefix('COPY BINARY, ')})"
+        for name, copy in copies.items()
     )
-    ratios = ", ".join(
-        f"{library['name']} {' and '.join(f'{ratio:.0%}' for ratio in library['ratio_to_copy'])}"
-        for library in append["library"]
-    )
+    shares = {
+        name: " and ".join(format(row[f"vs {copy}"]["value"], ".0%") for copy in copies)
+        for name, row in rows.items()
+        if all(f"vs {copy}" in row for copy in copies)
+    }
+    ratios = ", ".join(f"{name} {share}" for name, share in shares.items())
     return (
-        f"Of a plain binary COPY into the same tables, {copies}, committed every"
-        f" {append['copy_events_per_commit']:,} rows in the same run (`{result['command']}`, without a"
-        f" consumer), the library, which appends over two, reaches: {ratios}.\n"
+        f"Of a plain binary COPY into the same tables, {rates}, committed every"
+        f" {rows['copy_events_per_commit']['value']['value']:,.0f} rows in the same run"
+        f" (`{result['command']}`, without a consumer), the library, which appends over two, reaches:"
+        f" {ratios}.\n"
     )
 
 

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -95,12 +95,14 @@ class Series:
             print(f"\n{progress(planned, number)}", flush=True)
             folder = self.folder / place / run.name
             # Plots take longer than a short run; draw_report.bash draws those of several rounds on demand.
-            drawn = [run] if self.rounds == 1 else []
+            drawn = self.rounds == 1
             try:
                 self.measure_run(run, folder)
-                draw_runs(drawn, folder)
+                if drawn:
+                    draw_result(folder)
             except Interrupted as e:
-                draw_runs(drawn, folder)
+                if drawn:
+                    draw_result(folder)
                 skipped = len(planned) - number - 1
                 print(f"{skipped} run{'' if skipped == 1 else 's'} skipped", flush=True)
                 status = 128 + e.signal_number
@@ -133,7 +135,8 @@ class Series:
         """Measures by `runner run`; returns its exit status."""
         settings = read_settings({})
         recycled = int(settings.values["RECYCLED_WAL_MB"] or RECYCLED_WAL_MB)
-        servers = start_servers(context, run.environment, recycled)
+        environment = replace(run.environment, monitoring=run.kind == "limits")
+        servers = start_servers(context, environment, recycled)
         command = [
             *runner("run", *settings.workload_runner_options),
             *(run.file, *options("--set", self.overrides), "--only", run.name),
@@ -141,9 +144,9 @@ class Series:
             *("--command", repeat_command(run, self.overrides), "--git-commit", build.git_commit(ROOT)),
             *options("--process", [f"{name}={pid}" for name, pid in servers.process_ids.items()]),
         ]
-        environment = {**clean_environment(), **servers.variables}
+        variables = {**clean_environment(), **servers.variables}
         output = context.results / "logs" / "runner.out"
-        child = context.processes.start("runner", command, environment, RUNNER_STOP_SECONDS, output)
+        child = context.processes.start("runner", command, variables, RUNNER_STOP_SECONDS, output)
         try:
             while child.status is None:
                 context.processes.require_running(servers.needed)
@@ -156,7 +159,7 @@ class Series:
         if child.status not in (0, FAILED) or not context.result.exists():
             raise Failure(f"the runner ended with status {child.status}, see {child.log}")
         if self.plain:
-            self.measure_plain(run, context, environment)
+            self.measure_plain(run, context, variables)
         return child.status
 
     def measure_plain(self, run: PlannedRun, context: RunContext, environment: Mapping[str, str]) -> None:
@@ -182,21 +185,10 @@ def in_turns(runs: Sequence[PlannedRun], rounds: int) -> Iterator[tuple[Path, Pl
             yield Path(run.workload) / (f"round-{number + 1}" if rounds > 1 else ""), run
 
 
-def draw_runs(runs: Sequence[PlannedRun], folder: Path) -> None:
-    """Draws the results, if there are any."""
-    for run in runs:
-        draw_run(run, folder)
-
-
-def draw_run(run: PlannedRun, folder: Path) -> None:
-    file = folder / "result.json"
-    if not file.exists():
-        return
-    result = json.loads(file.read_text())
-    if result.get("workload") is None:
-        # The main job does not know its workload.
-        file.write_text(json.dumps({**result, "workload": run.workload}, indent=2) + "\n")
-    draw(ROOT, folder)
+def draw_result(folder: Path) -> None:
+    """Draws the result, if there is one."""
+    if (folder / "result.json").exists():
+        draw(ROOT, folder)
 
 
 def measure_publish(run: PlannedRun, context: RunContext) -> int:
@@ -205,7 +197,9 @@ def measure_publish(run: PlannedRun, context: RunContext) -> int:
     environment = Environment(
         run.environment.server, settings.shards, run.environment.standbys, run.environment.server_options
     )
-    return local_benchmark.measure(local_benchmark.Run(settings, secrets.token_hex(4), context, environment))
+    return local_benchmark.measure(
+        local_benchmark.Run(settings, secrets.token_hex(4), context, environment, run.workload)
+    )
 
 
 def read_settings(variables: Mapping[str, str]) -> Settings:

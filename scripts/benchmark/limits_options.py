@@ -2,7 +2,7 @@
 
 import argparse
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,29 +34,88 @@ LIMITS = (
 # A run of these alone says how long an event takes, not how many there can be.
 AT_A_RATE = {"snapshot", "outbox", "retention", "compaction", "tail", "scheduled"}
 
-# Passed on to the runner, which has the same options.
+
+@dataclass(frozen=True)
+class Number:
+    """An option that is passed on to the runner, which has the same."""
+
+    name: str
+    default: int
+    minimum: float
+    maximum: int
+    help: str
+
+    def check(self, text: str) -> float:
+        """Raises ArgumentTypeError for a text that is no number of the range."""
+        try:
+            number = int(text) if isinstance(self.minimum, int) else float(text)
+        except ValueError:
+            number = self.minimum - 1
+        if not self.minimum <= number <= self.maximum:
+            raise argparse.ArgumentTypeError(
+                f"must be a number between {self.minimum} and {self.maximum}, but is '{text}'"
+            )
+        return number
+
+
 NUMBERS = (
-    "rounds",
-    "round-seconds",
-    "read-events",
-    "snapshot-seconds",
-    "snapshot-rate",
-    "handlers-events",
-    "handlers-sequential-events",
-    "handlers-concurrency",
-    "outbox-seconds",
-    "outbox-rate",
-    "large-events",
-    "retention-seconds",
-    "burst-seconds",
-    "burst-rate",
-    "compaction-seconds",
-    "compaction-rate",
-    "cost-seconds",
-    "tail-seconds",
-    "scheduled-events",
-    "scheduled-seconds",
-    "warmup-seconds",
+    Number(
+        "rounds",
+        3,
+        1,
+        1_000,
+        "measured rounds of append, read, transactions, large, retention, cost, fanout and scheduled",
+    ),
+    Number("round-seconds", 3, 0.05, 3_600, "length of a measured round"),
+    Number("read-events", 300_000, 1_000, 1_000_000_000, "events in the stream that is read"),
+    Number(
+        "snapshot-seconds",
+        60,
+        1,
+        SECONDS_MAX,
+        "length of each of the four runs of the part snapshot: with and without, 1 and 10 partitions",
+    ),
+    Number("snapshot-rate", 2_000, 1, 1_000_000, "events/s published there"),
+    Number("handlers-events", 20_000, 1, 10_000_000, "events handled by key in parallel"),
+    Number(
+        "handlers-sequential-events",
+        500,
+        1,
+        10_000_000,
+        "events handled one at a time, at most 100 a second",
+    ),
+    Number("handlers-concurrency", 50, 1, 10_000, "keys handled at the same time"),
+    Number(
+        "outbox-seconds",
+        60,
+        1,
+        SECONDS_MAX,
+        "length of each of the two runs of the part outbox: without and with",
+    ),
+    Number("outbox-rate", 500, 1, 1_000_000, "transactions/s there, and plain publishes/s"),
+    Number(
+        "large-events",
+        10_000_000,
+        100_000,
+        10_000_000_000,
+        "events of the large stream (300 bytes each)",
+    ),
+    Number("retention-seconds", 20, 1, SECONDS_MAX, "length of each interval of retention"),
+    Number("burst-seconds", 60, 1, SECONDS_MAX, "length of the burst of retention"),
+    Number("burst-rate", 100_000, 100, 1_000_000, "events/s there, in calls of 100"),
+    Number("compaction-seconds", 1_200, 1, SECONDS_MAX, "length of compaction"),
+    Number("compaction-rate", 20_000, 10, 1_000_000, "events/s there, in calls of 10"),
+    Number("cost-seconds", 10, 1, SECONDS_MAX, "length of each interval of cost and fanout"),
+    Number("tail-seconds", 60, 1, 600, "length of each of the three rates of tail"),
+    Number("scheduled-events", 1_000_000, 1, 100_000_000, "pending events of scheduled"),
+    Number("scheduled-seconds", 30, 1, SECONDS_MAX, "how long 1,000 events/s are due there"),
+    Number(
+        "warmup-seconds",
+        5,
+        0,
+        SECONDS_MAX,
+        "warm-up before each run of snapshot, outbox, retention, cost, fanout and tail",
+    ),
 )
 
 VARIABLES = (
@@ -99,8 +158,7 @@ class LimitsOptions:
         parsed = parser().parse_args(arguments)
         chosen = [f"--only={part}" for part in parsed.only or []]
         chosen.append(f"--storage={parsed.storage}")
-        for name in NUMBERS:
-            chosen.append(f"--{name}={getattr(parsed, name.replace('-', '_'))}")
+        chosen += [f"--{number.name}={getattr(parsed, number.name.replace('-', '_'))}" for number in NUMBERS]
         values = {v.name: v.check(environment.get(v.name, "").strip() or v.default) for v in VARIABLES}
         parts = frozenset(parsed.only or [])
         return LimitsOptions(tuple(chosen), tuple(arguments), values, bool(parts) and parts <= AT_A_RATE)
@@ -173,7 +231,9 @@ Takes about eleven minutes with the defaults.
             are shown apart; not by default
   fanout    the same for one and for ten consumers of a stream in one process; not by default
   tail      what the server's processes wait for, and what pauses the JVM, while the slowest percent of
-            events is on its way at three rates; not by default""",
+            events is on its way at three rates; not by default
+  scheduled publishing with a million scheduled events and with none, in turns; how late due events are; not
+            by default""",
         epilog=f"""\
 Environment variables [default]:
 {variables}
@@ -214,96 +274,12 @@ SIGTERM (the parts measured until then are written).
         help="how the streams of append, read, snapshot, compaction, cost, fanout and tail keep their"
         " events; COPY writes rows [%(default)s]",
     )
-    _number(
-        result, "--rounds", 3, 1, 1_000, int, "measured rounds of append, read, transactions, cost and fanout"
-    )
-    _number(result, "--round-seconds", 3, 0.05, 3_600, float, "length of a measured round")
-    _number(result, "--read-events", 300_000, 1_000, 1_000_000_000, int, "events in the stream that is read")
-    _number(
-        result,
-        "--snapshot-seconds",
-        60,
-        1,
-        SECONDS_MAX,
-        int,
-        "length of each of the four runs of the part snapshot: with and without, 1 and 10 partitions",
-    )
-    _number(result, "--snapshot-rate", 2_000, 1, 1_000_000, int, "events/s published there")
-    _number(result, "--handlers-events", 20_000, 1, 10_000_000, int, "events handled by key in parallel")
-    _number(
-        result,
-        "--handlers-sequential-events",
-        500,
-        1,
-        10_000_000,
-        int,
-        "events handled one at a time, at most 100 a second",
-    )
-    _number(result, "--handlers-concurrency", 50, 1, 10_000, int, "keys handled at the same time")
-    _number(
-        result,
-        "--outbox-seconds",
-        60,
-        1,
-        SECONDS_MAX,
-        int,
-        "length of each of the two runs of the part outbox: without and with",
-    )
-    _number(result, "--outbox-rate", 500, 1, 1_000_000, int, "transactions/s there, and plain publishes/s")
-    _number(
-        result,
-        "--large-events",
-        10_000_000,
-        100_000,
-        10_000_000_000,
-        int,
-        "events of the large stream (300 bytes each)",
-    )
-    _number(result, "--retention-seconds", 20, 1, SECONDS_MAX, int, "length of each interval of retention")
-    _number(result, "--burst-seconds", 60, 1, SECONDS_MAX, int, "length of the burst of retention")
-    _number(result, "--burst-rate", 100_000, 100, 1_000_000, int, "events/s there, in calls of 100")
-    _number(result, "--compaction-seconds", 1_200, 1, SECONDS_MAX, int, "length of compaction")
-    _number(result, "--compaction-rate", 20_000, 10, 1_000_000, int, "events/s there, in calls of 10")
-    _number(result, "--cost-seconds", 10, 1, SECONDS_MAX, int, "length of each interval of cost and fanout")
-    _number(result, "--tail-seconds", 60, 1, 600, int, "length of each of the three rates of tail")
-    _number(result, "--scheduled-events", 1_000_000, 1, 100_000_000, int, "pending events of scheduled")
-    _number(result, "--scheduled-seconds", 30, 1, SECONDS_MAX, int, "how long 1,000 events/s are due there")
-    _number(
-        result,
-        "--warmup-seconds",
-        5,
-        0,
-        SECONDS_MAX,
-        int,
-        "warm-up before each run of snapshot, outbox, retention, cost, fanout and tail",
-    )
+    for number in NUMBERS:
+        result.add_argument(
+            f"--{number.name}",
+            metavar="N",
+            type=number.check,
+            default=number.default,
+            help=f"{number.help} ({number.minimum} to {number.maximum}) [%(default)s]",
+        )
     return result
-
-
-def _number(
-    to: argparse.ArgumentParser,
-    option: str,
-    default: int,
-    minimum: float,
-    maximum: int,
-    kind: Callable[[str], float],
-    text: str,
-) -> None:
-    def check(value: str) -> float:
-        try:
-            number = kind(value)
-        except ValueError:
-            number = minimum - 1
-        if not minimum <= number <= maximum:
-            raise argparse.ArgumentTypeError(
-                f"must be a number between {minimum} and {maximum}, but is '{value}'"
-            )
-        return number
-
-    to.add_argument(
-        option,
-        metavar="N",
-        type=check,
-        default=default,
-        help=f"{text} ({minimum} to {maximum}) [%(default)s]",
-    )

@@ -21,6 +21,8 @@ class Environment:
     standbys: str
     server_options: Mapping[str, str]
     postgres_settings: Sequence[str] = ()
+    # Whether the role of the clients may read what all processes do, and may start checkpoints.
+    monitoring: bool = False
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,11 @@ def require_known(environment: Environment) -> None:
 
 def _start_postgres(context: RunContext, environment: Environment, recycled_wal_mb: int) -> Servers:
     databases, variables = context.start_databases(
-        environment.databases, recycled_wal_mb, environment.standbys, environment.postgres_settings
+        environment.databases,
+        recycled_wal_mb,
+        environment.standbys,
+        environment.postgres_settings,
+        environment.monitoring,
     )
     process_ids = {}
     for number, server in enumerate(

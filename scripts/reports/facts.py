@@ -1,6 +1,7 @@
 """The tables and texts of a page, taken from the result without assumptions."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from reports.page import Html, facts, table, value_text
 from reports.result import LATENCIES, PERCENTILES, Result
@@ -182,6 +183,25 @@ def trials(results: Sequence[Result]) -> Html:
         *("mean latency ms", "of a plain COPY over one connection"),
     ]
     return table(columns, rows)
+
+
+def figures(part: Mapping[str, Any]) -> list[Html]:
+    """The tables of a part; a figure of several rounds with its 95 % interval."""
+    shown = []
+    for figure_table in part["tables"]:
+        rows = figure_table["rows"]
+        columns = list(dict.fromkeys(column for row in rows for column in row["figures"]))
+        cells = [[row["name"], *(_figure(row["figures"].get(column)) for column in columns)] for row in rows]
+        shown.append(table([figure_table["name"], *columns], cells))
+    return shown
+
+
+def _figure(figure: Mapping[str, Any] | None) -> str | None:
+    if figure is None:
+        return None
+    texts = [value_text(float(figure[name])) for name in ("value", "low", "high") if name in figure]
+    number = texts[0] if len(texts) == 1 else f"{texts[0]} ({texts[1]} to {texts[2]})"
+    return f"{number} {figure['unit']}".strip()
 
 
 def search(result: Result) -> Html:

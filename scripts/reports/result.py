@@ -173,6 +173,11 @@ class Result:
         return pd.DataFrame(self.data.get("trials", []))
 
     @property
+    def parts(self) -> Sequence[Mapping[str, Any]]:
+        """The parts of a run of kind limits: tables of named figures."""
+        return list(self.data.get("parts") or [])
+
+    @property
     def median_trial(self) -> Measurement:
         """The measurement that represents the trials of a run without phases."""
         trials = self.trials

@@ -67,6 +67,8 @@ def header(result: Result, title: str) -> Html:
 
 def headline(result: Result) -> Html:
     """The most important numbers, of the fastest measured phase, or of the median trial."""
+    if result.parts:
+        return tiles({"parts": ", ".join(str(part["name"]) for part in result.parts)})
     if not result.measured:
         trials = result.trials
         if result.kind != "blast":
@@ -99,6 +101,7 @@ def _tables(result: Result) -> list[Html]:
     shown = []
     if result.measurements:
         shown.append(section("Numbers", facts.numbers(result), facts.latencies(result)))
+    shown += [section(f"{part['name']}: {part['title']}", *facts.figures(part)) for part in result.parts]
     if not result.trials.empty:
         shown.append(section("Numbers", facts.trials([result])))
     if result.kind == "search":

@@ -76,7 +76,9 @@ def runner_publish() -> None:
 def runner_summarize() -> None:
     out = Path(option("--out"))
     apps = [argument.partition("=")[2] for argument in sys.argv if argument.startswith("--app-url=")]
-    out.write_text(json.dumps({"run": option("--run"), "command": option("--command"), "apps": apps}))
+    workload = {"workload": option("--workload")} if "--workload" in sys.argv else {}
+    result = {"run": option("--run"), "command": option("--command"), "apps": apps, **workload}
+    out.write_text(json.dumps(result))
     out.with_name("report.txt").write_text("the summary\n")
     sys.exit(1 if os.environ["STAND_IN"] in ("lost", "hang") else 0)
 

@@ -116,6 +116,16 @@ def test_kept_results_are_drawn(tmp_path: Path) -> None:
     assert not (tmp_path / "comparison.html").exists()
 
 
+def test_page_of_limits_shows_figures_with_intervals() -> None:
+    result = Result.read(Path(__file__).resolve().parents[2] / "results/2026-11-22/8-limits")
+
+    shown = "".join(facts.figures(result.parts[0]))
+
+    assert "<td>COPY BINARY, 1 connection</td>" in shown
+    assert re.search(r"<td>265,799 \([\d,]+ to [\d,]+\) events/s</td>", shown)
+    assert "append" in run_page.headline(result)
+
+
 def test_tables_of_a_kept_result_are_written(tmp_path: Path) -> None:
     (kept,) = example.write(tmp_path, {"kept": example.publish_result(1000)})
     data = json.loads((kept / "result.json").read_text())

@@ -11,6 +11,7 @@ import io.eventsql.internal.consume.Consumers;
 import io.eventsql.internal.consume.Listeners;
 import io.eventsql.internal.consume.RangeReader;
 import io.eventsql.internal.erase.Eraser;
+import io.eventsql.internal.grow.Grower;
 import io.eventsql.internal.pool.PoolCheck;
 import io.eventsql.internal.relay.OutboxPublisher;
 import io.eventsql.internal.relay.Relays;
@@ -87,6 +88,7 @@ public final class EventSql implements AutoCloseable {
     private final RangeReader reader;
     private final LatestReader latest;
     private final KeyReader keys;
+    private final Grower grower;
     private final StreamCleaner cleaner;
     private final StreamDeleter deleter;
     private final RetentionReader retention;
@@ -119,6 +121,7 @@ public final class EventSql implements AutoCloseable {
         reader = new RangeReader(shards, streams, replicas);
         latest = new LatestReader(shards, streams, settings);
         keys = new KeyReader(shards, streams, settings);
+        grower = new Grower(shards, streams, wakeUp);
         cleaner = new StreamCleaner(shards, streams, scheduled::deleteOf);
         deleter = new StreamDeleter(shards, streams, scheduled::deleteOf);
         retention = new RetentionReader(shards, streams);
@@ -134,7 +137,13 @@ public final class EventSql implements AutoCloseable {
                 settings,
                 shards::dataSources,
                 relays.standaloneOutboxes(),
-                stream -> streams.require(stream).partitions(),
+                stream -> {
+                    StreamSpec spec = streams.require(stream);
+                    return shards.all().stream()
+                            .mapToInt(shard -> shard.map(spec).partitions())
+                            .max()
+                            .orElse(spec.partitions());
+                },
                 !replicas.isEmpty());
         pools.check();
     }
@@ -247,6 +256,52 @@ public final class EventSql implements AutoCloseable {
     /** Returns the shards that have been available since this instance was created, ordered by number. */
     public List<ShardInfo> shards() {
         return shards.infos();
+    }
+
+    /**
+     * Returns what {@link #grow} would do, and how far an earlier call has come. Changes nothing.
+     *
+     * @param partitions the number of partitions on each shard
+     * @throws InvalidInputException as {@link #grow}
+     * @throws UnknownStreamException if the stream does not exist
+     * @throws EventSqlException if a shard is unavailable
+     */
+    public Growth previewGrowth(String stream, int partitions) {
+        return grower.preview(requireStream(stream), partitions);
+    }
+
+    /**
+     * Gives a stream more partitions on each shard, while it is used. The order of the events of each key is kept: a consumer
+     * handles a new partition only after it has handled the earlier events of its keys in the partitions that they came from. About
+     * as many keys move as the new partitions' share of all; publishers wait for one short transaction per shard, and find out
+     * by themselves.
+     *
+     * <p>The shards grow one after the other, after all have been prepared. Each call can be repeated: if the process dies or a
+     * shard is unavailable, any process completes it with the same call. An interrupt ends it after the current step. {@link
+     * #cancelGrowth} removes what shards that have not grown were prepared with.
+     *
+     * <p>Before the first growth, all processes must have at least the release that introduced it: publishers of earlier ones are
+     * rejected. {@link StreamSpec#partitions()} remains the number with which the stream was created.
+     *
+     * @param partitions the number of partitions on each shard, at most {@value StreamSpec#PARTITIONS_MAX}
+     * @return the result
+     * @throws InvalidInputException if the stream cannot grow: it has compaction or tracks its keys, or has fewer partitions
+     *     requested than it was created with
+     * @throws UnknownStreamException if the stream does not exist
+     * @throws EventSqlException if a shard is unavailable or locks are not available; repeat the call
+     */
+    public Growth grow(String stream, int partitions) {
+        return grower.grow(requireStream(stream), partitions);
+    }
+
+    /**
+     * Removes the partitions that a growth has added on shards that have not grown. Does nothing on the others.
+     *
+     * @throws UnknownStreamException if the stream does not exist
+     * @throws EventSqlException if a shard is unavailable, or sessions read the stream all the time; repeat the call
+     */
+    public void cancelGrowth(String stream) {
+        grower.cancel(requireStream(stream));
     }
 
     /**

@@ -12,7 +12,7 @@ public final class Settings {
     public static final String DEFAULT_SCHEMA = "eventsql";
     public static final boolean DEFAULT_MIGRATE_SCHEMA = true;
     public static final Duration DEFAULT_PUBLISH_TIMEOUT = Duration.ofSeconds(30);
-    public static final long DEFAULT_BUFFER_BYTES = 32L << 20;
+    public static final long DEFAULT_BUFFER_BYTES = 16L << 20;
     public static final int DEFAULT_MAX_EVENT_BYTES = 4 << 20;
     public static final int DEFAULT_MAX_KEY_BYTES = 1_024;
     public static final int DEFAULT_MAX_HEADERS_BYTES = 16 << 10;
@@ -72,7 +72,7 @@ public final class Settings {
 
     /**
      * Returns the size of the publish buffer of each shard in bytes: the events that wait to be appended and those being
-     * appended; 64 KiB to 16 GiB.
+     * appended, each with 256 bytes for its objects; 64 KiB to 16 GiB.
      */
     public long bufferBytes() {
         return values.bufferBytes;

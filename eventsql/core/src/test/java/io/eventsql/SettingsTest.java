@@ -83,7 +83,7 @@ class SettingsTest {
                                 Settings::bufferBytes,
                                 64L << 10,
                                 16L << 30,
-                                32L << 20),
+                                16L << 20),
                         Limits.ofInt(
                                 "maxEventBytes",
                                 Builder::maxEventBytes,

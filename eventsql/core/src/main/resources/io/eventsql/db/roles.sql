@@ -117,6 +117,8 @@ BEGIN
             ('shard',             'SELECT', 'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader'),
             ('stream',            'SELECT', 'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader'),
             ('stream_partition',  'SELECT', 'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader'),
+            ('stream_map',        'SELECT', 'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader'),
+            ('partition_barrier', 'SELECT', 'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader'),
             ('producer_batch',    'SELECT', 'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader'),
             ('outbox_relay',      'SELECT', 'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader'),
             ('retention_status',  'SELECT', 'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader'),
@@ -180,6 +182,8 @@ BEGIN
         FROM (VALUES
             ('append_v1',                'eventsql_publisher, eventsql_relay, eventsql_consumer'), -- dead letters
             ('append_blocks_v1',         'eventsql_publisher, eventsql_relay, eventsql_consumer'),
+            ('require_maps_v1',          'eventsql_publisher, eventsql_relay, eventsql_consumer'),
+            ('add_partitions_v1',        'eventsql_consumer'),                                     -- dead letters
             ('append_expected_v1',       'eventsql_publisher'),
             ('append_counted_v1',        'eventsql_relay'),
             ('publish_counted_v1',       'eventsql_publisher'),

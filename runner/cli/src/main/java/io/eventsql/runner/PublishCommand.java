@@ -1,55 +1,18 @@
 package io.eventsql.runner;
 
-import io.eventsql.EventPublisher;
-import io.eventsql.EventSql;
-import io.eventsql.EventSqlBuilder;
-import io.eventsql.ShardInfo;
-import io.eventsql.StreamSpec;
-import io.eventsql.benchmark.settings.DatabaseAddress;
 import io.eventsql.benchmark.settings.DatabaseVariables;
 import io.eventsql.benchmark.settings.InvalidSettingException;
 import io.eventsql.benchmark.settings.Variables;
-import io.eventsql.runner.consumption.Apps;
-import io.eventsql.runner.consumption.RebalanceWait;
-import io.eventsql.runner.consumption.StartBarrier;
-import io.eventsql.runner.database.Databases;
-import io.eventsql.runner.database.ShardServerInfo;
-import io.eventsql.runner.load.Callers;
-import io.eventsql.runner.load.EventSqlTarget;
-import io.eventsql.runner.load.LoadClock;
-import io.eventsql.runner.load.LoadContext;
-import io.eventsql.runner.load.LoadGenerator;
-import io.eventsql.runner.load.OpenLoop;
 import io.eventsql.runner.load.StopSignal;
 import io.eventsql.runner.report.JsonFiles;
-import io.eventsql.runner.report.Jvms;
-import io.eventsql.runner.report.PhaseResult;
-import io.eventsql.runner.report.ProgressDisplay;
 import io.eventsql.runner.report.RunnerResult;
-import io.eventsql.runner.report.RunnerSeries;
-import io.eventsql.runner.sample.ResourceSampler;
-import io.eventsql.runner.sample.SampledProcess;
-import io.eventsql.runner.series.MetricsServer;
-import io.eventsql.runner.series.RunSeries;
-import io.eventsql.runner.series.TimeSeries;
-import io.eventsql.runner.warmup.CompilationTime;
-import io.eventsql.runner.workload.EventSource;
-import io.eventsql.runner.workload.KeyShare;
 import io.eventsql.runner.workload.RunSettings;
 import java.io.IOException;
-import java.io.PrintStream;
-import java.lang.management.ManagementFactory;
 import java.sql.SQLException;
-import java.time.Duration;
-import java.util.ArrayList;
 import java.util.HashMap;
-import java.util.List;
 import java.util.Map;
 import java.util.Objects;
-import java.util.OptionalInt;
-import java.util.OptionalLong;
 import java.util.concurrent.Callable;
-import javax.sql.DataSource;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
@@ -85,9 +48,6 @@ import picocli.CommandLine.Spec;
             "  EVENTS_RATE=0 CALLERS=4 EVENTS_BATCH_SIZE=100 DB0_HOST=localhost DB0_PASSWORD=... runner"
         })
 final class PublishCommand implements Callable<Integer> {
-    /** Longer than the lease of a dead member. */
-    private static final Duration MEMBERS_TIMEOUT = Duration.ofSeconds(60);
-
     private final Map<String, String> environment;
 
     @Spec
@@ -108,15 +68,8 @@ final class PublishCommand implements Callable<Integer> {
     @Option(names = "--db-user", paramLabel = "NAME", description = "database user for --db-urls (default: eventsql)")
     private @Nullable String dbUser;
 
-    @Option(
-            names = "--process",
-            paramLabel = "NAME=PID",
-            split = ",",
-            description = {
-                "process to sample every second, including its children, such as database-0=1234;",
-                "or a container: database-0=docker:CONTAINER; repeatable (environment: PROCESSES)"
-            })
-    private List<String> processes = new ArrayList<>();
+    @Mixin
+    private final ProcessesOption processes = new ProcessesOption();
 
     @Option(
             names = "--metrics-port",
@@ -133,61 +86,40 @@ final class PublishCommand implements Callable<Integer> {
 
     @Override
     public Integer call() throws IOException, SQLException {
-        CommandSpec command = Objects.requireNonNull(spec);
-        RunSettings settings = options.settings(command.commandLine());
-        List<DatabaseAddress> addresses;
-        try {
-            Map<String, String> all = mergedEnvironment();
-            addresses = DatabaseVariables.read(new Variables(all::get));
-        } catch (InvalidSettingException e) {
-            throw new ParameterException(command.commandLine(), e.getMessage(), e);
-        }
-        List<SampledProcess> sampled = parseProcesses(command.commandLine());
+        MainJob.Setup setup = setup(Objects.requireNonNull(spec).commandLine());
         StopSignal stop = new StopSignal();
-        RunSeries series = new RunSeries(0);
-        Integer port = metricsPort;
-        try (MetricsServer metrics = port == null
-                        ? null
-                        : MetricsServer.start(port, series, settings.identity().runner());
-                ShutdownHook hook = ShutdownHook.register(stop);
-                Databases databases = Databases.open(addresses);
-                EventSql eventSql = open(settings, databases.dataSources());
-                Apps apps = appOptions.open();
-                ResourceSampler sampler = ResourceSampler.start(
-                        sampled,
-                        settings.identity().runner() == 0 ? addresses : List.of(),
-                        LoadClock.SYSTEM,
-                        series::originNanos,
-                        PublishCommand::printError)) {
-            if (metrics != null) {
-                System.err.println("Metrics: port " + metrics.port());
-            }
-            RunnerResult result = run(settings, eventSql, apps, new RunRecorder(series, sampler), stop);
-            JsonFiles.write(options.resultFile(), result);
-            System.err.println("Result: " + options.resultFile());
-            hook.release();
+        try (ShutdownHook hook = ShutdownHook.register(stop)) {
+            RunnerResult result = new MainJob(setup, stop).publish(ended -> {
+                JsonFiles.write(options.resultFile(), ended);
+                System.err.println("Result: " + options.resultFile());
+                hook.release();
+            });
             return result.ending().succeeded() && result.failedEvents() == 0 ? Runner.OK : Runner.FAILED;
         }
     }
 
-    /** Records the counts and the resource usage of a run. */
-    private record RunRecorder(RunSeries series, ResourceSampler sampler) {
-
-        RunnerSeries toSeries() {
-            TimeSeries seconds = series.finish(LoadClock.SYSTEM.nanos());
-            return RunnerSeries.of(series, seconds, sampler.table(seconds.t().size()));
-        }
+    /** Returns the setup of which each option is set by its environment variable. */
+    static MainJob.Setup setup(Map<String, String> environment) {
+        PublishCommand command = new PublishCommand(environment);
+        CommandLine commandLine =
+                new CommandLine(command).setDefaultValueProvider(new EnvironmentDefaults(environment));
+        commandLine.parseArgs();
+        return command.setup(commandLine);
     }
 
-    private static void printError(String line) {
-        System.err.println(line);
-    }
-
-    private List<SampledProcess> parseProcesses(CommandLine commandLine) {
+    /** @throws ParameterException if an option or a variable is invalid; names it and the limit */
+    private MainJob.Setup setup(CommandLine commandLine) {
+        RunSettings settings = options.settings(commandLine);
         try {
-            return processes.stream().map(SampledProcess::of).toList();
-        } catch (IllegalArgumentException e) {
-            throw new ParameterException(commandLine, "--process (PROCESSES) " + e.getMessage(), e);
+            Map<String, String> all = mergedEnvironment();
+            return new MainJob.Setup(
+                    settings,
+                    DatabaseVariables.read(new Variables(all::get)),
+                    appOptions,
+                    processes.read(commandLine),
+                    metricsPort);
+        } catch (InvalidSettingException e) {
+            throw new ParameterException(commandLine, e.getMessage(), e);
         }
     }
 
@@ -200,108 +132,5 @@ final class PublishCommand implements Callable<Integer> {
             all.put("DB_USER", dbUser);
         }
         return all;
-    }
-
-    private static EventSql open(RunSettings settings, List<DataSource> dataSources) {
-        EventSqlBuilder builder = EventSql.builder(dataSources);
-        if (!settings.events().keyed()) {
-            builder.preferredShard(dataSources.get(settings.identity().runner() % dataSources.size()));
-        }
-        return builder.build();
-    }
-
-    private static RunnerResult run(
-            RunSettings settings, EventSql eventSql, Apps apps, RunRecorder recorder, StopSignal stop)
-            throws IOException, SQLException {
-        RunSettings.Stream stream = settings.stream();
-        createStreamIfAbsent(eventSql, stream);
-        List<ShardServerInfo> servers = new ArrayList<>();
-        for (ShardInfo shard : eventSql.shards()) {
-            servers.add(ShardServerInfo.read(shard));
-        }
-        RunSettings.Identity identity = settings.identity();
-        LoadClock clock = LoadClock.SYSTEM;
-        PrintStream err = System.err;
-        StartBarrier barrier =
-                new StartBarrier(apps.first(), identity.run(), identity.runner(), identity.runners(), clock);
-        BenchmarkRun.RunContext context = new BenchmarkRun.RunContext(
-                createGenerator(settings, eventSql.publisher(), clock, stop),
-                () -> eventSql.positions(stream.name(), stream.consumer()),
-                () -> lastHandledAtMicros(apps, identity),
-                () -> CompilationTime.now(apps),
-                new RebalanceWait(
-                        () -> eventSql.consumer(stream.name(), stream.consumer())
-                                .state(),
-                        apps.count(),
-                        clock,
-                        MEMBERS_TIMEOUT,
-                        stop,
-                        System.out::println),
-                barrier,
-                recorder.series,
-                clock,
-                stop);
-        BenchmarkRun.Outcome outcome =
-                new BenchmarkRun(settings, context, System.out, ProgressDisplay.create(err, clock)).run();
-        return new RunnerResult(
-                settings,
-                servers,
-                PhaseResult.of(outcome.measured()),
-                PhaseResult.of(outcome.warmup()),
-                outcome.ending(),
-                System.getProperty("java.version", "unknown"),
-                recorder.toSeries(),
-                barrier.appClock(),
-                new Jvms(
-                        outcome.warmth(),
-                        outcome.measuredCompilation(),
-                        ManagementFactory.getRuntimeMXBean().getInputArguments(),
-                        optionsOf(apps)));
-    }
-
-    private static List<String> optionsOf(Apps apps) {
-        try {
-            List<String> options = apps.first().jvm().options();
-            return options == null ? List.of() : options;
-        } catch (IOException e) {
-            System.err.println(e.getMessage());
-            return List.of();
-        }
-    }
-
-    private static OptionalLong lastHandledAtMicros(Apps apps, RunSettings.Identity identity) {
-        try {
-            return apps.lastHandledAtMicros(identity.run(), identity.runner());
-        } catch (IOException e) {
-            System.err.println(e.getMessage());
-            return OptionalLong.empty();
-        }
-    }
-
-    private static void createStreamIfAbsent(EventSql eventSql, RunSettings.Stream stream) {
-        boolean exists =
-                eventSql.streams().stream().anyMatch(spec -> spec.name().equals(stream.name()));
-        if (!exists) {
-            eventSql.createStream(StreamSpec.of(stream.name()).withPartitions(stream.partitions()));
-        }
-    }
-
-    private static LoadGenerator createGenerator(
-            RunSettings settings, EventPublisher publisher, LoadClock clock, StopSignal stop) {
-        RunSettings.Load load = settings.load();
-        RunSettings.Events events = settings.events();
-        int runner = settings.identity().runner();
-        Integer bytes = events.eventBytes();
-        EventSource source = new EventSource(
-                settings.identity().run(),
-                runner,
-                bytes == null ? OptionalInt.empty() : OptionalInt.of(bytes),
-                events.keyed() ? KeyShare.keysOf(runner, events.keys()) : List.of());
-        LoadContext context = new LoadContext(
-                source, new EventSqlTarget(publisher, settings.stream().name()), load.eventsPerCall(), clock, stop);
-        if (load.hasRate()) {
-            return new OpenLoop(context, load.eventsPerSecond());
-        }
-        return load.async() ? Callers.notWaiting(context, load.callers()) : Callers.waiting(context, load.callers());
     }
 }

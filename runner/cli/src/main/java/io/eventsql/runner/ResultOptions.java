@@ -1,8 +1,8 @@
 package io.eventsql.runner;
 
 import io.eventsql.runner.report.Summary;
+import io.eventsql.runner.result.RunResult;
 import java.nio.file.Path;
-import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Option;
 
@@ -46,16 +46,23 @@ final class ResultOptions {
         return out;
     }
 
-    Path report() {
-        return out.resolveSibling("report.txt");
+    String command() {
+        return command;
     }
 
-    Path folder() {
-        return Objects.requireNonNull(out.toAbsolutePath().getParent());
+    String gitCommit() {
+        return gitCommit;
+    }
+
+    private int processors() {
+        return cpus == null ? Runtime.getRuntime().availableProcessors() : cpus;
+    }
+
+    RunResult.Machine machine() {
+        return RunMetadata.machine(processors(), recycledWalMb == 0 ? null : recycledWalMb);
     }
 
     Summary.Provenance provenance() {
-        int processors = cpus == null ? Runtime.getRuntime().availableProcessors() : cpus;
-        return new Summary.Provenance(processors, recycledWalMb, gitCommit, command, workload);
+        return new Summary.Provenance(processors(), recycledWalMb, gitCommit, command, workload);
     }
 }

@@ -1,14 +1,16 @@
 package io.eventsql.runner;
 
-import io.eventsql.benchmark.event.BenchmarkEvent;
 import io.eventsql.benchmark.settings.InvalidSettingException;
 import io.eventsql.runner.driver.DriverProvider;
 import io.eventsql.runner.drivers.Drivers;
 import io.eventsql.runner.load.StopSignal;
+import io.eventsql.runner.report.JsonFiles;
+import io.eventsql.runner.report.RunnerResult;
+import io.eventsql.runner.report.Summary;
+import io.eventsql.runner.report.SummaryText;
+import io.eventsql.runner.result.RunFolder;
 import io.eventsql.runner.result.RunResult;
 import io.eventsql.runner.result.RunText;
-import io.eventsql.runner.result.TrialsResult;
-import io.eventsql.runner.result.TrialsText;
 import io.eventsql.runner.sample.SampledProcess;
 import io.eventsql.runner.spec.RunSpec;
 import io.eventsql.runner.spec.Workload;
@@ -22,6 +24,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.Callable;
+import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
@@ -90,15 +93,8 @@ final class RunCommand implements Callable<Integer> {
             description = "measured Git commit, recorded in the results")
     private String gitCommit = "";
 
-    @Option(
-            names = "--process",
-            paramLabel = "NAME=PID",
-            split = ",",
-            description = {
-                "process to sample every second, including its children, such as database-0=1234;",
-                "or a container: database-0=docker:CONTAINER; repeatable (environment: PROCESSES)"
-            })
-    private List<String> processes = new ArrayList<>();
+    @Mixin
+    private final ProcessesOption processes = new ProcessesOption();
 
     RunCommand(Map<String, String> environment) {
         this.environment = Map.copyOf(environment);
@@ -109,7 +105,7 @@ final class RunCommand implements Callable<Integer> {
         CommandLine commandLine = Objects.requireNonNull(spec).commandLine();
         Workload workload = options.read(commandLine);
         AvailableServers servers = availableServers(commandLine);
-        List<SampledProcess> sampled = parseProcesses(commandLine);
+        List<SampledProcess> sampled = processes.read(commandLine);
         List<RunSpec> runs = selectRuns(workload, servers, commandLine.getErr());
         if (runs.isEmpty()) {
             return Runner.INVALID_INPUT;
@@ -123,6 +119,7 @@ final class RunCommand implements Callable<Integer> {
                 sampled,
                 command,
                 gitCommit,
+                RunMetadata.machine(),
                 stop,
                 commandLine.getOut()::println);
         int exitCode = Runner.OK;
@@ -132,7 +129,7 @@ final class RunCommand implements Callable<Integer> {
                     break;
                 }
                 boolean passed = run.kind() == WorkloadKind.PUBLISH
-                        ? publish(run)
+                        ? publish(run, context)
                         : measure(
                                 run,
                                 Objects.requireNonNull(drivers.get(run.system().driver())),
@@ -150,14 +147,6 @@ final class RunCommand implements Callable<Integer> {
             return AvailableServers.of(environment);
         } catch (InvalidSettingException e) {
             throw new ParameterException(commandLine, e.getMessage(), e);
-        }
-    }
-
-    private List<SampledProcess> parseProcesses(CommandLine commandLine) {
-        try {
-            return processes.stream().map(SampledProcess::of).toList();
-        } catch (IllegalArgumentException e) {
-            throw new ParameterException(commandLine, "--process (PROCESSES) " + e.getMessage(), e);
         }
     }
 
@@ -189,13 +178,17 @@ final class RunCommand implements Callable<Integer> {
     private boolean measure(RunSpec run, DriverProvider driver, WorkloadRun.RunContext context, ShutdownHook hook) {
         Path folder = out.resolve(run.name());
         try {
-            if (run.kind() == WorkloadKind.BLAST || run.kind() == WorkloadKind.SWEEP) {
-                TrialsResult result = new TrialsRun(run, driver, context)
-                        .run(folder, written -> show(TrialsText.of(written), folder, context, hook));
-                return result.verdict().passed();
-            }
-            RunResult result = new WorkloadRun(run, driver, context)
-                    .run(folder, written -> show(RunText.of(written), folder, context, hook));
+            Consumer<RunResult> shown = written -> show(RunText.of(written), folder, context, hook);
+            RunResult result = switch (run.kind()) {
+                case LIMITS ->
+                    new LimitsRun(run, driver, context).run(ended -> {
+                        RunFolder.write(folder, ended);
+                        shown.accept(ended);
+                    });
+                case BLAST, SWEEP -> new TrialsRun(run, driver, context).run(folder, shown);
+                case PHASES, SEARCH -> new WorkloadRun(run, driver, context).run(folder, shown);
+                case PUBLISH -> throw new IllegalArgumentException(run.name());
+            };
             return result.verdict().passed();
         } catch (Exception e) {
             System.err.println("Run " + run.name() + " aborted: " + e);
@@ -214,28 +207,32 @@ final class RunCommand implements Callable<Integer> {
         }
     }
 
-    /** Runs the main benchmark with this process as the only runner. */
-    private boolean publish(RunSpec run) {
+    /** Runs the main job with this process as the only runner. */
+    private boolean publish(RunSpec run, WorkloadRun.RunContext context) {
         Path folder = out.resolve(run.name());
         Map<String, String> all = new HashMap<>(environment);
         all.putAll(run.variables());
-        String id = BenchmarkEvent.randomRun();
-        all.put("RUN_ID", id);
-        all.put("RUNNER_RESULT", folder.resolve("runner-0.json").toString());
-        boolean published = Runner.commandLine(all).execute("publish") == Runner.OK;
-        String[] summarize = {
-            "summarize",
-            "--run",
-            id,
-            "--runner-results",
-            folder.toString(),
-            "--command",
-            command,
-            "--git-commit",
-            gitCommit,
-            "--out",
-            folder.resolve("result.json").toString()
-        };
-        return Runner.commandLine(all).execute(summarize) == Runner.OK && published;
+        try {
+            MainJob.Setup setup = PublishCommand.setup(all);
+            RunnerResult published = new MainJob(setup, context.stop())
+                    .publish(ended -> JsonFiles.write(folder.resolve("runner-0.json"), ended));
+            RunResult.Machine machine = context.machine();
+            Summary summary = MainJob.summarize(
+                    List.of(published),
+                    setup.apps(),
+                    new Summary.Provenance(
+                            machine.cpus(),
+                            0,
+                            gitCommit,
+                            command,
+                            context.workload().name()),
+                    folder.resolve("result.json"));
+            SummaryText.of(summary).forEach(context.out());
+            return summary.verdict().passed();
+        } catch (Exception e) {
+            System.err.println("Run " + run.name() + " aborted: " + e);
+            e.printStackTrace();
+            return false;
+        }
     }
 }

@@ -2,7 +2,6 @@ package io.eventsql.runner;
 
 import io.eventsql.benchmark.settings.DatabaseAddress;
 import io.eventsql.runner.database.DatabaseInfo;
-import io.eventsql.runner.driver.Driver;
 import io.eventsql.runner.driver.DriverProvider;
 import io.eventsql.runner.driver.Guarantees;
 import io.eventsql.runner.load.LoadClock;
@@ -15,6 +14,7 @@ import java.time.Instant;
 import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /** The metadata of a run's result. */
 record RunMetadata(RunSpec spec, DriverProvider provider, WorkloadRun.RunContext context) {
@@ -34,10 +34,10 @@ record RunMetadata(RunSpec spec, DriverProvider provider, WorkloadRun.RunContext
                 Instant.now().truncatedTo(ChronoUnit.SECONDS).toString());
     }
 
-    RunResult.DriverInfo driver(Driver driver) {
+    RunResult.DriverInfo driver(String version) {
         Guarantees guarantees = provider.guarantees();
         return new RunResult.DriverInfo(
-                provider.name(), driver.version(), guarantees.durability(), guarantees.order(), guarantees.delivery());
+                provider.name(), version, guarantees.durability(), guarantees.order(), guarantees.delivery());
     }
 
     /** Returns the databases of the environment; empty if the run uses other servers. */
@@ -52,14 +52,20 @@ record RunMetadata(RunSpec spec, DriverProvider provider, WorkloadRun.RunContext
     }
 
     static RunResult.Machine machine() {
+        return machine(Runtime.getRuntime().availableProcessors(), null);
+    }
+
+    /** @param recycledWalMb see {@link RunResult.Machine#recycledWalMb()} */
+    static RunResult.Machine machine(int cpus, @Nullable Integer recycledWalMb) {
         long memoryMb =
                 ManagementFactory.getOperatingSystemMXBean() instanceof com.sun.management.OperatingSystemMXBean system
                         ? Math.round(system.getTotalMemorySize() / BYTES_PER_MB)
                         : 0;
         return new RunResult.Machine(
-                Runtime.getRuntime().availableProcessors(),
+                cpus,
                 memoryMb,
                 Summary.Machine.thisSystem(),
-                System.getProperty("java.version", "unknown"));
+                System.getProperty("java.version", "unknown"),
+                recycledWalMb);
     }
 }

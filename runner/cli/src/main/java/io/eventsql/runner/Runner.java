@@ -56,7 +56,7 @@ final class Runner {
         EnvironmentDefaults defaults = new EnvironmentDefaults(environment);
         CommandLine publish = new CommandLine(new PublishCommand(environment)).setDefaultValueProvider(defaults);
         CommandLine summarize = new CommandLine(new SummarizeCommand()).setDefaultValueProvider(defaults);
-        CommandLine limits = new CommandLine(new LimitsCommand(environment)).setDefaultValueProvider(defaults);
+        CommandLine limits = LimitsCommand.create(environment).setDefaultValueProvider(defaults);
         return new CommandLine(new Runner())
                 .addSubcommand(publish)
                 .addSubcommand(summarize)

@@ -1,15 +1,10 @@
 package io.eventsql.runner;
 
 import io.eventsql.benchmark.event.BenchmarkEvent;
-import io.eventsql.runner.consumption.Apps;
-import io.eventsql.runner.consumption.MergedRunReport;
 import io.eventsql.runner.report.JsonFiles;
-import io.eventsql.runner.report.MergedSeries;
 import io.eventsql.runner.report.RunnerResult;
-import io.eventsql.runner.report.Summarizer;
 import io.eventsql.runner.report.Summary;
 import io.eventsql.runner.report.SummaryText;
-import io.eventsql.runner.result.SeriesFiles;
 import java.io.IOException;
 import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
@@ -18,7 +13,6 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.Callable;
-import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
@@ -78,21 +72,9 @@ final class SummarizeCommand implements Callable<Integer> {
                 "must be 8 lower-case hexadecimal characters, but is '" + run + "'");
         validator.require(
                 Files.isDirectory(runnerResults), "--runner-results", "must be a folder, but is " + runnerResults);
-        List<RunnerResult> runners = read(validator);
-        Summarizer summarizer = createSummarizer(runners);
-        MergedSeries series = summarizer.series();
-        Summary summary = summarizer.summarize(series, resultOptions.provenance());
-        List<String> report = SummaryText.of(summary);
-        JsonFiles.write(resultOptions.out(), summary);
-        JsonFiles.write(resultOptions.report(), String.join("\n", report) + "\n");
-        new SeriesFiles(
-                        summary.series(),
-                        summary.resources(),
-                        TimeUnit.SECONDS.toMicros(series.firstSecond()),
-                        series::publishMicros,
-                        series::endToEndMicros)
-                .write(resultOptions.folder());
-        report.forEach(commandLine.getOut()::println);
+        Summary summary =
+                MainJob.summarize(read(validator), appOptions, resultOptions.provenance(), resultOptions.out());
+        SummaryText.of(summary).forEach(commandLine.getOut()::println);
         return summary.verdict().passed() ? Runner.OK : Runner.FAILED;
     }
 
@@ -112,14 +94,5 @@ final class SummarizeCommand implements Callable<Integer> {
             throw new IOException("No runner results in " + runnerResults);
         }
         return runners;
-    }
-
-    private Summarizer createSummarizer(List<RunnerResult> runners) {
-        List<String> problems = new ArrayList<>();
-        MergedRunReport seen;
-        try (Apps apps = appOptions.open()) {
-            seen = apps.report(run, problems::add);
-        }
-        return new Summarizer(runners, seen, problems);
     }
 }

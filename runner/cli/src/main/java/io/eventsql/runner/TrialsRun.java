@@ -10,10 +10,9 @@ import io.eventsql.runner.limits.CopyTime;
 import io.eventsql.runner.load.LoadClock;
 import io.eventsql.runner.phases.Problems;
 import io.eventsql.runner.report.JsonFiles;
+import io.eventsql.runner.result.RunFolder;
 import io.eventsql.runner.result.RunResult;
 import io.eventsql.runner.result.SeriesFiles;
-import io.eventsql.runner.result.TrialsResult;
-import io.eventsql.runner.result.TrialsText;
 import io.eventsql.runner.sample.ResourceSampler;
 import io.eventsql.runner.sample.ResourceSeries;
 import io.eventsql.runner.spec.BlastSpec;
@@ -63,7 +62,7 @@ final class TrialsRun {
      * @param written receives the result once all files are written
      * @throws Exception if the run aborts without a result
      */
-    TrialsResult run(Path folder, Consumer<TrialsResult> written) throws Exception {
+    RunResult run(Path folder, Consumer<RunResult> written) throws Exception {
         Instant startedAt = Instant.now();
         long startNanos = clock.nanos();
         try (Driver driver = provider.open(new DriverSettings(spec.system().driverOptions(), context.environment()));
@@ -77,7 +76,7 @@ final class TrialsRun {
                     driver, id, spec.streams().partitions(), clock, context.stop(), context.out()));
             BlastSpec blast = spec.blast();
             CompletedTrials<?> measured;
-            TrialsResult.CopyLimit copyLimit = null;
+            RunResult.CopyLimit copyLimit = null;
             if (blast != null) {
                 CompletedTrials<BlastTrial> bursts = trials.blast(settings(blast));
                 TrialFiles.writeLines(folder.resolve("trials.jsonl"), bursts.trials());
@@ -91,9 +90,8 @@ final class TrialsRun {
             }
             ResourceSeries resources = sampler.table((int) ((clock.nanos() - startNanos) / 1_000_000_000));
             SeriesFiles.writeResources(folder, resources);
-            TrialsResult result = result(driver, startedAt, measured, resources, copyLimit);
-            JsonFiles.write(folder.resolve("result.json"), result);
-            JsonFiles.write(folder.resolve("report.txt"), String.join("\n", TrialsText.of(result)) + "\n");
+            RunResult result = result(driver, startedAt, measured, resources, copyLimit);
+            RunFolder.write(folder, result);
             written.accept(result);
             return result;
         }
@@ -119,7 +117,7 @@ final class TrialsRun {
     }
 
     /** Measures a plain COPY of the largest number of events; {@code null} if the run does not use our PostgreSQL. */
-    private TrialsResult.@Nullable CopyLimit copyLimit(SweepSpec sweep) throws SQLException {
+    private RunResult.@Nullable CopyLimit copyLimit(SweepSpec sweep) throws SQLException {
         if (!spec.environment().server().equals("postgres")) {
             return null;
         }
@@ -135,16 +133,16 @@ final class TrialsRun {
                     durationsMs.add(copied.durationMs());
                 }
             }
-            return durationsMs.isEmpty() ? null : TrialsResult.CopyLimit.ofTrials(events, durationsMs);
+            return durationsMs.isEmpty() ? null : RunResult.CopyLimit.ofTrials(events, durationsMs);
         }
     }
 
-    private TrialsResult result(
+    private RunResult result(
             Driver driver,
             Instant startedAt,
             CompletedTrials<?> measured,
             ResourceSeries resources,
-            TrialsResult.@Nullable CopyLimit copyLimit)
+            RunResult.@Nullable CopyLimit copyLimit)
             throws SQLException {
         measured.problems().forEach(problems::add);
         if (measured.interrupted()) {
@@ -152,16 +150,16 @@ final class TrialsRun {
         }
         List<String> found = problems.all();
         RunMetadata metadata = new RunMetadata(spec, provider, context);
-        return new TrialsResult(
-                RunResult.FORMAT,
+        return RunResult.withoutPhases(
                 metadata.identity(id, startedAt),
                 new RunResult.Verdict(found.isEmpty(), measured.interrupted(), found),
                 spec,
-                metadata.driver(driver),
-                RunMetadata.machine(),
+                metadata.driver(driver.version()),
+                context.machine(),
                 metadata.readDatabases(clock),
                 JsonFiles.toTree(measured.trials()),
-                resources,
-                copyLimit);
+                copyLimit,
+                null,
+                resources);
     }
 }

@@ -48,6 +48,7 @@ final class WorkloadRun {
      * @param processes the processes to sample in addition to this one
      * @param command the command that reproduces the run
      * @param gitCommit the measured commit
+     * @param machine the machine of this process
      * @param stop aborts a run
      * @param out receives human-readable lines
      */
@@ -58,6 +59,7 @@ final class WorkloadRun {
             List<SampledProcess> processes,
             String command,
             String gitCommit,
+            RunResult.Machine machine,
             StopSignal stop,
             Consumer<String> out) {}
 
@@ -146,12 +148,15 @@ final class WorkloadRun {
                 metadata.identity(session.run(), measured.startedAt),
                 new RunResult.Verdict(found.isEmpty() && !interrupted, interrupted, found),
                 spec,
-                metadata.driver(driver),
-                RunMetadata.machine(),
+                metadata.driver(driver.version()),
+                context.machine,
                 databases,
                 metrics,
                 consumers,
                 replayers,
+                null,
+                null,
+                null,
                 phases.search(),
                 spec.kind() == WorkloadKind.PHASES
                         ? StressAnalysis.of(spec.phases(), metrics, measured.seconds, measured.resources)

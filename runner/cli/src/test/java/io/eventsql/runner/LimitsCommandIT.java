@@ -3,6 +3,7 @@ package io.eventsql.runner;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.eventsql.eventsdb.EventsDb;
+import io.eventsql.runner.testing.ResultSchema;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.StringWriter;
@@ -49,40 +50,38 @@ class LimitsCommandIT {
     void limits_append_copiesAndPublishesEachWay() throws IOException, SQLException {
         JsonNode result = limits("--only=append", "--rounds=2", "--round-seconds=0.1", "--cpus=7");
 
-        JsonNode append = result.get("append");
-        assertThat(append.get("event_bytes_mean").asDouble()).isBetween(220.0, 240.0);
-        assertThat(append.get("copy_events_per_commit").asInt()).isEqualTo(5_000);
-        assertThat(texts(append.get("copy"), "name"))
-                .containsExactly("COPY BINARY, 1 connection", "COPY BINARY, 2 connections");
-        assertThat(texts(append.get("library"), "name"))
+        assertThat(value(result, "append", "", "event_bytes_mean", "value")).isBetween(220.0, 240.0);
+        assertThat(value(result, "append", "", "copy_events_per_commit", "value"))
+                .isEqualTo(5_000);
+        assertThat(rows(result, "append", "rates"))
                 .containsExactly(
+                        "COPY BINARY, 1 connection",
+                        "COPY BINARY, 2 connections",
                         "publishAsync, 4 callers",
                         "publishAll of 100, 4 callers",
                         "publish, 50 callers",
                         "publishAsync, 4 callers, end to end",
                         "publishAll of 100, 4 callers, end to end",
-                        "publish, 50 callers, end to end");
-        assertThat(texts(append.get("group_commit"), "name"))
-                .containsExactly("bare group commit, 1 connection", "bare group commit, 2 connections");
-        assertThat(append.get("single_to_group_commit").get("low").asDouble()).isPositive();
-        for (JsonNode rate :
-                List.of(append.get("copy").get(0), append.get("library").get(2))) {
-            assertThat(rate.get("events_per_second").asDouble()).isPositive();
-            assertThat(rate.get("rounds_events_per_second").size()).isEqualTo(2);
+                        "publish, 50 callers, end to end",
+                        "bare group commit, 1 connection",
+                        "bare group commit, 2 connections");
+        for (String row : rows(result, "append", "rates")) {
+            JsonNode rate = figure(result, "append", "rates", row, "events_per_second");
+            assertThat(rate.get("low").asDouble()).as(row).isPositive();
+            assertThat(rate.get("rounds").size()).isEqualTo(2);
         }
-        JsonNode ratios = append.get("library").get(0).get("ratio_to_copy");
-        assertThat(ratios.get(0).asDouble())
-                .isEqualTo(append.get("library").get(0).get("events_per_second").asDouble()
-                        / append.get("copy").get(0).get("events_per_second").asDouble());
-        assertThat(result.get("fsync").asString()).isEqualTo("on");
-        assertThat(result.get("synchronous_commit").asString()).isEqualTo("on");
-        assertThat(result.get("postgres_version").asString()).isNotEmpty();
-        assertThat(result.get("java_version").asString()).isNotEmpty();
-        assertThat(result.get("cpus").asInt()).isEqualTo(7);
+        JsonNode ratio = figure(result, "append", "rates", "publishAsync, 4 callers", "vs COPY BINARY, 1 connection");
+        assertThat(ratio.get("rounds").get(0).asDouble())
+                .isEqualTo(round(result, "publishAsync, 4 callers") / round(result, "COPY BINARY, 1 connection"));
+        JsonNode database = result.get("databases").get(0);
+        assertThat(database.get("fsync").asString()).isEqualTo("on");
+        assertThat(database.get("synchronous_commit").asString()).isEqualTo("on");
+        assertThat(database.get("version").asString()).isNotEmpty();
+        assertThat(result.get("machine").get("java_version").asString()).isNotEmpty();
+        assertThat(result.get("machine").get("cpus").asInt()).isEqualTo(7);
         assertThat(result.get("git_commit").asString()).isEqualTo("c0ffee");
         assertThat(result.get("command").asString()).isEqualTo("this test");
-        assertThat(result.has("read")).isFalse();
-        assertThat(result.has("snapshot")).isFalse();
+        assertThat(result.get("parts").size()).isEqualTo(1);
         // COPY and the group commit wrote the same rows as the library.
         for (String stream : List.of("copy_", "group_commit_2_", "publish_")) {
             assertThat(query("SELECT count(*) > 0 AND count(*) = max(event_offset) + 1 AND min(event_offset) = 0"
@@ -90,59 +89,60 @@ class LimitsCommandIT {
                             + " AND published_at BETWEEN now() - interval '5 min' AND now()"
                             + " AND (convert_from(value, 'UTF8')::json) IS NOT NULL)"
                             + " FROM eventsql.events_limits_" + stream
-                            + result.get("run").asString() + " WHERE partition = 1"))
+                            + runId(result) + " WHERE partition = 1"))
                     .as(stream)
                     .isEqualTo("t");
         }
         assertThat(query("SELECT bool_and(o.next_offset = h.next_offset) FROM limits_group_commit_2_"
-                        + result.get("run").asString() + "_head h JOIN limits_group_commit_2_"
-                        + result.get("run").asString() + "_offset o USING (partition)"))
+                        + runId(result) + "_head h JOIN limits_group_commit_2_" + runId(result)
+                        + "_offset o USING (partition)"))
                 .isEqualTo("t");
+    }
+
+    private static double round(JsonNode result, String row) {
+        return figure(result, "append", "rates", row, "events_per_second")
+                .get("rounds")
+                .get(0)
+                .asDouble();
     }
 
     @Test
     void limits_read_runsWithoutStatisticsThenWithThem() throws IOException {
         JsonNode result = limits("--only=read", "--rounds=1", "--round-seconds=0.05", "--read-events=25000");
 
-        JsonNode read = result.get("read");
-        assertThat(read.get("events").asInt()).isEqualTo(25_000);
-        JsonNode without = read.get("never_analyzed").get("segments").get(0);
-        assertThat(without.get("reltuples").asDouble()).isEqualTo(-1);
-        assertThat(without.get("analyzed").asInt()).isZero();
-        JsonNode with = read.get("analyzed").get("segments").get(0);
-        assertThat(with.get("segment").asString())
-                .isEqualTo(without.get("segment").asString());
-        assertThat(with.get("reltuples").asDouble()).isEqualTo(25_000);
-        for (JsonNode state : List.of(read.get("never_analyzed"), read.get("analyzed"))) {
-            assertThat(texts(state.get("pages"), "page_events")).containsExactly("10", "100", "1000", "5000", "10000");
-            state.get("pages")
-                    .forEach(page ->
-                            assertThat(page.get("events_per_second").asDouble()).isPositive());
-            assertThat(state.get("pages").get(0).get("events_per_call").asDouble())
-                    .isEqualTo(10);
-            assertThat(state.get("slowest_large_page_events").asInt()).isGreaterThanOrEqualTo(1_000);
-            assertThat(state.get("slowest_large_to_fastest").asDouble()).isBetween(0.0, 1.0);
+        List<String> segments = rows(result, "read", "segment");
+        assertThat(value(result, "read", "segment", segments.get(0), "reltuples"))
+                .isEqualTo(-1);
+        assertThat(value(result, "read", "segment", segments.get(1), "reltuples"))
+                .isEqualTo(25_000);
+        assertThat(rows(result, "read", "pages"))
+                .containsExactly("pages of 10", "pages of 100", "pages of 1000", "pages of 5000", "pages of 10000");
+        for (String page : rows(result, "read", "pages")) {
+            assertThat(value(result, "read", "pages", page, "never_analyzed")).isPositive();
+            assertThat(value(result, "read", "pages", page, "analyzed")).isPositive();
         }
+        assertThat(value(result, "read", "pages", "pages of 10", "events_per_call"))
+                .isEqualTo(10);
+        assertThat(value(result, "read", "slowest page size of at least 1000 / fastest", "analyzed", "value"))
+                .isBetween(0.0, 1.0);
+        assertThat(rows(result, "read", "consumers")).hasSize(3);
     }
 
     @Test
     void limits_large_comparesStreamsWithTheGivenNumbersOfEvents() throws IOException, SQLException {
         JsonNode result = limits("--only=large", "--large-events=2000000", "--rounds=2", "--round-seconds=0.1");
 
-        JsonNode large = result.get("large");
-        assertThat(large.get("large").get("events").asLong()).isGreaterThan(2_000_000);
-        assertThat(large.get("small").get("events").asLong()).isBetween(1_000_001L, 1_999_999L);
-        assertThat(large.get("publish_ratio").get("low").asDouble()).isPositive();
-        assertThat(large.get("end_to_end")
-                        .get(1)
-                        .get("rounds_events_per_second")
-                        .size())
-                .isEqualTo(2);
-        assertThat(large.get("large").get("append").get("locks").asLong()).isPositive();
+        assertThat(value(result, "large", "streams", "large", "events")).isGreaterThan(2_000_000);
+        assertThat(value(result, "large", "streams", "small", "events")).isBetween(1_000_001.0, 1_999_999.0);
+        assertThat(value(result, "large", "streams", "large", "append_locks")).isPositive();
+        assertThat(figure(result, "large", "large / small", "publish", "value")
+                        .get("low")
+                        .asDouble())
+                .isPositive();
         assertThat(query("SELECT bool_and(n = h.next_offset - h.log_start) FROM eventsql.partition_head h"
                         + " JOIN (SELECT partition, count(*) AS n FROM eventsql.events_limits_large_"
-                        + result.get("run").asString() + " GROUP BY partition) e USING (partition)"
-                        + " WHERE h.stream = 'limits_large_" + result.get("run").asString() + "'"))
+                        + runId(result) + " GROUP BY partition) e USING (partition)"
+                        + " WHERE h.stream = 'limits_large_" + runId(result) + "'"))
                 .isEqualTo("t");
     }
 
@@ -156,129 +156,115 @@ class LimitsCommandIT {
                 "--burst-seconds=1",
                 "--burst-rate=10000");
 
-        JsonNode retention = result.get("retention");
-        assertThat(texts(retention.get("readers"), "reader"))
+        assertThat(rows(result, "retention", "readers"))
                 .containsExactly("no reader", "idle reader of another segment", "idle reader of the expiring segment");
-        assertThat(retention.get("missing_events").asLong()).isZero();
-        assertThat(retention.get("burst").get("events").asLong()).isEqualTo(10_000);
-        assertThat(retention.get("burst").get("failed_events").asLong()).isZero();
+        assertThat(value(result, "retention", "", "missing_events", "value")).isZero();
+        assertThat(value(result, "retention", "burst", "into segments of 10,000 events", "events"))
+                .isEqualTo(10_000);
     }
 
     @Test
     void limits_compaction_showsSizeAndRateOverTime() throws IOException {
-        JsonNode compaction = limits("--only=compaction", "--compaction-seconds=6", "--compaction-rate=1000")
-                .get("compaction");
+        JsonNode result = limits("--only=compaction", "--compaction-seconds=6", "--compaction-rate=1000");
 
-        assertThat(compaction.get("intervals").size()).isEqualTo(20);
-        long handled = 0;
-        for (JsonNode interval : compaction.get("intervals")) {
-            assertThat(interval.get("published_events").asLong()).isEqualTo(300);
-            assertThat(interval.get("bytes").asLong()).isPositive();
-            handled += interval.get("handled_events").asLong();
+        assertThat(rows(result, "compaction", "interval")).hasSize(20);
+        double handled = 0;
+        for (String interval : rows(result, "compaction", "interval")) {
+            assertThat(value(result, "compaction", "interval", interval, "published_events"))
+                    .isEqualTo(300);
+            assertThat(value(result, "compaction", "interval", interval, "bytes"))
+                    .isPositive();
+            handled += value(result, "compaction", "interval", interval, "handled_events");
         }
-        assertThat(handled).isBetween(1_000L, 6_000L);
+        assertThat(handled).isBetween(1_000.0, 6_000.0);
     }
 
     @Test
     void limits_cost_countsEachLoadWithAndWithoutACheckpoint() throws IOException {
-        JsonNode cost = limits("--only=cost", "--rounds=2", "--cost-seconds=2", "--warmup-seconds=1")
-                .get("cost");
+        JsonNode result = limits("--only=cost", "--rounds=2", "--cost-seconds=2", "--warmup-seconds=1");
 
-        assertThat(texts(cost.get("loads"), "name"))
+        assertThat(tables(result, "cost"))
                 .containsExactly(
                         "1,000/s",
                         "2,000/s, 2 members",
                         "10,000/s",
                         "publish, 50 callers",
-                        "publishAll of 100, 4 callers");
-        assertThat(cost.get("server").get("fsync").asString()).isEqualTo("on");
-        for (JsonNode load : cost.get("loads")) {
-            JsonNode steady = load.get("steady");
-            steady.propertyStream()
-                    .filter(figure -> !figure.getKey().matches("page_images.*|checkpoints.*"))
-                    .forEach(figure -> assertThat(figure.getValue().get("low").asDouble())
-                            .as(figure.getKey())
-                            .isPositive());
-            assertThat(steady.get("wal_bytes_per_event").get("median").asDouble())
+                        "publishAll of 100, 4 callers",
+                        "publishAsync, 4 callers");
+        assertThat(part(result, "cost").get("settings").get("fsync").asString()).isEqualTo("on");
+        for (String load : tables(result, "cost")) {
+            for (String name : rows(result, "cost", load)) {
+                if (!name.matches("page_images.*|checkpoints.*")) {
+                    assertThat(figure(result, "cost", load, name, "steady")
+                                    .get("low")
+                                    .asDouble())
+                            .as(name)
+                            .isPositive();
+                }
+            }
+            assertThat(value(result, "cost", load, "wal_bytes_per_event", "steady"))
                     .as("more than the event itself")
                     .isGreaterThan(230);
-            assertThat(load.get("checkpointed")
-                            .get("checkpoints_per_interval")
+            assertThat(figure(result, "cost", load, "checkpoints_per_interval", "with a checkpoint")
                             .get("low")
                             .asDouble())
                     .isGreaterThanOrEqualTo(1);
-            assertThat(load.get("checkpointed")
-                            .get("page_images_per_1000_events")
+            assertThat(figure(result, "cost", load, "page_images_per_1000_events", "with a checkpoint")
                             .get("low")
                             .asDouble())
                     .isPositive();
-            assertThat(load.get("steady_rounds").size()).isEqualTo(2);
-            JsonNode round = load.get("steady_rounds").get(0);
-            assertThat(round.get("seconds").asDouble()).isGreaterThanOrEqualTo(2.0);
-            assertThat(round.get("server_cpu_seconds").asDouble())
-                    .isBetween(
-                            0.0,
-                            round.get("seconds").asDouble()
-                                    * Runtime.getRuntime().availableProcessors());
+            assertThat(value(result, "cost", load, "server_cores", "steady"))
+                    .isBetween(0.0, (double) Runtime.getRuntime().availableProcessors());
         }
     }
 
     @Test
     void limits_fanout_handlesEachEventTenTimes() throws IOException {
-        JsonNode fanout = limits("--only=fanout", "--rounds=1", "--cost-seconds=2", "--warmup-seconds=1")
-                .get("fanout");
+        JsonNode result = limits("--only=fanout", "--rounds=1", "--cost-seconds=2", "--warmup-seconds=1");
 
-        assertThat(fanout.get("last_to_first")
-                        .get("handled_per_event")
-                        .get("median")
-                        .asDouble())
+        String ratios = "1,000/s, 10 consumers / 1,000/s, 1 consumer";
+        assertThat(value(result, "fanout", ratios, "handled_per_event", "steady"))
                 .isBetween(8.0, 12.0);
-        assertThat(fanout.get("last_to_first")
-                        .get("blocks_hit_per_event")
-                        .get("median")
-                        .asDouble())
+        assertThat(value(result, "fanout", ratios, "blocks_hit_per_event", "steady"))
                 .isGreaterThan(1);
-        assertThat(fanout.get("loads").get(0).get("checkpointed").isEmpty()).isTrue();
     }
 
     @Test
     void limits_tail_attributesTheSlowestEventsOfEachRate() throws IOException {
-        JsonNode tail =
-                limits("--only=tail", "--tail-seconds=3", "--warmup-seconds=1").get("tail");
+        JsonNode result = limits("--only=tail", "--tail-seconds=3", "--warmup-seconds=1");
 
-        assertThat(texts(tail.get("rates"), "events_per_second")).containsExactly("1000", "10000", "25000");
-        for (JsonNode rate : tail.get("rates")) {
-            assertThat(rate.get("slow_from_ms").asDouble())
-                    .isBetween(0.0, rate.get("latency_ms").get("max").asDouble());
-            assertThat(rate.get("slow_seconds").asDouble()
-                            + rate.get("other_seconds").asDouble())
-                    .isGreaterThan(1);
-            assertThat(rate.get("sampler_share").asDouble()).isBetween(0.0, 0.1);
-            assertThat(texts(rate.get("circumstances"), "what")).contains("CPU");
-            for (JsonNode circumstance : rate.get("circumstances")) {
-                assertThat(circumstance.get("slow_events_share").asDouble()).isBetween(0.0, 1.0);
-                assertThat(circumstance.get("slow_time_share").asDouble()).isBetween(0.0, 1.0);
-                assertThat(circumstance.get("other_time_share").asDouble()).isBetween(0.0, 1.0);
+        assertThat(rows(result, "tail", "rates")).containsExactly("1,000/s", "10,000/s", "25,000/s");
+        for (String rate : rows(result, "tail", "rates")) {
+            assertThat(value(result, "tail", "rates", rate, "slow_from_ms"))
+                    .isBetween(0.0, value(result, "tail", "rates", rate, "max_ms"));
+            assertThat(value(result, "tail", "rates", rate, "of_s")).isGreaterThan(1);
+            assertThat(value(result, "tail", "rates", rate, "sampler")).isBetween(0.0, 10.0);
+            assertThat(rows(result, "tail", rate + ", of the time")).contains("CPU");
+            for (String seen : rows(result, "tail", rate + ", of the time")) {
+                for (String share : List.of("slow events", "slow time", "other time")) {
+                    assertThat(value(result, "tail", rate + ", of the time", seen, share))
+                            .isBetween(0.0, 100.0);
+                }
             }
         }
     }
 
     @Test
     void limits_scheduled_comparesRoundsAndFindsEachDueEventOnce() throws IOException {
-        JsonNode scheduled = limits(
-                        "--only=scheduled",
-                        "--rounds=1",
-                        "--round-seconds=0.2",
-                        "--scheduled-events=1000",
-                        "--scheduled-seconds=1")
-                .get("scheduled");
+        JsonNode result = limits(
+                "--only=scheduled",
+                "--rounds=1",
+                "--round-seconds=0.2",
+                "--scheduled-events=1000",
+                "--scheduled-seconds=1");
 
-        assertThat(scheduled.get("none")).hasSize(1);
-        assertThat(scheduled.get("pending")).hasSize(1);
-        JsonNode due = scheduled.get("due");
-        assertThat(due.get("events").asLong()).isEqualTo(1_000);
-        assertThat(due.get("distinct").asLong()).isEqualTo(1_000);
-        assertThat(due.get("early").asLong()).isZero();
+        assertThat(value(result, "scheduled", "rounds", "scheduled / none", "events_per_second"))
+                .isPositive();
+        assertThat(value(result, "scheduled", "due events", "scheduled", "value"))
+                .isEqualTo(1_000);
+        assertThat(value(result, "scheduled", "due events", "distinct", "value"))
+                .isEqualTo(1_000);
+        assertThat(value(result, "scheduled", "due events", "early", "value")).isZero();
     }
 
     @Test
@@ -286,19 +272,22 @@ class LimitsCommandIT {
         JsonNode result =
                 limits("--only=snapshot", "--snapshot-seconds=1", "--snapshot-rate=200", "--warmup-seconds=0");
 
-        JsonNode streams = result.get("snapshot").get("streams");
-        assertThat(texts(streams, "partitions")).containsExactly("1", "10");
-        for (JsonNode stream : streams) {
-            JsonNode without = stream.get("without");
-            JsonNode with = stream.get("with");
-            assertThat(without.get("events").asInt()).isEqualTo(200);
-            assertThat(with.get("events").asInt()).isEqualTo(200);
-            assertThat(texts(without.get("tenths"), "events")).hasSize(10).allMatch(events -> events.equals("20"));
-            assertThat(without.get("snapshot_age_transactions").isNull()).isTrue();
-            assertThat(with.get("snapshot_age_transactions").asInt()).isPositive();
-            assertThat(with.get("p99_last_to_first").asDouble()).isPositive();
-            assertThat(stream.get("p99_with_to_without").asDouble()).isPositive();
+        for (String stream : List.of("1 partition", "10 partitions")) {
+            for (String kind : List.of("without", "with")) {
+                for (int tenth = 1; tenth <= 10; tenth++) {
+                    assertThat(value(result, "snapshot", stream, "tenth " + tenth, kind + "_events"))
+                            .isEqualTo(20);
+                }
+                assertThat(value(result, "snapshot", stream, "all", kind + "_p99_ms"))
+                        .isPositive();
+                assertThat(value(result, "snapshot", stream + ", ratios", "p99, last tenth / first tenth", kind))
+                        .isPositive();
+            }
+            JsonNode ages = row(result, "snapshot", stream, "snapshot_age_transactions");
+            assertThat(ages.has("without")).isFalse();
+            assertThat(ages.get("with").get("value").asDouble()).isPositive();
         }
+        assertThat(part(result, "snapshot").get("histograms").size()).isEqualTo(40);
     }
 
     @Test
@@ -309,37 +298,35 @@ class LimitsCommandIT {
                 "--handlers-sequential-events=20",
                 "--handlers-concurrency=20");
 
-        JsonNode handlers = result.get("handlers");
-        assertThat(handlers.get("handler_ms").asInt()).isEqualTo(10);
-        assertThat(handlers.get("keys").asInt()).isEqualTo(1_000);
-        JsonNode sequential = handlers.get("sequential");
-        assertThat(sequential.get("key_concurrency").asInt()).isEqualTo(1);
-        assertThat(sequential.get("events").asInt()).isEqualTo(20);
-        assertThat(sequential.get("events_per_second").asDouble()).isBetween(0.0, 101.0);
-        JsonNode parallel = handlers.get("parallel");
-        assertThat(parallel.get("key_concurrency").asInt()).isEqualTo(20);
-        assertThat(parallel.get("events").asInt()).isEqualTo(3_000);
-        assertThat(parallel.get("events_per_second").asDouble()).isBetween(0.0, 2_001.0);
-        for (JsonNode run : List.of(sequential, parallel)) {
-            assertThat(run.get("events_lost").asLong()).isZero();
-            assertThat(run.get("events_duplicated").asLong()).isZero();
-            assertThat(run.get("order_violations").asLong()).isZero();
+        assertThat(value(result, "handlers", "", "handler_ms", "value")).isEqualTo(10);
+        assertThat(value(result, "handlers", "handlers", "sequential", "events"))
+                .isEqualTo(20);
+        assertThat(value(result, "handlers", "handlers", "sequential", "events_per_second"))
+                .isBetween(0.0, 101.0);
+        assertThat(value(result, "handlers", "handlers", "20 keys in parallel", "events"))
+                .isEqualTo(3_000);
+        assertThat(value(result, "handlers", "handlers", "20 keys in parallel", "events_per_second"))
+                .isBetween(0.0, 2_001.0);
+        for (String run : rows(result, "handlers", "handlers")) {
+            for (String wrong : List.of("lost", "duplicated", "out_of_order")) {
+                assertThat(value(result, "handlers", "handlers", run, wrong)).isZero();
+            }
         }
-        assertThat(result.has("append")).isFalse();
     }
 
     @Test
     void limits_transactions_writesTheSameBusinessRowsWithAPlainRowAndWithAPublish() throws Exception {
         JsonNode result = limits("--only=transactions", "--rounds=1", "--round-seconds=0.2");
 
-        JsonNode transactions = result.get("transactions");
-        for (String way : List.of("plain_row", "publish", "relayed")) {
-            assertThat(transactions.get(way).get("events_per_second").asDouble())
+        assertThat(rows(result, "transactions", "rates"))
+                .containsExactly(
+                        "with a plain row, 8 callers", "with a publish, 8 callers", "relayed, 4 callers of 100");
+        for (String way : rows(result, "transactions", "rates")) {
+            assertThat(value(result, "transactions", "rates", way, "events_per_second"))
                     .as(way)
                     .isPositive();
         }
-        assertThat(transactions.get("publish_to_plain_row").asDouble()).isPositive();
-        String run = result.get("run").asString();
+        String run = runId(result);
         long business = queryLong("SELECT count(*) FROM limits_order_" + run);
         long plain = queryLong("SELECT count(*) FROM limits_plain_outbox_" + run);
         long published = queryLong("SELECT count(*) FROM eventsql.events_limits_transactions_" + run);
@@ -352,21 +339,21 @@ class LimitsCommandIT {
     void limits_outbox_movesEachCommittedEventWithAndWithoutAnOldSnapshot() throws IOException {
         JsonNode result = limits("--only=outbox", "--outbox-seconds=2", "--outbox-rate=100", "--warmup-seconds=1");
 
-        JsonNode outbox = result.get("outbox");
-        for (JsonNode run : List.of(outbox.get("without"), outbox.get("with"))) {
-            assertThat(run.get("plain_events").asInt()).isEqualTo(200);
-            assertThat(run.get("transactions").asInt()).isEqualTo(300);
-            assertThat(run.get("events_in_stream").asInt()).isEqualTo(300);
-            assertThat(run.get("errors").size()).isZero();
-            assertThat(run.get("transaction_latency_ms").get("p50").asDouble()).isPositive();
-            assertThat(texts(run.get("tenths"), "outbox_bytes_max"))
-                    .hasSize(10)
-                    .allMatch(bytes -> Long.parseLong(bytes) > 0);
+        for (String kind : List.of("without", "with")) {
+            assertThat(value(result, "outbox", "runs", "direct_events", kind)).isEqualTo(200);
+            assertThat(value(result, "outbox", "runs", "committed_events", kind))
+                    .isEqualTo(300);
+            assertThat(value(result, "outbox", "runs", "stored_events", kind)).isEqualTo(300);
+            assertThat(value(result, "outbox", "runs", "transactions_p50_ms", kind))
+                    .isPositive();
+            for (int tenth = 1; tenth <= 10; tenth++) {
+                assertThat(value(result, "outbox", "tenths", "tenth " + tenth, kind + "_bytes"))
+                        .isPositive();
+            }
         }
-        assertThat(outbox.get("without").get("snapshot_age_transactions").isNull())
-                .isTrue();
-        assertThat(outbox.get("with").get("snapshot_age_transactions").asInt()).isPositive();
-        assertThat(outbox.get("p99_with_to_without").asDouble()).isPositive();
+        JsonNode ages = row(result, "outbox", "runs", "snapshot_age_transactions");
+        assertThat(ages.has("without")).isFalse();
+        assertThat(ages.get("with").get("value").asDouble()).isPositive();
     }
 
     @Test
@@ -393,13 +380,53 @@ class LimitsCommandIT {
                 .execute(arguments.toArray(String[]::new));
         assertThat(status).as(err.toString()).isZero();
         assertThat(out.toString()).contains(Files.readString(folder.resolve("report.txt")));
+        ResultSchema.requireValid(result);
         return JsonMapper.shared().readTree(Files.readString(result));
     }
 
-    private static List<String> texts(JsonNode array, String field) {
-        List<String> texts = new ArrayList<>();
-        array.forEach(element -> texts.add(element.get(field).asString()));
-        return texts;
+    private static String runId(JsonNode result) {
+        return result.get("run_id").asString();
+    }
+
+    private static JsonNode named(JsonNode array, String name) {
+        for (JsonNode element : array) {
+            if (element.get("name").asString().equals(name)) {
+                return element;
+            }
+        }
+        throw new AssertionError(name + " is not in " + names(array));
+    }
+
+    private static List<String> names(JsonNode array) {
+        List<String> names = new ArrayList<>();
+        array.forEach(element -> names.add(element.get("name").asString()));
+        return names;
+    }
+
+    private static JsonNode part(JsonNode result, String part) {
+        return named(result.get("parts"), part);
+    }
+
+    private static List<String> tables(JsonNode result, String part) {
+        return names(part(result, part).get("tables"));
+    }
+
+    private static List<String> rows(JsonNode result, String part, String table) {
+        return names(named(part(result, part).get("tables"), table).get("rows"));
+    }
+
+    /** Returns the figures of a row by column. */
+    private static JsonNode row(JsonNode result, String part, String table, String row) {
+        return named(named(part(result, part).get("tables"), table).get("rows"), row)
+                .get("figures");
+    }
+
+    private static JsonNode figure(JsonNode result, String part, String table, String row, String column) {
+        return row(result, part, table, row).get(column);
+    }
+
+    private static double value(JsonNode result, String part, String table, String row, String column) {
+        return figure(result, part, table, row, column).get("value").asDouble();
     }
 
     private static long queryLong(String sql) throws SQLException {

@@ -12,8 +12,10 @@ import io.eventsql.benchmark.event.EpochMicros;
 import io.eventsql.eventsdb.EventsDb;
 import io.eventsql.runner.report.JsonFiles;
 import io.eventsql.runner.report.RunnerResult;
+import io.eventsql.runner.testing.ResultSchema;
 import io.eventsql.runner.testing.StubApp;
 import java.io.IOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.List;
@@ -29,6 +31,7 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import tools.jackson.databind.JsonNode;
 
 /** Runs the command with two real databases, a consumer of their stream, and a stub app for the barrier. */
 @Timeout(120)
@@ -168,6 +171,37 @@ class PublishCommandIT {
         assertThat(first.size() + second.size()).isEqualTo(500);
         assertThat(partitions(first)).hasSize(3).doesNotContainAnyElementsOf(partitions(second));
         assertThat(partitions(second)).hasSize(3);
+    }
+
+    @Test
+    void run_kindPublish_isTheMainJobAndKnowsItsWorkload() throws IOException {
+        Path workload = folder.resolve("small.yaml");
+        Files.writeString(workload, """
+                description: The main job.
+                kind: publish
+                environment: {databases: 2}
+                variables: {WARMUP_SECONDS: 0, EVENTS_RATE: 1000, EVENTS_TO_PUBLISH: 300}
+                """);
+        eventSql.createStream(StreamSpec.of("as_workload").withPartitions(3));
+        Map<String, String> environment = environment("as_workload", Map.of());
+        try (Subscription subscription = eventSql.subscribeBatch(ConsumerSpec.of("as_workload", "app"), events -> {});
+                StubApp app = StubApp.start(PublishCommandIT::answer)) {
+            environment.put("APP_URL", app.uri().toString());
+
+            Runner.commandLine(environment)
+                    .execute("run", workload.toString(), "--out", folder.toString(), "--git-commit", "c0ffee");
+
+            assertThat(subscription.isRunning()).isTrue();
+        }
+        Path file = folder.resolve("small/result.json");
+        ResultSchema.requireValid(file);
+        JsonNode result = JsonFiles.readTree(file);
+        assertThat(result.get("kind").asString()).isEqualTo("publish");
+        assertThat(result.get("workload").asString()).isEqualTo("small");
+        assertThat(result.get("git_commit").asString()).isEqualTo("c0ffee");
+        assertThat(result.get("events_published").asLong()).isEqualTo(300);
+        assertThat(folder.resolve("small/runner-0.json")).exists();
+        assertThat(folder.resolve("small/report.txt")).isNotEmptyFile();
     }
 
     private static void awaitHeldByOne(String stream) {

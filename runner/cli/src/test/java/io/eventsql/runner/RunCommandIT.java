@@ -8,7 +8,7 @@ import io.eventsql.runner.report.JsonFiles;
 import io.eventsql.runner.result.RunFolder;
 import io.eventsql.runner.result.RunResult;
 import io.eventsql.runner.result.RunResult.PhaseMetrics;
-import io.eventsql.runner.result.TrialsResult;
+import io.eventsql.runner.testing.ResultSchema;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
@@ -108,6 +108,7 @@ class RunCommandIT {
                         "runner.cpu_cores",
                         "runner.rss_mb",
                         "runner.heap_mb",
+                        "runner.sampler_share",
                         "shard0.wal_mb_per_second",
                         "shard0.database_mb",
                         "shard0.dead_tuples",
@@ -121,6 +122,7 @@ class RunCommandIT {
         assertThat(Files.readString(folder.resolve("small/publish.hlog"))).contains("Tag=overload,");
 
         out.getBuffer().setLength(0);
+        ResultSchema.requireValid(folder.resolve("small/result.json"));
         assertThat(execute("report", folder.resolve("small").toString())).isZero();
         assertThat(out.toString()).isEqualTo(Files.readString(folder.resolve("small/report.txt")));
         out.getBuffer().setLength(0);
@@ -170,9 +172,10 @@ class RunCommandIT {
                 .as("%s%s", out, err)
                 .isZero();
 
-        TrialsResult result = JsonFiles.read(folder.resolve("small/result.json"), TrialsResult.class);
+        ResultSchema.requireValid(folder.resolve("small/result.json"));
+        RunResult result = JsonFiles.read(folder.resolve("small/result.json"), RunResult.class);
         assertThat(result.trials().size()).isEqualTo(10);
-        TrialsResult.CopyLimit copy = result.copyLimit();
+        RunResult.CopyLimit copy = result.copyLimit();
         assertThat(copy).isNotNull();
         assertThat(copy.events()).isEqualTo(2_000);
         assertThat(copy.trialsMs()).hasSize(5).allMatch(ms -> ms > 0).contains(copy.durationMs());

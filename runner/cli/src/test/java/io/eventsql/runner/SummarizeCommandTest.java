@@ -18,6 +18,7 @@ import io.eventsql.runner.report.RunnerSeries;
 import io.eventsql.runner.sample.ResourceSeries;
 import io.eventsql.runner.series.RunSeries;
 import io.eventsql.runner.series.TimeSeries;
+import io.eventsql.runner.testing.ResultSchema;
 import io.eventsql.runner.testing.StubApp;
 import io.eventsql.runner.warmup.CompilationTime;
 import io.eventsql.runner.warmup.WarmupOutcome;
@@ -640,6 +641,7 @@ class SummarizeCommandTest {
     }
 
     private JsonNode result() throws IOException {
+        ResultSchema.requireValid(folder.resolve("result.json"));
         return new JsonMapper().readTree(Files.readString(folder.resolve("result.json")));
     }
 

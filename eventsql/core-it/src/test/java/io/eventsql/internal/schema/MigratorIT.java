@@ -65,7 +65,8 @@ class MigratorIT {
             "22 scheduled events",
             "23 fetch streams",
             "24 block compaction",
-            "25 replicas");
+            "25 growth",
+            "26 replicas");
     private static final StreamSpec STREAM = StreamSpec.of("orders").withPartitions(2);
 
     private DataSource database;
@@ -196,7 +197,8 @@ class MigratorIT {
                 file("outbox/V22__scheduled_events.sql"),
                 file("shard/V23__fetch_streams.sql"),
                 file("shard/V24__block_compaction.sql"),
-                file("shard/V25__replicas.sql"));
+                file("shard/V25__growth.sql"),
+                file("shard/V26__replicas.sql"));
         try (EventSql eventSql = open(pool, Settings.DEFAULT_SCHEMA, false)) {
             eventSql.createStream(STREAM);
             assertWorks(eventSql);

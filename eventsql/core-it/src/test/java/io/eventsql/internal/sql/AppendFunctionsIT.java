@@ -7,6 +7,7 @@ import io.eventsql.StreamSpec;
 import io.eventsql.fixture.AppendFixture;
 import io.eventsql.fixture.Seeds;
 import io.eventsql.fixture.check.Ledger;
+import io.eventsql.internal.sql.AppendStatement.Rows;
 import java.sql.Connection;
 import java.sql.SQLException;
 import java.util.ArrayList;
@@ -20,6 +21,8 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /**
  * Goal: the function of a stream and the one that serves all streams can be called in any order: they store a batch once, and
@@ -55,10 +58,41 @@ class AppendFunctionsIT extends AppendFixture {
         return number("SELECT count(*) FROM " + stream + "_callers WHERE stack LIKE '%" + function + "(%'");
     }
 
+    /** Texts that no event of a batch has are not sent. */
+    @ParameterizedTest
+    @ValueSource(ints = {0, 1, 2, 3})
+    void append_someTexts_areStoredWithTheirEvents(int texts) throws SQLException {
+        String stream = "texts" + texts;
+        createStream(stream, 2);
+        Rows rows = rows(Part.of(stream, 0, "a", "b", "c"), Part.of(stream, 1, "d"));
+        Rows onePartition = rows(Part.of(stream, 0, "e", "f", "g"));
+        for (Rows each : List.of(rows, onePartition)) {
+            if ((texts & 1) != 0) {
+                each.keys()[1] = "key";
+            }
+            if ((texts & 2) != 0) {
+                each.headers()[2] = "{\"x\":\"y\"}";
+            }
+        }
+        try (Connection connection = pool.getConnection()) {
+            APPEND.execute(connection, producer, 1, MAP_VERSION, null, rows);
+            APPEND.execute(connection, producer, 2, MAP_VERSION, null, onePartition);
+        }
+        assertThat(number("SELECT count(*) FROM eventsql.events_" + stream)).isEqualTo(7);
+        assertThat(number("SELECT count(*) FROM eventsql.events_" + stream
+                        + " WHERE key = 'key' AND convert_from(value, 'UTF8') IN ('b', 'f')"))
+                .isEqualTo((texts & 1) != 0 ? 2 : 0);
+        assertThat(number("SELECT count(*) FROM eventsql.events_" + stream
+                        + " WHERE headers ->> 'x' = 'y' AND convert_from(value, 'UTF8') IN ('c', 'g')"))
+                .isEqualTo((texts & 2) != 0 ? 2 : 0);
+        assertThat(number("SELECT count(key) + count(headers) FROM eventsql.events_" + stream))
+                .isEqualTo(2 * Integer.bitCount(texts));
+    }
+
     private static long[] appendBy(AppendStatement statement, UUID producer, long number, Part... parts)
             throws SQLException {
         try (Connection connection = pool.getConnection()) {
-            return statement.execute(connection, producer, number, MAP_VERSION, null, rows(parts));
+            return statement.execute(connection, producer, number, MapFence.of(MAP_VERSION), null, rows(parts));
         }
     }
 
@@ -189,7 +223,7 @@ class AppendFunctionsIT extends AppendFixture {
                         rows(Part.of("small", 0, values(0, 50)), Part.of("small", 1, values(0, n % 2 == 0 ? 70 : 30)));
                 for (int attempt = 0; ; attempt++) {
                     try {
-                        APPEND.execute(connection, producer, n, MAP_VERSION, null, batch);
+                        APPEND.execute(connection, producer, n, MapFence.of(MAP_VERSION), null, batch);
                         break;
                     } catch (SQLException e) {
                         assertThat(SqlErrors.isMissingSegment(e)).as("%s", e).isTrue();
@@ -229,12 +263,12 @@ class AppendFunctionsIT extends AppendFixture {
         try (Connection connection = pool.getConnection()) {
             connection.setAutoCommit(false);
             var batch = rows(Part.of("in_transaction", 0, "b"));
-            assertThatThrownBy(() -> APPEND.execute(connection, producer, 2, MAP_VERSION, null, batch))
+            assertThatThrownBy(() -> APPEND.execute(connection, producer, 2, MapFence.of(MAP_VERSION), null, batch))
                     .isInstanceOfSatisfying(
                             SQLException.class,
                             e -> assertThat(SqlErrors.classify(e)).isEqualTo(ErrorKind.ENVIRONMENT));
             connection.rollback();
-            assertThat(APPEND.execute(connection, producer, 2, MAP_VERSION, null, batch))
+            assertThat(APPEND.execute(connection, producer, 2, MapFence.of(MAP_VERSION), null, batch))
                     .containsExactly(1);
             connection.commit();
             connection.setAutoCommit(true);
@@ -273,7 +307,8 @@ class AppendFunctionsIT extends AppendFixture {
         assertThat(functions(former)).isZero();
         try (Connection connection = pool.getConnection()) {
             assertRejected(
-                    SqlErrors.NO_PARTITION, () -> APPEND.execute(connection, producer, 2, MAP_VERSION, null, batch));
+                    SqlErrors.NO_PARTITION,
+                    () -> APPEND.execute(connection, producer, 2, MapFence.of(MAP_VERSION), null, batch));
         }
         createStream("again", 1);
         recordCallers("again");

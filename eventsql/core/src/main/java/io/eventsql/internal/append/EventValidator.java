@@ -15,8 +15,11 @@ import org.jspecify.annotations.Nullable;
 
 /** Rejects input that the database would reject, before anything is buffered or sent. */
 public final class EventValidator {
-    /** Overhead of a row in the buffer and on the wire, in addition to its texts and bytes. */
-    private static final int ROW_OVERHEAD_BYTES = 64;
+    /**
+     * What an event takes in the buffer in addition to its texts and bytes: the objects of a call with one event, and its
+     * future. What the application attaches to the future is not counted.
+     */
+    private static final int EVENT_OVERHEAD_BYTES = 256;
 
     private final Settings settings;
 
@@ -49,7 +52,7 @@ public final class EventValidator {
     }
 
     private Valid validate(Event event) {
-        int bytes = ROW_OVERHEAD_BYTES + event.value().length;
+        int bytes = EVENT_OVERHEAD_BYTES + event.value().length;
         if (event.value().length > settings.maxEventBytes()) {
             throw new InvalidInputException(
                     "event.value",

@@ -117,13 +117,14 @@ public final class Publisher implements EventPublisher {
                 new PublishCall(
                         spec,
                         events,
+                        part.map(),
                         part.partitions(),
                         callerWaits,
                         calledAt,
                         deadline(calledAt),
                         expectedVersion,
                         listeners.observe(outcome, stream, 1)));
-        return outcome.future;
+        return outcome;
     }
 
     @Override
@@ -156,6 +157,7 @@ public final class Publisher implements EventPublisher {
                     new PublishCall(
                             spec,
                             ofPart,
+                            part.map(),
                             part.partitions(),
                             callerWaits,
                             calledAt,
@@ -193,7 +195,14 @@ public final class Publisher implements EventPublisher {
         List<PublishCall> staying = new ArrayList<>();
         for (PublishCall call : calls) {
             Shard to = router.chooseShardForEventsWithoutKey();
-            boolean hasRoom = to != from && appenders.get(to.number()).offer(call);
+            boolean hasRoom = false;
+            if (to != from) {
+                call.reroute(to.map(call.stream()));
+                hasRoom = appenders.get(to.number()).offer(call);
+            }
+            if (!hasRoom) {
+                call.reroute(from.map(call.stream()));
+            }
             (hasRoom ? moved : staying).add(call);
         }
         appenders.get(from.number()).finishRerouting(moved, staying);
@@ -231,39 +240,6 @@ public final class Publisher implements EventPublisher {
         timer.join(deadlineNanos - System.nanoTime());
         listeners.close(deadlineNanos);
         return all;
-    }
-
-    private static final class SingleOutcome implements PublishCall.Outcome {
-        private final CompletableFuture<EventPosition> future = new CompletableFuture<>();
-        private final boolean callerWaits;
-        private final Executor continuations;
-
-        /**
-         * @param callerWaits whether nothing but the caller's thread is attached to the future
-         * @param continuations completes the future otherwise, if the call fails
-         */
-        SingleOutcome(boolean callerWaits, Executor continuations) {
-            this.callerWaits = callerWaits;
-            this.continuations = continuations;
-        }
-
-        @Override
-        public void stored(EventPosition[] positions, Executor continuationsOfBatch) {
-            if (callerWaits) {
-                future.complete(positions[0]);
-            } else {
-                continuationsOfBatch.execute(() -> future.complete(positions[0]));
-            }
-        }
-
-        @Override
-        public void failed(EventSqlException failure) {
-            if (callerWaits) {
-                future.completeExceptionally(failure);
-            } else {
-                continuations.execute(() -> future.completeExceptionally(failure));
-            }
-        }
     }
 
     private static <T> T await(CompletableFuture<T> future) {

@@ -36,6 +36,8 @@ final class LeaseKeeper implements WakeUpTarget {
     private static final long AFTER_EXPIRY_MS = 5;
     /** The delay before taking again what other members took faster. */
     private static final long TAKE_RETRY_MS = 100;
+    /** How often this delay is doubled while nothing can be taken. */
+    private static final int TAKE_RETRY_DOUBLINGS_MAX = 3;
     /** The delay before releasing what is drained while a commit of the member is under way. */
     private static final long RELEASE_RETRY_MS = 20;
 
@@ -59,6 +61,9 @@ final class LeaseKeeper implements WakeUpTarget {
 
     private final ServiceThread thread;
     private int failures;
+    /** Attempts to take that returned nothing, since one did. */
+    private int emptyTakes;
+
     private final HistoryRecovery recovery;
     private int recoveryFailures;
 
@@ -239,8 +244,11 @@ final class LeaseKeeper implements WakeUpTarget {
         }
         int taken = transfers.take(member, wanted);
         if (taken < wanted) {
-            schedule.scheduleWithin(Math.min(TimeUnit.MILLISECONDS.toNanos(TAKE_RETRY_MS), heartbeatNanos));
+            // Partitions that wait for others, since the stream has grown, may be free for long.
+            long retryMs = TAKE_RETRY_MS << Math.min(emptyTakes, TAKE_RETRY_DOUBLINGS_MAX);
+            schedule.scheduleWithin(Math.min(TimeUnit.MILLISECONDS.toNanos(retryMs), heartbeatNanos));
         }
+        emptyTakes = taken > 0 ? 0 : emptyTakes + 1;
         if (taken > 0) {
             fetchers.signal();
             schedule.requestHeartbeat(); // there may be events to redrive

@@ -46,9 +46,13 @@ public final class RangeReader {
     public List<StoredEvent> read(EventPosition from, int maxEvents, long maxBytes, ReadFrom readFrom) {
         StreamSpec stream = streams.require(from.stream());
         requireIndex("position.shard", from.shard(), shards.size());
-        requireIndex("position.partition", from.partition(), stream.partitions());
         Shard shard = shards.get(from.shard());
         try {
+            int created = stream.partitions();
+            requireIndex( // the stream may have grown
+                    "position.partition",
+                    from.partition(),
+                    from.partition() < created ? created : shard.countPartitions(stream));
             if (readFrom == ReadFrom.REPLICA) {
                 List<StoredEvent> events = readFromReplica(shard, stream, from, maxEvents, maxBytes);
                 if (!events.isEmpty()) {

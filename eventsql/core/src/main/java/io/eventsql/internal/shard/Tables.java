@@ -10,6 +10,7 @@ import io.eventsql.internal.sql.DeleteStatements;
 import io.eventsql.internal.sql.ErasureTable;
 import io.eventsql.internal.sql.ExpectedAppendStatement;
 import io.eventsql.internal.sql.FetchStatement;
+import io.eventsql.internal.sql.GrowthFunctions;
 import io.eventsql.internal.sql.IncarnationTable;
 import io.eventsql.internal.sql.KeyFunctions;
 import io.eventsql.internal.sql.LatestFunction;
@@ -35,6 +36,7 @@ public record Tables(
         StreamsFetchStatement streamsFetch,
         StreamTable streams,
         PartitionTable partitions,
+        GrowthFunctions growth,
         SegmentTable segments,
         RetentionFunctions retention,
         CompactionFunctions compaction,
@@ -62,6 +64,7 @@ public record Tables(
                 new StreamsFetchStatement(schema),
                 new StreamTable(schema),
                 new PartitionTable(schema),
+                new GrowthFunctions(schema),
                 new SegmentTable(schema),
                 new RetentionFunctions(schema),
                 new CompactionFunctions(schema),

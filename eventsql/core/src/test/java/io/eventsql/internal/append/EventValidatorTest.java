@@ -132,6 +132,7 @@ class EventValidatorTest {
     void bytes_countKeyValueAndHeadersAsTheyAreSent() {
         EventValidator wide = new EventValidator(Settings.defaults());
         int nothing = wide.validate(STREAM, Event.of(new byte[0])).bytes();
+        assertThat(nothing).as("the objects of a call").isEqualTo(256);
         assertThat(wide.validate(STREAM, Event.of(new byte[50])).bytes()).isEqualTo(nothing + 50);
         assertThat(wide.validate(STREAM, Event.of("\u65e5\u672c", new byte[50])).bytes())
                 .isEqualTo(nothing + 56);

@@ -334,7 +334,7 @@ class PendingCallsTest {
     @Test
     void removeExpired_earlierDeadlineAfterALaterOne_isFound() {
         long deadline = System.nanoTime();
-        Call first = add(pending, TestCalls.callUntil(deadline + 1_000, 0));
+        Call first = add(pending, TestCalls.callUntil(deadline + 1_000_000_000, 0));
         Call behind = add(pending, TestCalls.callUntil(deadline, 0));
         List<PublishCall> expired = new ArrayList<>();
         pending.removeExpired(deadline, expired::add);

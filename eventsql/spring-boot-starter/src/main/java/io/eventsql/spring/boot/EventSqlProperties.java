@@ -58,7 +58,7 @@ record EventSqlProperties(
         @DefaultValue("eventsql") String schema,
         @DefaultValue("true") boolean migrateSchema,
         @DefaultValue("30s") Duration publishTimeout,
-        @DefaultValue("32MB") DataSize bufferBytes,
+        @DefaultValue("16MB") DataSize bufferBytes,
         @DefaultValue("4MB") DataSize maxEventBytes,
         @DefaultValue("1KB") DataSize maxKeyBytes,
         @DefaultValue("16KB") DataSize maxHeadersBytes,

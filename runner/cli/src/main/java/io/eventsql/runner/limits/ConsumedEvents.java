@@ -2,28 +2,25 @@ package io.eventsql.runner.limits;
 
 import io.eventsql.StoredEvent;
 import io.eventsql.benchmark.event.BenchmarkEvent;
-import io.eventsql.benchmark.event.EpochMicros;
 import io.eventsql.benchmark.event.NumberSet;
-import io.eventsql.runner.measure.Histograms;
+import java.sql.SQLException;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import org.HdrHistogram.Histogram;
 import org.jspecify.annotations.Nullable;
 
 /**
  * What one consumer received, checked: offsets without gaps in each partition, values that are events of this run, and
- * no event twice. Records the time from an event's intended publish time. Thread-safe.
+ * no event twice. Thread-safe.
  */
 final class ConsumedEvents {
-    private static final long POLL_NANOS = Duration.ofMillis(2).toNanos();
-    private static final long NO_PROGRESS_NANOS = Duration.ofSeconds(60).toNanos();
+    private static final Duration POLL = Duration.ofMillis(2);
+    private static final Duration NO_PROGRESS = Duration.ofSeconds(60);
 
     private final LimitsContext context;
     private final Map<Integer, Long> nextOffsets = new HashMap<>();
     private final NumberSet numbers = new NumberSet();
-    private Histogram latencyMicros = Histograms.create();
     private long lastNanos;
     private @Nullable String violation;
 
@@ -33,14 +30,13 @@ final class ConsumedEvents {
 
     /** Adds a page of a stream, as a batch handler receives it. */
     void accept(List<StoredEvent> events) {
-        long now = EpochMicros.now();
         for (StoredEvent event : events) {
-            accept(event.partition(), event.offset(), event.value(), now);
+            accept(event.partition(), event.offset(), event.value());
         }
     }
 
     /** Adds one event. The first one of a partition may have any offset. */
-    synchronized void accept(int partition, long offset, byte[] value, long nowMicros) {
+    synchronized void accept(int partition, long offset, byte[] value) {
         Long next = nextOffsets.put(partition, offset + 1);
         if (next != null && next != offset) {
             fail("Partition " + partition + ": expected offset " + next + ", but received " + offset);
@@ -56,7 +52,6 @@ final class ConsumedEvents {
         if (!event.run().equals(context.run()) || !numbers.add(event.number())) {
             fail("Partition " + partition + ", offset " + offset + ": unexpected event " + event);
         }
-        latencyMicros.recordValue(Math.max(0, nowMicros - event.intendedAtMicros()));
         lastNanos = context.clock().nanos();
     }
 
@@ -72,34 +67,20 @@ final class ConsumedEvents {
      * @throws IllegalStateException if a check failed, or no event arrives for a long time
      * @throws RunStoppedException after a stop signal
      */
-    long await(long events) {
-        long count = -1;
-        long progressed = context.clock().nanos();
-        while (true) {
-            context.checkStopped();
-            synchronized (this) {
-                if (violation != null) {
-                    throw new IllegalStateException(violation);
-                }
-                if (numbers.size() >= events) {
-                    return lastNanos;
-                }
-                if (numbers.size() != count) {
-                    count = numbers.size();
-                    progressed = context.clock().nanos();
-                }
-            }
-            if (context.clock().nanos() - progressed > NO_PROGRESS_NANOS) {
-                throw new IllegalStateException("The consumer received " + count + " of " + events + " events");
-            }
-            context.clock().parkNanos(POLL_NANOS);
+    long await(long events) throws SQLException {
+        long count = context.await(this::checkedCount, events, NO_PROGRESS, POLL);
+        if (count < events) {
+            throw new IllegalStateException("The consumer received " + count + " of " + events + " events");
+        }
+        synchronized (this) {
+            return lastNanos;
         }
     }
 
-    /** Returns the latencies recorded since the last call. */
-    synchronized Histogram takeLatencyMicros() {
-        Histogram taken = latencyMicros;
-        latencyMicros = Histograms.create();
-        return taken;
+    private synchronized long checkedCount() {
+        if (violation != null) {
+            throw new IllegalStateException(violation);
+        }
+        return numbers.size();
     }
 }

@@ -8,6 +8,7 @@ import io.eventsql.runner.load.ClockAnchor;
 import io.eventsql.runner.load.LoadGenerator;
 import io.eventsql.runner.load.LoadPhase;
 import io.eventsql.runner.measure.PublishMeter;
+import java.sql.SQLException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -20,8 +21,8 @@ import java.util.concurrent.atomic.LongAdder;
  * publisher and each member have an {@link EventSql} of their own; they share this process and its pool of connections.
  */
 final class ConsumedLoad implements AutoCloseable {
-    private static final long POLL_NANOS = Duration.ofMillis(5).toNanos();
-    private static final long NO_PROGRESS_NANOS = Duration.ofSeconds(60).toNanos();
+    private static final Duration POLL = Duration.ofMillis(5);
+    private static final Duration NO_PROGRESS = Duration.ofSeconds(60);
 
     private final LimitsContext context;
     private final int consumers;
@@ -83,22 +84,12 @@ final class ConsumedLoad implements AutoCloseable {
      *
      * @throws IllegalStateException if an event failed, or was not handled exactly once by each consumer
      */
-    void finish() {
+    void finish() throws SQLException {
         endNanos.set(context.clock().nanos());
         sending.join();
         context.checkStopped();
         long expected = meter.publishedEvents() * consumers;
-        long progressed = context.clock().nanos();
-        long before = -1;
-        while (handled.sum() < expected && context.clock().nanos() - progressed < NO_PROGRESS_NANOS) {
-            context.checkStopped();
-            long now = handled.sum();
-            if (now > before) {
-                before = now;
-                progressed = context.clock().nanos();
-            }
-            context.clock().parkNanos(POLL_NANOS);
-        }
+        context.await(handled::sum, expected, NO_PROGRESS, POLL);
         if (meter.failedEvents() > 0 || handled.sum() != expected) {
             throw new IllegalStateException(meter.publishedEvents() + " events were published and "
                     + meter.failedEvents() + " failed; " + consumers + " consumers handled " + handled.sum());

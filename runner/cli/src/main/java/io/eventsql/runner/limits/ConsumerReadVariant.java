@@ -3,6 +3,7 @@ package io.eventsql.runner.limits;
 import io.eventsql.ConsumerSpec;
 import io.eventsql.StoredEvent;
 import io.eventsql.Subscription;
+import java.sql.SQLException;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicLong;
@@ -12,8 +13,8 @@ import java.util.concurrent.atomic.AtomicLong;
  * time is up. Measures from the first call of the handler to the last one.
  */
 final class ConsumerReadVariant implements Variant {
-    private static final long POLL_NANOS = Duration.ofMillis(1).toNanos();
-    private static final Duration PASS_MAX = Duration.ofMinutes(5);
+    private static final Duration POLL = Duration.ofMillis(1);
+    private static final Duration NO_PROGRESS = Duration.ofSeconds(60);
 
     private final LimitsContext context;
     private final String stream;
@@ -38,7 +39,7 @@ final class ConsumerReadVariant implements Variant {
     }
 
     @Override
-    public MeasuredInterval run(Duration time) {
+    public MeasuredInterval run(Duration time) throws SQLException {
         long endNanos = context.clock().nanos() + time.toNanos();
         long read = 0;
         long calls = 0;
@@ -88,12 +89,8 @@ final class ConsumerReadVariant implements Variant {
          * @throws RunStoppedException after a stop signal
          * @throws IllegalStateException if an event is not handled once and in order
          */
-        void await() {
-            long deadline = context.clock().nanos() + PASS_MAX.toNanos();
-            while (handled.get() < events && !isWrong && context.clock().nanos() < deadline) {
-                context.checkStopped();
-                context.clock().parkNanos(POLL_NANOS);
-            }
+        void await() throws SQLException {
+            context.await(() -> isWrong ? events : handled.get(), events, NO_PROGRESS, POLL);
             if (isWrong || handled.get() != events) {
                 throw new IllegalStateException(
                         name() + ": expected offsets 0 to " + (events - 1) + " in order, but handled " + handled.get());

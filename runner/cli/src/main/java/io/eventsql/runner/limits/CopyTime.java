@@ -2,7 +2,6 @@ package io.eventsql.runner.limits;
 
 import io.eventsql.EventSql;
 import io.eventsql.ShardInfo;
-import io.eventsql.Storage;
 import io.eventsql.StreamSpec;
 import io.eventsql.runner.load.LoadClock;
 import java.sql.Connection;
@@ -29,7 +28,7 @@ public record CopyTime(int events, double durationMs) {
         // COPY creates no segments, so the first one must hold all events.
         eventSql.createStream(StreamSpec.of(stream).withPartitions(1).withSegmentSize(StreamSpec.SEGMENT_SIZE_MAX));
         ShardInfo shard = eventSql.shards().getFirst();
-        SegmentCopy copy = new SegmentCopy(run, new StreamTables(shard.dataSource(), stream, Storage.ROWS), 0);
+        SegmentCopy copy = new SegmentCopy(run, new StreamLog(shard.dataSource(), stream), 0);
         try (Connection connection = shard.dataSource().getConnection()) {
             long start = clock.nanos();
             for (int copied = 0; copied < events; copied += CopyVariant.EVENTS_PER_COMMIT) {

@@ -1,5 +1,6 @@
 package io.eventsql.runner.limits;
 
+import io.eventsql.runner.result.Figure;
 import io.eventsql.runner.sample.ProcessTree;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -8,6 +9,10 @@ import java.sql.Connection;
 import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Statement;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.function.ToDoubleFunction;
 
 /**
  * Counters that only grow, or what they have counted in an interval. PostgreSQL's own lag behind by up to a second,
@@ -25,7 +30,7 @@ import java.sql.Statement;
  * @param walImages the page images in them, of up to 8,192 bytes each
  * @param checkpoints the started checkpoints
  */
-public record Cost(
+record Cost(
         double seconds,
         long publishedEvents,
         long publishedBytes,
@@ -42,6 +47,25 @@ public record Cost(
     private static final int VERSION_WITH_CHECKPOINTER = 17;
 
     private static final int PAGE_BYTES = 8_192;
+
+    /** A ratio of two counters. */
+    private record Ratio(String name, ToDoubleFunction<Cost> of, ToDoubleFunction<Cost> value) {}
+
+    private static final List<Ratio> RATIOS = List.of(
+            new Ratio("events_per_second", Cost::seconds, Cost::publishedEvents),
+            new Ratio("handled_per_event", Cost::publishedEvents, Cost::handledEvents),
+            new Ratio("server_cores", Cost::seconds, Cost::serverCpuSeconds),
+            new Ratio("client_cores", Cost::seconds, Cost::clientCpuSeconds),
+            new Ratio("server_us_per_event", Cost::publishedEvents, cost -> cost.serverCpuSeconds * 1e6),
+            new Ratio("client_us_per_event", Cost::publishedEvents, cost -> cost.clientCpuSeconds * 1e6),
+            new Ratio("transactions_per_second", Cost::seconds, Cost::transactions),
+            new Ratio("transactions_per_event", Cost::publishedEvents, Cost::transactions),
+            new Ratio("blocks_hit_per_event", Cost::publishedEvents, Cost::blocksHit),
+            new Ratio("wal_bytes_per_event", Cost::publishedEvents, Cost::walBytes),
+            new Ratio("wal_per_published_byte", Cost::publishedBytes, Cost::walBytes),
+            new Ratio("same_without_page_images", Cost::publishedBytes, Cost::walBytesWithoutImages),
+            new Ratio("page_images_per_1000_events", Cost::publishedEvents, cost -> cost.walImages * 1e3),
+            new Ratio("checkpoints_per_interval", cost -> 1, Cost::checkpoints));
 
     /** Reads the counters. */
     static Cost read(LimitsContext context, ConsumedLoad load, Connection connection, ProcessTree processes)
@@ -95,5 +119,19 @@ public record Cost(
                 walBytes - earlier.walBytes,
                 walImages - earlier.walImages,
                 checkpoints - earlier.checkpoints);
+    }
+
+    /** Returns the figures of several rounds by name; empty without rounds. */
+    static Map<String, Figure> figures(List<Cost> rounds) {
+        Map<String, Figure> figures = new LinkedHashMap<>();
+        if (!rounds.isEmpty()) {
+            RATIOS.forEach(ratio ->
+                    figures.put(ratio.name, Figure.ofRatios(of(rounds, ratio.of), of(rounds, ratio.value), "")));
+        }
+        return figures;
+    }
+
+    private static List<Double> of(List<Cost> rounds, ToDoubleFunction<Cost> counter) {
+        return rounds.stream().map(cost -> counter.applyAsDouble(cost)).toList();
     }
 }

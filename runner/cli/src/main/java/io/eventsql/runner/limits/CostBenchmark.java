@@ -4,7 +4,12 @@ import io.eventsql.runner.load.Callers;
 import io.eventsql.runner.load.LoadContext;
 import io.eventsql.runner.load.LoadGenerator;
 import io.eventsql.runner.load.OpenLoop;
+import io.eventsql.runner.result.Figure;
+import io.eventsql.runner.result.PartRecorder;
+import io.eventsql.runner.result.ResultPart;
 import io.eventsql.runner.sample.ProcessTree;
+import io.eventsql.runner.spec.LimitsNumber;
+import io.eventsql.runner.spec.LimitsPart;
 import java.nio.file.Path;
 import java.sql.Connection;
 import java.sql.ResultSet;
@@ -13,7 +18,6 @@ import java.sql.Statement;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Locale;
 import java.util.Map;
 import java.util.function.Function;
 
@@ -23,14 +27,18 @@ import java.util.function.Function;
  * events is not counted as a cost of the next. The first round is not measured.
  */
 final class CostBenchmark {
-    private static final List<Case> COST = List.of(
-            Case.atRate("1,000/s", 1_000, 1, 1),
-            Case.atRate("2,000/s, 2 members", 2_000, 2, 1),
-            Case.atRate("10,000/s", 10_000, 1, 1),
-            new Case("publish, 50 callers", 1, 1, 1, load -> Callers.waiting(load, 50)),
-            new Case("publishAll of 100, 4 callers", 100, 1, 1, load -> Callers.waiting(load, 4)));
-    private static final List<Case> FANOUT = List.of(
-            Case.atRate("1,000/s, 1 consumer", 1_000, 1, 1), Case.atRate("1,000/s, 10 consumers", 1_000, 1, 10));
+    static final String STEADY = "steady";
+    static final String CHECKPOINTED = "with a checkpoint";
+
+    private static final List<Load> COST = List.of(
+            Load.atRate("1,000/s", 1_000, 1, 1),
+            Load.atRate("2,000/s, 2 members", 2_000, 2, 1),
+            Load.atRate("10,000/s", 10_000, 1, 1),
+            new Load("publish, 50 callers", 1, 1, 1, load -> Callers.waiting(load, 50)),
+            new Load("publishAll of 100, 4 callers", 100, 1, 1, load -> Callers.waiting(load, 4)),
+            new Load("publishAsync, 4 callers", 1, 1, 1, load -> Callers.notWaiting(load, 4)));
+    private static final List<Load> FANOUT = List.of(
+            Load.atRate("1,000/s, 1 consumer", 1_000, 1, 1), Load.atRate("1,000/s, 10 consumers", 1_000, 1, 10));
 
     /** What commits and checkpoints cost depends on these. */
     private static final String SETTINGS = """
@@ -41,12 +49,24 @@ final class CostBenchmark {
             ORDER BY name""";
 
     private final LimitsContext context;
-    private final LimitsSettings.CostLoad settings;
+    private final LimitsPart what;
+    private final List<Load> loads;
     private final ProcessTree processes = new ProcessTree(Path.of("/proc"));
 
-    CostBenchmark(LimitsContext context, LimitsSettings.CostLoad settings) {
+    private CostBenchmark(LimitsContext context, LimitsPart what, List<Load> loads) {
         this.context = context;
-        this.settings = settings;
+        this.what = what;
+        this.loads = loads;
+    }
+
+    /** Measures several loads, with and without a checkpoint. */
+    static CostBenchmark ofEvents(LimitsContext context) {
+        return new CostBenchmark(context, LimitsPart.COST, COST);
+    }
+
+    /** Compares one consumer of a stream with ten. */
+    static CostBenchmark ofConsumers(LimitsContext context) {
+        return new CostBenchmark(context, LimitsPart.FANOUT, FANOUT);
     }
 
     /**
@@ -55,89 +75,95 @@ final class CostBenchmark {
      * @param members the members of each consumer, each with its own {@link io.eventsql.EventSql}
      * @param consumers the consumers of the stream, all of them in each of these
      */
-    private record Case(
+    private record Load(
             String name,
             int eventsPerCall,
             int members,
             int consumers,
             Function<LoadContext, LoadGenerator> generator) {
-
-        static Case atRate(String name, long eventsPerSecond, int members, int consumers) {
-            return new Case(name, 1, members, consumers, load -> new OpenLoop(load, eventsPerSecond));
+        static Load atRate(String name, long eventsPerSecond, int members, int consumers) {
+            return new Load(name, 1, members, consumers, load -> new OpenLoop(load, eventsPerSecond));
         }
     }
 
     /** @throws RunStoppedException after a stop signal */
-    CostResult measure() throws SQLException {
-        return measure("cost", COST, true);
-    }
-
-    /**
-     * Compares one consumer of a stream with ten.
-     *
-     * @throws RunStoppedException after a stop signal
-     */
-    CostResult measureFanout() throws SQLException {
-        return measure("fanout", FANOUT, false).withLastToFirst();
-    }
-
-    private CostResult measure(String what, List<Case> cases, boolean withCheckpoint) throws SQLException {
-        Map<Case, List<Cost>> steady = new LinkedHashMap<>();
-        Map<Case, List<Cost>> checkpointed = new LinkedHashMap<>();
+    ResultPart measure() throws SQLException {
+        int rounds = context.number(LimitsNumber.ROUNDS);
+        Map<Load, List<Cost>> steady = new LinkedHashMap<>();
+        Map<Load, List<Cost>> checkpointed = new LinkedHashMap<>();
         try (Connection connection = context.dataSource().getConnection()) {
-            for (int round = 0; round <= settings.rounds(); round++) {
-                for (Case load : cases) {
-                    List<Cost> costs = round(connection, what + round, load, withCheckpoint && round > 0);
-                    context.progress()
-                            .printf(
-                                    Locale.ROOT,
-                                    "Cost, %s: %s, %,.0f events/s, database %.2f cores%n",
-                                    round == 0 ? "warm-up" : "round " + round + " of " + settings.rounds(),
-                                    load.name,
-                                    costs.getFirst().publishedEvents()
-                                            / costs.getFirst().seconds(),
-                                    costs.getFirst().serverCpuSeconds()
-                                            / costs.getFirst().seconds());
+            for (int round = 0; round <= rounds; round++) {
+                for (Load load : loads) {
+                    List<Cost> costs = round(connection, round, load);
+                    Cost cost = costs.getFirst();
+                    context.show(
+                            "Cost, %s: %s, %,.0f events/s, database %.2f cores",
+                            round == 0 ? "warm-up" : "round " + round + " of " + rounds,
+                            load.name,
+                            cost.publishedEvents() / cost.seconds(),
+                            cost.serverCpuSeconds() / cost.seconds());
                     if (round > 0) {
-                        steady.computeIfAbsent(load, any -> new ArrayList<>()).add(costs.getFirst());
+                        steady.computeIfAbsent(load, any -> new ArrayList<>()).add(cost);
                         checkpointed
                                 .computeIfAbsent(load, any -> new ArrayList<>())
                                 .addAll(costs.subList(1, costs.size()));
                     }
                 }
             }
-            List<CostResult.Load> loads = new ArrayList<>();
-            steady.forEach((load, costs) ->
-                    loads.add(CostResult.Load.of(load.name, costs, checkpointed.getOrDefault(load, List.of()))));
-            return new CostResult(settings, settings(connection), loads, null);
+            PartRecorder part = context.recorder(what, title());
+            steady.forEach((load, costs) -> {
+                add(part, load.name, STEADY, Cost.figures(costs));
+                add(part, load.name, CHECKPOINTED, Cost.figures(checkpointed.getOrDefault(load, List.of())));
+            });
+            if (what == LimitsPart.FANOUT) {
+                Map<String, Figure> first = Cost.figures(steady.getOrDefault(loads.getFirst(), List.of()));
+                Map<String, Figure> last = Cost.figures(steady.getOrDefault(loads.getLast(), List.of()));
+                last.forEach((name, figure) -> part.add(
+                        loads.getLast().name + " / " + loads.getFirst().name,
+                        name,
+                        STEADY,
+                        figure.ratioTo(first.getOrDefault(name, figure))));
+            }
+            return part.addSettings(settings(connection)).part();
         }
     }
 
-    /** Returns the costs of an interval, and with a checkpoint those of another one that begins with it. */
-    private List<Cost> round(Connection connection, String what, Case load, boolean withCheckpoint)
-            throws SQLException {
-        String stream = context.stream(what + "_" + load.name.replaceAll("[^0-9a-zA-Z]+", "_"));
+    private String title() {
+        return (what == LimitsPart.COST
+                        ? "events of about 230 bytes, published and handled"
+                        : "one and ten consumers of a stream in one process")
+                + "; median of " + context.number(LimitsNumber.ROUNDS) + " rounds of "
+                + context.number(LimitsNumber.COST_SECONDS)
+                + " s (95 % interval); a client is this process, with its compilers";
+    }
+
+    private static void add(PartRecorder part, String load, String column, Map<String, Figure> figures) {
+        figures.forEach((name, figure) -> part.add(load, name, column, figure));
+    }
+
+    /** Returns the costs of an interval, and of the part cost those of another one that begins with a checkpoint. */
+    private List<Cost> round(Connection connection, int round, Load load) throws SQLException {
+        String stream = context.stream(what.label() + round + "_" + load.name.replaceAll("[^0-9a-zA-Z]+", "_"));
         context.eventSql().createStream(context.streamSpec(stream));
+        int seconds = context.number(LimitsNumber.COST_SECONDS);
         List<Cost> costs = new ArrayList<>();
         try (ConsumedLoad running = new ConsumedLoad(context, stream, load.members, load.consumers, event -> {})) {
             running.publish(load.generator.apply(context.publishLoad(stream, load.eventsPerCall)));
-            context.sleep(settings.warmupSeconds());
+            context.sleep(context.number(LimitsNumber.WARMUP_SECONDS));
             Cost start = Cost.read(context, running, connection, processes);
-            context.sleep(settings.seconds());
+            context.sleep(seconds);
             Cost end = Cost.read(context, running, connection, processes);
             costs.add(end.since(start));
-            if (withCheckpoint) {
+            if (what == LimitsPart.COST && round > 0) {
                 try (Statement statement = connection.createStatement()) {
                     statement.execute("CHECKPOINT");
                 }
-                context.sleep(settings.seconds());
+                context.sleep(seconds);
                 costs.add(Cost.read(context, running, connection, processes).since(end));
             }
             running.finish();
         }
-        context.eventSql()
-                .deleteStream(
-                        stream, context.eventSql().previewDeleteStream(stream).confirmation());
+        context.deleteStream(stream);
         return costs;
     }
 

@@ -3,6 +3,7 @@ package io.eventsql.runner.limits;
 import io.eventsql.ConsumerSpec;
 import io.eventsql.StartPosition;
 import io.eventsql.Subscription;
+import java.sql.SQLException;
 import java.time.Duration;
 
 /** Publishes as fast as possible while a consumer handles and checks the events; the rate is that of the consumer. */
@@ -24,7 +25,7 @@ final class EndToEndInterval implements Variant {
 
     /** The consumer starts at the head, so that it handles exactly what is published, and is deleted at the end. */
     @Override
-    public MeasuredInterval run(Duration time) {
+    public MeasuredInterval run(Duration time) throws SQLException {
         ConsumerSpec consumer = ConsumerSpec.of(stream, "limits").withStartPosition(StartPosition.LATEST);
         ConsumedEvents consumed = new ConsumedEvents(context);
         MeasuredInterval measured;

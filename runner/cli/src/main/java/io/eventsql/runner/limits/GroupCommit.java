@@ -1,7 +1,6 @@
 package io.eventsql.runner.limits;
 
 import io.eventsql.Event;
-import io.eventsql.benchmark.event.EpochMicros;
 import io.eventsql.runner.driver.PublishTarget;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
@@ -187,13 +186,12 @@ final class GroupCommit implements PublishTarget, AutoCloseable {
         page.setLong(1, first);
         long next = first;
         try (ResultSet rows = page.executeQuery()) {
-            long now = EpochMicros.now();
             while (rows.next()) {
                 long offset = rows.getLong(1);
                 if (offset != next) {
                     consumed.fail("Partition " + partition + ": expected offset " + next + ", but read " + offset);
                 }
-                consumed.accept(partition, offset, rows.getBytes(3), now);
+                consumed.accept(partition, offset, rows.getBytes(3));
                 next = offset + 1;
             }
         }

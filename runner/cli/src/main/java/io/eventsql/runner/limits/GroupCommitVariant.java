@@ -1,6 +1,5 @@
 package io.eventsql.runner.limits;
 
-import io.eventsql.Storage;
 import io.eventsql.StreamSpec;
 import java.sql.Connection;
 import java.sql.SQLException;
@@ -27,10 +26,10 @@ final class GroupCommitVariant implements Variant {
         context.eventSql()
                 .createStream(
                         StreamSpec.of(stream).withPartitions(connections).withSegmentSize(StreamSpec.SEGMENT_SIZE_MAX));
-        StreamTables segments = new StreamTables(context.dataSource(), stream, Storage.ROWS);
+        StreamLog log = new StreamLog(context.dataSource(), stream);
         List<String> names = new ArrayList<>();
         for (int partition = 0; partition < connections; partition++) {
-            names.add(segments.firstSegment(partition));
+            names.add(log.firstSegment(partition));
         }
         GroupCommit.Tables tables = new GroupCommit.Tables(names, stream + "_head", stream + "_offset");
         try (Connection connection = context.dataSource().getConnection();
@@ -51,7 +50,7 @@ final class GroupCommitVariant implements Variant {
     }
 
     @Override
-    public MeasuredInterval run(Duration time) {
+    public MeasuredInterval run(Duration time) throws SQLException {
         ConsumedEvents consumed = new ConsumedEvents(context);
         try (GroupCommit target = GroupCommit.start(context, tables, consumed)) {
             PublishVariant publish = PublishVariant.named(name(), context.load(target, 1, List.of()), callers);

@@ -1,6 +1,8 @@
 package io.eventsql.runner.limits;
 
 import io.eventsql.benchmark.event.NumberSet;
+import io.eventsql.runner.result.Figure;
+import io.eventsql.runner.result.PartRecorder;
 import java.util.HashMap;
 import java.util.Map;
 
@@ -42,20 +44,23 @@ final class HandledEvents {
         lastEndedNanos = nowNanos;
     }
 
-    /** Returns the number of handled events, including duplicates. */
-    synchronized long handled() {
-        return handled;
+    /** Returns the number of distinct events whose handlers have ended. */
+    synchronized long handledOnce() {
+        return handled - duplicates;
     }
 
-    /** Returns whether the given number of distinct events is handled and no handler is running. */
-    synchronized boolean isDone(long events) {
-        return begun.size() >= events && handled == begun.size() + duplicates;
-    }
-
-    /** @param events the number of published events */
-    synchronized HandlersResult.HandlerRun result(int keyConcurrency, int events) {
-        MeasuredInterval interval = new MeasuredInterval(handled, handled, lastEndedNanos - firstBeganNanos);
-        return new HandlersResult.HandlerRun(
-                keyConcurrency, events, interval.eventsPerSecond(), events - begun.size(), duplicates, orderViolations);
+    /** Adds the counts and the rate as a row of a table, and what is wrong as problems. Returns the rate in events/s. */
+    synchronized double addTo(PartRecorder part, String row, int events) {
+        double perSecond = new MeasuredInterval(handled, handled, lastEndedNanos - firstBeganNanos).eventsPerSecond();
+        long lost = events - begun.size();
+        part.add("handlers", row, "events", Figure.of(events))
+                .add("handlers", row, "events_per_second", Figure.of(perSecond, "events/s"))
+                .add("handlers", row, "lost", Figure.of(lost))
+                .add("handlers", row, "duplicated", Figure.of(duplicates))
+                .add("handlers", row, "out_of_order", Figure.of(orderViolations))
+                .requireNone(lost, "events were not handled " + row)
+                .requireNone(duplicates, "events were handled more than once " + row)
+                .requireNone(orderViolations, "events were handled out of order " + row);
+        return perSecond;
     }
 }

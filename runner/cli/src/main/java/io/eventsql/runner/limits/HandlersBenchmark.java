@@ -5,9 +5,15 @@ import io.eventsql.StoredEvent;
 import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
 import io.eventsql.benchmark.event.BenchmarkEvent;
+import io.eventsql.runner.measure.Statistics;
+import io.eventsql.runner.result.Figure;
+import io.eventsql.runner.result.PartRecorder;
+import io.eventsql.runner.result.ResultPart;
+import io.eventsql.runner.spec.LimitsNumber;
+import io.eventsql.runner.spec.LimitsPart;
 import io.eventsql.runner.workload.KeyShare;
+import java.sql.SQLException;
 import java.time.Duration;
-import java.util.Locale;
 import java.util.Objects;
 
 /**
@@ -22,31 +28,38 @@ final class HandlersBenchmark {
     /** The target of handling by key: the rate that one partition sustains with each key in order. */
     private static final long BAR_EVENTS_PER_SECOND = 2_000;
 
-    private static final long POLL_NANOS = Duration.ofMillis(20).toNanos();
+    private static final Duration POLL = Duration.ofMillis(20);
 
     /** Longer than a lease, after which no progress can be expected. */
-    private static final long NO_PROGRESS_NANOS = Duration.ofSeconds(30).toNanos();
+    private static final Duration NO_PROGRESS = Duration.ofSeconds(30);
 
     private final LimitsContext context;
-    private final LimitsSettings.Handlers settings;
+    private final PartRecorder part;
 
-    HandlersBenchmark(LimitsContext context, LimitsSettings.Handlers settings) {
+    HandlersBenchmark(LimitsContext context) {
         this.context = context;
-        this.settings = settings;
+        this.part = context.recorder(LimitsPart.HANDLERS, "a slow handler on one partition, each key in order")
+                .add("handler_ms", Figure.of(HANDLER_TIME.toMillis(), "ms"))
+                .add("keys", Figure.of(KEYS));
     }
 
     /** @throws RunStoppedException after a stop signal */
-    HandlersResult measure() {
-        return HandlersResult.of(
-                HANDLER_TIME.toMillis(),
-                KEYS,
-                BAR_EVENTS_PER_SECOND,
-                run("handlers_sequential", 1, settings.sequentialEvents()),
-                run("handlers_parallel", settings.keyConcurrency(), settings.events()));
+    ResultPart measure() throws SQLException {
+        int concurrency = context.number(LimitsNumber.HANDLERS_CONCURRENCY);
+        double sequential = run("sequential", "sequential", 1, context.number(LimitsNumber.HANDLERS_SEQUENTIAL_EVENTS));
+        double parallel = run(
+                "parallel",
+                concurrency + " keys in parallel",
+                concurrency,
+                context.number(LimitsNumber.HANDLERS_EVENTS));
+        return part.add("target_events_per_second", Figure.of(BAR_EVENTS_PER_SECOND, "events/s"))
+                .add("speedup_by_key", Figure.of(Statistics.ratio(parallel, sequential)))
+                .part();
     }
 
-    private HandlersResult.HandlerRun run(String what, int keyConcurrency, int events) {
-        String stream = context.stream(what);
+    /** Returns the rate in events/s. */
+    private double run(String what, String row, int keyConcurrency, int events) throws SQLException {
+        String stream = context.stream("handlers_" + what);
         context.eventSql().createStream(StreamSpec.of(stream).withPartitions(1));
         // One caller, because with two the order of a key would be undefined.
         PublishVariant.async(context.publishLoad(stream, PUBLISH_CALL_EVENTS, KeyShare.keysOf(0, KEYS)), 1)
@@ -56,21 +69,14 @@ final class HandlersBenchmark {
         ConsumerSpec consumer = ConsumerSpec.of(stream, "limits").withKeyConcurrency(keyConcurrency);
         Subscription subscription = context.eventSql().subscribe(consumer, event -> handle(event, handled));
         try {
-            await(handled, events);
+            context.await(handled::handledOnce, events, NO_PROGRESS, POLL);
         } finally {
             subscription.close();
         }
         context.checkStopped();
-        HandlersResult.HandlerRun result = handled.result(keyConcurrency, events);
-        context.progress()
-                .printf(
-                        Locale.ROOT,
-                        "Handlers, %d key%s in parallel: %,d events, %,.0f events/s%n",
-                        keyConcurrency,
-                        keyConcurrency == 1 ? "" : "s",
-                        events,
-                        result.eventsPerSecond());
-        return result;
+        double perSecond = handled.addTo(part, row, events);
+        context.show("Handlers, %s: %,d events, %,.0f events/s", row, events, perSecond);
+        return perSecond;
     }
 
     private void handle(StoredEvent event, HandledEvents handled) throws InterruptedException {
@@ -79,23 +85,5 @@ final class HandlersBenchmark {
         handled.recordStart(key, number, context.clock().nanos());
         Thread.sleep(HANDLER_TIME);
         handled.recordEnd(key, context.clock().nanos());
-    }
-
-    /** Waits until all events are handled, a stop signal is raised, or no progress is made. */
-    private void await(HandledEvents handled, int events) {
-        long before = -1;
-        long progressed = context.clock().nanos();
-        while (!handled.isDone(events) && !context.stop().isRaised()) {
-            long now = context.clock().nanos();
-            long count = handled.handled();
-            if (count != before) {
-                before = count;
-                progressed = now;
-            } else if (now - progressed > NO_PROGRESS_NANOS) {
-                context.progress().println("Handlers: no progress for 30 s; aborting");
-                return;
-            }
-            context.clock().parkNanos(POLL_NANOS);
-        }
     }
 }

@@ -1,26 +1,19 @@
 package io.eventsql.runner.limits;
 
-import io.eventsql.runner.load.StopSignal;
-import java.io.PrintStream;
+import io.eventsql.runner.spec.LimitsNumber;
 import java.sql.SQLException;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Locale;
 
 /**
  * Runs variants in rotation for several rounds. A temporary slowdown of the machine then affects all of them, and none
  * benefits from being the first. A warm-up round precedes the measured ones.
  */
 final class InterleavedRounds {
-    private final LimitsSettings.Rounds rounds;
-    private final StopSignal stop;
-    private final PrintStream progress;
+    private final LimitsContext context;
 
-    /** @param progress receives a line per interval */
-    InterleavedRounds(LimitsSettings.Rounds rounds, StopSignal stop, PrintStream progress) {
-        this.rounds = rounds;
-        this.stop = stop;
-        this.progress = progress;
+    InterleavedRounds(LimitsContext context) {
+        this.context = context;
     }
 
     /**
@@ -30,15 +23,19 @@ final class InterleavedRounds {
      * @throws RunStoppedException after a stop signal
      */
     List<MeasuredRate> measure(String what, List<? extends Variant> variants) throws SQLException {
+        int rounds = context.number(LimitsNumber.ROUNDS);
         List<List<MeasuredInterval>> intervals = new ArrayList<>();
         variants.forEach(variant -> intervals.add(new ArrayList<>()));
-        for (int round = 0; round <= rounds.count(); round++) {
+        for (int round = 0; round <= rounds; round++) {
             for (int i = 0; i < variants.size(); i++) {
-                MeasuredInterval interval = variants.get(i).run(rounds.duration());
-                if (stop.isRaised()) {
-                    throw new RunStoppedException();
-                }
-                show(what, round, variants.get(i), interval);
+                MeasuredInterval interval = variants.get(i).run(context.spec().round());
+                context.checkStopped();
+                context.show(
+                        "%s, %s: %s %,.0f events/s",
+                        what,
+                        round == 0 ? "warm-up" : "round " + round + " of " + rounds,
+                        variants.get(i).name(),
+                        interval.eventsPerSecond());
                 if (round > 0) {
                     intervals.get(i).add(interval);
                 }
@@ -49,11 +46,5 @@ final class InterleavedRounds {
             rates.add(MeasuredRate.of(variants.get(i).name(), intervals.get(i)));
         }
         return rates;
-    }
-
-    private void show(String what, int round, Variant variant, MeasuredInterval interval) {
-        String when = round == 0 ? "warm-up" : "round " + round + " of " + rounds.count();
-        progress.printf(
-                Locale.ROOT, "%s, %s: %s %,.0f events/s%n", what, when, variant.name(), interval.eventsPerSecond());
     }
 }

@@ -1,11 +1,14 @@
 package io.eventsql.runner.limits;
 
 import io.eventsql.StreamSpec;
+import io.eventsql.runner.result.Figure;
+import io.eventsql.runner.result.PartRecorder;
+import io.eventsql.runner.result.ResultPart;
+import io.eventsql.runner.spec.LimitsNumber;
+import io.eventsql.runner.spec.LimitsPart;
 import java.sql.SQLException;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Locale;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -23,58 +26,51 @@ final class LargeStreamBenchmark {
     private static final int STATEMENTS = 500;
 
     private final LimitsContext context;
-    private final InterleavedRounds rounds;
     private final long events;
     private int smallStreams;
 
-    /** @param events the number of events in the large stream */
-    LargeStreamBenchmark(LimitsContext context, LimitsSettings.Rounds rounds, long events) {
+    LargeStreamBenchmark(LimitsContext context) {
         this.context = context;
-        this.rounds = new InterleavedRounds(rounds, context.stop(), context.progress());
-        this.events = events;
+        this.events = (long) context.spec().number(LimitsNumber.LARGE_EVENTS);
     }
 
     /** @throws RunStoppedException after a stop signal */
-    LargeStreamResult measure() throws SQLException {
+    ResultPart measure() throws SQLException {
         String large = context.stream("large");
         long start = context.clock().nanos();
         create(large, events);
-        context.progress()
-                .printf(
-                        Locale.ROOT,
-                        "Large: %,d events stored in %.0f s%n",
-                        events,
-                        (context.clock().nanos() - start) / 1e9);
-        List<MeasuredRate> rates = rounds.measure(
-                "Large",
-                List.of(
-                        variant("publish, large", time -> {
-                            renewSmall(); // before the large stream's turn: what the server still writes delays that
-                            return publish(large).run(time);
-                        }),
-                        variant("publish, small", time -> publish(small()).run(time)),
-                        variant("end to end, small", time -> endToEnd(small()).run(time)),
-                        variant("end to end, large", time -> endToEnd(large).run(time))));
-        return LargeStreamResult.of(
-                events, List.of(rates.get(1), rates.get(0), rates.get(2), rates.get(3)), costs(small()), costs(large));
+        context.show(
+                "Large: %,d events stored in %.0f s", events, (context.clock().nanos() - start) / 1e9);
+        List<MeasuredRate> rates = new InterleavedRounds(context)
+                .measure(
+                        "Large",
+                        List.of(
+                                Variant.of("publish, large", time -> {
+                                    // Before the large stream's turn: what the server still writes delays that.
+                                    renewSmall();
+                                    return publish(large).run(time);
+                                }),
+                                Variant.of(
+                                        "publish, small",
+                                        time -> publish(small()).run(time)),
+                                Variant.of(
+                                        "end to end, small",
+                                        time -> endToEnd(small()).run(time)),
+                                Variant.of(
+                                        "end to end, large",
+                                        time -> endToEnd(large).run(time))));
+        PartRecorder part = context.recorder(
+                LimitsPart.LARGE, "a stream with many stored events, and one with few; " + context.roundsText());
+        rates.forEach(rate -> rate.addTo(part, "rates"));
+        part.add("large / small", "publish", "value", ratio(rates.get(0), rates.get(1)))
+                .add("large / small", "end to end", "value", ratio(rates.get(3), rates.get(2)));
+        addCosts(part, "small", small());
+        addCosts(part, "large", large);
+        return part.part();
     }
 
-    private interface Interval {
-        MeasuredInterval run(Duration time) throws SQLException;
-    }
-
-    private static Variant variant(String name, Interval interval) {
-        return new Variant() {
-            @Override
-            public String name() {
-                return name;
-            }
-
-            @Override
-            public MeasuredInterval run(Duration time) throws SQLException {
-                return interval.run(time);
-            }
-        };
+    private static Figure ratio(MeasuredRate of, MeasuredRate to) {
+        return of.perSecond().ratioTo(to.perSecond());
     }
 
     private PublishVariant publish(String stream) {
@@ -91,10 +87,7 @@ final class LargeStreamBenchmark {
 
     private void renewSmall() throws SQLException {
         if (smallStreams > 0) {
-            context.eventSql()
-                    .deleteStream(
-                            small(),
-                            context.eventSql().previewDeleteStream(small()).confirmation());
+            context.deleteStream(small());
         }
         smallStreams++;
         create(small(), Math.min(SMALL_EVENTS, events));
@@ -115,8 +108,7 @@ final class LargeStreamBenchmark {
             for (int p = 0; p < PARTITIONS; p++) {
                 copies.get(p).get();
                 if (count > SMALL_EVENTS) {
-                    context.progress()
-                            .printf(Locale.ROOT, "Large: %,d of %,d events%n", count / PARTITIONS * (p + 1), count);
+                    context.show("Large: %,d of %,d events", count / PARTITIONS * (p + 1), count);
                 }
             }
         } catch (ExecutionException e) {
@@ -128,9 +120,17 @@ final class LargeStreamBenchmark {
         context.checkStopped();
     }
 
-    private LargeStreamResult.Costs costs(String stream) throws SQLException {
+    /** Adds the size of a stream after the rounds, and what statements cost in it. */
+    private void addCosts(PartRecorder part, String name, String stream) throws SQLException {
         StreamLog log = new StreamLog(context.dataSource(), stream);
-        return new LargeStreamResult.Costs(
-                log.heads(), log.tables(), log.bytes(), log.appendCost(STATEMENTS), log.fetchCost(STATEMENTS));
+        StreamLog.StatementCost append = log.appendCost(STATEMENTS);
+        StreamLog.StatementCost fetch = log.fetchCost(STATEMENTS);
+        part.add("streams", name, "events", Figure.of(log.heads()))
+                .add("streams", name, "tables", Figure.of(log.tables()))
+                .add("streams", name, "bytes", Figure.of(log.bytes(), "bytes"))
+                .add("streams", name, "append_locks", Figure.of(append.locks()))
+                .add("streams", name, "append_us", Figure.of(append.micros(), "us"))
+                .add("streams", name, "fetch_locks", Figure.of(fetch.locks()))
+                .add("streams", name, "fetch_us", Figure.of(fetch.micros(), "us"));
     }
 }

@@ -5,23 +5,38 @@ import io.eventsql.Storage;
 import io.eventsql.StreamSpec;
 import io.eventsql.benchmark.event.BenchmarkEvent;
 import io.eventsql.runner.driver.PublishTarget;
+import io.eventsql.runner.load.ClockAnchor;
 import io.eventsql.runner.load.EventSqlTarget;
 import io.eventsql.runner.load.LoadClock;
 import io.eventsql.runner.load.LoadContext;
+import io.eventsql.runner.load.LoadGenerator;
+import io.eventsql.runner.load.LoadPhase;
 import io.eventsql.runner.load.StopSignal;
+import io.eventsql.runner.measure.PhaseMeasurement;
+import io.eventsql.runner.measure.PublishMeter;
+import io.eventsql.runner.result.PartRecorder;
+import io.eventsql.runner.spec.LimitsNumber;
+import io.eventsql.runner.spec.LimitsPart;
+import io.eventsql.runner.spec.LimitsSpec;
 import io.eventsql.runner.workload.EventSource;
-import java.io.PrintStream;
+import java.sql.Connection;
+import java.sql.PreparedStatement;
+import java.sql.ResultSet;
+import java.sql.SQLException;
+import java.time.Duration;
 import java.util.List;
+import java.util.Locale;
 import java.util.OptionalInt;
+import java.util.function.Consumer;
 import java.util.stream.LongStream;
 import javax.sql.DataSource;
 
 /**
- * The context shared by the benchmarks of a limits run.
+ * The context shared by the parts of a limits run.
  *
  * @param eventSql the library, connected to one database
  * @param dataSource direct access to the same database
- * @param storage how the streams of {@link #streamSpec} keep their events
+ * @param spec the parts and their numbers
  * @param run the run's id, 8 lower-case hexadecimal characters; part of the names of its streams and tables
  * @param clock the time source
  * @param stop aborts the run
@@ -30,22 +45,59 @@ import javax.sql.DataSource;
 public record LimitsContext(
         EventSql eventSql,
         DataSource dataSource,
-        Storage storage,
+        LimitsSpec spec,
         String run,
         LoadClock clock,
         StopSignal stop,
-        PrintStream progress) {
+        Consumer<String> progress) {
 
     private static final int EVENTS_WEIGHED = 1_000;
+    private static final long STOP_POLL_NANOS = 100_000_000;
+
+    /** Returns one of the numbers of the run. */
+    int number(LimitsNumber number) {
+        return spec.integer(number);
+    }
+
+    /** Returns a recorder of the part's figures. */
+    PartRecorder recorder(LimitsPart part, String title) {
+        return new PartRecorder(part.label(), title);
+    }
+
+    /** Returns the rounds and their duration in words. */
+    String roundsText() {
+        int rounds = number(LimitsNumber.ROUNDS);
+        return String.format(
+                Locale.ROOT,
+                "median of %d %s of %.1f s",
+                rounds,
+                rounds == 1 ? "round" : "rounds",
+                spec.number(LimitsNumber.ROUND_SECONDS));
+    }
+
+    /** Shows a line. */
+    void show(String format, Object... arguments) {
+        progress.accept(String.format(Locale.ROOT, format, arguments));
+    }
 
     /** Returns the name of a stream of this run. */
     String stream(String what) {
         return "limits_" + what + "_" + run;
     }
 
+    /** Returns how the streams of {@link #streamSpec} keep their events. */
+    Storage storage() {
+        return Storage.valueOf(spec.storage().toUpperCase(Locale.ROOT));
+    }
+
     /** Returns the definition of a stream of this run, with the storage that is measured. */
     StreamSpec streamSpec(String stream) {
-        return StreamSpec.of(stream).withStorage(storage);
+        return StreamSpec.of(stream).withStorage(storage());
+    }
+
+    /** Deletes a stream of this run. */
+    void deleteStream(String stream) {
+        eventSql.deleteStream(stream, eventSql.previewDeleteStream(stream).confirmation());
     }
 
     /** Returns the mean bytes of an event of this run: those of its value, because it has neither key nor headers. */
@@ -73,6 +125,26 @@ public record LimitsContext(
         return new LoadContext(source, target, eventsPerCall, clock, stop);
     }
 
+    /** Returns a phase with a number of events that starts now. */
+    LoadPhase phaseOfEvents(boolean warmup, long events) {
+        ClockAnchor anchor = ClockAnchor.now(clock);
+        return LoadPhase.ofEvents(warmup, anchor, anchor.nanos(), events);
+    }
+
+    /** Returns a phase with a duration that starts now. */
+    LoadPhase phaseOf(boolean warmup, Duration duration) {
+        ClockAnchor anchor = ClockAnchor.now(clock);
+        return LoadPhase.ofNanos(warmup, anchor, anchor.nanos(), duration.toNanos());
+    }
+
+    /** @throws RunStoppedException after a stop signal */
+    PhaseMeasurement publish(LoadGenerator load, LoadPhase phase) {
+        PublishMeter meter = new PublishMeter();
+        long sent = load.run(phase, meter);
+        checkStopped();
+        return meter.measurement(sent, phase.anchor());
+    }
+
     /** @throws RunStoppedException after a stop signal */
     void checkStopped() {
         if (stop.isRaised()) {
@@ -85,7 +157,54 @@ public record LimitsContext(
         long end = clock.nanos() + seconds * 1_000_000_000L;
         for (long left = end - clock.nanos(); left > 0; left = end - clock.nanos()) {
             checkStopped();
-            clock.parkNanos(Math.min(left, 100_000_000));
+            clock.parkNanos(Math.min(left, STOP_POLL_NANOS));
+        }
+    }
+
+    /** A number that rises. */
+    interface RisingCount {
+        long now() throws SQLException;
+    }
+
+    /**
+     * Waits until a number has reached a value, or has not risen for a long time. Returns the number.
+     *
+     * @throws RunStoppedException after a stop signal
+     */
+    long await(RisingCount count, long expected, Duration noProgress, Duration poll) throws SQLException {
+        long before = count.now();
+        long progressed = clock.nanos();
+        while (before < expected && clock.nanos() - progressed < noProgress.toNanos()) {
+            checkStopped();
+            clock.parkNanos(poll.toNanos());
+            long now = count.now();
+            if (now > before) {
+                before = now;
+                progressed = clock.nanos();
+            }
+        }
+        return before;
+    }
+
+    /** Executes a statement. */
+    void execute(String sql) throws SQLException {
+        try (Connection connection = dataSource.getConnection();
+                PreparedStatement statement = connection.prepareStatement(sql)) {
+            statement.execute();
+        }
+    }
+
+    /** Executes a query and returns its number; 0 for a null. */
+    long query(String sql, Object... parameters) throws SQLException {
+        try (Connection connection = dataSource.getConnection();
+                PreparedStatement statement = connection.prepareStatement(sql)) {
+            for (int i = 0; i < parameters.length; i++) {
+                statement.setObject(i + 1, parameters[i]);
+            }
+            try (ResultSet row = statement.executeQuery()) {
+                row.next();
+                return row.getLong(1);
+            }
         }
     }
 }

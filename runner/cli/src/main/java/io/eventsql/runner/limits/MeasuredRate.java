@@ -1,19 +1,18 @@
 package io.eventsql.runner.limits;
 
-import io.eventsql.runner.measure.RatioInterval;
 import io.eventsql.runner.measure.Statistics;
+import io.eventsql.runner.result.Figure;
+import io.eventsql.runner.result.PartRecorder;
 import java.util.List;
 
 /**
  * The measured rate of one variant.
  *
  * @param name the name of the variant
- * @param eventsPerSecond the median of the rounds, in events/s
- * @param roundsEventsPerSecond the rate of each round, in events/s
+ * @param perSecond the rates of the rounds, in events/s
  * @param eventsPerCall the mean number of events per call or transaction
  */
-public record MeasuredRate(
-        String name, double eventsPerSecond, List<Double> roundsEventsPerSecond, double eventsPerCall) {
+record MeasuredRate(String name, Figure perSecond, double eventsPerCall) {
 
     /** @param intervals the rounds of the variant, at least one */
     static MeasuredRate of(String name, List<MeasuredInterval> intervals) {
@@ -22,11 +21,12 @@ public record MeasuredRate(
         long events = intervals.stream().mapToLong(MeasuredInterval::events).sum();
         long calls = intervals.stream().mapToLong(MeasuredInterval::calls).sum();
         return new MeasuredRate(
-                name, Statistics.median(rates), rates, Statistics.ratio((double) events, (double) calls));
+                name, Figure.ofRounds(rates, "events/s"), Statistics.ratio((double) events, (double) calls));
     }
 
-    /** Returns this rate divided by another one of the same rounds. */
-    RatioInterval ratioTo(MeasuredRate other) {
-        return RatioInterval.of(other.roundsEventsPerSecond, roundsEventsPerSecond);
+    /** Adds the rate as a row of a table. */
+    void addTo(PartRecorder part, String table) {
+        part.add(table, name, "events_per_second", perSecond)
+                .add(table, name, "events_per_call", Figure.of(eventsPerCall));
     }
 }

@@ -1,12 +1,7 @@
 package io.eventsql.runner.limits;
 
-import io.eventsql.Outbox;
 import io.eventsql.OutboxBacklog;
-import io.eventsql.Settings;
-import java.sql.Connection;
-import java.sql.ResultSet;
 import java.sql.SQLException;
-import java.sql.Statement;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -14,34 +9,33 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.ScheduledFuture;
 import java.util.concurrent.TimeUnit;
-import javax.sql.DataSource;
 
 /** Samples the size and the backlog of the outbox at a fixed interval. */
 final class OutboxSampler {
     private static final int SAMPLES_PER_TENTH = 10;
 
-    private final DataSource dataSource;
-    private final Outbox outbox;
+    private final LimitsContext context;
     private final Duration time;
-    private final List<Sample> samples = new ArrayList<>();
+    /** A tenth of its own for each sample. Guarded by itself. */
+    private final List<Tenth> samples = new ArrayList<>();
 
     /** @param time the total sampling time */
-    OutboxSampler(DataSource dataSource, Outbox outbox, Duration time) {
-        this.dataSource = dataSource;
-        this.outbox = outbox;
+    OutboxSampler(LimitsContext context, Duration time) {
+        this.context = context;
         this.time = time;
     }
-
-    /** @param bytes the size of the outbox tables, including indexes */
-    private record Sample(long bytes, long events) {}
 
     /**
      * The maximum values in a tenth of the time.
      *
-     * @param outboxBytesMax the size of the outbox tables, including indexes
-     * @param outboxEventsMax the committed events not yet relayed
+     * @param bytesMax the size of the outbox tables, including indexes
+     * @param eventsMax the committed events not yet relayed
      */
-    record Tenth(long outboxBytesMax, long outboxEventsMax) {}
+    record Tenth(long bytesMax, long eventsMax) {
+        private Tenth max(Tenth other) {
+            return new Tenth(Math.max(bytesMax, other.bytesMax), Math.max(eventsMax, other.eventsMax));
+        }
+    }
 
     /**
      * Samples while a load runs.
@@ -66,17 +60,14 @@ final class OutboxSampler {
     }
 
     private void sample() {
-        String sql = "SELECT sum(pg_total_relation_size(relid)) FROM pg_partition_tree('" + Settings.DEFAULT_SCHEMA
-                + ".outbox')";
-        try (Connection connection = dataSource.getConnection();
-                Statement statement = connection.createStatement();
-                ResultSet row = statement.executeQuery(sql)) {
-            row.next();
-            long bytes = row.getLong(1);
-            long events =
-                    outbox.backlogs().stream().mapToLong(OutboxBacklog::events).sum();
+        try {
+            long bytes = context.query(
+                    "SELECT sum(pg_total_relation_size(relid)) FROM pg_partition_tree('eventsql.outbox')");
+            long events = context.eventSql().outbox().backlogs().stream()
+                    .mapToLong(OutboxBacklog::events)
+                    .sum();
             synchronized (samples) {
-                samples.add(new Sample(bytes, events));
+                samples.add(new Tenth(bytes, events));
             }
         } catch (SQLException e) {
             throw new IllegalStateException(e);
@@ -87,11 +78,10 @@ final class OutboxSampler {
         synchronized (samples) {
             List<Tenth> tenths = new ArrayList<>();
             for (int i = 0; i < TenthsMeter.TENTHS; i++) {
-                List<Sample> ofTenth = samples.subList(
-                        samples.size() * i / TenthsMeter.TENTHS, samples.size() * (i + 1) / TenthsMeter.TENTHS);
-                tenths.add(new Tenth(
-                        ofTenth.stream().mapToLong(Sample::bytes).max().orElse(0),
-                        ofTenth.stream().mapToLong(Sample::events).max().orElse(0)));
+                tenths.add(samples
+                        .subList(samples.size() * i / TenthsMeter.TENTHS, samples.size() * (i + 1) / TenthsMeter.TENTHS)
+                        .stream()
+                        .reduce(new Tenth(0, 0), Tenth::max));
             }
             return tenths;
         }

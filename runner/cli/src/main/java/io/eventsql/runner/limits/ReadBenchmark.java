@@ -2,106 +2,128 @@ package io.eventsql.runner.limits;
 
 import io.eventsql.EventPosition;
 import io.eventsql.StreamSpec;
+import io.eventsql.runner.result.Figure;
+import io.eventsql.runner.result.PartRecorder;
+import io.eventsql.runner.result.ResultPart;
+import io.eventsql.runner.spec.LimitsNumber;
+import io.eventsql.runner.spec.LimitsPart;
 import java.sql.SQLException;
-import java.util.ArrayList;
 import java.util.List;
+import java.util.stream.IntStream;
 
 /**
  * Measures how fast one partition is read in pages of several sizes: by calls of {@code EventSql.read}, with and without
  * planner statistics of its table, and by a consumer.
  */
 final class ReadBenchmark {
+    private static final String NEVER_ANALYZED = "never_analyzed";
+    private static final String ANALYZED = "analyzed";
     private static final List<Integer> PAGE_EVENTS = List.of(10, 100, 1_000, 5_000, 10_000);
     private static final List<Integer> CONSUMER_PAGE_EVENTS = List.of(10, 100, 1_000);
+
+    /** From this size on, fixed costs per page are negligible, so that rates should differ little. */
+    private static final int LARGE_PAGE_EVENTS = 1_000;
+
     private static final int FILL_CALL_EVENTS = 1_000;
 
     /** The value of {@code pg_class.reltuples} before the first VACUUM or ANALYZE. */
     private static final double UNKNOWN = -1;
 
     private final LimitsContext context;
-    private final InterleavedRounds rounds;
+    private final String stream;
     private final int events;
 
-    /** @param events the number of events in the partition */
-    ReadBenchmark(LimitsContext context, LimitsSettings.Rounds rounds, int events) {
+    ReadBenchmark(LimitsContext context) {
         this.context = context;
-        this.rounds = new InterleavedRounds(rounds, context.stop(), context.progress());
-        this.events = events;
+        this.stream = context.stream("read");
+        this.events = context.number(LimitsNumber.READ_EVENTS);
     }
 
     /**
      * @throws RunStoppedException after a stop signal
      * @throws IllegalStateException if the tables are not in the expected state
      */
-    ReadResult measure() throws SQLException {
-        String stream = context.stream("read");
+    ResultPart measure() throws SQLException {
         // One segment holds all events, because autovacuum is disabled only for existing segments.
         context.eventSql()
                 .createStream(context.streamSpec(stream)
                         .withPartitions(1)
                         .withSegmentSize(Math.max(StreamSpec.DEFAULT_SEGMENT_SIZE, events)));
-        StreamTables tables = new StreamTables(context.dataSource(), stream, context.storage());
-        tables.disableAutovacuum();
-        context.progress().println("Read: publishing " + events + " events");
+        StreamLog log = new StreamLog(context.dataSource(), stream);
+        log.disableAutovacuum();
+        context.show("Read: publishing %d events", events);
         PublishVariant.async(context.publishLoad(stream, FILL_CALL_EVENTS), 1).publish(events);
         context.checkStopped();
 
-        List<StreamTables.SegmentStatistics> unknown = requireNeverAnalyzed(tables);
-        List<ReadResult.PageSizeRate> withoutStatistics = read("Read, never analyzed", stream);
-        requireNeverAnalyzed(tables);
-        tables.analyze();
-        List<StreamTables.SegmentStatistics> known = requireAnalyzed(tables);
-        List<ReadResult.PageSizeRate> withStatistics = read("Read, analyzed", stream);
-        List<ConsumerReadVariant> consumers = CONSUMER_PAGE_EVENTS.stream()
-                .map(size -> new ConsumerReadVariant(context, stream, events, size))
-                .toList();
-        return new ReadResult(
-                events,
-                ReadResult.PageSizeRates.of(unknown, withoutStatistics),
-                ReadResult.PageSizeRates.of(known, withStatistics),
-                ratesOf("Read by consumers", CONSUMER_PAGE_EVENTS, consumers));
+        PartRecorder part = context.recorder(
+                        LimitsPart.READ, "a partition from its start, by page size; " + context.roundsText())
+                .add("events", Figure.of(events));
+        List<MeasuredRate> without = read(part, NEVER_ANALYZED, log);
+        requireAnalyzed(false, log);
+        log.analyze();
+        List<MeasuredRate> with = read(part, ANALYZED, log);
+        for (int i = 0; i < with.size(); i++) {
+            part.add(
+                    "pages",
+                    with.get(i).name(),
+                    NEVER_ANALYZED + " / " + ANALYZED,
+                    without.get(i).perSecond().ratioTo(with.get(i).perSecond()));
+        }
+        new InterleavedRounds(context)
+                .measure(
+                        "Read by consumers",
+                        CONSUMER_PAGE_EVENTS.stream()
+                                .map(size -> new ConsumerReadVariant(context, stream, events, size))
+                                .toList())
+                .forEach(rate -> rate.addTo(part, "consumers"));
+        return part.part();
     }
 
-    private List<ReadResult.PageSizeRate> read(String what, String stream) throws SQLException {
+    /** Reads in one state of the tables. */
+    private List<MeasuredRate> read(PartRecorder part, String state, StreamLog log) throws SQLException {
+        for (StreamLog.SegmentStatistics segment : requireAnalyzed(state.equals(ANALYZED), log)) {
+            part.add("segment", segment.segment() + ", " + state, "reltuples", Figure.of(segment.reltuples()))
+                    .add("segment", segment.segment() + ", " + state, "bytes", Figure.of(segment.bytes(), "bytes"));
+        }
         int shard = context.eventSql().shards().getFirst().number();
         EventPosition start = new EventPosition(stream, shard, 0, 0);
-        List<PageReadVariant> sizes = PAGE_EVENTS.stream()
-                .map(size -> new PageReadVariant(context, start, events, size))
-                .toList();
-        return ratesOf(what, PAGE_EVENTS, sizes);
+        List<MeasuredRate> rates = new InterleavedRounds(context)
+                .measure(
+                        "Read, " + state,
+                        PAGE_EVENTS.stream()
+                                .map(size -> new PageReadVariant(context, start, events, size))
+                                .toList());
+        for (MeasuredRate rate : rates) {
+            part.add("pages", rate.name(), state, rate.perSecond())
+                    .add("pages", rate.name(), "events_per_call", Figure.of(rate.eventsPerCall()));
+        }
+        double fastest = IntStream.range(0, rates.size())
+                .mapToDouble(i -> rates.get(i).perSecond().value())
+                .max()
+                .orElseThrow();
+        double slowestLarge = IntStream.range(0, rates.size())
+                .filter(i -> PAGE_EVENTS.get(i) >= LARGE_PAGE_EVENTS)
+                .mapToDouble(i -> rates.get(i).perSecond().value())
+                .min()
+                .orElseThrow();
+        part.add(
+                "slowest page size of at least " + LARGE_PAGE_EVENTS + " / fastest",
+                state,
+                "value",
+                Figure.of(slowestLarge / fastest));
+        return rates;
     }
 
-    private List<ReadResult.PageSizeRate> ratesOf(String what, List<Integer> sizes, List<? extends Variant> variants)
+    private static List<StreamLog.SegmentStatistics> requireAnalyzed(boolean analyzed, StreamLog log)
             throws SQLException {
-        List<MeasuredRate> rates = rounds.measure(what, variants);
-        List<ReadResult.PageSizeRate> pages = new ArrayList<>();
-        for (int i = 0; i < rates.size(); i++) {
-            pages.add(new ReadResult.PageSizeRate(sizes.get(i), rates.get(i)));
-        }
-        return pages;
-    }
-
-    private static List<StreamTables.SegmentStatistics> requireNeverAnalyzed(StreamTables tables) throws SQLException {
-        List<StreamTables.SegmentStatistics> segments = tables.statistics();
-        for (StreamTables.SegmentStatistics segment : segments) {
-            if (segment.reltuples() != UNKNOWN || segment.analyzed() > 0) {
-                throw new IllegalStateException("Table was analyzed unexpectedly: " + segment);
+        List<StreamLog.SegmentStatistics> segments = log.statistics();
+        for (StreamLog.SegmentStatistics segment : segments) {
+            boolean known = segment.reltuples() != UNKNOWN || segment.analyzed() > 0;
+            if (known != analyzed) {
+                throw new IllegalStateException(
+                        (analyzed ? "Table was not analyzed: " : "Table was analyzed unexpectedly: ") + segment);
             }
         }
-        return requireNonEmpty(segments);
-    }
-
-    private static List<StreamTables.SegmentStatistics> requireAnalyzed(StreamTables tables) throws SQLException {
-        List<StreamTables.SegmentStatistics> segments = tables.statistics();
-        for (StreamTables.SegmentStatistics segment : segments) {
-            if (segment.reltuples() == UNKNOWN) {
-                throw new IllegalStateException("Table was not analyzed: " + segment);
-            }
-        }
-        return requireNonEmpty(segments);
-    }
-
-    private static List<StreamTables.SegmentStatistics> requireNonEmpty(List<StreamTables.SegmentStatistics> segments) {
         if (segments.isEmpty()) {
             throw new IllegalStateException("No table contains the published events");
         }

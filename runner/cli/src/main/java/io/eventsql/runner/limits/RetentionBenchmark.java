@@ -3,13 +3,15 @@ package io.eventsql.runner.limits;
 import io.eventsql.Retention;
 import io.eventsql.StreamSpec;
 import io.eventsql.runner.load.Callers;
-import io.eventsql.runner.load.ClockAnchor;
 import io.eventsql.runner.load.LoadGenerator;
-import io.eventsql.runner.load.LoadPhase;
 import io.eventsql.runner.load.OpenLoop;
 import io.eventsql.runner.measure.Percentiles;
 import io.eventsql.runner.measure.PhaseMeasurement;
-import io.eventsql.runner.measure.PublishMeter;
+import io.eventsql.runner.result.Figure;
+import io.eventsql.runner.result.PartRecorder;
+import io.eventsql.runner.result.ResultPart;
+import io.eventsql.runner.spec.LimitsNumber;
+import io.eventsql.runner.spec.LimitsPart;
 import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.SQLException;
@@ -17,8 +19,8 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.EnumMap;
 import java.util.List;
-import java.util.Locale;
 import java.util.Map;
+import java.util.function.ToDoubleFunction;
 
 /**
  * Publishes at full rate while retention expires segments continuously: without readers, with a transaction that has read a
@@ -38,15 +40,37 @@ final class RetentionBenchmark {
     private static final Duration WAIT_MAX = Duration.ofMinutes(3);
 
     private final LimitsContext context;
-    private final LimitsSettings.RetentionLoad settings;
+    private final PartRecorder part;
 
-    RetentionBenchmark(LimitsContext context, LimitsSettings.RetentionLoad settings) {
+    RetentionBenchmark(LimitsContext context) {
         this.context = context;
-        this.settings = settings;
+        this.part = context.recorder(
+                LimitsPart.RETENTION, "publishing one by one at full rate while segments of 10,000 events expire");
     }
 
+    /** A transaction that is idle after it has read an event of the stream by SQL. */
+    private enum Reader {
+        NONE("no reader"),
+        OF_KEPT_SEGMENT("idle reader of another segment"),
+        OF_EXPIRING_SEGMENT("idle reader of the expiring segment");
+
+        private final String label;
+
+        Reader(String label) {
+            this.label = label;
+        }
+    }
+
+    /**
+     * One interval.
+     *
+     * @param returnedSeconds after how many seconds all expired segments were empty: after the load with a reader that stays,
+     *     otherwise after the reader has ended, too
+     */
+    private record Interval(long events, double p99Ms, double returnedSeconds) {}
+
     /** @throws RunStoppedException after a stop signal */
-    RetentionResult measure() throws SQLException {
+    ResultPart measure() throws SQLException {
         String stream = context.stream("retention");
         context.eventSql()
                 .createStream(StreamSpec.of(stream)
@@ -59,44 +83,66 @@ final class RetentionBenchmark {
         }
         context.checkStopped();
         LoadGenerator load = Callers.waiting(context.publishLoad(stream, 1), CALLERS);
-        run(load, LoadPhase.ofNanos(true, anchor(), context.clock().nanos(), seconds(settings.warmupSeconds())));
-
-        Map<RetentionResult.Reader, List<RetentionResult.Interval>> intervals =
-                new EnumMap<>(RetentionResult.Reader.class);
-        for (int round = 1; round <= settings.rounds(); round++) {
-            for (RetentionResult.Reader reader : RetentionResult.Reader.values()) {
-                RetentionResult.Interval interval = measure(reader, load, log);
-                context.progress()
-                        .printf(
-                                Locale.ROOT,
-                                "Retention, round %d of %d, %s: p99 %.1f ms, %,d events, space returned after %.1f s%n",
-                                round,
-                                settings.rounds(),
-                                reader.label(),
-                                interval.latencyMs().p99(),
-                                interval.events(),
-                                interval.returnedSeconds());
+        context.publish(load, context.phaseOf(true, Duration.ofSeconds(context.number(LimitsNumber.WARMUP_SECONDS))));
+        Map<Reader, List<Interval>> intervals = new EnumMap<>(Reader.class);
+        int rounds = context.number(LimitsNumber.ROUNDS);
+        for (int round = 1; round <= rounds; round++) {
+            for (Reader reader : Reader.values()) {
+                Interval interval = measure(reader, load, log);
+                context.show(
+                        "Retention, round %d of %d, %s: p99 %.1f ms, %,d events, space returned after %.1f s",
+                        round, rounds, reader.label, interval.p99Ms, interval.events, interval.returnedSeconds);
                 intervals.computeIfAbsent(reader, added -> new ArrayList<>()).add(interval);
             }
         }
-        return RetentionResult.of(
-                intervals,
-                log.number("SELECT expired_events FROM eventsql.retention_pass WHERE ? <> ''", stream),
-                keptMin(log, stream),
-                missing(log, stream),
-                burst());
+        addReaders(intervals);
+        long missing = missing(log);
+        part.add("expired_events", Figure.of(context.query("SELECT expired_events FROM eventsql.retention_pass")))
+                .add(
+                        "kept_events_min",
+                        Figure.of(context.query(
+                                "SELECT min(next_offset - log_start) FROM eventsql.partition_head WHERE stream = ?",
+                                stream)))
+                .add("missing_events", Figure.of(missing))
+                .requireNone(missing, "events are missing between the log's start and its head");
+        burst();
+        return part.part();
     }
 
-    private RetentionResult.Interval measure(RetentionResult.Reader reader, LoadGenerator load, StreamLog log)
-            throws SQLException {
+    private void addReaders(Map<Reader, List<Interval>> intervals) {
+        Figure none = figure(intervals, Reader.NONE, Interval::p99Ms, "ms");
+        for (Reader reader : intervals.keySet()) {
+            Figure p99 = figure(intervals, reader, Interval::p99Ms, "ms");
+            part.add("readers", reader.label, "events", figure(intervals, reader, Interval::events, ""))
+                    .add("readers", reader.label, "p99_ms", p99)
+                    .add("readers", reader.label, "p99 / no reader", p99.ratioTo(none))
+                    .add(
+                            "readers",
+                            reader.label,
+                            "space_returned_s",
+                            figure(intervals, reader, Interval::returnedSeconds, "s"));
+        }
+    }
+
+    private static Figure figure(
+            Map<Reader, List<Interval>> intervals, Reader reader, ToDoubleFunction<Interval> value, String unit) {
+        return Figure.ofRounds(
+                intervals.getOrDefault(reader, List.of()).stream()
+                        .map(interval -> value.applyAsDouble(interval))
+                        .toList(),
+                unit);
+    }
+
+    private Interval measure(Reader reader, LoadGenerator load, StreamLog log) throws SQLException {
         PhaseMeasurement measured;
         try (Connection connection = context.dataSource().getConnection()) {
             connection.setAutoCommit(false);
             try {
                 read(connection, reader, log);
-                measured = run(
-                        load, LoadPhase.ofNanos(false, anchor(), context.clock().nanos(), seconds(settings.seconds())));
-                if (reader == RetentionResult.Reader.OF_KEPT_SEGMENT) { // the space is returned although it still reads
+                measured = context.publish(
+                        load,
+                        context.phaseOf(false, Duration.ofSeconds(context.number(LimitsNumber.RETENTION_SECONDS))));
+                if (reader == Reader.OF_KEPT_SEGMENT) { // the space is returned although it still reads
                     return interval(measured, awaitReturned(log));
                 }
             } finally {
@@ -107,21 +153,21 @@ final class RetentionBenchmark {
         return interval(measured, awaitReturned(log));
     }
 
-    private static RetentionResult.Interval interval(PhaseMeasurement measured, double returnedSeconds) {
-        return new RetentionResult.Interval(
+    private Interval interval(PhaseMeasurement measured, double returnedSeconds) {
+        part.requireNoErrors(measured.errors(), "next to retention");
+        return new Interval(
                 measured.publishedEvents(),
-                measured.failedEvents(),
-                Percentiles.ofMicros(measured.latencyMicros()),
+                Percentiles.ofMicros(measured.latencyMicros()).p99(),
                 returnedSeconds);
     }
 
     /** Reads by SQL over the stream's table, so that the transaction holds locks on its parents and on one segment. */
-    private static void read(Connection connection, RetentionResult.Reader reader, StreamLog log) throws SQLException {
-        if (reader == RetentionResult.Reader.NONE) {
+    private void read(Connection connection, Reader reader, StreamLog log) throws SQLException {
+        if (reader == Reader.NONE) {
             return;
         }
-        String offset = reader == RetentionResult.Reader.OF_KEPT_SEGMENT ? "h.next_offset - 1" : "h.log_start";
-        long at = log.number(
+        String offset = reader == Reader.OF_KEPT_SEGMENT ? "h.next_offset - 1" : "h.log_start";
+        long at = context.query(
                 "SELECT " + offset + " FROM eventsql.partition_head h WHERE h.partition = 0 AND h.stream = ?",
                 log.stream());
         try (PreparedStatement statement = connection.prepareStatement(
@@ -138,7 +184,7 @@ final class RetentionBenchmark {
                 + " JOIN eventsql.partition_head h ON h.stream = s.name AND h.partition = p.partition"
                 + " WHERE s.name = ? AND (g.state = 'expired' OR g.state IN ('open', 'closed')"
                 + " AND h.next_offset - g.end_offset >= s.retention_events)";
-        while (log.number(expired, log.stream()) > 0) {
+        while (context.query(expired, log.stream()) > 0) {
             context.checkStopped();
             if (context.clock().nanos() - start > WAIT_MAX.toNanos()) {
                 throw new IllegalStateException("The space of expired segments is not returned after " + WAIT_MAX);
@@ -148,50 +194,33 @@ final class RetentionBenchmark {
         return (context.clock().nanos() - start) / 1e9;
     }
 
-    private static long keptMin(StreamLog log, String stream) throws SQLException {
-        return log.number("SELECT min(next_offset - log_start) FROM eventsql.partition_head WHERE stream = ?", stream);
-    }
-
     /** Returns how many events between the log's start and its head are missing. */
-    private static long missing(StreamLog log, String stream) throws SQLException {
-        return log.number("SELECT sum(next_offset - log_start) FROM eventsql.partition_head WHERE stream = ?", stream)
-                - log.number(
+    private long missing(StreamLog log) throws SQLException {
+        return context.query(
+                        "SELECT sum(next_offset - log_start) FROM eventsql.partition_head WHERE stream = ?",
+                        log.stream())
+                - context.query(
                         "SELECT count(*) FROM " + log.table() + " e JOIN eventsql.partition_head h"
                                 + " ON h.partition = e.partition AND e.event_offset >= h.log_start WHERE h.stream = ?",
-                        stream);
+                        log.stream());
     }
 
-    private RetentionResult.Burst burst() throws SQLException {
+    /** Publishes at a fixed rate in calls of 100 events, each segment of 10,000 events. */
+    private void burst() throws SQLException {
         String stream = context.stream("burst");
         context.eventSql()
                 .createStream(
                         StreamSpec.of(stream).withPartitions(BURST_PARTITIONS).withSegmentSize(SEGMENT_EVENTS));
-        StreamLog log = new StreamLog(context.dataSource(), stream);
-        PhaseMeasurement measured = run(
-                new OpenLoop(context.publishLoad(stream, BURST_CALL_EVENTS), settings.burstRate()),
-                LoadPhase.ofEvents(
-                        false, anchor(), context.clock().nanos(), settings.burstRate() * settings.burstSeconds()));
-        return new RetentionResult.Burst(
-                settings.burstRate(),
-                settings.burstSeconds(),
-                measured.publishedEvents(),
-                measured.failedEvents(),
-                log.heads() / SEGMENT_EVENTS,
-                Percentiles.ofMicros(measured.latencyMicros()));
-    }
-
-    private PhaseMeasurement run(LoadGenerator load, LoadPhase phase) {
-        PublishMeter meter = new PublishMeter();
-        long sent = load.run(phase, meter);
-        context.checkStopped();
-        return meter.measurement(sent, phase.anchor());
-    }
-
-    private ClockAnchor anchor() {
-        return ClockAnchor.now(context.clock());
-    }
-
-    private static long seconds(long seconds) {
-        return Duration.ofSeconds(seconds).toNanos();
+        long rate = context.number(LimitsNumber.BURST_RATE);
+        PhaseMeasurement measured = context.publish(
+                new OpenLoop(context.publishLoad(stream, BURST_CALL_EVENTS), rate),
+                context.phaseOfEvents(false, rate * context.number(LimitsNumber.BURST_SECONDS)));
+        String row = "into segments of 10,000 events";
+        part.add("burst", row, "offered_events_per_second", Figure.of(rate, "events/s"))
+                .add("burst", row, "events", Figure.of(measured.publishedEvents()))
+                .add("burst", row, "segments", Figure.of((double)
+                        (new StreamLog(context.dataSource(), stream).heads() / SEGMENT_EVENTS)))
+                .addLatency("burst", row, "", Percentiles.ofMicros(measured.latencyMicros()))
+                .requireNoErrors(measured.errors(), "of the burst");
     }
 }

@@ -3,16 +3,15 @@ package io.eventsql.runner.limits;
 import io.eventsql.ConsumerSpec;
 import io.eventsql.StreamSpec;
 import io.eventsql.Subscription;
-import io.eventsql.runner.load.ClockAnchor;
-import io.eventsql.runner.load.LoadPhase;
 import io.eventsql.runner.load.OpenLoop;
 import io.eventsql.runner.measure.Percentiles;
 import io.eventsql.runner.measure.PhaseMeasurement;
-import io.eventsql.runner.measure.PublishMeter;
-import java.sql.Connection;
-import java.sql.ResultSet;
+import io.eventsql.runner.result.Figure;
+import io.eventsql.runner.result.PartRecorder;
+import io.eventsql.runner.result.ResultPart;
+import io.eventsql.runner.spec.LimitsNumber;
+import io.eventsql.runner.spec.LimitsPart;
 import java.sql.SQLException;
-import java.sql.Statement;
 import java.time.Duration;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
@@ -36,7 +35,7 @@ final class ScheduledBenchmark {
     /** Until the first one is due: they are written, and the relay has polled since, which no signal tells of this SQL. */
     private static final int DUE_AFTER_SECONDS = 8;
 
-    private static final int DUE_WAIT_SECONDS_MAX = 60;
+    private static final Duration DUE_WAIT = Duration.ofSeconds(60);
     private static final int SETTLE_SECONDS = 1;
 
     private static final String INSERT = """
@@ -49,85 +48,114 @@ final class ScheduledBenchmark {
                 FROM generate_series(1, %d) n) e""";
 
     private final LimitsContext context;
-    private final LimitsSettings settings;
-    private final List<ScheduledResult.Round> none = new ArrayList<>();
-    private final List<ScheduledResult.Round> pending = new ArrayList<>();
+    private final List<Round> none = new ArrayList<>();
+    private final List<Round> pending = new ArrayList<>();
     private final String stream;
+    private final long events;
+    private final PartRecorder part;
 
-    ScheduledBenchmark(LimitsContext context, LimitsSettings settings) {
+    ScheduledBenchmark(LimitsContext context) {
         this.context = context;
-        this.settings = settings;
         this.stream = context.stream("scheduled");
+        this.events = (long) context.spec().number(LimitsNumber.SCHEDULED_EVENTS);
+        this.part = context.recorder(
+                LimitsPart.SCHEDULED,
+                String.format(
+                        Locale.ROOT,
+                        "publishing with %,d events scheduled, due in a month and later, and with none; then events due"
+                                + " at %,d/s; %s",
+                        events,
+                        DUE_PER_SECOND,
+                        context.roundsText()));
     }
 
+    /**
+     * A round.
+     *
+     * @param eventsPerSecond published as fast as possible, without waiting for answers
+     * @param p99Ms at a steady rate, one event per call
+     */
+    private record Round(double eventsPerSecond, double p99Ms) {}
+
     /** @throws RunStoppedException after a stop signal */
-    ScheduledResult measure() throws SQLException {
+    ResultPart measure() throws SQLException {
         context.eventSql().createStream(StreamSpec.of(stream).withPartitions(PARTITIONS));
         try {
-            for (int round = 0; round <= settings.rounds().count(); round++) {
+            for (int round = 0; round <= context.number(LimitsNumber.ROUNDS); round++) {
                 write(true);
-                ScheduledResult.Round without = interval(round, "no events scheduled");
+                Round without = interval(round, "no events scheduled");
                 write(false);
-                ScheduledResult.Round with = interval(
-                        round,
-                        String.format(
-                                Locale.ROOT,
-                                "%,d scheduled",
-                                settings.scheduled().events()));
+                Round with = interval(round, String.format(Locale.ROOT, "%,d scheduled", events));
                 if (round > 0) {
                     none.add(without);
                     pending.add(with);
                 }
             }
-            return new ScheduledResult(settings.scheduled().events(), none, pending, due());
+            Figure rateOfNone = rates(none);
+            Figure p99OfNone = p99s(none);
+            part.add("rounds", "none", "events_per_second", rateOfNone)
+                    .add("rounds", "none", "steady_p99_ms", p99OfNone)
+                    .add("rounds", "scheduled", "events_per_second", rates(pending))
+                    .add("rounds", "scheduled", "steady_p99_ms", p99s(pending))
+                    .add(
+                            "rounds",
+                            "scheduled / none",
+                            "events_per_second",
+                            rates(pending).ratioTo(rateOfNone))
+                    .add(
+                            "rounds",
+                            "scheduled / none",
+                            "steady_p99_ms",
+                            p99s(pending).ratioTo(p99OfNone));
+            due();
+            return part.part();
         } finally {
-            execute("TRUNCATE eventsql.scheduled_event");
+            context.execute("TRUNCATE eventsql.scheduled_event");
         }
+    }
+
+    private static Figure rates(List<Round> rounds) {
+        return Figure.ofRounds(rounds.stream().map(Round::eventsPerSecond).toList(), "events/s");
+    }
+
+    private static Figure p99s(List<Round> rounds) {
+        return Figure.ofRounds(rounds.stream().map(Round::p99Ms).toList(), "ms");
     }
 
     /** Writes the events, due in a month and later. */
     private void write(boolean removed) throws SQLException {
-        execute("TRUNCATE eventsql.scheduled_event");
-        execute(INSERT.formatted(
-                stream, "30 days", "1 second", settings.scheduled().events()));
+        context.execute("TRUNCATE eventsql.scheduled_event");
+        context.execute(INSERT.formatted(stream, "30 days", "1 second", events));
         if (removed) {
-            execute("TRUNCATE eventsql.scheduled_event");
+            context.execute("TRUNCATE eventsql.scheduled_event");
         }
         context.sleep(SETTLE_SECONDS);
     }
 
-    private ScheduledResult.Round interval(int round, String what) {
-        MeasuredInterval fast = PublishVariant.async(context.publishLoad(stream, 1), CALLERS)
-                .run(settings.rounds().duration());
-        ClockAnchor anchor = ClockAnchor.now(context.clock());
-        LoadPhase phase = LoadPhase.ofNanos(
-                false, anchor, anchor.nanos(), settings.rounds().duration().toNanos());
-        PublishMeter meter = new PublishMeter();
-        long sent =
-                new OpenLoop(context.publishLoad(stream, 1), settings.snapshot().eventsPerSecond()).run(phase, meter);
-        PhaseMeasurement steady = meter.measurement(sent, anchor);
-        context.checkStopped();
-        ScheduledResult.Round measured = new ScheduledResult.Round(
-                fast.eventsPerSecond(), Percentiles.ofMicros(steady.latencyMicros()), steady.failedEvents());
-        context.progress()
-                .printf(
-                        Locale.ROOT,
-                        "Scheduled, %s: %s %,.0f events/s, p99 %.2f ms at %,d/s%n",
-                        round == 0 ? "warm-up" : "round " + round,
-                        what,
-                        measured.eventsPerSecond(),
-                        measured.latencyMs().p99(),
-                        settings.snapshot().eventsPerSecond());
+    private Round interval(int round, String what) {
+        Duration time = context.spec().round();
+        MeasuredInterval fast =
+                PublishVariant.async(context.publishLoad(stream, 1), CALLERS).run(time);
+        int rate = context.number(LimitsNumber.SNAPSHOT_RATE);
+        PhaseMeasurement steady =
+                context.publish(new OpenLoop(context.publishLoad(stream, 1), rate), context.phaseOf(false, time));
+        part.requireNoErrors(steady.errors(), "next to " + what);
+        Round measured = new Round(
+                fast.eventsPerSecond(),
+                Percentiles.ofMicros(steady.latencyMicros()).p99());
+        context.show(
+                "Scheduled, %s: %s %,.0f events/s, p99 %.2f ms at %,d/s",
+                round == 0 ? "warm-up" : "round " + round, what, measured.eventsPerSecond, measured.p99Ms, rate);
         return measured;
     }
 
     /** Next to the pending events of the last round. */
-    private ScheduledResult.Due due() throws SQLException {
+    private void due() throws SQLException {
         String dueStream = context.stream("scheduled_due");
         context.eventSql().createStream(StreamSpec.of(dueStream).withPartitions(PARTITIONS));
-        int seconds = settings.scheduled().dueSeconds();
-        long events = DUE_PER_SECOND * seconds;
-        context.progress().printf(Locale.ROOT, "Scheduled: %,d events due at %,d/s%n", events, DUE_PER_SECOND);
+        int seconds = context.number(LimitsNumber.SCHEDULED_SECONDS);
+        long expected = DUE_PER_SECOND * seconds;
+        context.show("Scheduled: %,d events due at %,d/s", expected, DUE_PER_SECOND);
         Histogram lateMicros = new ConcurrentHistogram(3);
         Set<String> handled = ConcurrentHashMap.newKeySet();
         Subscription subscription = context.eventSql().subscribe(ConsumerSpec.of(dueStream, "limits"), event -> {
@@ -137,49 +165,35 @@ final class ScheduledBenchmark {
             handled.add(event.text());
         });
         try {
-            execute(INSERT.formatted(dueStream, DUE_AFTER_SECONDS + " seconds", "1 millisecond", events));
-            long end = context.clock().nanos()
-                    + Duration.ofSeconds(DUE_AFTER_SECONDS + seconds + DUE_WAIT_SECONDS_MAX)
-                            .toNanos();
-            while (handled.size() < events && context.clock().nanos() - end < 0) {
-                context.sleep(1);
-            }
+            context.execute(INSERT.formatted(dueStream, DUE_AFTER_SECONDS + " seconds", "1 millisecond", expected));
+            context.await(handled::size, expected, DUE_WAIT, Duration.ofSeconds(1));
             context.sleep(1); // what is handled twice shows
         } finally {
             subscription.close();
         }
-        String table = StreamSpec.of(dueStream).tableName();
-        return new ScheduledResult.Due(
-                events,
-                number("SELECT count(*) FROM eventsql." + table),
-                number("SELECT count(DISTINCT value) FROM eventsql." + table),
-                number("SELECT count(*) FROM eventsql." + table
-                        + " WHERE extract(epoch FROM published_at) * 1000000 < (headers ->> 'due')::bigint"),
-                appendLateMs(table, 0.5),
-                appendLateMs(table, 0.99),
-                Percentiles.ofMicros(lateMicros));
+        String table = " FROM eventsql." + StreamSpec.of(dueStream).tableName();
+        long stored = context.query("SELECT count(*)" + table);
+        long distinct = context.query("SELECT count(DISTINCT value)" + table);
+        long early = context.query("SELECT count(*)" + table
+                + " WHERE extract(epoch FROM published_at) * 1000000 < (headers ->> 'due')::bigint");
+        part.add("due", "until appended, before the commit", "p50_ms", appendLate(table, 0.5))
+                .add("due", "until appended, before the commit", "p99_ms", appendLate(table, 0.99))
+                .addLatency("due", "until handled", "", Percentiles.ofMicros(lateMicros))
+                .add("due events", "scheduled", "value", Figure.of(expected))
+                .add("due events", "stored", "value", Figure.of(stored))
+                .add("due events", "distinct", "value", Figure.of(distinct))
+                .add("due events", "early", "value", Figure.of(early))
+                .requireNone(expected - distinct, "due events were not stored")
+                .requireNone(stored - distinct, "due events were stored twice")
+                .requireNone(early, "events were stored before they were due");
     }
 
-    private double appendLateMs(String table, double share) throws SQLException {
-        return number("SELECT percentile_disc(" + share + ") WITHIN GROUP (ORDER BY"
-                        + " (extract(epoch FROM published_at) * 1000000)::bigint - (headers ->> 'due')::bigint)"
-                        + " FROM eventsql." + table)
-                / 1_000.0;
-    }
-
-    private long number(String sql) throws SQLException {
-        try (Connection connection = context.dataSource().getConnection();
-                Statement statement = connection.createStatement();
-                ResultSet row = statement.executeQuery(sql)) {
-            row.next();
-            return row.getLong(1);
-        }
-    }
-
-    private void execute(String sql) throws SQLException {
-        try (Connection connection = context.dataSource().getConnection();
-                Statement statement = connection.createStatement()) {
-            statement.execute(sql);
-        }
+    private Figure appendLate(String table, double share) throws SQLException {
+        return Figure.of(
+                context.query("SELECT percentile_disc(" + share + ") WITHIN GROUP (ORDER BY"
+                                + " (extract(epoch FROM published_at) * 1000000)::bigint - (headers ->> 'due')::bigint)"
+                                + table)
+                        / 1_000.0,
+                "ms");
     }
 }

@@ -16,10 +16,10 @@ final class SegmentCopy {
     private long nextOffset;
 
     /** @param run the run's id in the events, see {@link BenchmarkEvent} */
-    SegmentCopy(String run, StreamTables tables, int partition) throws SQLException {
+    SegmentCopy(String run, StreamLog log, int partition) throws SQLException {
         this.run = run;
         this.partition = partition;
-        this.table = tables.firstSegment(partition);
+        this.table = log.firstSegment(partition);
     }
 
     /** Appends a number of events in one transaction. Returns when they are committed. */

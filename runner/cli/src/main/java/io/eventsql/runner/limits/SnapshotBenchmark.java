@@ -1,15 +1,18 @@
 package io.eventsql.runner.limits;
 
 import io.eventsql.Settings;
-import io.eventsql.runner.load.ClockAnchor;
 import io.eventsql.runner.load.LoadPhase;
 import io.eventsql.runner.load.OpenLoop;
+import io.eventsql.runner.measure.Histograms;
+import io.eventsql.runner.measure.Percentiles;
 import io.eventsql.runner.measure.PhaseMeasurement;
-import io.eventsql.runner.measure.PublishMeter;
-import java.sql.Connection;
-import java.sql.ResultSet;
+import io.eventsql.runner.measure.Statistics;
+import io.eventsql.runner.result.Figure;
+import io.eventsql.runner.result.PartRecorder;
+import io.eventsql.runner.result.ResultPart;
+import io.eventsql.runner.spec.LimitsNumber;
+import io.eventsql.runner.spec.LimitsPart;
 import java.sql.SQLException;
-import java.sql.Statement;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -25,82 +28,93 @@ final class SnapshotBenchmark {
     private static final String HEADS = "producer_batch";
 
     private final LimitsContext context;
-    private final LimitsSettings.Snapshot settings;
+    private final int rate;
+    private final int seconds;
+    private final PartRecorder part;
 
-    SnapshotBenchmark(LimitsContext context, LimitsSettings.Snapshot settings) {
+    SnapshotBenchmark(LimitsContext context) {
         this.context = context;
-        this.settings = settings;
+        this.rate = context.number(LimitsNumber.SNAPSHOT_RATE);
+        this.seconds = context.number(LimitsNumber.SNAPSHOT_SECONDS);
+        this.part = context.recorder(
+                LimitsPart.SNAPSHOT,
+                "publish latency at " + rate + " events/s, one event per call, " + seconds + " s without and " + seconds
+                        + " s with a long-running snapshot");
     }
 
     /** @throws RunStoppedException after a stop signal */
-    SnapshotResult measure() throws SQLException {
-        List<SnapshotResult.StreamResult> streams = new ArrayList<>();
+    ResultPart measure() throws SQLException {
         for (int partitions : PARTITIONS) {
-            SnapshotResult.Run without = runWithout(partitions);
-            SnapshotResult.Run with = runWith(partitions);
-            streams.add(SnapshotResult.StreamResult.of(partitions, without, with));
+            String table = partitions + (partitions == 1 ? " partition" : " partitions");
+            List<Percentiles> without = run(table, "without", partitions);
+            List<Percentiles> with = run(table, "with", partitions);
+            part.add(table + ", ratios", "p99, with / without", "all", ratio(with.getLast(), without.getLast()))
+                    .add(
+                            table + ", ratios",
+                            "p99, with / without",
+                            "last tenth",
+                            ratio(with.get(TenthsMeter.TENTHS - 1), without.get(TenthsMeter.TENTHS - 1)));
         }
-        return new SnapshotResult(streams);
+        return part.part();
     }
 
-    private SnapshotResult.Run runWithout(int partitions) throws SQLException {
-        OpenLoop load = prepare("without", partitions);
-        List<PhaseMeasurement> tenths = publish(load);
-        return SnapshotResult.Run.of(tenths, null, deadRows());
+    private static Figure ratio(Percentiles of, Percentiles to) {
+        return Figure.of(Statistics.ratio(of.p99(), to.p99()));
     }
 
-    private SnapshotResult.Run runWith(int partitions) throws SQLException {
-        OpenLoop load = prepare("with", partitions);
-        try (HeldSnapshot snapshot = HeldSnapshot.take(context.dataSource())) {
-            List<PhaseMeasurement> tenths = publish(load);
-            return SnapshotResult.Run.of(tenths, snapshot.ageTransactions(), deadRows());
-        }
-    }
-
-    /** Creates the stream and warms up. */
-    private OpenLoop prepare(String kind, int partitions) throws SQLException {
-        context.progress()
-                .println("Snapshot: " + kind + " a long-running snapshot, " + partitions
-                        + (partitions == 1 ? " partition, " : " partitions, ") + settings.eventsPerSecond()
-                        + " events/s for " + settings.seconds() + " s");
-        execute("VACUUM " + Settings.DEFAULT_SCHEMA + "." + HEADS);
+    /** Returns the latencies of each tenth and of the whole run. */
+    private List<Percentiles> run(String table, String kind, int partitions) throws SQLException {
+        context.show("Snapshot: %s a long-running snapshot, %s, %d events/s for %d s", kind, table, rate, seconds);
+        context.execute("VACUUM " + Settings.DEFAULT_SCHEMA + "." + HEADS);
         String stream = context.stream("snapshot_" + partitions + "_" + kind);
         context.eventSql().createStream(context.streamSpec(stream).withPartitions(partitions));
-        OpenLoop load = new OpenLoop(context.publishLoad(stream, 1), settings.eventsPerSecond());
-        load.run(phase(true, settings.warmupSeconds()), new PublishMeter());
-        context.checkStopped();
-        return load;
+        OpenLoop load = new OpenLoop(context.publishLoad(stream, 1), rate);
+        context.publish(load, context.phaseOfEvents(true, (long) rate * context.number(LimitsNumber.WARMUP_SECONDS)));
+
+        List<PhaseMeasurement> tenths;
+        if (kind.equals("with")) {
+            try (HeldSnapshot snapshot = HeldSnapshot.take(context)) {
+                tenths = publish(load);
+                part.add(table, "snapshot_age_transactions", kind, Figure.of(snapshot.ageTransactions()))
+                        .add(table, "dead_rows", kind, deadRows());
+            }
+        } else {
+            tenths = publish(load);
+            part.add(table, "dead_rows", kind, deadRows());
+        }
+        List<Percentiles> latencies = new ArrayList<>();
+        for (PhaseMeasurement tenth : tenths) {
+            latencies.add(Percentiles.ofMicros(tenth.latencyMicros()));
+            String row = "tenth " + latencies.size();
+            part.requireNoErrors(tenth.errors(), kind + " a snapshot, " + table)
+                    .addLatency(table, row, kind + "_", latencies.getLast())
+                    .add(table, row, kind + "_events", Figure.of(tenth.publishedEvents()))
+                    .addHistogram(table + ", " + kind + ", " + row, tenth.latencyMicros());
+        }
+        part.add(
+                table + ", ratios",
+                "p99, last tenth / first tenth",
+                kind,
+                ratio(latencies.getLast(), latencies.getFirst()));
+        latencies.add(Percentiles.ofMicros(Histograms.merge(
+                tenths.stream().map(PhaseMeasurement::latencyMicros).toList())));
+        part.addLatency(table, "all", kind + "_", latencies.getLast());
+        return latencies;
     }
 
     private List<PhaseMeasurement> publish(OpenLoop load) {
-        LoadPhase phase = phase(false, settings.seconds());
-        TenthsMeter meter = new TenthsMeter(
-                phase.startNanos(), Duration.ofSeconds(settings.seconds()).toNanos());
+        LoadPhase phase = context.phaseOfEvents(false, (long) rate * seconds);
+        TenthsMeter meter =
+                new TenthsMeter(phase.startNanos(), Duration.ofSeconds(seconds).toNanos());
         load.run(phase, meter);
         context.checkStopped();
         return meter.measurements(phase.anchor());
     }
 
-    private LoadPhase phase(boolean warmup, int seconds) {
-        ClockAnchor anchor = ClockAnchor.now(context.clock());
-        return LoadPhase.ofEvents(warmup, anchor, anchor.nanos(), settings.eventsPerSecond() * seconds);
-    }
-
-    private long deadRows() throws SQLException {
-        String sql = "SELECT n_dead_tup FROM pg_stat_user_tables WHERE schemaname = '" + Settings.DEFAULT_SCHEMA
-                + "' AND relname = '" + HEADS + "'";
-        try (Connection connection = context.dataSource().getConnection();
-                Statement statement = connection.createStatement();
-                ResultSet row = statement.executeQuery(sql)) {
-            row.next();
-            return row.getLong(1);
-        }
-    }
-
-    private void execute(String sql) throws SQLException {
-        try (Connection connection = context.dataSource().getConnection();
-                Statement statement = connection.createStatement()) {
-            statement.execute(sql);
-        }
+    private Figure deadRows() throws SQLException {
+        return Figure.of(context.query(
+                "SELECT n_dead_tup FROM pg_stat_user_tables WHERE schemaname = ? AND relname = ?",
+                Settings.DEFAULT_SCHEMA,
+                HEADS));
     }
 }

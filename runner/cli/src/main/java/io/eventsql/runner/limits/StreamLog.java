@@ -6,17 +6,27 @@ import java.sql.Connection;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
+import java.sql.Statement;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
 import javax.sql.DataSource;
 
-/** Direct access to the log of one stream by the catalog of its segments. Thread-safe. */
+/** Direct access to the tables of one stream by the names in the library's catalog. Thread-safe. */
 final class StreamLog {
     /** Rows per COPY and transaction. */
     private static final int COPY_ROWS = 20_000;
+
+    private static final Duration POLL = Duration.ofMillis(5);
+
+    /** Longer than the maximum poll interval of the relay. */
+    private static final Duration NO_PROGRESS = Duration.ofSeconds(30);
 
     private final DataSource dataSource;
     private final String stream;
     private final int streamId;
     private final String table;
+    private final boolean hasBlocks;
 
     /** @param stream the name of an existing stream */
     StreamLog(DataSource dataSource, String stream) throws SQLException {
@@ -24,12 +34,14 @@ final class StreamLog {
         this.stream = stream;
         try (Connection connection = dataSource.getConnection();
                 PreparedStatement statement = connection.prepareStatement(
-                        "SELECT stream_id, table_name FROM eventsql.stream WHERE name = ?")) {
+                        "SELECT stream_id, table_name, to_regclass('eventsql.' || table_name || '__blocks') IS NOT NULL"
+                                + " FROM eventsql.stream WHERE name = ?")) {
             statement.setString(1, stream);
             try (ResultSet row = statement.executeQuery()) {
                 row.next();
                 streamId = row.getInt(1);
                 table = row.getString(2);
+                hasBlocks = row.getBoolean(3);
             }
         }
     }
@@ -39,9 +51,83 @@ final class StreamLog {
         return stream;
     }
 
-    /** Returns the name of the table with the events, with its schema. */
+    /** Returns the name of the table or view with the events, with its schema. */
     String table() {
         return "eventsql." + table;
+    }
+
+    /** Returns the name of the topmost table that stores the events. */
+    private String storedTable() {
+        return hasBlocks ? table() + "__blocks" : table();
+    }
+
+    /** Returns the table of the first segment of a partition. */
+    String firstSegment(int partition) throws SQLException {
+        // Indexes: stream_name_unique and the primary key of segment. Takes no row lock.
+        String sql =
+                "SELECT table_name FROM eventsql.segment WHERE stream_id = ? AND partition = ? AND first_offset = 0";
+        try (Connection connection = dataSource.getConnection();
+                PreparedStatement statement = connection.prepareStatement(sql)) {
+            statement.setInt(1, streamId);
+            statement.setInt(2, partition);
+            try (ResultSet row = statement.executeQuery()) {
+                if (!row.next()) {
+                    throw new IllegalStateException(
+                            "partition " + partition + " of stream " + stream + " has no segment at offset 0");
+                }
+                return "eventsql." + row.getString(1);
+            }
+        }
+    }
+
+    /**
+     * The planner statistics of one segment.
+     *
+     * @param segment the name of the table
+     * @param bytes the size of the table
+     * @param reltuples the row count in {@code pg_class}; -1 if never vacuumed nor analyzed
+     * @param analyzed the number of manual and automatic ANALYZE runs
+     */
+    record SegmentStatistics(String segment, long bytes, double reltuples, long analyzed) {}
+
+    /** Returns the statistics of all segments that contain rows. */
+    List<SegmentStatistics> statistics() throws SQLException {
+        String sql = "SELECT c.oid::regclass::text, pg_relation_size(c.oid), c.reltuples,"
+                + " coalesce(s.analyze_count + s.autoanalyze_count, 0)"
+                + " FROM pg_partition_tree(?::regclass) t JOIN pg_class c ON c.oid = t.relid"
+                + " LEFT JOIN pg_stat_user_tables s ON s.relid = c.oid"
+                + " WHERE t.isleaf AND pg_relation_size(c.oid) > 0 ORDER BY c.oid";
+        try (Connection connection = dataSource.getConnection();
+                PreparedStatement statement = connection.prepareStatement(sql)) {
+            statement.setString(1, storedTable());
+            List<SegmentStatistics> segments = new ArrayList<>();
+            try (ResultSet row = statement.executeQuery()) {
+                while (row.next()) {
+                    segments.add(
+                            new SegmentStatistics(row.getString(1), row.getLong(2), row.getDouble(3), row.getLong(4)));
+                }
+            }
+            return segments;
+        }
+    }
+
+    /** Disables autovacuum for all existing segments, so that they are not analyzed. */
+    void disableAutovacuum() throws SQLException {
+        execute("DO $$ DECLARE segment regclass; BEGIN FOR segment IN SELECT relid FROM pg_partition_tree('"
+                + storedTable() + "') WHERE isleaf LOOP"
+                + " EXECUTE format('ALTER TABLE %s SET (autovacuum_enabled = off)', segment); END LOOP; END $$");
+    }
+
+    /** Runs ANALYZE on all segments. */
+    void analyze() throws SQLException {
+        execute("ANALYZE " + storedTable());
+    }
+
+    private void execute(String sql) throws SQLException {
+        try (Connection connection = dataSource.getConnection();
+                Statement statement = connection.createStatement()) {
+            statement.execute(sql);
+        }
     }
 
     /**
@@ -116,18 +202,29 @@ final class StreamLog {
 
     /** Returns the number of tables of the stream. */
     long tables() throws SQLException {
-        return number("SELECT count(*) FROM pg_partition_tree(?::regclass)", table());
+        return number("SELECT count(*) FROM pg_partition_tree(?::regclass)", storedTable());
     }
 
     /** Returns the size of the stream's tables with their indexes, in bytes. */
     long bytes() throws SQLException {
         return number(
-                "SELECT sum(pg_total_relation_size(relid)) FROM pg_partition_tree(?::regclass) WHERE isleaf", table());
+                "SELECT sum(pg_total_relation_size(relid)) FROM pg_partition_tree(?::regclass) WHERE isleaf",
+                storedTable());
     }
 
     /** Returns the sum of the partitions' heads. */
     long heads() throws SQLException {
         return number("SELECT sum(next_offset) FROM eventsql.partition_head WHERE stream = ?", stream);
+    }
+
+    /**
+     * Waits until the sum of the heads has reached a number, or does not rise for a long time. Returns the sum. Events
+     * published inside transactions arrive with a delay.
+     *
+     * @throws RunStoppedException after a stop signal
+     */
+    long awaitHeads(LimitsContext context, long expected) throws SQLException {
+        return context.await(this::heads, expected, NO_PROGRESS, POLL);
     }
 
     /** Executes a query with one parameter and returns its number. */

@@ -5,14 +5,17 @@ import io.eventsql.benchmark.event.BenchmarkEvent;
 import io.eventsql.benchmark.event.EpochMicros;
 import io.eventsql.runner.limits.TimeSpans.Span;
 import io.eventsql.runner.load.OpenLoop;
+import io.eventsql.runner.measure.Percentiles;
+import io.eventsql.runner.result.Figure;
+import io.eventsql.runner.result.PartRecorder;
+import io.eventsql.runner.result.ResultPart;
+import io.eventsql.runner.spec.LimitsNumber;
+import io.eventsql.runner.spec.LimitsPart;
 import java.sql.Connection;
-import java.sql.ResultSet;
 import java.sql.SQLException;
-import java.sql.Statement;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
-import java.util.Map;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
@@ -25,60 +28,55 @@ final class TailBenchmark {
     /** The load may be late; what it publishes after this is not recorded. */
     private static final int SPARE_SECONDS = 10;
 
-    private final LimitsContext context;
-    private final LimitsSettings.TailLoad settings;
+    private static final double PERCENT = 100;
 
-    TailBenchmark(LimitsContext context, LimitsSettings.TailLoad settings) {
+    private final LimitsContext context;
+    private final PartRecorder part;
+
+    TailBenchmark(LimitsContext context) {
         this.context = context;
-        this.settings = settings;
+        this.part = context.recorder(
+                LimitsPart.TAIL,
+                "what was seen while the slowest percent of events was on its way from publish to handler");
     }
 
     /** @throws RunStoppedException after a stop signal */
-    TailResult measure() throws SQLException {
-        Map<String, String> server;
-        try (Connection connection = context.dataSource().getConnection();
-                Statement statement = connection.createStatement();
-                ResultSet row = statement.executeQuery("SELECT pg_has_role('pg_read_all_stats', 'usage')")) {
-            row.next();
-            if (!row.getBoolean(1)) {
-                throw new IllegalStateException(
-                        "The benchmark tail reads what all processes do; GRANT pg_read_all_stats to its role");
-            }
-            server = CostBenchmark.settings(connection);
+    ResultPart measure() throws SQLException {
+        if (context.query("SELECT pg_has_role('pg_read_all_stats', 'usage')::int") == 0) {
+            throw new IllegalStateException(
+                    "The part tail reads what all processes do; GRANT pg_read_all_stats to its role");
         }
-        List<TailResult.RateResult> rates = new ArrayList<>();
         for (int rate : RATES) {
-            rates.add(measure(rate));
+            measure(rate);
         }
-        return new TailResult(server, rates);
+        try (Connection connection = context.dataSource().getConnection()) {
+            return part.addSettings(CostBenchmark.settings(connection)).part();
+        }
     }
 
-    private TailResult.RateResult measure(int rate) {
+    private void measure(int rate) throws SQLException {
         String stream = context.stream("tail_" + rate);
         context.eventSql().createStream(context.streamSpec(stream));
-        HandledTimes times = new HandledTimes(rate * (settings.warmupSeconds() + settings.seconds() + SPARE_SECONDS));
+        int warmupSeconds = context.number(LimitsNumber.WARMUP_SECONDS);
+        int seconds = context.number(LimitsNumber.TAIL_SECONDS);
+        HandledTimes times = new HandledTimes(rate * (warmupSeconds + seconds + SPARE_SECONDS));
         try (ConsumedLoad load = new ConsumedLoad(context, stream, 1, 1, times::accept)) {
             load.publish(new OpenLoop(context.publishLoad(stream, 1), rate));
             long sampledFrom = EpochMicros.now();
             // Before the warm-up, because the recorder of the JVM takes time to start.
             try (ActivitySampler sampler = ActivitySampler.start(context.dataSource())) {
-                context.sleep(settings.warmupSeconds());
+                context.sleep(warmupSeconds);
                 long start = EpochMicros.now();
-                context.sleep(settings.seconds());
+                context.sleep(seconds);
                 long end = EpochMicros.now();
                 load.finish();
                 double samplerShare = sampler.finish()
                         / ((EpochMicros.now() - sampledFrom) / 1e6)
                         / Runtime.getRuntime().availableProcessors();
-                TailResult.RateResult result =
-                        TailResult.attribute(rate, times.between(start, end), sampler.samples(), samplerShare);
-                context.progress()
-                        .printf(
-                                Locale.ROOT,
-                                "Tail, %,d/s: p99 %.1f ms%n",
-                                rate,
-                                result.latencyMs().p99());
-                return result;
+                String name = String.format(Locale.ROOT, "%,d/s", rate);
+                Percentiles latency = TailAnalysis.addTo(part, name, times.between(start, end), sampler.samples());
+                part.add("rates", name, "sampler", Figure.of(PERCENT * samplerShare, "%"));
+                context.show("Tail, %s: p99 %.1f ms", name, latency.p99());
             }
         }
     }

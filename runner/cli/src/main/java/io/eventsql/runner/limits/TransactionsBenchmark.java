@@ -1,9 +1,13 @@
 package io.eventsql.runner.limits;
 
 import io.eventsql.StreamSpec;
+import io.eventsql.runner.driver.BusinessTransactions;
+import io.eventsql.runner.result.PartRecorder;
+import io.eventsql.runner.result.ResultPart;
+import io.eventsql.runner.spec.LimitsPart;
 import java.sql.SQLException;
-import java.time.Duration;
 import java.util.List;
+import java.util.ServiceLoader;
 
 /**
  * Measures the cost of publishing inside a transaction by comparing the same business transaction with a plain insert
@@ -16,91 +20,74 @@ final class TransactionsBenchmark {
     private static final int RELAY_EVENTS = 100;
 
     private final LimitsContext context;
-    private final InterleavedRounds rounds;
 
-    TransactionsBenchmark(LimitsContext context, LimitsSettings.Rounds rounds) {
+    TransactionsBenchmark(LimitsContext context) {
         this.context = context;
-        this.rounds = new InterleavedRounds(rounds, context.stop(), context.progress());
     }
 
     /** @throws RunStoppedException after a stop signal */
-    TransactionsResult measure() throws SQLException {
-        BusinessTransactions transactions = new BusinessTransactions(context);
+    ResultPart measure() throws SQLException {
+        BusinessTransactions.Targets transactions = ServiceLoader.load(BusinessTransactions.class)
+                .findFirst()
+                .orElseThrow(() -> new IllegalStateException("Transactions of Spring are not on the class path"))
+                .open(context.eventSql(), context.dataSource(), context.run());
         String stream = context.stream("transactions");
         context.eventSql().createStream(StreamSpec.of(stream));
         String relayed = context.stream("relayed");
         context.eventSql().createStream(StreamSpec.of(relayed));
-        List<MeasuredRate> rates = rounds.measure(
-                "Transactions",
-                List.of(
-                        PublishVariant.named(
-                                "with a plain row, " + CALLERS + " callers",
-                                transactions.plainRowLoad(stream, 1),
-                                CALLERS),
-                        new CommitRateVariant(
-                                PublishVariant.named(
-                                        "with a publish, " + CALLERS + " callers",
-                                        transactions.publishLoad(stream, 1),
-                                        CALLERS),
-                                new StoredEventCounter(context, stream)),
-                        new RelayRateVariant(
-                                "relayed, " + RELAY_CALLERS + " callers of " + RELAY_EVENTS,
-                                PublishVariant.named(
-                                        "publishing", transactions.publishLoad(relayed, RELAY_EVENTS), RELAY_CALLERS),
-                                new StoredEventCounter(context, relayed))));
-        return TransactionsResult.of(rates.get(0), rates.get(1), rates.get(2));
+        StreamLog log = new StreamLog(context.dataSource(), stream);
+        StreamLog relayedLog = new StreamLog(context.dataSource(), relayed);
+        PublishVariant plainRow = PublishVariant.named(
+                "with a plain row, " + CALLERS + " callers",
+                context.load(transactions.plainRow(stream), 1, List.of()),
+                CALLERS);
+        PublishVariant publish = PublishVariant.named(
+                "with a publish, " + CALLERS + " callers",
+                context.load(transactions.publishing(stream), 1, List.of()),
+                CALLERS);
+        PublishVariant batches = PublishVariant.named(
+                "publishing", context.load(transactions.publishing(relayed), RELAY_EVENTS, List.of()), RELAY_CALLERS);
+        List<MeasuredRate> rates = new InterleavedRounds(context)
+                .measure(
+                        "Transactions",
+                        List.of(
+                                plainRow,
+                                // The next variant starts only after all events are relayed.
+                                Variant.of(publish.name(), time -> relay(log, () -> publish.run(time))),
+                                Variant.of("relayed, " + RELAY_CALLERS + " callers of " + RELAY_EVENTS, time -> {
+                                    long start = context.clock().nanos();
+                                    MeasuredInterval interval = relay(relayedLog, () -> batches.run(time));
+                                    return new MeasuredInterval(
+                                            interval.events(),
+                                            interval.calls(),
+                                            context.clock().nanos() - start);
+                                })));
+        PartRecorder part = context.recorder(
+                LimitsPart.TRANSACTIONS,
+                "Spring transactions that write a business row and one event, and events until the last is in its"
+                        + " stream; " + context.roundsText());
+        rates.forEach(rate -> rate.addTo(part, "rates"));
+        return part.add(
+                        "ratios",
+                        "publish / plain row",
+                        "value",
+                        rates.get(1).perSecond().ratioTo(rates.get(0).perSecond()))
+                .part();
     }
 
-    /** Measures the commit rate of transactions. The next variant starts only after all events are relayed. */
-    private record CommitRateVariant(PublishVariant publishing, StoredEventCounter counter) implements Variant {
-        @Override
-        public String name() {
-            return publishing.name();
-        }
-
-        @Override
-        public MeasuredInterval run(Duration time) throws SQLException {
-            long before = counter.count();
-            MeasuredInterval interval = publishing.run(time);
-            requireAll(counter, before, interval);
-            return interval;
-        }
+    private interface Publishing {
+        MeasuredInterval run();
     }
 
-    /** Measures the relay rate: the interval ends when the last event is stored in its stream. */
-    private final class RelayRateVariant implements Variant {
-        private final String name;
-        private final PublishVariant publishing;
-        private final StoredEventCounter counter;
-
-        RelayRateVariant(String name, PublishVariant publishing, StoredEventCounter counter) {
-            this.name = name;
-            this.publishing = publishing;
-            this.counter = counter;
-        }
-
-        @Override
-        public String name() {
-            return name;
-        }
-
-        @Override
-        public MeasuredInterval run(Duration time) throws SQLException {
-            long before = counter.count();
-            long start = context.clock().nanos();
-            MeasuredInterval interval = publishing.run(time);
-            requireAll(counter, before, interval);
-            return new MeasuredInterval(
-                    interval.events(), interval.calls(), context.clock().nanos() - start);
-        }
-    }
-
-    private static void requireAll(StoredEventCounter counter, long before, MeasuredInterval interval)
-            throws SQLException {
-        long arrived = counter.await(before + interval.events()) - before;
+    /** Publishes and waits until all events are stored in their stream. */
+    private MeasuredInterval relay(StreamLog log, Publishing publishing) throws SQLException {
+        long before = log.heads();
+        MeasuredInterval interval = publishing.run();
+        long arrived = log.awaitHeads(context, before + interval.events()) - before;
         if (arrived != interval.events()) {
             throw new IllegalStateException(
                     interval.events() + " events were committed, but " + arrived + " were stored in their stream");
         }
+        return interval;
     }
 }

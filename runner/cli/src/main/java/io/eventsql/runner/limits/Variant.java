@@ -16,4 +16,24 @@ interface Variant {
      * @throws IllegalStateException if an event could not be stored or read, so that there is no valid rate
      */
     MeasuredInterval run(Duration time) throws SQLException;
+
+    /** The work of a variant, see {@link Variant#run}. */
+    interface Interval {
+        MeasuredInterval run(Duration time) throws SQLException;
+    }
+
+    /** Returns a variant of the given name. */
+    static Variant of(String name, Interval interval) {
+        return new Variant() {
+            @Override
+            public String name() {
+                return name;
+            }
+
+            @Override
+            public MeasuredInterval run(Duration time) throws SQLException {
+                return interval.run(time);
+            }
+        };
+    }
 }

@@ -5,6 +5,7 @@ import io.eventsql.runner.series.RunSeries;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.Objects;
 
 /** The folder of one run. */
 public final class RunFolder {
@@ -12,22 +13,34 @@ public final class RunFolder {
 
     private RunFolder() {}
 
+    /** Writes the result and the report of a run without time series into its folder. */
+    public static void write(Path folder, RunResult result) {
+        writeFile(folder.resolve(RESULT), result);
+    }
+
+    /** Writes the result to a file and the report next to it. Returns the lines of the report. */
+    public static List<String> writeFile(Path file, RunResult result) {
+        List<String> report = RunText.of(result);
+        JsonFiles.write(file, result);
+        JsonFiles.write(file.resolveSibling("report.txt"), String.join("\n", report) + "\n");
+        return report;
+    }
+
     /**
-     * Writes all files of a run. Creates folders as needed.
+     * Writes all files of a run with phases. Creates folders as needed.
      *
      * @param seconds the values of each second
      */
     public static void write(Path folder, RunResult result, RunSeries seconds) throws IOException {
-        JsonFiles.write(folder.resolve(RESULT), result);
-        JsonFiles.write(folder.resolve("report.txt"), String.join("\n", RunText.of(result)) + "\n");
+        write(folder, result);
         long startMicros = result.phases().stream()
                 .filter(RunResult.PhaseMetrics::measured)
                 .mapToLong(RunResult.PhaseMetrics::startedAtMicros)
                 .findFirst()
                 .orElse(0);
         new SeriesFiles(
-                        result.series(),
-                        result.resources(),
+                        Objects.requireNonNull(result.series()),
+                        Objects.requireNonNull(result.resources()),
                         startMicros,
                         seconds::publishMicros,
                         seconds::endToEndMicros)
@@ -49,8 +62,6 @@ public final class RunFolder {
      * @throws IOException if the result is missing or of another kind
      */
     public static List<String> report(Path folder) throws IOException {
-        Path file = folder.resolve(RESULT);
-        boolean hasTrials = JsonFiles.readTree(file).has("trials");
-        return hasTrials ? TrialsText.of(JsonFiles.read(file, TrialsResult.class)) : RunText.of(read(folder));
+        return RunText.of(read(folder));
     }
 }

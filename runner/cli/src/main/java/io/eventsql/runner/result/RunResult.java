@@ -5,6 +5,7 @@ import com.fasterxml.jackson.annotation.JsonUnwrapped;
 import io.eventsql.runner.database.DatabaseInfo;
 import io.eventsql.runner.measure.ErrorCount;
 import io.eventsql.runner.measure.Percentiles;
+import io.eventsql.runner.measure.Statistics;
 import io.eventsql.runner.phases.ConsumerCounts;
 import io.eventsql.runner.phases.ReplayerCounts;
 import io.eventsql.runner.sample.ResourceSeries;
@@ -14,6 +15,7 @@ import io.eventsql.runner.spec.WorkloadKind;
 import java.util.List;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
+import tools.jackson.databind.JsonNode;
 
 /**
  * The result of one run of a workload: {@code result.json}. Some groups only structure the fields. They are unwrapped
@@ -29,12 +31,17 @@ import org.jspecify.annotations.Nullable;
  * @param phases the phases in order
  * @param consumers the consumers of each stream
  * @param replayers the replayers of each stream
+ * @param trials the trials of kind {@code blast} or {@code sweep}, each a {@link
+ *     io.eventsql.runner.trials.BlastTrial} or {@link io.eventsql.runner.trials.SweepTrial}; otherwise {@code null}
+ * @param copyLimit a plain COPY of the same events as in the trials; {@code null} if not measured
+ * @param parts the parts of kind {@code limits}; otherwise {@code null}
  * @param search the search, for kind {@code search}
  * @param stress the stress analysis, if a phase was a multiple above 1 of an earlier one
- * @param series the time series
- * @param resources the resource usage by second
- * @param histograms the values of all measured phases
+ * @param series the time series of phases; otherwise {@code null}
+ * @param resources the resource usage by second; {@code null} if it was not sampled
+ * @param histograms the values of all measured phases; {@code null} without phases
  */
+@JsonInclude(JsonInclude.Include.NON_NULL)
 public record RunResult(
         int format,
         @JsonUnwrapped Identity identity,
@@ -46,12 +53,39 @@ public record RunResult(
         List<PhaseMetrics> phases,
         List<ConsumerCounts> consumers,
         List<ReplayerCounts> replayers,
-        @JsonInclude(JsonInclude.Include.NON_NULL) @Nullable SearchResult search,
-        @JsonInclude(JsonInclude.Include.NON_NULL) @Nullable StressResult stress,
-        TimeSeries series,
-        ResourceSeries resources,
-        RawHistograms histograms) {
+        @Nullable JsonNode trials,
+        @Nullable CopyLimit copyLimit,
+        @Nullable List<ResultPart> parts,
+        @Nullable SearchResult search,
+        @Nullable StressResult stress,
+        @Nullable TimeSeries series,
+        @Nullable ResourceSeries resources,
+        @Nullable RawHistograms histograms) {
     public static final int FORMAT = 2;
+
+    /** A file omits what does not belong to its kind. */
+    public RunResult {
+        phases = ResultPart.orEmpty(phases, List.of());
+        consumers = ResultPart.orEmpty(consumers, List.of());
+        replayers = ResultPart.orEmpty(replayers, List.of());
+    }
+
+    /** Returns the result of trials or parts, which have no phases. */
+    public static RunResult withoutPhases(
+            Identity identity,
+            Verdict verdict,
+            RunSpec settings,
+            DriverInfo driver,
+            Machine machine,
+            List<DatabaseInfo> databases,
+            @Nullable JsonNode trials,
+            @Nullable CopyLimit copyLimit,
+            @Nullable List<ResultPart> parts,
+            @Nullable ResourceSeries resources) {
+        return new RunResult(
+                FORMAT, identity, verdict, settings, driver, machine, databases, List.of(), List.of(), List.of(),
+                trials, copyLimit, parts, null, null, null, resources, null);
+    }
 
     /**
      * The identity of a run.
@@ -104,8 +138,16 @@ public record RunResult(
      * @param memoryMb the memory in 10^6 bytes; 0 if unknown
      * @param os the name, version and architecture of the operating system
      * @param javaVersion the Java version of the runner
+     * @param recycledWalMb the megabytes of WAL files preallocated in each database; {@code null} if unknown
      */
-    public record Machine(int cpus, long memoryMb, String os, String javaVersion) {}
+    public record Machine(
+            int cpus,
+            long memoryMb,
+            String os,
+            String javaVersion,
+
+            @JsonInclude(JsonInclude.Include.NON_NULL) @Nullable
+            Integer recycledWalMb) {}
 
     /**
      * The metrics of a phase. Rates are events/s from the first intended send to the last acknowledgement or delivery.
@@ -147,6 +189,21 @@ public record RunResult(
             Percentiles serviceLatencyMs,
             @Nullable Percentiles scheduleDelayMs,
             @Nullable Percentiles endToEndLatencyMs) {}
+
+    /**
+     * A plain binary COPY over one connection.
+     *
+     * @param events the stored events
+     * @param durationMs the median duration of the trials in milliseconds
+     * @param trialsMs the duration of each trial in milliseconds
+     */
+    public record CopyLimit(int events, double durationMs, List<Double> trialsMs) {
+
+        /** Creates the result of at least one trial. */
+        public static CopyLimit ofTrials(int events, List<Double> trialsMs) {
+            return new CopyLimit(events, Statistics.median(trialsMs), trialsMs);
+        }
+    }
 
     /**
      * The result of a search.

@@ -14,6 +14,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.function.ToLongFunction;
 import org.jspecify.annotations.Nullable;
+import tools.jackson.databind.JsonNode;
 
 /** Renders the result of a run as text. */
 public final class RunText {
@@ -24,15 +25,18 @@ public final class RunText {
     /** Returns the lines of the report. */
     public static List<String> of(RunResult result) {
         List<String> lines = new ArrayList<>(heading(result.identity(), result.verdict(), result.driver()));
-        lines.add(configuration(result.settings()));
-        result.phases().forEach(phase -> {
-            lines.add("");
-            lines.addAll(phase(phase));
-        });
-        lines.add("");
-        lines.add(consumed(result));
-        if (!result.replayers().isEmpty()) {
-            lines.add(replayed(result.replayers()));
+        JsonNode trials = result.trials();
+        List<ResultPart> parts = result.parts();
+        if (trials != null) {
+            parts = List.of(TrialsPart.of(trials, result.copyLimit()));
+        }
+        if (parts == null) {
+            lines.addAll(phases(result));
+        } else {
+            parts.forEach(part -> {
+                lines.add("");
+                lines.addAll(PartText.of(part));
+            });
         }
         SearchResult search = result.search();
         if (search != null) {
@@ -49,8 +53,24 @@ public final class RunText {
         return lines;
     }
 
+    private static List<String> phases(RunResult result) {
+        List<String> lines = new ArrayList<>();
+        lines.add(configuration(result.settings()));
+        result.phases().forEach(phase -> {
+            lines.add("");
+            lines.addAll(phase(phase));
+        });
+        lines.add("");
+        lines.add(consumed(result));
+        if (!result.replayers().isEmpty()) {
+            lines.add(replayed(result.replayers()));
+        }
+        return lines;
+    }
+
     /** Returns the lines about the run, its verdict and the measured system. */
-    static List<String> heading(RunResult.Identity identity, RunResult.Verdict verdict, RunResult.DriverInfo driver) {
+    private static List<String> heading(
+            RunResult.Identity identity, RunResult.Verdict verdict, RunResult.DriverInfo driver) {
         List<String> lines = new ArrayList<>();
         lines.add("Workload " + identity.workload() + ", run " + identity.run() + " (" + identity.runId() + "): "
                 + verdict(verdict));
@@ -196,7 +216,8 @@ public final class RunText {
     }
 
     /** Returns the lines about the environment of the run and the command that reproduces it. */
-    static List<String> machine(List<DatabaseInfo> databases, RunResult.Machine machine, RunResult.Identity identity) {
+    private static List<String> machine(
+            List<DatabaseInfo> databases, RunResult.Machine machine, RunResult.Identity identity) {
         List<String> lines = new ArrayList<>();
         for (DatabaseInfo database : databases) {
             lines.add(String.format(
@@ -212,7 +233,10 @@ public final class RunText {
                     database.clockOffsetMs()));
         }
         lines.add("Java " + machine.javaVersion() + ", " + machine.cpus() + " CPUs, " + machine.memoryMb()
-                + " MB of memory, " + machine.os());
+                + " MB of memory, " + machine.os()
+                + (machine.recycledWalMb() == null
+                        ? ""
+                        : ", " + machine.recycledWalMb() + " MB of WAL files recycled"));
         lines.add("Commit " + identity.gitCommit());
         lines.add("Command: " + identity.command());
         return lines;

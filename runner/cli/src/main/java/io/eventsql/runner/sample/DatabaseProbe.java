@@ -6,13 +6,21 @@ import java.sql.DriverManager;
 import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
+import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Properties;
 import org.jspecify.annotations.Nullable;
 
-/** Samples the counters of a PostgreSQL database over its own connection, which is reopened after a failure. */
+/**
+ * Samples the counters of a PostgreSQL database over its own connection, which is reopened after a failure. Size, dead
+ * tuples and vacuums are read every {@value #TABLES_SECONDS} seconds, and repeated in between: they take a look at every
+ * file and table, of which a stream has many.
+ */
 final class DatabaseProbe implements Probe {
+    static final int TABLES_SECONDS = 10;
+
+    private static final long TABLES_NANOS = Duration.ofSeconds(TABLES_SECONDS).toNanos();
     private static final double BYTES_PER_MB = 1e6;
 
     /** The first version with {@code pg_stat_checkpointer}. */
@@ -27,22 +35,26 @@ final class DatabaseProbe implements Probe {
     private final RateCounter wal = new RateCounter();
     private final RateCounter commits = new RateCounter();
     private @Nullable Connection connection;
+    private @Nullable Tables tables;
 
     DatabaseProbe(String name, DatabaseAddress address) {
         this.name = name;
         this.address = address;
     }
 
-    /** Reads counters in shared memory and the sizes of the database's files. Takes no lock that blocks others. */
+    /** What is read every {@value #TABLES_SECONDS} seconds. */
+    private record Tables(long atNanos, double databaseMb, double deadTuples, double autovacuums) {}
+
+    /** Reads counters in shared memory. Takes no lock that blocks others. */
     private static String counters(String checkpoints) {
         return "SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0') AS wal_bytes,"
-                + " pg_database_size(current_database()) AS database_bytes,"
-                + " dead_tuples, autovacuums,"
                 + " " + checkpoints + " AS checkpoints,"
-                + " (SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()) AS commits"
-                + " FROM (SELECT coalesce(sum(n_dead_tup), 0) AS dead_tuples,"
-                + " coalesce(sum(autovacuum_count), 0) AS autovacuums FROM pg_stat_user_tables) AS tables";
+                + " (SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()) AS commits";
     }
+
+    /** Reads the sizes of the database's files and the statistics of its tables. Takes no lock that blocks others. */
+    private static final String TABLES = "SELECT pg_database_size(current_database()), coalesce(sum(n_dead_tup), 0),"
+            + " coalesce(sum(autovacuum_count), 0) FROM pg_stat_user_tables";
 
     @Override
     public List<String> columns() {
@@ -83,16 +95,29 @@ final class DatabaseProbe implements Probe {
     private List<@Nullable Double> sample(Connection open, long nowNanos) throws SQLException {
         boolean hasCheckpointer = open.getMetaData().getDatabaseMajorVersion() >= VERSION_WITH_CHECKPOINTER;
         String sql = counters(hasCheckpointer ? CHECKPOINTS : CHECKPOINTS_BEFORE);
+        Tables known = tables;
+        if (known == null || nowNanos - known.atNanos >= TABLES_NANOS) {
+            known = readTables(open, nowNanos);
+            tables = known;
+        }
         try (PreparedStatement statement = open.prepareStatement(sql);
                 ResultSet row = statement.executeQuery()) {
             row.next();
             return Arrays.<@Nullable Double>asList(
                     wal.update(row.getDouble("wal_bytes") / BYTES_PER_MB, nowNanos),
-                    row.getDouble("database_bytes") / BYTES_PER_MB,
-                    row.getDouble("dead_tuples"),
-                    row.getDouble("autovacuums"),
+                    known.databaseMb,
+                    known.deadTuples,
+                    known.autovacuums,
                     row.getDouble("checkpoints"),
                     commits.update(row.getDouble("commits"), nowNanos));
+        }
+    }
+
+    private static Tables readTables(Connection open, long nowNanos) throws SQLException {
+        try (PreparedStatement statement = open.prepareStatement(TABLES);
+                ResultSet row = statement.executeQuery()) {
+            row.next();
+            return new Tables(nowNanos, row.getDouble(1) / BYTES_PER_MB, row.getDouble(2), row.getDouble(3));
         }
     }
 

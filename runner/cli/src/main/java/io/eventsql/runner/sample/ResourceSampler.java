@@ -2,6 +2,8 @@ package io.eventsql.runner.sample;
 
 import io.eventsql.benchmark.settings.DatabaseAddress;
 import io.eventsql.runner.load.LoadClock;
+import java.lang.management.ManagementFactory;
+import java.lang.management.ThreadMXBean;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -10,6 +12,7 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.LongAdder;
 import java.util.function.Consumer;
 import java.util.function.LongSupplier;
 import org.jspecify.annotations.Nullable;
@@ -20,6 +23,7 @@ import org.jspecify.annotations.Nullable;
  */
 public final class ResourceSampler implements AutoCloseable {
     private static final long NANOS_PER_SECOND = 1_000_000_000;
+    private static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();
 
     private record Row(int second, int column) {}
 
@@ -30,6 +34,8 @@ public final class ResourceSampler implements AutoCloseable {
     private final CountDownLatch closed = new CountDownLatch(1);
     private final Map<Row, Double> values = new ConcurrentHashMap<>();
     private final List<String> columns = new ArrayList<>();
+    /** The CPU time of all sampling threads. */
+    private final LongAdder cpuNanos = new LongAdder();
 
     private ResourceSampler(LoadClock clock, LongSupplier originNanos, Consumer<String> problems) {
         this.clock = clock;
@@ -72,7 +78,9 @@ public final class ResourceSampler implements AutoCloseable {
     static ResourceSampler start(
             List<Probe> probes, LoadClock clock, LongSupplier originNanos, Consumer<String> problems) {
         ResourceSampler sampler = new ResourceSampler(clock, originNanos, problems);
-        for (Probe probe : probes) {
+        List<Probe> all = new ArrayList<>(probes);
+        all.add(new SamplerProbe(sampler.cpuNanos::sum));
+        for (Probe probe : all) {
             int firstColumn = sampler.columns.size();
             sampler.columns.addAll(probe.columns());
             sampler.threads.add(Thread.ofPlatform()
@@ -86,6 +94,7 @@ public final class ResourceSampler implements AutoCloseable {
     private void sample(Probe probe, int firstColumn) {
         boolean failed = false;
         try {
+            long cpuBefore = 0;
             do {
                 long now = clock.nanos();
                 try {
@@ -98,6 +107,9 @@ public final class ResourceSampler implements AutoCloseable {
                     }
                     failed = true;
                 }
+                long cpuNow = THREADS.getCurrentThreadCpuTime();
+                cpuNanos.add(cpuNow - cpuBefore);
+                cpuBefore = cpuNow;
             } while (!closed.await(untilNextSecond(), TimeUnit.NANOSECONDS));
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();

@@ -1,6 +1,7 @@
 package io.eventsql.runner.spec;
 
 import java.util.Map;
+import java.util.Objects;
 
 /** Estimates the duration of a run. A rough estimate is sufficient because it is only displayed. */
 final class DurationEstimate {
@@ -9,6 +10,9 @@ final class DurationEstimate {
 
     /** The assumed rate of a single database on a small machine, in events/s. */
     private static final long ASSUMED_RATE = 20_000;
+
+    /** Parts with default numbers take between one and ten minutes. */
+    private static final long LIMITS_PART_SECONDS = 120;
 
     private DurationEstimate() {}
 
@@ -20,6 +24,7 @@ final class DurationEstimate {
                     case SEARCH -> searching(run);
                     case BLAST -> blasting(run);
                     case SWEEP -> sweeping(run);
+                    case LIMITS -> limits(Objects.requireNonNull(run.limits()));
                 };
     }
 
@@ -27,6 +32,10 @@ final class DurationEstimate {
         long rate = number(variables, "EVENTS_RATE", 5_000);
         long events = number(variables, "EVENTS_TO_PUBLISH", 100_000);
         return number(variables, "WARMUP_SECONDS", 5) + events / (rate == 0 ? ASSUMED_RATE : rate);
+    }
+
+    private static long limits(LimitsSpec limits) {
+        return limits.parts().size() * LIMITS_PART_SECONDS;
     }
 
     private static long number(Map<String, String> variables, String name, long otherwise) {

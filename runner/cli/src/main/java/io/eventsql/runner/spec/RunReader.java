@@ -5,6 +5,7 @@ import io.eventsql.StreamSpec;
 import io.eventsql.benchmark.event.BenchmarkEvent;
 import java.util.ArrayList;
 import java.util.HashSet;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -37,6 +38,13 @@ final class RunReader {
     /** @throws InvalidWorkloadException if a field is invalid */
     RunSpec read() {
         EnvironmentSpec environment = environment(fields.object("environment"));
+        if (kind == WorkloadKind.LIMITS) {
+            RunSpec run = RunSpec.ofLimits(name, limits(fields.object("limits")));
+            fields.require(
+                    environment.equals(run.environment()), "environment", "must be one database without standbys");
+            fields.rejectUnknown();
+            return run;
+        }
         boolean drives = kind != WorkloadKind.PUBLISH;
         boolean hasPhases = kind == WorkloadKind.PHASES || kind == WorkloadKind.SEARCH;
         RunSpec run = new RunSpec(
@@ -50,6 +58,7 @@ final class RunReader {
                 kind == WorkloadKind.SEARCH ? search(fields.object("search")) : null,
                 kind == WorkloadKind.BLAST ? blast(fields.object("blast")) : null,
                 kind == WorkloadKind.SWEEP ? sweep(fields.object("sweep")) : null,
+                null,
                 drives ? Map.of() : fields.texts("variables"));
         fields.rejectUnknown();
         checkCalls(run);
@@ -193,6 +202,25 @@ final class RunReader {
                 fields.flag("waiting", true));
         fields.rejectUnknown();
         return sweep;
+    }
+
+    private static LimitsSpec limits(WorkloadFields fields) {
+        Map<String, Double> numbers = new LinkedHashMap<>();
+        for (LimitsNumber number : LimitsNumber.values()) {
+            numbers.put(
+                    number.field(),
+                    number.isWhole()
+                            ? (double) fields.integer(
+                                    number.field(), (long) number.defaultValue(), (long) number.min(), (long)
+                                            number.max())
+                            : fields.decimal(number.field(), number.defaultValue(), number.min(), number.max()));
+        }
+        LimitsSpec limits = new LimitsSpec(
+                fields.labels("parts", LimitsPart.labels()),
+                fields.oneOf("storage", "rows", "rows", "blocks"),
+                numbers);
+        fields.rejectUnknown();
+        return limits;
     }
 
     /** Checks constraints that span several fields. */

@@ -19,6 +19,7 @@ import org.jspecify.annotations.Nullable;
  * @param search the search, for kind {@code search}
  * @param blast the burst, for kind {@code blast}
  * @param sweep the sweep, for kind {@code sweep}
+ * @param limits the parts and their numbers, for kind {@code limits}
  * @param variables additional environment variables, for kind {@code publish}
  */
 @JsonInclude(JsonInclude.Include.NON_NULL)
@@ -33,6 +34,7 @@ public record RunSpec(
         @Nullable SearchSpec search,
         @Nullable BlastSpec blast,
         @Nullable SweepSpec sweep,
+        @Nullable LimitsSpec limits,
         Map<String, String> variables) {
 
     /**
@@ -53,6 +55,23 @@ public record RunSpec(
      * @param consumeTimeoutSeconds the maximum time to wait for the consumers
      */
     public record StreamsSpec(int streams, int partitions, int consumers, int replayers, int consumeTimeoutSeconds) {}
+
+    /** Returns a run of parts on one database. */
+    public static RunSpec ofLimits(String name, LimitsSpec limits) {
+        return new RunSpec(
+                name,
+                WorkloadKind.LIMITS,
+                new EnvironmentSpec("postgres", 1, "none", Map.of()),
+                new SystemSpec("eventsql", Map.of()),
+                new EventsSpec(0, 0),
+                new StreamsSpec(1, 10, 0, 0, 120),
+                List.of(),
+                null,
+                null,
+                null,
+                limits,
+                Map.of());
+    }
 
     /** Returns the estimated duration in seconds. */
     public long estimatedSeconds() {

@@ -7,6 +7,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
@@ -119,6 +120,22 @@ final class WorkloadFields {
             numbers.add((int) integer(name + "." + numbers.size(), item, min, max));
         }
         return List.copyOf(numbers);
+    }
+
+    /** Returns a required list of at least one of the allowed strings. */
+    List<String> labels(String name, List<String> allowed) {
+        JsonNode value = value(name);
+        require(
+                value != null
+                        && value.isArray()
+                        && !value.isEmpty()
+                        && value.valueStream()
+                                .allMatch(item -> item.isString() && allowed.contains(item.stringValue())),
+                name,
+                "must be a list of " + String.join(", ", allowed) + ", but is " + value);
+        List<String> labels = new ArrayList<>();
+        Objects.requireNonNull(value).forEach(item -> labels.add(item.stringValue()));
+        return List.copyOf(labels);
     }
 
     /** Returns strings by name. Numbers and booleans are converted to strings. */

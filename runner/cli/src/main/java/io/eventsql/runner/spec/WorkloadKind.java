@@ -18,5 +18,8 @@ public enum WorkloadKind {
     BLAST,
     /** Durations by number of events. */
     @JsonProperty("sweep")
-    SWEEP
+    SWEEP,
+    /** Parts that show how close the library comes to the limits of PostgreSQL. */
+    @JsonProperty("limits")
+    LIMITS
 }

@@ -2,6 +2,8 @@ package io.eventsql.runner.limits;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.eventsql.runner.result.PartRecorder;
+import java.util.List;
 import org.junit.jupiter.api.Test;
 
 class HandledEventsTest {
@@ -14,16 +16,12 @@ class HandledEventsTest {
         handled.recordEnd("b", 1_500_000_000);
         handled.recordStart("b", 3, 1_500_000_000);
         handled.recordEnd("a", 2_000_000_000);
-        assertThat(handled.isDone(3)).as("one is still being handled").isFalse();
+        assertThat(handled.handledOnce()).as("one is still being handled").isEqualTo(2);
         handled.recordEnd("b", 2_000_000_000);
 
-        assertThat(handled.isDone(3)).isTrue();
-        assertThat(handled.isDone(4)).isFalse();
-        HandlersResult.HandlerRun result = handled.result(2, 4);
-        assertThat(result.eventsPerSecond()).isEqualTo(3);
-        assertThat(result.eventsLost()).isEqualTo(1);
-        assertThat(result.eventsDuplicated()).isZero();
-        assertThat(result.orderViolations()).isZero();
+        assertThat(handled.handledOnce()).isEqualTo(3);
+        assertThat(problems(4)).containsExactly("1 events were not handled run");
+        assertThat(handled.addTo(new PartRecorder("handlers", ""), "run", 4)).isEqualTo(3);
     }
 
     @Test
@@ -31,7 +29,7 @@ class HandledEventsTest {
         handled.recordStart("a", 0, 0);
         handled.recordStart("a", 1, 0);
 
-        assertThat(handled.result(2, 2).orderViolations()).isEqualTo(1);
+        assertThat(problems(2)).containsExactly("1 events were handled out of order run");
     }
 
     @Test
@@ -39,7 +37,7 @@ class HandledEventsTest {
         handle("a", 1);
         handle("a", 0);
 
-        assertThat(handled.result(2, 2).orderViolations()).isEqualTo(1);
+        assertThat(problems(2)).containsExactly("1 events were handled out of order run");
     }
 
     @Test
@@ -48,16 +46,20 @@ class HandledEventsTest {
         handle("a", 2);
         handle("a", 0);
 
-        assertThat(handled.isDone(3)).isFalse();
-        HandlersResult.HandlerRun result = handled.result(2, 3);
-        assertThat(result.eventsLost()).isEqualTo(1);
-        assertThat(result.eventsDuplicated()).isEqualTo(1);
-        assertThat(result.orderViolations()).isZero();
+        assertThat(handled.handledOnce()).isEqualTo(2);
+        assertThat(problems(3))
+                .containsExactly("1 events were not handled run", "1 events were handled more than once run");
     }
 
     @Test
     void result_nothingHandled_isAllLost() {
-        assertThat(handled.result(1, 5)).isEqualTo(new HandlersResult.HandlerRun(1, 5, 0, 5, 0, 0));
+        assertThat(problems(5)).containsExactly("5 events were not handled run");
+    }
+
+    private List<String> problems(int events) {
+        PartRecorder part = new PartRecorder("handlers", "");
+        handled.addTo(part, "run", events);
+        return part.part().problems();
     }
 
     private void handle(String key, long number) {

@@ -33,23 +33,6 @@ class TenthsMeterTest {
         assertThat(meter.answeredEvents()).isEqualTo(3);
     }
 
-    @Test
-    void run_comparesTheLastTenthWithTheFirst() {
-        for (int tenth = 0; tenth < TenthsMeter.TENTHS; tenth++) {
-            long intended = tenth * SECOND;
-            acknowledge(intended, intended + (tenth + 1) * 1_000_000L);
-        }
-
-        SnapshotResult.Run without = SnapshotResult.Run.of(measurements(), null, 0);
-        SnapshotResult.StreamResult stream = SnapshotResult.StreamResult.of(1, without, without);
-
-        assertThat(without.events()).isEqualTo(10);
-        assertThat(without.tenths().getFirst().latencyMs().p99()).isEqualTo(1.0);
-        assertThat(without.p99LastToFirst()).isBetween(9.99, 10.02);
-        assertThat(stream.p99WithToWithout()).isEqualTo(1.0);
-        assertThat(stream.p99WithToWithoutLastTenth()).isEqualTo(1.0);
-    }
-
     private void acknowledge(long intendedAfterStart, long acknowledgedAfterStart) {
         long intended = START + intendedAfterStart;
         meter.acknowledged(intended, intended, START + acknowledgedAfterStart, 1);

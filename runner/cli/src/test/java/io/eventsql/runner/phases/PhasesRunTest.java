@@ -238,6 +238,7 @@ class PhasesRunTest {
                 null,
                 null,
                 null,
+                null,
                 Map.of());
         PrintStream nowhere = new PrintStream(OutputStream.nullOutputStream());
         session = LoadSession.open(

@@ -1,12 +1,15 @@
 package io.eventsql.runner.spec;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.math.BigDecimal;
+import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -33,6 +36,7 @@ class WorkloadFileTest {
                         new RunSpec.StreamsSpec(1, 10, 1, 0, 120),
                         List.of(new PhaseSpec(
                                 "steady", true, new PhaseRate(new BigDecimal(1_000), false), null, null, false, 1, 5)),
+                        null,
                         null,
                         null,
                         null,
@@ -170,7 +174,8 @@ class WorkloadFileTest {
         assertRejected("a: [", "invalid YAML in line 1");
         assertRejected("description: D.\nkind: phases\nkind: phases\n", "Duplicate");
         assertRejected("description: D.\n", "kind is missing: one of publish, phases, search, blast, sweep");
-        assertRejected("kind: dance\n", "kind must be one of publish, phases, search, blast, sweep, but is 'dance'");
+        assertRejected(
+                "kind: dance\n", "kind must be one of publish, phases, search, blast, sweep, limits, but is 'dance'");
         assertRejected(SMALL.replace("description: Something.", ""), "description must be one line");
         assertRejected(SMALL + "runs: []", "runs must be a list of at least one run");
         assertRejected(SMALL + "runs: [{name: a}, {name: a}]", "the run name a is not unique");
@@ -205,5 +210,37 @@ class WorkloadFileTest {
                 "some.yaml",
                 text,
                 Arrays.stream(overrides).map(FieldOverride::of).toList());
+    }
+
+    @Test
+    void read_limits_haveTheDefaultsOfTheCommandLine() {
+        LimitsSpec limits = Objects.requireNonNull(
+                WorkloadFile.read("some.yaml", """
+                        description: x
+                        kind: limits
+                        limits: {parts: [cost, tail], storage: blocks, cost_seconds: 20}
+                        """, List.of()).runs().getFirst().limits());
+
+        assertThat(limits.parts()).containsExactly("cost", "tail");
+        assertThat(limits.storage()).isEqualTo("blocks");
+        assertThat(limits.integer(LimitsNumber.COST_SECONDS)).isEqualTo(20);
+        assertThat(limits.integer(LimitsNumber.ROUNDS)).isEqualTo(3);
+        assertThat(limits.round()).isEqualTo(Duration.ofSeconds(3));
+    }
+
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = '|',
+            value = {
+                "{}|limits.parts must be a list of append, read",
+                "{parts: [write]}|limits.parts must be a list of append, read",
+                "{parts: [cost], rounds: 0}|limits.rounds must be an integer between 1 and 1000, but is 0",
+                "{parts: [cost], seconds: 1}|limits.seconds is unknown here",
+            })
+    void read_invalidLimits_areNamed(String limits, String message) {
+        assertThatExceptionOfType(InvalidWorkloadException.class)
+                .isThrownBy(() -> WorkloadFile.read(
+                        "some.yaml", "description: x\nkind: limits\nlimits: " + limits + "\n", List.of()))
+                .withMessageContaining(message);
     }
 }

@@ -152,12 +152,17 @@ public final class EventSqlHealthIndicator implements HealthIndicator {
                     .collect(Collectors.toSet());
             Map<String, List<String>> stopped = new TreeMap<>();
             Map<String, List<String>> stoppedElsewhere = new TreeMap<>();
+            Map<String, List<String>> waiting = new TreeMap<>();
             Map<String, String> withoutMembers = new TreeMap<>();
             for (ConsumerStatus consumer : overview.consumers()) {
                 String name = name(consumer.stream(), consumer.consumer());
                 boolean isOwn = own.contains(name);
                 if (consumer.partitions(PartitionState.Status.STOPPED) > 0) {
                     put(isOwn ? stopped : stoppedElsewhere, name, stoppedPartitions(consumer));
+                }
+                List<String> waitingOfConsumer = waitingPartitions(consumer);
+                if (!waitingOfConsumer.isEmpty()) {
+                    put(waiting, name, waitingOfConsumer);
                 }
                 if (!isOwn && consumer.members().isEmpty() && consumer.lag() > 0) {
                     put(
@@ -173,6 +178,7 @@ public final class EventSqlHealthIndicator implements HealthIndicator {
             }
             addUnlessEmpty(health, "stoppedPartitionsOfOtherProcesses", stoppedElsewhere);
             addUnlessEmpty(health, "consumersWithoutMembers", withoutMembers);
+            addUnlessEmpty(health, "waitingPartitions", waiting);
             addUnlessEmpty(health, "consumersUnknown", overview.unavailableShards());
         } catch (TimeoutException | ExecutionException e) { // the shard that causes it is DOWN
             health.withDetail("stoppedPartitions", "unknown");
@@ -196,6 +202,18 @@ public final class EventSqlHealthIndicator implements HealthIndicator {
                 .filter(state -> state.status() == PartitionState.Status.STOPPED)
                 .map(state -> "shard " + shardName(state.shard()) + ", partition " + state.partition() + " at offset "
                         + state.nextOffset() + ": " + state.error())
+                .limit(LISTED_MAX)
+                .toList();
+    }
+
+    /** Partitions that wait until others are handled, since their stream has grown: one that is stopped holds them back. */
+    private List<String> waitingPartitions(ConsumerStatus consumer) {
+        return consumer.partitions().stream()
+                .filter(state -> state.status() == PartitionState.Status.RUNNING
+                        && state.member() == null
+                        && state.error() != null)
+                .map(state ->
+                        "shard " + shardName(state.shard()) + ", partition " + state.partition() + " " + state.error())
                 .limit(LISTED_MAX)
                 .toList();
     }

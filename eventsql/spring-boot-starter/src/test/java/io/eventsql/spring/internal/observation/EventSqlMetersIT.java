@@ -112,7 +112,7 @@ class EventSqlMetersIT {
                     .isGreaterThanOrEqualTo(4);
             await().untilAsserted(() -> assertThat(value(registry, "eventsql.buffer", "shard", "shard0"))
                     .isZero());
-            assertThat(value(registry, "eventsql.buffer.limit")).isEqualTo(33_554_432);
+            assertThat(value(registry, "eventsql.buffer.limit")).isEqualTo(16_777_216);
             assertThat(value(registry, "eventsql.buffer.waiting")).isZero();
             assertThat(value(registry, "eventsql.buffer.blocked")).isZero();
         });

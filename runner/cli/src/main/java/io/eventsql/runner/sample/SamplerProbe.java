@@ -1,0 +1,31 @@
+package io.eventsql.runner.sample;
+
+import java.util.Collections;
+import java.util.List;
+import java.util.function.LongSupplier;
+import org.jspecify.annotations.Nullable;
+
+/** Samples what sampling itself takes in this process, as a share of all processors' time. */
+final class SamplerProbe implements Probe {
+    private static final double NANOS_PER_SECOND = 1e9;
+    private static final int PROCESSORS = Runtime.getRuntime().availableProcessors();
+
+    private final LongSupplier cpuNanos;
+    private final RateCounter cpu = new RateCounter();
+
+    /** @param cpuNanos the CPU time of all sampling threads so far */
+    SamplerProbe(LongSupplier cpuNanos) {
+        this.cpuNanos = cpuNanos;
+    }
+
+    @Override
+    public List<String> columns() {
+        return List.of("runner.sampler_share");
+    }
+
+    @Override
+    public List<@Nullable Double> sample(long nowNanos) {
+        Double cores = cpu.update(cpuNanos.getAsLong() / NANOS_PER_SECOND, nowNanos);
+        return Collections.singletonList(cores == null ? null : (Double) (cores / PROCESSORS));
+    }
+}
