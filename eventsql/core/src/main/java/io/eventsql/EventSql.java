@@ -1,5 +1,6 @@
 package io.eventsql;
 
+import io.eventsql.internal.aggregate.Aggregates;
 import io.eventsql.internal.append.KeyReader;
 import io.eventsql.internal.append.LatestReader;
 import io.eventsql.internal.append.PublishContext;
@@ -94,6 +95,7 @@ public final class EventSql implements AutoCloseable {
     private final RetentionReader retention;
     private final Eraser eraser;
     private final CompactionReader compaction;
+    private final Aggregates aggregates;
     private final PoolCheck pools;
     private final AtomicBoolean closed = new AtomicBoolean();
 
@@ -146,6 +148,8 @@ public final class EventSql implements AutoCloseable {
                 },
                 !replicas.isEmpty());
         pools.check();
+        aggregates = new Aggregates(
+                shards, streams, settings.closeTimeout(), this::subscribeTransactionalBatch, this::consumer);
     }
 
     /**
@@ -556,6 +560,47 @@ public final class EventSql implements AutoCloseable {
                 requireSpec(spec), true, () -> consumers.subscribeTransactionalBatch(spec, boundary, handler));
     }
 
+    /**
+     * Starts a member of a continuous aggregate: a transactional consumer that keeps counts, sums, minima, maxima and averages by key
+     * and window in tables of the application, on each shard those of its own events. It begins with the first event of the log. It
+     * may have any number of members, in this and other processes, which share its partitions. An event for which a function of the
+     * declaration fails is retried, and holds up its partition, until it succeeds.
+     *
+     * <p>View and tables are created if they do not exist; a role that may not do that gets an error with the statements for an
+     * administrator, which {@link #continuousAggregateSql} returns, too.
+     *
+     * @throws InvalidInputException if it exists with another declaration, or the pool of a shard is too small
+     * @throws UnknownStreamException if the stream does not exist
+     * @throws EventSqlException if no shard is available, or the role may not create or write the tables
+     */
+    public ContinuousAggregate startContinuousAggregate(ContinuousAggregateSpec spec) {
+        return aggregates.start(InvalidInputException.requireGiven("aggregate", spec));
+    }
+
+    /**
+     * Returns the statements that create view and tables of a continuous aggregate, and grant a role what its members need: to be run
+     * on each shard by an administrator, if the role of the members may not create tables. Needs no database.
+     *
+     * @param role the role of the members, which also has {@code eventsql_consumer}
+     */
+    public static String continuousAggregateSql(ContinuousAggregateSpec spec, String role) {
+        return Aggregates.script(
+                InvalidInputException.requireGiven("aggregate", spec),
+                InvalidInputException.requireGiven("role", role));
+    }
+
+    /**
+     * Drops view and tables of a continuous aggregate on every shard, and its consumers. Has no effect if it does not exist. Close its
+     * members in all processes first: they would create it again.
+     *
+     * @param spec its name, stream and table are used, whatever it declares
+     * @throws UnknownStreamException if the stream does not exist
+     * @throws EventSqlException if a shard is unavailable, this role does not own the tables, or a view uses them; repeat the call
+     */
+    public void dropContinuousAggregate(ContinuousAggregateSpec spec) {
+        aggregates.drop(InvalidInputException.requireGiven("aggregate", spec));
+    }
+
     private static ConsumerSpec requireSpec(ConsumerSpec spec) {
         return InvalidInputException.requireGiven("consumer", spec);
     }
@@ -817,6 +862,7 @@ public final class EventSql implements AutoCloseable {
         CloseDeadline closing = CloseDeadline.after(timeout);
         long deadline = closing.endNanos();
         try {
+            aggregates.stop(deadline);
             boolean inTime = consumers.close(closing);
             inTime &= publisher.close(deadline);
             outbox.close();

@@ -114,7 +114,7 @@ public final class Settings {
     /**
      * Returns the maximum time for which a commit of asynchronously published events is delayed so that more events share it;
      * 0 to 1 second. The actual delay adapts: it grows with the duration of the commits while the database is busy, and with
-     * the rate of the calls, to 3 ms between two commits at 1,000 calls per second with the default. There is none after a
+     * the rate of the calls, to 2.5 ms between two commits at 1,000 calls per second with the default. There is none after a
      * pause, for a single caller, for callers that are blocked until the commit, or after large batches. 0 never delays a
      * commit.
      */

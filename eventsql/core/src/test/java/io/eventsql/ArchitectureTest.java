@@ -95,6 +95,8 @@ class ArchitectureTest {
             .consideringOnlyDependenciesInAnyPackage("io.eventsql..")
             .layer("API")
             .definedBy(API)
+            .layer("aggregate")
+            .definedBy("io.eventsql.internal.aggregate..")
             .layer("append")
             .definedBy("io.eventsql.internal.append..")
             .layer("consume")
@@ -115,6 +117,8 @@ class ArchitectureTest {
             .definedBy("io.eventsql.internal.schema..")
             .layer("sql")
             .definedBy("io.eventsql.internal.sql..")
+            .whereLayer("aggregate")
+            .mayOnlyBeAccessedByLayers("API")
             .whereLayer("append")
             .mayOnlyBeAccessedByLayers("API", "relay")
             .whereLayer("consume")
@@ -130,12 +134,13 @@ class ArchitectureTest {
             .whereLayer("wake")
             .mayOnlyBeAccessedByLayers("API", "append", "consume", "relay", "grow")
             .whereLayer("shard")
-            .mayOnlyBeAccessedByLayers("API", "append", "consume", "relay", "erase", "grow", "retain", "wake")
+            .mayOnlyBeAccessedByLayers(
+                    "API", "aggregate", "append", "consume", "relay", "erase", "grow", "retain", "wake")
             .whereLayer("schema")
             .mayOnlyBeAccessedByLayers("shard")
             .whereLayer("sql")
             .mayOnlyBeAccessedByLayers(
-                    "append", "consume", "relay", "erase", "grow", "retain", "wake", "shard", "schema");
+                    "aggregate", "append", "consume", "relay", "erase", "grow", "retain", "wake", "shard", "schema");
 
     @ArchTest
     static final ArchRule internals_haveNoCycles =

@@ -124,6 +124,7 @@ BEGIN
             ('retention_status',  'SELECT', 'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader'),
             ('compaction_status', 'SELECT', 'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader'),
             ('key_version',       'SELECT', 'eventsql_publisher, eventsql_consumer, eventsql_reader'),
+            ('sink_producer',     'SELECT', 'eventsql_publisher, eventsql_reader'),
             -- Where the events are.
             ('key_segment',       'SELECT', 'eventsql_consumer, eventsql_reader'),
             ('segment',           'SELECT', 'eventsql_consumer, eventsql_reader'),
@@ -185,6 +186,7 @@ BEGIN
             ('require_maps_v1',          'eventsql_publisher, eventsql_relay, eventsql_consumer'),
             ('add_partitions_v1',        'eventsql_consumer'),                                     -- dead letters
             ('append_expected_v1',       'eventsql_publisher'),
+            ('append_sink_v1',           'eventsql_publisher'),                                    -- of Flink
             ('append_counted_v1',        'eventsql_relay'),
             ('publish_counted_v1',       'eventsql_publisher'),
             ('reserved_events_v1',       'eventsql_publisher, eventsql_relay, eventsql_consumer, eventsql_reader'),

@@ -75,8 +75,8 @@ class AppendFunctionsIT extends AppendFixture {
             }
         }
         try (Connection connection = pool.getConnection()) {
-            APPEND.execute(connection, producer, 1, MAP_VERSION, null, rows);
-            APPEND.execute(connection, producer, 2, MAP_VERSION, null, onePartition);
+            APPEND.execute(connection, producer, 1, MapFence.of(MAP_VERSION), null, rows);
+            APPEND.execute(connection, producer, 2, MapFence.of(MAP_VERSION), null, onePartition);
         }
         assertThat(number("SELECT count(*) FROM eventsql.events_" + stream)).isEqualTo(7);
         assertThat(number("SELECT count(*) FROM eventsql.events_" + stream

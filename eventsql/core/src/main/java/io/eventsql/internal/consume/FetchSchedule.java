@@ -34,7 +34,7 @@ final class FetchSchedule {
     /** Streams that have just had events, and how many probes of them are left. */
     private final Map<Integer, Integer> recentlyActiveStreams = new HashMap<>();
 
-    private final FetchPace pace = new FetchPace(System.nanoTime());
+    private final FetchPace pace = new FetchPace();
     private long fetchedAt = System.nanoTime();
 
     private boolean hasLeftEvents;

@@ -67,7 +67,8 @@ public final class Migrator {
             new SqlFile(23, "shard/V23__fetch_streams.sql"),
             new SqlFile(24, "shard/V24__block_compaction.sql"),
             new SqlFile(25, "shard/V25__growth.sql"),
-            new SqlFile(26, "shard/V26__replicas.sql"));
+            new SqlFile(26, "shard/V26__replicas.sql"),
+            new SqlFile(27, "shard/V27__sinks.sql"));
 
     private record SqlFile(int version, String path) {
         String read() {
