@@ -1,5 +1,6 @@
 package io.eventsql;
 
+import io.eventsql.internal.aggregate.Aggregates;
 import io.eventsql.internal.append.KeyReader;
 import io.eventsql.internal.append.LatestReader;
 import io.eventsql.internal.append.PublishContext;
@@ -11,6 +12,7 @@ import io.eventsql.internal.consume.Consumers;
 import io.eventsql.internal.consume.Listeners;
 import io.eventsql.internal.consume.RangeReader;
 import io.eventsql.internal.erase.Eraser;
+import io.eventsql.internal.grow.Grower;
 import io.eventsql.internal.pool.PoolCheck;
 import io.eventsql.internal.relay.OutboxPublisher;
 import io.eventsql.internal.relay.Relays;
@@ -23,6 +25,7 @@ import io.eventsql.internal.retain.RetentionReader;
 import io.eventsql.internal.retain.SegmentKeeper;
 import io.eventsql.internal.retain.StreamCleaner;
 import io.eventsql.internal.retain.StreamDeleter;
+import io.eventsql.internal.shard.Replicas;
 import io.eventsql.internal.shard.Shards;
 import io.eventsql.internal.shard.StreamRegistry;
 import io.eventsql.internal.thread.ServiceThread;
@@ -49,6 +52,7 @@ import org.jspecify.annotations.Nullable;
  *   <li>2 for each other shard and 1 for each standalone outbox, to transfer events of one database's outbox to another
  *       database
  *   <li>4 to consume: 1 listens for signals permanently, 1 each to fetch, to commit offsets and to renew leases
+ *   <li>with a replica of the shard, 1 to measure its lag and 1 to consume from it
  *   <li>for each transactional consumer its {@link ConsumerSpec#concurrency()}, at most the number of its stream's
  *       partitions
  * </ul>
@@ -73,6 +77,7 @@ public final class EventSql implements AutoCloseable {
 
     private final Settings settings;
     private final Shards shards;
+    private final Replicas replicas;
     private final StreamRegistry streams;
     private final WakeUp wakeUp;
     private final Publisher publisher;
@@ -84,17 +89,20 @@ public final class EventSql implements AutoCloseable {
     private final RangeReader reader;
     private final LatestReader latest;
     private final KeyReader keys;
+    private final Grower grower;
     private final StreamCleaner cleaner;
     private final StreamDeleter deleter;
     private final RetentionReader retention;
     private final Eraser eraser;
     private final CompactionReader compaction;
+    private final Aggregates aggregates;
     private final PoolCheck pools;
     private final AtomicBoolean closed = new AtomicBoolean();
 
     EventSql(EventSqlBuilder builder) {
         settings = builder.settings;
         shards = Shards.open(builder.dataSources, builder.shardNames, settings);
+        replicas = new Replicas(builder.replicas, settings);
         streams = new StreamRegistry(shards);
         wakeUp = new WakeUp(shards, settings);
         SegmentKeeper segments = new SegmentKeeper();
@@ -109,11 +117,13 @@ public final class EventSql implements AutoCloseable {
                 builder.preferredShard,
                 new PublishContext(producer, settings, streams, segments, wakeUp, publishListeners),
                 relays::scheduled);
-        consumers = new Consumers(shards, streams, settings, segments, wakeUp, new Listeners(builder.listeners));
+        consumers =
+                new Consumers(shards, streams, replicas, settings, segments, wakeUp, new Listeners(builder.listeners));
         consumerStatus = new ConsumerStatusReader(shards);
-        reader = new RangeReader(shards, streams);
+        reader = new RangeReader(shards, streams, replicas);
         latest = new LatestReader(shards, streams, settings);
         keys = new KeyReader(shards, streams, settings);
+        grower = new Grower(shards, streams, wakeUp);
         cleaner = new StreamCleaner(shards, streams, scheduled::deleteOf);
         deleter = new StreamDeleter(shards, streams, scheduled::deleteOf);
         retention = new RetentionReader(shards, streams);
@@ -124,12 +134,22 @@ public final class EventSql implements AutoCloseable {
         RetentionKeeper.runInBackground(shards);
         CompactionKeeper.runInBackground(shards);
         relays.start();
+        shards.all().forEach(replicas::of); // which starts those of the shards that have been reached
         pools = new PoolCheck(
                 settings,
                 shards::dataSources,
                 relays.standaloneOutboxes(),
-                stream -> streams.require(stream).partitions());
+                stream -> {
+                    StreamSpec spec = streams.require(stream);
+                    return shards.all().stream()
+                            .mapToInt(shard -> shard.map(spec).partitions())
+                            .max()
+                            .orElse(spec.partitions());
+                },
+                !replicas.isEmpty());
         pools.check();
+        aggregates = new Aggregates(
+                shards, streams, settings.closeTimeout(), this::subscribeTransactionalBatch, this::consumer);
     }
 
     /**
@@ -240,6 +260,52 @@ public final class EventSql implements AutoCloseable {
     /** Returns the shards that have been available since this instance was created, ordered by number. */
     public List<ShardInfo> shards() {
         return shards.infos();
+    }
+
+    /**
+     * Returns what {@link #grow} would do, and how far an earlier call has come. Changes nothing.
+     *
+     * @param partitions the number of partitions on each shard
+     * @throws InvalidInputException as {@link #grow}
+     * @throws UnknownStreamException if the stream does not exist
+     * @throws EventSqlException if a shard is unavailable
+     */
+    public Growth previewGrowth(String stream, int partitions) {
+        return grower.preview(requireStream(stream), partitions);
+    }
+
+    /**
+     * Gives a stream more partitions on each shard, while it is used. The order of the events of each key is kept: a consumer
+     * handles a new partition only after it has handled the earlier events of its keys in the partitions that they came from. About
+     * as many keys move as the new partitions' share of all; publishers wait for one short transaction per shard, and find out
+     * by themselves.
+     *
+     * <p>The shards grow one after the other, after all have been prepared. Each call can be repeated: if the process dies or a
+     * shard is unavailable, any process completes it with the same call. An interrupt ends it after the current step. {@link
+     * #cancelGrowth} removes what shards that have not grown were prepared with.
+     *
+     * <p>Before the first growth, all processes must have at least the release that introduced it: publishers of earlier ones are
+     * rejected. {@link StreamSpec#partitions()} remains the number with which the stream was created.
+     *
+     * @param partitions the number of partitions on each shard, at most {@value StreamSpec#PARTITIONS_MAX}
+     * @return the result
+     * @throws InvalidInputException if the stream cannot grow: it has compaction or tracks its keys, or has fewer partitions
+     *     requested than it was created with
+     * @throws UnknownStreamException if the stream does not exist
+     * @throws EventSqlException if a shard is unavailable or locks are not available; repeat the call
+     */
+    public Growth grow(String stream, int partitions) {
+        return grower.grow(requireStream(stream), partitions);
+    }
+
+    /**
+     * Removes the partitions that a growth has added on shards that have not grown. Does nothing on the others.
+     *
+     * @throws UnknownStreamException if the stream does not exist
+     * @throws EventSqlException if a shard is unavailable, or sessions read the stream all the time; repeat the call
+     */
+    public void cancelGrowth(String stream) {
+        grower.cancel(requireStream(stream));
     }
 
     /**
@@ -494,6 +560,47 @@ public final class EventSql implements AutoCloseable {
                 requireSpec(spec), true, () -> consumers.subscribeTransactionalBatch(spec, boundary, handler));
     }
 
+    /**
+     * Starts a member of a continuous aggregate: a transactional consumer that keeps counts, sums, minima, maxima and averages by key
+     * and window in tables of the application, on each shard those of its own events. It begins with the first event of the log. It
+     * may have any number of members, in this and other processes, which share its partitions. An event for which a function of the
+     * declaration fails is retried, and holds up its partition, until it succeeds.
+     *
+     * <p>View and tables are created if they do not exist; a role that may not do that gets an error with the statements for an
+     * administrator, which {@link #continuousAggregateSql} returns, too.
+     *
+     * @throws InvalidInputException if it exists with another declaration, or the pool of a shard is too small
+     * @throws UnknownStreamException if the stream does not exist
+     * @throws EventSqlException if no shard is available, or the role may not create or write the tables
+     */
+    public ContinuousAggregate startContinuousAggregate(ContinuousAggregateSpec spec) {
+        return aggregates.start(InvalidInputException.requireGiven("aggregate", spec));
+    }
+
+    /**
+     * Returns the statements that create view and tables of a continuous aggregate, and grant a role what its members need: to be run
+     * on each shard by an administrator, if the role of the members may not create tables. Needs no database.
+     *
+     * @param role the role of the members, which also has {@code eventsql_consumer}
+     */
+    public static String continuousAggregateSql(ContinuousAggregateSpec spec, String role) {
+        return Aggregates.script(
+                InvalidInputException.requireGiven("aggregate", spec),
+                InvalidInputException.requireGiven("role", role));
+    }
+
+    /**
+     * Drops view and tables of a continuous aggregate on every shard, and its consumers. Has no effect if it does not exist. Close its
+     * members in all processes first: they would create it again.
+     *
+     * @param spec its name, stream and table are used, whatever it declares
+     * @throws UnknownStreamException if the stream does not exist
+     * @throws EventSqlException if a shard is unavailable, this role does not own the tables, or a view uses them; repeat the call
+     */
+    public void dropContinuousAggregate(ContinuousAggregateSpec spec) {
+        aggregates.drop(InvalidInputException.requireGiven("aggregate", spec));
+    }
+
     private static ConsumerSpec requireSpec(ConsumerSpec spec) {
         return InvalidInputException.requireGiven("consumer", spec);
     }
@@ -694,11 +801,31 @@ public final class EventSql implements AutoCloseable {
      * @throws UndecodableEventException if the first event cannot be decoded
      */
     public List<StoredEvent> read(EventPosition from, int maxEvents) {
+        return read(from, maxEvents, ReadFrom.PRIMARY);
+    }
+
+    /**
+     * Reads events as {@link #read(EventPosition, int)} does, from the replica of the shard if the caller allows it. What the
+     * replica does not have, or not yet, is read from the primary: a result that is empty, and a call while the replica is
+     * unavailable or too far behind.
+     *
+     * @param readFrom which server to read from
+     */
+    public List<StoredEvent> read(EventPosition from, int maxEvents, ReadFrom readFrom) {
         InvalidInputException.requireGiven("position", from);
         InvalidInputException.requireGiven("position.stream", from.stream());
         InvalidInputException.requireRange("maxEvents", maxEvents, 1, ConsumerSpec.PAGE_EVENTS_MAX);
         InvalidInputException.requireRange("position.offset", from.offset(), 0, Long.MAX_VALUE);
-        return reader.read(from, maxEvents, ConsumerSpec.DEFAULT_PAGE_BYTES);
+        InvalidInputException.requireGiven("readFrom", readFrom);
+        return reader.read(from, maxEvents, ConsumerSpec.DEFAULT_PAGE_BYTES, readFrom);
+    }
+
+    /**
+     * Returns the state of the replicas ({@link EventSqlBuilder#replica}), by shard; without those of shards that have not been
+     * reached yet. Does not access a database.
+     */
+    public List<ReplicaStatus> replicas() {
+        return replicas.status();
     }
 
     /**
@@ -735,11 +862,13 @@ public final class EventSql implements AutoCloseable {
         CloseDeadline closing = CloseDeadline.after(timeout);
         long deadline = closing.endNanos();
         try {
+            aggregates.stop(deadline);
             boolean inTime = consumers.close(closing);
             inTime &= publisher.close(deadline);
             outbox.close();
             inTime &= relays.close(deadline);
             consumerStatus.close(deadline);
+            replicas.close(deadline);
             wakeUp.close(deadline);
             return inTime;
         } catch (InterruptedException e) {

@@ -95,6 +95,8 @@ class ArchitectureTest {
             .consideringOnlyDependenciesInAnyPackage("io.eventsql..")
             .layer("API")
             .definedBy(API)
+            .layer("aggregate")
+            .definedBy("io.eventsql.internal.aggregate..")
             .layer("append")
             .definedBy("io.eventsql.internal.append..")
             .layer("consume")
@@ -103,6 +105,8 @@ class ArchitectureTest {
             .definedBy("io.eventsql.internal.relay..")
             .layer("erase")
             .definedBy("io.eventsql.internal.erase..")
+            .layer("grow")
+            .definedBy("io.eventsql.internal.grow..")
             .layer("retain")
             .definedBy("io.eventsql.internal.retain..")
             .layer("wake")
@@ -113,6 +117,8 @@ class ArchitectureTest {
             .definedBy("io.eventsql.internal.schema..")
             .layer("sql")
             .definedBy("io.eventsql.internal.sql..")
+            .whereLayer("aggregate")
+            .mayOnlyBeAccessedByLayers("API")
             .whereLayer("append")
             .mayOnlyBeAccessedByLayers("API", "relay")
             .whereLayer("consume")
@@ -121,16 +127,29 @@ class ArchitectureTest {
             .mayOnlyBeAccessedByLayers("API", "erase")
             .whereLayer("erase")
             .mayOnlyBeAccessedByLayers("API")
+            .whereLayer("grow")
+            .mayOnlyBeAccessedByLayers("API")
             .whereLayer("retain")
             .mayOnlyBeAccessedByLayers("API", "append", "consume", "relay")
             .whereLayer("wake")
-            .mayOnlyBeAccessedByLayers("API", "append", "consume", "relay")
+            .mayOnlyBeAccessedByLayers("API", "append", "consume", "relay", "grow")
             .whereLayer("shard")
-            .mayOnlyBeAccessedByLayers("API", "append", "consume", "relay", "erase", "retain", "wake")
+            .mayOnlyBeAccessedByLayers(
+                    "API", "aggregate", "append", "consume", "relay", "erase", "grow", "retain", "wake")
             .whereLayer("schema")
             .mayOnlyBeAccessedByLayers("shard")
             .whereLayer("sql")
-            .mayOnlyBeAccessedByLayers("append", "consume", "relay", "erase", "retain", "wake", "shard", "schema");
+            .mayOnlyBeAccessedByLayers(
+                    "aggregate",
+                    "append",
+                    "consume",
+                    "relay",
+                    "erase",
+                    "grow",
+                    "retain",
+                    "wake",
+                    "shard",
+                    "schema");
 
     @ArchTest
     static final ArchRule internals_haveNoCycles =

@@ -74,4 +74,11 @@ class OneShardIT {
             super(1, Storage.ROWS);
         }
     }
+
+    @Nested
+    class Aggregates extends AggregatesContract {
+        Aggregates() {
+            super(1, Storage.ROWS);
+        }
+    }
 }

@@ -74,4 +74,11 @@ class ThreeShardsIT {
             super(3, Storage.ROWS);
         }
     }
+
+    @Nested
+    class Aggregates extends AggregatesContract {
+        Aggregates() {
+            super(3, Storage.ROWS);
+        }
+    }
 }

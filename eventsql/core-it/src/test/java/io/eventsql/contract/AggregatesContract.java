@@ -1,0 +1,235 @@
+package io.eventsql.contract;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
+import static org.awaitility.Awaitility.await;
+
+import io.eventsql.ContinuousAggregate;
+import io.eventsql.ContinuousAggregate.Coverage;
+import io.eventsql.ContinuousAggregate.Window;
+import io.eventsql.ContinuousAggregateSpec;
+import io.eventsql.EventSql;
+import io.eventsql.InvalidInputException;
+import io.eventsql.Retention;
+import io.eventsql.StartPosition;
+import io.eventsql.Storage;
+import io.eventsql.StoredEvent;
+import io.eventsql.StreamSpec;
+import io.eventsql.fixture.Sql;
+import java.sql.SQLException;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.List;
+import java.util.Random;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.atomic.AtomicBoolean;
+import javax.sql.DataSource;
+import org.junit.jupiter.api.Test;
+
+/** Continuous aggregates equal what their model computes from the whole stream. */
+abstract class AggregatesContract extends Contract {
+    private static final Duration DEADLINE = Duration.ofSeconds(60);
+    private final Random random = new Random(seed);
+
+    AggregatesContract(int shards, Storage storage) {
+        super(shards, storage);
+    }
+
+    private void publish(String stream, int events) {
+        publisher.publishAll(stream, AggregateModel.events(random, events));
+    }
+
+    private static List<Window> windows(ContinuousAggregate aggregate) {
+        return aggregate.windows(Instant.EPOCH, Instant.parse("2100-01-01T00:00:00Z"), ContinuousAggregate.WINDOWS_MAX);
+    }
+
+    private void awaitModel(ContinuousAggregate aggregate) {
+        List<Window> expected = AggregateModel.windows(readAll(aggregate.spec().stream()));
+        await().atMost(DEADLINE)
+                .untilAsserted(
+                        () -> assertThat(windows(aggregate)).as("seed " + seed).isEqualTo(expected));
+    }
+
+    @Test
+    void aggregate_membersComeAndGo_equalsModel() {
+        String stream = newStream();
+        ContinuousAggregateSpec spec = AggregateModel.spec(newName(), stream);
+        publish(stream, 300);
+        ContinuousAggregate first = eventSql.startContinuousAggregate(spec);
+        awaitModel(first);
+        try (EventSql other = cluster.open();
+                ContinuousAggregate second = other.startContinuousAggregate(spec)) {
+            publish(stream, 300);
+            first.close();
+            publish(stream, 300);
+            awaitModel(second);
+        }
+        publish(stream, 300);
+        try (ContinuousAggregate restarted = eventSql.startContinuousAggregate(spec)) {
+            awaitModel(restarted);
+            assertThat(restarted.coverage())
+                    .hasSize(shards * PARTITIONS)
+                    .allMatch(Coverage::isServing)
+                    .allMatch(c -> c.firstOffset() == 0);
+            List<Window> all = windows(restarted);
+            Instant from = AggregateModel.START.plusSeconds(10);
+            assertThat(restarted.windows("shop-3", from, from.plusSeconds(20), 10))
+                    .isEqualTo(all.stream()
+                            .filter(w -> "shop-3".equals(w.key()))
+                            .filter(w -> !w.start().isBefore(from) && w.start().isBefore(from.plusSeconds(20)))
+                            .toList())
+                    .isNotEmpty();
+            assertThat(restarted.windows(null, Instant.EPOCH, from, 1)).hasSize(1);
+            assertThat(restarted.windows(Instant.EPOCH, from, 5)).isEqualTo(all.subList(0, 5));
+        }
+    }
+
+    @Test
+    void rebuild_underLoad_servesTheOldResultsUntilTheNewOnesHaveCaughtUp() throws Exception {
+        String stream = newStream();
+        ContinuousAggregateSpec spec = AggregateModel.spec(newName(), stream);
+        publish(stream, 500);
+        AtomicBoolean stopped = new AtomicBoolean();
+        try (EventSql other = cluster.open();
+                ContinuousAggregate aggregate = eventSql.startContinuousAggregate(spec);
+                ContinuousAggregate alsoMember = other.startContinuousAggregate(spec)) {
+            awaitModel(aggregate);
+            String before = aggregate.consumerName();
+            CompletableFuture<Void> load = CompletableFuture.runAsync(() -> {
+                while (!stopped.get()) {
+                    publish(stream, 20);
+                }
+            });
+            alsoMember.rebuild();
+            alsoMember.rebuild();
+            long events = 0;
+            do {
+                long now = windows(aggregate).stream().mapToLong(Window::events).sum();
+                assertThat(now).as("events, which never become fewer").isGreaterThanOrEqualTo(events);
+                events = now;
+            } while (aggregate.isRebuilding());
+            assertThat(windows(aggregate).stream().mapToLong(Window::events).sum())
+                    .isGreaterThanOrEqualTo(events);
+            stopped.set(true);
+            load.get();
+            awaitModel(aggregate);
+            await().atMost(DEADLINE).until(() -> !aggregate.consumerName().equals(before));
+            await().atMost(DEADLINE)
+                    .until(() -> eventSql.positions(stream, before).isEmpty()
+                            && cluster.sum("SELECT count(DISTINCT generation) FROM \"" + spec.name() + "__partials\"")
+                                    <= shards);
+            awaitModel(aggregate);
+        }
+    }
+
+    @Test
+    void rebuild_afterRetentionAndErasure_coversWhatIsLeft() throws SQLException {
+        String stream = newStream(StreamSpec.of(newName()).withPartitions(1).withSegmentSize(100));
+        ContinuousAggregateSpec spec = AggregateModel.spec(newName(), stream);
+        publish(stream, 600 * shards);
+        try (ContinuousAggregate aggregate = eventSql.startContinuousAggregate(spec)) {
+            awaitModel(aggregate);
+            List<Window> before = windows(aggregate);
+            eventSql.alterStream(stored(StreamSpec.of(stream)
+                    .withPartitions(1)
+                    .withSegmentSize(100)
+                    .withRetention(Retention.FOREVER.withMaxEvents(150))));
+            eventSql.erase(stream, "order-7");
+            for (DataSource database : cluster.dataSources()) {
+                await().atMost(DEADLINE)
+                        .until(
+                                () -> Sql.query(database, "SELECT eventsql.expire_v1()")
+                                        .getFirst(),
+                                step -> step.equals("finished") || step.equals("idle"));
+            }
+            assertThat(windows(aggregate)).isEqualTo(before);
+            aggregate.rebuild();
+            await().atMost(DEADLINE).until(() -> !aggregate.isRebuilding());
+            List<StoredEvent> left = remaining(stream);
+            await().atMost(DEADLINE)
+                    .untilAsserted(() -> assertThat(windows(aggregate)).isEqualTo(AggregateModel.windows(left)));
+            assertThat(aggregate.coverage())
+                    .filteredOn(Coverage::isServing)
+                    .allSatisfy(covered -> assertThat(covered.firstOffset())
+                            .isGreaterThanOrEqualTo(eventSql.positions(stream, aggregate.consumerName())
+                                    .get(covered.shard())
+                                    .logStart())
+                            .isPositive());
+        }
+    }
+
+    private List<StoredEvent> remaining(String stream) throws SQLException {
+        List<StoredEvent> all = new java.util.ArrayList<>();
+        for (int shard = 0; shard < shards; shard++) {
+            long start = Sql.queryLong(
+                    database(shard), "SELECT log_start FROM eventsql.partition_head WHERE stream = '" + stream + "'");
+            all.addAll(eventSql.read(new io.eventsql.EventPosition(stream, shard, 0, start), 10_000));
+        }
+        return all;
+    }
+
+    @Test
+    void consumer_movedBackOrDeleted_countsNothingTwice() {
+        String stream = newStream();
+        publish(stream, 200);
+        try (ContinuousAggregate aggregate =
+                eventSql.startContinuousAggregate(AggregateModel.spec(newName(), stream))) {
+            awaitModel(aggregate);
+            eventSql.consumer(stream, aggregate.consumerName()).seek(StartPosition.EARLIEST);
+            publish(stream, 100);
+            awaitModel(aggregate);
+            eventSql.consumer(stream, aggregate.consumerName()).delete();
+            publish(stream, 100);
+            awaitModel(aggregate);
+        }
+    }
+
+    @Test
+    void declaration_changed_isRefusedUntilDropped() {
+        String stream = newStream();
+        ContinuousAggregateSpec spec = AggregateModel.spec(newName(), stream);
+        publish(stream, 50);
+        try (ContinuousAggregate aggregate = eventSql.startContinuousAggregate(spec)) {
+            awaitModel(aggregate);
+        }
+        ContinuousAggregateSpec changed = spec.withMeasure("more", event -> 1);
+        assertThatExceptionOfType(InvalidInputException.class)
+                .isThrownBy(() -> eventSql.startContinuousAggregate(changed))
+                .withMessageContaining("measures [cents, half, more]")
+                .withMessageContaining("were created for")
+                .withMessageContaining("another name");
+        eventSql.dropContinuousAggregate(changed);
+        eventSql.dropContinuousAggregate(changed);
+        try (ContinuousAggregate aggregate = eventSql.startContinuousAggregate(changed)) {
+            long events = AggregateModel.windows(readAll(stream)).stream()
+                    .mapToLong(Window::events)
+                    .sum();
+            await().atMost(DEADLINE)
+                    .untilAsserted(() -> assertThat(windows(aggregate).stream()
+                                    .mapToLong(w -> w.measures().get("more").count())
+                                    .sum())
+                            .isEqualTo(events));
+        }
+    }
+
+    @Test
+    void table_inSchemaWithAnyName_isReadWithSql() throws SQLException {
+        String stream = newStream();
+        cluster.execute("CREATE SCHEMA IF NOT EXISTS \"My \"\"Reports\"\"\"");
+        String table = "Orders' \\ per \"" + stream + "\"";
+        publish(stream, 100);
+        try (ContinuousAggregate aggregate = eventSql.startContinuousAggregate(
+                AggregateModel.spec(newName(), stream).withTable("My \"Reports\"", table))) {
+            awaitModel(aggregate);
+            List<Window> windows = windows(aggregate);
+            String view = "\"My \"\"Reports\"\"\".\"" + table.replace("\"", "\"\"") + "\"";
+            assertThat(cluster.sum("SELECT coalesce(sum(events), 0) FROM " + view))
+                    .isEqualTo(windows.stream().mapToLong(Window::events).sum());
+            assertThat(cluster.sum("SELECT coalesce(sum(cents_sum)::bigint, 0) FROM " + view
+                            + " WHERE window_end = window_start + interval '7 seconds'"))
+                    .isEqualTo(windows.stream()
+                            .mapToLong(w -> w.measures().get("cents").sum().longValueExact())
+                            .sum());
+        }
+    }
+}

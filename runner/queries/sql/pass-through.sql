@@ -1,0 +1,2 @@
+-- Every event, as it is.
+SELECT sensor, `value`, published_at FROM position_values;

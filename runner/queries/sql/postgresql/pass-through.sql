@@ -1,0 +1,1 @@
+SELECT key, value, published_at FROM eventsql.events_positions;
