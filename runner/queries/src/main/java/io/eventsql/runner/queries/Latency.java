@@ -53,10 +53,7 @@ final class Latency {
                 .filter(table.getResolvedSchema().getColumnNames()::contains)
                 .findFirst()
                 .orElseThrow();
-        tables.environment()
-                .toChangelogStream(table)
-                .filter(new Recorder(time))
-                .sinkTo(new DiscardingSink<>());
+        tables.environment().toChangelogStream(table).filter(new Recorder(time)).sinkTo(new DiscardingSink<>());
         JobClient job = tables.executeAsync();
         cluster.publishAtRate(eventsPerSecond, WARM_UP.toSeconds(), new Positions(2));
         RECORDED.set(newHistogram());
